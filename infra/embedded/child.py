@@ -1,0 +1,250 @@
+"""Child processes of the embedded servers: start, wait until ready, stop in order, never orphaned.
+
+What is guaranteed, on Linux and macOS:
+
+- The child ends when its parent ends, however that happens (``guard.py``): within milliseconds of a
+  SIGKILL. Only a SIGKILL of the watcher itself together with the parent could leave it behind.
+- The child has a session of its own, so the terminal's Ctrl-C reaches the parent alone, which then
+  stops its servers in order.
+- The lock of a data directory is held by the child too, so it is free exactly when nothing uses
+  that directory any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+from schemas.errors import ConfigError
+
+__all__ = ["ChildProcess", "DirectoryLock", "free_port", "port_is_free"]
+
+_GUARD = Path(__file__).with_name("guard.py")
+_POLL_S = 0.02
+
+
+def free_port() -> int:
+    """Ask the system for a TCP port of 127.0.0.1 that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def port_is_free(port: int) -> bool:
+    """Tell whether a server could listen on ``port`` of 127.0.0.1 now."""
+    with socket.socket() as probe:
+        # As servers do: connections of a former server that still wind down do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+class DirectoryLock:
+    """One user at a time for a data directory, across processes.
+
+    The lock belongs to an open file (``flock``): hand ``fd`` to the child that uses the directory,
+    and it is held until that child has ended as well, even when its parent was killed.
+    """
+
+    def __init__(self, directory: Path, *, what: str) -> None:
+        """``what`` names the user of the directory in the error, such as "Kafka"."""
+        self.directory = directory
+        self.what = what
+        self._fd: int | None = None
+
+    @property
+    def fd(self) -> int:
+        """The descriptor that holds the lock. Raises RuntimeError when it is not held."""
+        if self._fd is None:
+            raise RuntimeError(f"The lock of {self.directory} is not held: call acquire() first.")
+        return self._fd
+
+    def acquire(self) -> None:
+        """Take the lock, creating the directory where needed. Taking it twice is one taking.
+
+        Raises:
+            ConfigError: another process (or another object of this one) uses the directory.
+        """
+        if self._fd is not None:
+            return
+        self.directory.mkdir(parents=True, exist_ok=True)
+        path = self.directory / "in-use.lock"
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as exc:
+            owner = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            os.close(fd)
+            raise ConfigError(
+                f"{self.what} already runs on {self.directory} (started by process {owner}). "
+                "Stop that one first, or choose another data directory."
+            ) from exc
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        self._fd = fd
+
+    def release(self) -> None:
+        """Give up our hold. A child that was given ``fd`` and still runs keeps the directory locked."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+class ChildProcess:
+    """One program run as a child, its output in a log file. Safe to use from any event loop."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        log_file: Path,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        keep_fds: Sequence[int] = (),
+    ) -> None:
+        """Describe the child; nothing runs yet.
+
+        ``env`` is added to this process's environment. ``keep_fds`` stay open in the child (the
+        ``fd`` of a ``DirectoryLock``). Standard output and error are appended to ``log_file``.
+        """
+        self.name = name
+        self.command = list(command)
+        self.log_file = log_file
+        self._cwd = cwd
+        self._env = dict(env or {})
+        self._keep_fds = tuple(keep_fds)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe: int | None = None
+        self._log_start = 0
+
+    @property
+    def pid(self) -> int:
+        """Process id of the program itself (not of a wrapper). Raises RuntimeError before start."""
+        if self._process is None:
+            raise RuntimeError(f"{self.name} has not been started.")
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def returncode(self) -> int | None:
+        """Exit status as ``subprocess`` gives it (negative: the signal); None while it runs."""
+        return self._process.poll() if self._process is not None else None
+
+    def start(self) -> None:
+        """Start the program. Raises RuntimeError when it runs already, OSError when it cannot start."""
+        if self.running:
+            raise RuntimeError(f"{self.name} runs already (process {self.pid}).")
+        self.log_file.parent.mkdir(parents=True, exist_ok=True)
+        watched, held = os.pipe()
+        try:
+            with self.log_file.open("ab") as log:
+                self._log_start = log.tell()
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", str(_GUARD), str(os.getpid()), str(watched), *self.command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    cwd=self._cwd,
+                    env={**os.environ, **self._env},
+                    pass_fds=(watched, *self._keep_fds),
+                    start_new_session=True,
+                )
+        except BaseException:
+            os.close(held)
+            raise
+        finally:
+            os.close(watched)
+        self._pipe = held
+
+    async def wait_until(
+        self, ready: Callable[[], Awaitable[bool]], *, timeout_s: float, poll_s: float = 0.05
+    ) -> None:
+        """Return when ``ready()`` says True. ``ready`` must not raise and must bound its own time.
+
+        On failure or cancellation the child is killed, so that nothing half started stays behind.
+
+        Raises:
+            ConfigError: the child ended, or was not ready within ``timeout_s`` seconds; the text
+                carries the last lines of its log.
+        """
+        deadline = time.monotonic() + timeout_s
+        try:
+            while True:
+                if not self.running:
+                    raise ConfigError(self._failure(f"ended with status {self.returncode} while it started"))
+                if await ready():
+                    return
+                if time.monotonic() > deadline:
+                    raise ConfigError(self._failure(f"was not ready within {timeout_s:g} s"))
+                await asyncio.sleep(poll_s)
+        except BaseException:
+            self.kill()
+            raise
+
+    async def stop(self, *, timeout_s: float = 20.0) -> int | None:
+        """Ask the child to end (SIGTERM), kill it after ``timeout_s`` seconds; return its status.
+
+        None when it was never started. When this returns, the child has ended.
+        """
+        process = self._process
+        if process is None:
+            return None
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        try:
+            await self.wait(timeout_s=timeout_s)
+        except TimeoutError:
+            pass
+        finally:
+            self.kill()
+        return process.returncode
+
+    async def wait(self, *, timeout_s: float | None = None) -> int | None:
+        """Wait for the child's end; return its status. Raises TimeoutError after ``timeout_s`` seconds."""
+        async with asyncio.timeout(timeout_s):
+            # Polled: a child watcher would tie the child to the event loop that started it.
+            while self.running:  # noqa: ASYNC110
+                await asyncio.sleep(_POLL_S)
+        return self.returncode
+
+    def kill(self) -> None:
+        """SIGKILL the child and reap it. Nothing happens when it has ended."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            process.wait()
+        if self._pipe is not None:
+            os.close(self._pipe)
+            self._pipe = None
+
+    def log_tail(self, lines: int = 20) -> str:
+        """Return the last lines that this run of the child logged."""
+        try:
+            with self.log_file.open("rb") as log:
+                log.seek(self._log_start)
+                text = log.read()[-64 * 1024 :].decode("utf-8", "replace")
+        except OSError:
+            return ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def _failure(self, what: str) -> str:
+        tail = self.log_tail() or "(the log is empty)"
+        return f"{self.name} {what}. The end of its log, {self.log_file}:\n{tail}"
