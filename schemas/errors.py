@@ -81,9 +81,7 @@ class TransientError(_EffectError):
 class PermanentError(_EffectError):
     """Another try would fail alike (wrong key, plan used up, request refused)."""
 
-    def __init__(
-        self, message: str, *, kind: FailureKind = "invalid_request", status: int | None = None
-    ) -> None:
+    def __init__(self, message: str, *, kind: FailureKind = "invalid_request", status: int | None = None) -> None:
         super().__init__(message, kind=kind, status=status)
 
 

@@ -12,7 +12,6 @@ import uuid
 from typing import Any
 
 import msgspec
-import orjson
 
 NAMESPACE = uuid.UUID("6c1d3c2e-5d1b-5d1f-9b0e-6e6577737072")
 """The project's UUID namespace; changing it would orphan every id in every log."""
@@ -69,9 +68,12 @@ def signal_id(run_id: str, case: str) -> str:
     return uuid5("signal", run_id, case)
 
 
+_canonical = msgspec.json.Encoder(order="sorted")
+
+
 def canonical_json(value: Any) -> bytes:
     """Return the JSON whose bytes depend on the value alone (sorted keys, no white space, UTC times)."""
-    return orjson.dumps(msgspec.to_builtins(value), option=orjson.OPT_SORT_KEYS)
+    return _canonical.encode(value)
 
 
 def content_hash(value: Any) -> str:

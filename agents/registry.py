@@ -1,0 +1,140 @@
+"""The registry: finds the steps, derives the graph from what they take and emit, and refuses a graph that does not close."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from typing import Literal, get_args, get_origin, get_type_hints
+
+import agents.verification
+from agents.case import Case
+from agents.step import On, Step
+from schemas import events as ev
+from schemas.errors import ConfigError
+
+ENTRIES: tuple[type[ev.Event], ...] = (ev.EventReceived, ev.StepFailed, ev.CancelRequested)
+"""Events that the runtime or a person writes rather than a step; each must lead somewhere."""
+
+
+class Registry:
+    """The graph of one journal. Immutable once made.
+
+    Raises:
+        ConfigError: when an event that is emitted leads to no step (dangling) or to two (duplicate), or two steps share a name.
+    """
+
+    def __init__(self, steps: Iterable[Step]) -> None:
+        self.steps: dict[str, Step] = {}
+        for step in steps:
+            if step.name in self.steps:
+                raise ConfigError(f"two steps are called {step.name!r}: rename one of them")
+            self.steps[step.name] = step
+        self._table: dict[type[ev.Event], tuple[str | None, dict[str | None, Step]]] = {}
+        for step in self.steps.values():
+            for on in step.takes:
+                self._connect(step, on)
+        self._refuse_dangling()
+        self.depth = self._depths()
+
+    def next_step(self, case: Case) -> Step | None:
+        """Return the step that the head leads to, None when the case is closed. Pure."""
+        head = case.head
+        if isinstance(head, ev.StepStarted) or (isinstance(head, ev.StepFailed) and head.outcome == "retry"):
+            return self.steps[head.step]
+        found = self._table.get(type(head))
+        if found is None:
+            return None
+        field, by_value = found
+        return by_value.get(None if field is None else getattr(head, field))
+
+    def edges(self) -> list[tuple[str, str, str]]:
+        """Return (step or "intake", wire event with its route, step or "publish") for every arrow, in flow order."""
+        arrows: list[tuple[str, str, str]] = []
+        emitters = [("intake", (ev.EventReceived,)), *((s.name, s.emits) for s in self._in_flow_order())]
+        for source, emitted in emitters:
+            for event in emitted:
+                if event in ev.TERMINAL:
+                    arrows.append((source, event.__name__, "publish"))
+                    continue
+                field, by_value = self._table[event]
+                for value, step in by_value.items():
+                    label = event.__name__ if value is None else f"{event.__name__} · {value}"
+                    arrows.append((source, label, step.name))
+        return arrows
+
+    def mermaid(self) -> str:
+        """Return the graph as a Mermaid flow chart; the README's picture is this text."""
+        lines = ["flowchart LR", "  news([news]) --> intake"]
+        lines += [f'  {a} -- "{label}" --> {b}' for a, label, b in self.edges()]
+        return "\n".join([*lines, "  publish --> signals([signals])"])
+
+    def _connect(self, step: Step, on: On) -> None:
+        if len(on.routes) > 1:
+            raise ConfigError(f"step {step.name!r}: {on!r} names more than one routing field: use one")
+        field, value = next(iter(on.routes.items()), (None, None))
+        known_field, by_value = self._table.setdefault(on.event, (field, {}))
+        if field != known_field:
+            raise ConfigError(
+                f"step {step.name!r}: {on!r} routes by {field}, another step by {known_field}: agree on one"
+            )
+        if field is not None and value not in _values(on.event, field):
+            raise ConfigError(
+                f"step {step.name!r}: {on!r}: {field} is never {value!r}, only {_values(on.event, field)}"
+            )
+        if value in by_value:
+            raise ConfigError(f"{on!r} leads to two steps, {by_value[value].name!r} and {step.name!r}: drop one")
+        by_value[value] = step
+
+    def _refuse_dangling(self) -> None:
+        emitted: dict[type[ev.Event], str] = dict.fromkeys(ENTRIES, "the runtime")
+        emitted |= {e: s.name for s in self.steps.values() for e in s.emits if e not in ev.TERMINAL}
+        for event, by in emitted.items():
+            if event not in self._table:
+                raise ConfigError(f"{event.__name__}, emitted by {by}, leads to no step: let a step take it")
+            field, by_value = self._table[event]
+            if field is None:
+                continue
+            wanted = set(_values(event, field)) - ({"retry"} if event is ev.StepFailed else set())
+            if missing := sorted(wanted - {str(v) for v in by_value}):
+                raise ConfigError(f"{event.__name__} with {field} {missing}, emitted by {by}, leads to no step")
+
+    def _depths(self) -> dict[str, int]:
+        # Steps away from the end of a case, by the shortest way: the scheduler finishes cases before it opens new ones.
+        depth = {s.name: 0 for s in self.steps.values() if any(e in ev.TERMINAL for e in s.emits)}
+        while True:
+            grown = {
+                a: min(depth[b] for x, _, b in self.edges() if x == a and b in depth) + 1
+                for a, _, b in self.edges()
+                if a in self.steps and a not in depth and b in depth
+            }
+            if not grown:
+                return depth | {name: len(self.steps) for name in self.steps if name not in depth}
+            depth |= grown
+
+    def _in_flow_order(self) -> list[Step]:
+        order: list[Step] = []
+        waiting: list[type[ev.Event]] = [ev.EventReceived]
+        while waiting:
+            event = waiting.pop(0)
+            for step in self._table.get(event, (None, {}))[1].values():
+                if step not in order:
+                    order.append(step)
+                    waiting += [e for e in step.emits if e not in ev.TERMINAL]
+        return order + [s for s in self.steps.values() if s not in order]
+
+
+def _values(event: type[ev.Event], field: str) -> tuple[str, ...]:
+    hint = get_type_hints(event).get(field)
+    if get_origin(hint) is not Literal:
+        raise ConfigError(f"{event.__name__}.{field} is no Literal: only a Literal field can route")
+    return get_args(hint)
+
+
+def verification() -> Registry:
+    """Return the registry of the news pipeline: every ``STEP`` in a module of ``agents.verification``."""
+    modules = (
+        importlib.import_module(m.name)
+        for m in pkgutil.iter_modules(agents.verification.__path__, "agents.verification.")
+    )
+    return Registry(m.STEP for m in modules if hasattr(m, "STEP"))

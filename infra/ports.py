@@ -1,0 +1,109 @@
+"""Ports: how the runtime reaches the world. One adapter a provider; the runtime records what they answer.
+
+An adapter performs one kind of effect and returns an :class:`Answer`, or raises ``TransientError`` or ``PermanentError``
+(:mod:`schemas.errors`). It never retries on its own: every attempt is an event of the case. It never sees a case.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Protocol
+
+import msgspec
+
+from schemas.calls import ProviderMode
+from schemas.effects import CallModel, Effect, FetchMarket, FindEarlier, Recall, Reply, Scrape, Search
+from schemas.errors import ConfigError
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider answered and what it used. ``cost_usd`` None = price unknown; 0 = free."""
+
+    reply: Reply
+    cost_usd: Decimal | None
+    cost_source: str = ""
+    model: str | None = None
+    usage_input_tokens: int = 0
+    usage_cached_tokens: int = 0
+    usage_output_tokens: int = 0
+    usage_thinking_tokens: int = 0
+    cached: bool = False
+
+
+class Port(Protocol):
+    """One provider of one kind of effect. ``provider`` and ``mode`` go into every call record."""
+
+    provider: str
+    mode: ProviderMode
+
+    async def perform(self, effect: Any) -> Answer:
+        """Perform the effect once.
+
+        Raises:
+            TransientError: worth another try; PermanentError: not. Nothing of a vendor passes untranslated.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections. Idempotent."""
+        ...
+
+
+class Ports:
+    """The table from effect to adapter; the one place that a new provider is added to.
+
+    ``models`` by tier ("light", "heavy"), ``search`` by provider name; the others one each. Frozen after construction.
+    """
+
+    def __init__(
+        self,
+        *,
+        models: dict[str, Port],
+        search: dict[str, Port],
+        recall: Port,
+        earlier: Port,
+        scrape: Port | None = None,
+        market: Port | None = None,
+    ) -> None:
+        self.models = models
+        self.search = search
+        self._others: dict[type[Any], Port | None] = {
+            Recall: recall,
+            FindEarlier: earlier,
+            Scrape: scrape,
+            FetchMarket: market,
+        }
+
+    def of(self, effect: Effect) -> Port:
+        """Return the adapter that performs this effect.
+
+        Raises:
+            ConfigError: when none is configured; the text names the setting to write.
+        """
+        match effect:
+            case CallModel(tier=tier):
+                found, hint = (
+                    self.models.get(tier),
+                    f"a model for the {tier} tier (GEMINI_API_KEY, or NEWSPROOF_MODE=offline)",
+                )
+            case Search(provider=provider):
+                found, hint = (
+                    self.search.get(provider),
+                    f"the search provider {provider!r} (its key), or drop it from DEEP_ANALYSIS_SEARCH_PROVIDER",
+                )
+            case _:
+                found, hint = (
+                    self._others[type(effect)],
+                    f"a provider for {type(effect).__name__}, or switch its tool off",
+                )
+        if found is None:
+            raise ConfigError(f"no adapter for this effect: configure {hint}")
+        return found
+
+    async def close(self) -> None:
+        """Close every adapter once."""
+        every = {
+            id(p): p for p in [*self.models.values(), *self.search.values(), *self._others.values()] if p is not None
+        }
+        for port in every.values():
+            await port.close()

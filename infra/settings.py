@@ -1,0 +1,129 @@
+"""Every setting: one typed object, read from the environment and from a ``.env`` file in the working directory.
+
+Names are those of the environment (the design's CAPS). ``newsproof config`` prints each value with its origin;
+docs/settings.md is generated from this file and checked by a test.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from schemas.errors import ConfigError
+
+_ZERO_TO_ONE = {"ge": 0.0, "le": 1.0}
+
+
+class Settings(BaseSettings):
+    """The settings of one process. Units are in the names or the descriptions."""
+
+    model_config = SettingsConfigDict(env_file=".env", extra="ignore", case_sensitive=False, frozen=True)
+
+    # Where things are
+    newsproof_mode: Literal["auto", "live", "offline", "simulated"] = Field(
+        "auto",
+        description="live: real models and search; offline: rules and a bundled corpus; auto: live when GEMINI_API_KEY is set",
+    )
+    newsproof_data_dir: Path = Field(
+        Path(".data"), description="Directory of the embedded servers and the worker slots"
+    )
+    newsproof_topic_prefix: str = Field(
+        "newsproof.", pattern=r"^[A-Za-z0-9._-]*$", description="Prefix of every topic and group"
+    )
+    kafka_bootstrap_servers: str | None = Field(
+        None, description="host:port,…; unset: an embedded Apache Kafka is started"
+    )
+    kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_SSL"] = Field(
+        "PLAINTEXT", description="SASL without TLS is refused"
+    )
+    kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(None)
+    kafka_sasl_username: str | None = Field(None)
+    kafka_sasl_password: SecretStr | None = Field(None)
+    clickhouse_url: str | None = Field(
+        None, description="http://user:password@host:8123; unset: the embedded ClickHouse engine is started"
+    )
+    clickhouse_database: str = Field("newsproof", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    topic_partitions: int = Field(
+        4, ge=1, le=512, description="Partitions of news, cases and signals; fixed at creation"
+    )
+    topic_replication: int = Field(1, ge=1, le=7, description="Replicas of every topic; 3 in production")
+
+    # The worker
+    worker_slot: str = Field(
+        "0", pattern=r"^[A-Za-z0-9_-]{1,40}$", description="Unique and stable per worker; static membership"
+    )
+    max_open_cases: int = Field(2000, ge=1, description="Intake pauses news above this many open cases of a worker")
+    step_concurrency: int = Field(64, ge=1, description="Running effects per step and worker (bulkhead)")
+    effects_in_flight: int = Field(256, ge=1, description="Running effects of a worker, all steps together")
+    case_deadline_seconds: float = Field(300.0, gt=0, description="Every case has ended by then")
+    crash_suspect_after: int = Field(3, ge=1, description="Crashes at one head before its step runs alone")
+    dedup_days: int = Field(30, ge=1, description="The same news within this many days opens no second case")
+    session_timeout_seconds: float = Field(10.0, gt=1, description="Kafka session timeout of a worker")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO")
+    metrics_port: int | None = Field(None, description="Prometheus metrics on 127.0.0.1; unset: none")
+
+    # The gate and its toggles (VERIFICATION)
+    high_value_confidence_threshold: float = Field(0.75, **_ZERO_TO_ONE)
+    phase1_rollout_percentage: float = Field(
+        0.05, description="Share of gated cases that take the deep path, 0–1", **_ZERO_TO_ONE
+    )
+    deep_analysis_tools_enabled: bool = Field(False)
+    tool_search_enabled: bool = Field(True)
+    tool_scrape_enabled: bool = Field(False)
+    tool_expand_enabled: bool = Field(True)
+    tool_price_enabled: bool = Field(False)
+    tool_macro_enabled: bool = Field(False)
+    tool_onchain_enabled: bool = Field(False)
+    deep_analysis_max_tool_calls: int = Field(3, ge=0, le=10, description="Rounds of planning and searching")
+    deep_analysis_tool_timeout: float = Field(10.0, gt=0, description="Seconds for one search or page")
+    deep_analysis_search_provider: str = Field(
+        "tavily", description="Comma-separated: tavily (offline mode uses the bundled corpus)"
+    )
+    publish_preliminary: bool = Field(False, description="Also publish a preliminary revision at triage")
+
+    # Search
+    tavily_api_key: SecretStr | None = Field(None)
+    tavily_base_url: str = Field("https://api.tavily.com")
+    tavily_search_depth: Literal["basic", "advanced", "fast", "ultra-fast"] = Field("basic")
+    search_max_results: int = Field(5, ge=1, le=20)
+    search_multi_source_threshold: int = Field(3, ge=1, description="Independent sources that make multi_source")
+    search_include_domains: str = Field("", description="Comma-separated; empty: the whole web")
+    search_cost_usd: float = Field(0.008, ge=0, description="Price of one Tavily credit at the pay-as-you-go rate")
+
+    # Models
+    gemini_api_key: SecretStr | None = Field(None)
+    gemini_base_url: str | None = Field(None, description="Another address of the Gemini API, such as a gateway")
+    model_light: str = Field("gemini-2.5-flash-lite")
+    model_heavy: str = Field("gemini-2.5-pro")
+    model_timeout_seconds: float = Field(30.0, gt=0)
+
+    # Offline and simulated providers
+    offline_latency_seconds: float = Field(0.0, ge=0, description="Added to every offline model and search reply")
+
+    @property
+    def mode(self) -> Literal["live", "offline", "simulated"]:
+        """The mode in force: ``auto`` means live exactly when there is a model key."""
+        if self.newsproof_mode == "auto":
+            return "live" if self.gemini_api_key else "offline"
+        return self.newsproof_mode
+
+    @property
+    def topic_prefix(self) -> str:
+        """Prefix of topics and groups."""
+        return self.newsproof_topic_prefix
+
+
+def load_settings(**overrides: object) -> Settings:
+    """Read the settings; ``overrides`` win over the environment.
+
+    Raises:
+        ConfigError: names every setting that is wrong, and what it accepts.
+    """
+    try:
+        return Settings(**overrides)  # type: ignore[arg-type]
+    except ValidationError as exc:
+        lines = [f"{'.'.join(map(str, e['loc'])).upper()}: {e['msg']} (is {e['input']!r})" for e in exc.errors()]
+        raise ConfigError("these settings are wrong, correct them and start again:\n  " + "\n  ".join(lines)) from exc

@@ -1,0 +1,51 @@
+"""One record per model or tool call, logged in the same write as the result that it bought."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+from schemas.effects import Reply
+from schemas.errors import FailureKind
+
+CallKind = Literal["model", "search", "scrape", "recall", "market", "duplicate_check"]
+ProviderMode = Literal["live", "offline", "simulated"]
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one call asked, answered, took and cost.
+
+    ``cost_usd`` is None when the price is unknown, never 0 then; 0 means free. ``latency_ms`` is wall time at the adapter.
+    ``usage_input_tokens`` includes the cached ones. ``attempt`` counts from 1 within the step. ``replied_at`` is UTC.
+    ``cached`` marks a reply of the search cache, ``repair`` a second call that mends an invalid reply.
+    """
+
+    kind: CallKind
+    provider: str
+    mode: ProviderMode
+    request_hash: str
+    reply: Reply
+    latency_ms: float
+    replied_at: datetime
+    cost_usd: Decimal | None
+    cost_source: str = ""
+    model: str | None = None
+    prompt_name: str | None = None
+    prompt_version: str | None = None
+    prompt_hash: str | None = None
+    usage_input_tokens: int = 0
+    usage_cached_tokens: int = 0
+    usage_output_tokens: int = 0
+    usage_thinking_tokens: int = 0
+    attempt: int = 1
+    cached: bool = False
+    repair: bool = False
+    error: FailureKind | None = None
+
+    @property
+    def paid(self) -> bool:
+        """Whether money or quota may have been spent: unknown prices count as spent."""
+        return self.cost_usd is None or self.cost_usd > 0

@@ -1,0 +1,178 @@
+"""Effects: what a step may ask of the world, as frozen values, and the replies that come back.
+
+``request_hash`` is the hash of an effect's canonical JSON. It is what a recorded reply is found by, in recovery and in
+backtests, so nothing in an effect may depend on the worker, the attempt or the clock. Text from outside travels as
+:class:`Untrusted` parts; the adapter puts its random delimiters around them after the hash is taken.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from schemas.errors import FailureKind
+from schemas.evidence import MarketValue, MemoryEntry, Page, SearchResult
+from schemas.ids import content_hash
+
+Tier = Literal["light", "heavy"]
+
+
+class Trusted(msgspec.Struct, frozen=True, tag="trusted"):
+    """Our own words, such as a rendered prompt."""
+
+    text: str
+
+
+class Untrusted(msgspec.Struct, frozen=True, tag="untrusted"):
+    """Words from outside: delimited by the adapter, never instructions. ``label`` names their origin."""
+
+    label: str
+    text: str
+
+
+Part = Trusted | Untrusted
+
+
+class FunctionDeclaration(msgspec.Struct, frozen=True):
+    """One function that a model may call. ``parameters`` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class CallModel(msgspec.Struct, frozen=True, kw_only=True, tag="call_model", omit_defaults=True):
+    """Ask a model once. With ``forced_function`` the reply is that function's call; with ``response_schema`` it is JSON.
+
+    ``task`` names the routing entry (model, provider, fallback) of the settings; ``prompt_*`` name the versioned prompt.
+    """
+
+    task: str
+    tier: Tier
+    prompt_name: str
+    prompt_version: str
+    prompt_hash: str
+    system: str
+    parts: tuple[Part, ...]
+    temperature: float = 0.0
+    max_output_tokens: int = 1024
+    functions: tuple[FunctionDeclaration, ...] = ()
+    forced_function: str | None = None
+    response_schema: dict[str, Any] | None = None
+
+
+class Search(msgspec.Struct, frozen=True, kw_only=True, tag="search", omit_defaults=True):
+    """Ask one search provider. ``as_of`` bounds what an offline or archived search may know."""
+
+    provider: str
+    query: str
+    max_results: int
+    as_of: datetime
+    depth: str = "basic"
+    include_domains: tuple[str, ...] = ()
+    language: str = ""
+
+
+class Scrape(msgspec.Struct, frozen=True, kw_only=True, tag="scrape"):
+    """Open one page under the guard and return its main text."""
+
+    url: str
+
+
+class Recall(msgspec.Struct, frozen=True, kw_only=True, tag="recall"):
+    """Find past cases like this one, decided before ``as_of``."""
+
+    text: str
+    asset: str
+    as_of: datetime
+    limit: int
+    exclude_case: str
+
+
+class FindEarlier(msgspec.Struct, frozen=True, kw_only=True, tag="find_earlier"):
+    """Find the first case in the log with the same normalised text. Free, exact across workers."""
+
+    text_hash: str
+    case_id: str
+
+
+class FetchMarket(msgspec.Struct, frozen=True, kw_only=True, tag="fetch_market"):
+    """Read prices, macro or on-chain values as of a time."""
+
+    kind: Literal["price", "macro", "onchain"]
+    asset: str
+    as_of: datetime
+
+
+Effect = CallModel | Search | Scrape | Recall | FindEarlier | FetchMarket
+
+
+def request_hash(effect: Effect) -> str:
+    """Return 32 hex digits that identify the request: equal effects, and only those, have equal hashes."""
+    return content_hash(effect)
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True, tag="failure", omit_defaults=True):
+    """An effect that did not work, as a value. ``retryable`` and ``retry_after_s`` are the provider's word, not a guess."""
+
+    kind: FailureKind
+    message: str
+    retryable: bool
+    retry_after_s: float | None = None
+    status: int | None = None
+
+
+class FunctionCall(msgspec.Struct, frozen=True):
+    """One call that a model asks for. ``args`` is what it wrote, unchecked."""
+
+    name: str
+    args: dict[str, Any]
+
+
+class ModelReply(msgspec.Struct, frozen=True, kw_only=True, tag="model", omit_defaults=True):
+    """What a model answered. ``data`` is the parsed JSON of a structured reply, unchecked against its schema."""
+
+    text: str = ""
+    data: Any = None
+    function_calls: tuple[FunctionCall, ...] = ()
+    finish_reason: str = "stop"
+    repaired: bool = False
+
+
+class SearchReply(msgspec.Struct, frozen=True, kw_only=True, tag="search", omit_defaults=True):
+    """Results of one provider, best first. Empty means that it looked and found nothing. ``truncated`` names cut texts."""
+
+    provider: str
+    query: str
+    results: tuple[SearchResult, ...]
+    cached: bool = False
+    truncated: bool = False
+
+
+class PageReply(msgspec.Struct, frozen=True, kw_only=True, tag="page"):
+    """One opened page."""
+
+    page: Page
+
+
+class RecallReply(msgspec.Struct, frozen=True, kw_only=True, tag="recall"):
+    """Similar past cases, most similar first; empty means no match."""
+
+    entries: tuple[MemoryEntry, ...]
+
+
+class EarlierReply(msgspec.Struct, frozen=True, kw_only=True, tag="earlier"):
+    """The first case with the same text; None when this case is the first."""
+
+    first_case: str | None
+
+
+class MarketReply(msgspec.Struct, frozen=True, kw_only=True, tag="market"):
+    """Market values by name."""
+
+    values: tuple[MarketValue, ...]
+
+
+Reply = ModelReply | SearchReply | PageReply | RecallReply | EarlierReply | MarketReply | Failure

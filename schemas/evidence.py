@@ -1,0 +1,123 @@
+"""What the world answers: search results, references, pages, memories, market values."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+Stance = Literal["supports", "denies", "hedges", "unrelated"]
+"""What a page says of the claim. A hedge gives no support and is no denial (VERIFICATION, "Better than counting")."""
+Credibility = Literal["high", "medium", "low", "unknown"]
+
+
+class SearchResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One hit as its provider gave it. ``score`` is the provider's relevance, 0–1. ``domain`` is the host."""
+
+    title: str
+    url: str
+    domain: str
+    snippet: str
+    score: float
+    published_at: datetime | None = None
+    provider: str = ""
+    content_complete: bool = True
+
+
+class SearchReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One kept result of quality control, numbered for citation. Scores: relevance 0–1, quality 30–100."""
+
+    reference_number: int
+    source_tool: str
+    title: str
+    url: str
+    snippet: str
+    relevance_score: float
+    quality_score: float
+    content_complete: bool
+    source_credibility: Credibility
+    query: str
+    published_at: datetime | None = None
+    registrable_domain: str = ""
+    independent: bool = False
+    official: bool = False
+    stance: Stance = "supports"
+    timestamp: datetime | None = None
+    llm_relevance_score: float | None = None
+    llm_scoring_reason: str | None = None
+
+
+class DroppedResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A result that was not used, and the rule that dropped it (such as future_evidence, spoofed_source)."""
+
+    url: str
+    title: str
+    reason: str
+
+
+class Sentiment(msgspec.Struct, frozen=True, kw_only=True):
+    """Shares of the mood of the results; sum 1."""
+
+    panic: float
+    neutral: float
+    optimistic: float
+
+
+class Findings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the evidence so far amounts to (VERIFICATION, "Search" and "Better than counting").
+
+    ``plain_*`` are the figures of plain counting, kept beside the better ones so that both can be compared.
+    """
+
+    keyword: str
+    references: tuple[SearchReference, ...]
+    dropped: tuple[DroppedResult, ...]
+    independent_sources: int
+    multi_source: bool
+    official_confirmed: bool
+    denied: bool
+    conflict: bool
+    stale: bool
+    sentiment: Sentiment
+    source_count: int
+    confidence: float
+    triggered: bool
+    risk_flags: tuple[str, ...] = ()
+    plain_source_count: int = 0
+    plain_official_confirmed: bool = False
+    quality_controlled: bool = True
+    precise_query: str = ""
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Main text of one opened page. ``truncated`` when it was cut at 64 KiB."""
+
+    url: str
+    title: str
+    text: str
+    truncated: bool = False
+
+
+class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One similar past case. ``similarity`` is a cosine, -1–1; ``outcome`` is None where it is not known yet."""
+
+    case_id: str
+    summary: str
+    event_type: str
+    asset: str
+    confidence: float
+    similarity: float
+    decided_at: datetime
+    outcome: str | None = None
+    signal_id: str | None = None
+
+
+class MarketValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One named number from a market source, as of ``observed_at``. The unit is in ``unit``."""
+
+    name: str
+    value: float
+    unit: str
+    source: str
+    observed_at: datetime

@@ -1,0 +1,171 @@
+"""Raw news: the public input contract of the ``news`` topic, and what makes a record a poison record.
+
+Anything that speaks Kafka may write here, so nothing is believed: size, encoding, nesting, types and dates are checked
+before a case is opened, and whatever fails becomes a dead letter whose reason a person understands.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import orjson
+
+from schemas.errors import ContractError
+from schemas.ids import case_id, text_hash
+
+MAX_NEWS_BYTES = 256 * 1024
+"""Largest ``text`` in UTF-8 bytes (VERIFICATION, "Input")."""
+MAX_RECORD_BYTES = 1024 * 1024
+"""Largest whole record: the text plus everything beside it."""
+MAX_DEPTH = 64
+"""Deepest nesting of a record. The JSON standard leaves this to the reader; real news needs about 3."""
+MAX_FUTURE = timedelta(minutes=10)
+"""How far ahead of the reader's clock ``published_at`` may be: clocks differ, the future does not publish."""
+EARLIEST = datetime(2008, 10, 31, tzinfo=UTC)
+"""The Bitcoin paper. Anything dated before it is a broken date, not news of this field."""
+
+
+class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One raw news item. Times are UTC. Unknown fields are kept in ``unknown``, ``extra`` is kept and not read."""
+
+    source: str
+    text: str
+    published_at: datetime
+    external_id: str | None = None
+    language: str | None = None
+    url: str | None = None
+    author: str | None = None
+    received_at: datetime | None = None
+    media: tuple[Any, ...] = ()
+    keywords_hit: tuple[str, ...] = ()
+    extra: dict[str, Any] = {}
+    unknown: dict[str, Any] = {}
+
+    @property
+    def identity(self) -> str:
+        """The external id, or the hash of the normalised text where the listener has none."""
+        return self.external_id if self.external_id is not None else text_hash(self.text)
+
+    @property
+    def key(self) -> bytes:
+        """The record key on ``news``: ``source:external_id``."""
+        return f"{self.source}:{self.identity}".encode()
+
+    @property
+    def case_id(self) -> str:
+        """The id of the case that this item opens."""
+        return case_id(self.source, self.identity, text_hash(self.text))
+
+    @property
+    def as_of(self) -> datetime:
+        """The case's own time: what was knowable, ends here. The listener's ``received_at`` where it gave one."""
+        return self.received_at or self.published_at
+
+
+_KNOWN = frozenset(f.name for f in msgspec.structs.fields(News)) - {"unknown"}
+
+
+def decode_news(raw: bytes | None, *, now: datetime) -> News:
+    """Check one record of ``news`` and return the item. ``now`` is the reader's clock, for future dates only.
+
+    Raises:
+        ContractError: with a stable ``reason`` (empty, too_large, not_utf8, too_deep, not_json, wrong_type,
+            missing_field, bad_value, future_date) and a text that says what to change.
+    """
+    fields = _json_object(raw)
+    unknown = {k: v for k, v in fields.items() if k not in _KNOWN}
+    known = {k: v for k, v in fields.items() if k in _KNOWN and v is not None}
+    for name in ("source", "text", "published_at"):
+        if name not in known:
+            raise ContractError(f"the required field {name!r} is missing: add it", reason="missing_field")
+    try:
+        news = msgspec.convert({**known, "unknown": unknown}, News)
+    except msgspec.ValidationError as exc:
+        raise ContractError(f"a field has the wrong type: {exc}", reason="wrong_type") from exc
+    return _checked(news, now)
+
+
+def _json_object(raw: bytes | None) -> dict[str, Any]:
+    if not raw or not raw.strip():
+        raise ContractError("the record is empty: send a JSON object with source, text, published_at", reason="empty")
+    if len(raw) > MAX_RECORD_BYTES:
+        raise ContractError(
+            f"the record has {len(raw)} bytes, at most {MAX_RECORD_BYTES} are read: shorten it",
+            reason="too_large",
+        )
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise ContractError(
+            f"the record is not UTF-8 (byte {exc.start}): encode it as UTF-8", reason="not_utf8"
+        ) from exc
+    _refuse_depth(raw)
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError as exc:
+        raise ContractError(f"the record is not JSON: {exc}", reason="not_json") from exc
+    if not isinstance(value, dict):
+        raise ContractError(f"the record is a JSON {type(value).__name__}, not an object", reason="wrong_type")
+    return value
+
+
+def _refuse_depth(raw: bytes) -> None:
+    # Brackets inside strings count too, so this can only be too strict for absurd texts; those are re-counted exactly.
+    if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
+        return
+    depth = deepest = 0
+    in_string = escaped = False
+    for byte in raw:
+        if in_string:
+            if escaped:
+                escaped = False
+            elif byte == 0x5C:
+                escaped = True
+            elif byte == 0x22:
+                in_string = False
+        elif byte == 0x22:
+            in_string = True
+        elif byte in (0x5B, 0x7B):
+            depth += 1
+            deepest = max(deepest, depth)
+        elif byte in (0x5D, 0x7D):
+            depth -= 1
+    if deepest > MAX_DEPTH:
+        raise ContractError(f"the record is nested {deepest} deep, at most {MAX_DEPTH} are read", reason="too_deep")
+
+
+def _checked(news: News, now: datetime) -> News:
+    if not news.source.strip() or len(news.source) > 256:
+        raise ContractError("source must have 1 to 256 characters", reason="bad_value")
+    if news.external_id is not None and not 0 < len(news.external_id) <= 512:
+        raise ContractError("external_id must have 1 to 512 characters, or be left out", reason="bad_value")
+    if not news.text.strip():
+        raise ContractError("text is empty: there is nothing to judge", reason="empty")
+    size = len(news.text.encode("utf-8", "surrogatepass"))
+    if size > MAX_NEWS_BYTES:
+        raise ContractError(f"text has {size} bytes, at most {MAX_NEWS_BYTES} are read: shorten it", reason="too_large")
+    return msgspec.structs.replace(
+        news,
+        published_at=_utc(news.published_at, "published_at", now),
+        received_at=None if news.received_at is None else _utc(news.received_at, "received_at", now),
+    )
+
+
+def _utc(value: datetime, name: str, now: datetime) -> datetime:
+    if value.tzinfo is None:
+        raise ContractError(f"{name} has no time zone: write it as RFC 3339, such as …T14:00:00Z", reason="bad_value")
+    try:
+        value = value.astimezone(UTC)
+    except OverflowError as exc:
+        raise ContractError(f"{name} is out of range", reason="bad_value") from exc
+    if value > now + MAX_FUTURE:
+        raise ContractError(
+            f"{name} {value.isoformat()} lies in the future: check the listener's clock", reason="future_date"
+        )
+    if value < EARLIEST:
+        raise ContractError(
+            f"{name} {value.isoformat()} lies before 2008: check the listener's dates", reason="bad_value"
+        )
+    return value
