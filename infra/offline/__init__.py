@@ -1,0 +1,1 @@
+"""Deterministic stand-ins for outside services, with the texts that they search."""
