@@ -3,7 +3,7 @@
 What is guaranteed, on Linux and macOS:
 
 - The child ends when its parent ends, however that happens (``guard.py``): within milliseconds of a
-  SIGKILL. Only a SIGKILL of the watcher itself together with the parent could leave it behind.
+  SIGKILL. Only a SIGKILL of the watcher itself before the parent's end could leave it behind.
 - The child has a session of its own, so the terminal's Ctrl-C reaches the parent alone, which then
   stops its servers in order.
 - The lock of a data directory is held by the child too, so it is free exactly when nothing uses
@@ -26,18 +26,21 @@ from pathlib import Path
 
 from schemas.errors import ConfigError
 
-__all__ = ["ChildProcess", "DirectoryLock", "free_port", "port_is_free"]
+__all__ = ["ChildProcess", "DirectoryLock", "free_ports", "port_is_free"]
 
 _GUARD = Path(__file__).with_name("guard.py")
 _POLL_S = 0.02
+_LOG_LIMIT_BYTES = 8 * 1024 * 1024
+"""A log longer than this is put aside (one generation, suffix ``.1``) at the next start."""
 
 
-def free_port() -> int:
-    """Ask the system for a TCP port of 127.0.0.1 that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_ports(count: int) -> list[int]:
+    """Ask the system for ``count`` different TCP ports of 127.0.0.1 that nothing listens on."""
+    with contextlib.ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
 
 
 def port_is_free(port: int) -> bool:
@@ -103,6 +106,46 @@ class DirectoryLock:
             self._fd = None
 
 
+class _Guard:
+    """The watcher process of one child, and our ends of its two pipes (see ``guard.py``)."""
+
+    def __init__(self) -> None:
+        parent_end, self._held = os.pipe()
+        program_watched, self.program_end = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_GUARD), str(parent_end), str(program_watched)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(parent_end, program_watched),
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(self._held)
+            os.close(self.program_end)
+            raise
+        finally:
+            os.close(parent_end)
+            os.close(program_watched)
+
+    def watch(self, pid: int) -> None:
+        """Tell the watcher whom to kill when this process ends."""
+        os.write(self._held, b"%d\n" % pid)
+        os.close(self.program_end)
+        self.program_end = -1
+
+    def dismiss(self) -> None:
+        """End the watcher: the child has ended and been reaped, or never started."""
+        if self.program_end >= 0:
+            os.close(self.program_end)
+        else:
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._held, b"ended\n")
+        os.close(self._held)
+        self._process.wait()
+
+
 class ChildProcess:
     """One program run as a child, its output in a log file. Safe to use from any event loop."""
 
@@ -128,7 +171,7 @@ class ChildProcess:
         self._env = dict(env or {})
         self._keep_fds = tuple(keep_fds)
         self._process: subprocess.Popen[bytes] | None = None
-        self._pipe: int | None = None
+        self._guard: _Guard | None = None
         self._log_start = 0
 
     @property
@@ -151,31 +194,30 @@ class ChildProcess:
         """Start the program. Raises RuntimeError when it runs already, OSError when it cannot start."""
         if self.running:
             raise RuntimeError(f"{self.name} runs already (process {self.pid}).")
+        self.kill()  # Clears up behind a former run that ended by itself.
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
-        watched, held = os.pipe()
-        try:
-            with self.log_file.open("ab") as log:
-                self._log_start = log.tell()
+        if self.log_file.exists() and self.log_file.stat().st_size > _LOG_LIMIT_BYTES:
+            self.log_file.replace(self.log_file.with_name(self.log_file.name + ".1"))
+        with self.log_file.open("ab") as log:
+            self._log_start = log.tell()
+            self._guard = _Guard()
+            try:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", str(_GUARD), str(os.getpid()), str(watched), *self.command],
+                    self.command,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     cwd=self._cwd,
                     env={**os.environ, **self._env},
-                    pass_fds=(watched, *self._keep_fds),
+                    pass_fds=(self._guard.program_end, *self._keep_fds),
                     start_new_session=True,
                 )
-        except BaseException:
-            os.close(held)
-            raise
-        finally:
-            os.close(watched)
-        self._pipe = held
+                self._guard.watch(self._process.pid)
+            except BaseException:
+                self.kill()
+                raise
 
-    async def wait_until(
-        self, ready: Callable[[], Awaitable[bool]], *, timeout_s: float, poll_s: float = 0.05
-    ) -> None:
+    async def wait_until(self, ready: Callable[[], Awaitable[bool]], *, timeout_s: float, poll_s: float = 0.05) -> None:
         """Return when ``ready()`` says True. ``ready`` must not raise and must bound its own time.
 
         On failure or cancellation the child is killed, so that nothing half started stays behind.
@@ -228,12 +270,11 @@ class ChildProcess:
         """SIGKILL the child and reap it. Nothing happens when it has ended."""
         process = self._process
         if process is not None and process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            process.kill()
             process.wait()
-        if self._pipe is not None:
-            os.close(self._pipe)
-            self._pipe = None
+        if self._guard is not None:
+            self._guard.dismiss()
+            self._guard = None
 
     def log_tail(self, lines: int = 20) -> str:
         """Return the last lines that this run of the child logged."""
