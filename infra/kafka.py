@@ -1,0 +1,223 @@
+"""Where Kafka is, and the plain clients that speak to it: one place for addresses, security and safe defaults."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import KafkaError, TopicAlreadyExistsError
+from aiokafka.helpers import create_ssl_context
+
+from infra.settings import Settings
+from schemas.errors import ConfigError, TransientError
+from schemas.topics import MAX_MESSAGE_BYTES, Topics
+
+ONE_PARTITION = 1
+
+
+class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """Bootstrap servers (``host:port,…``) and how to log in. SASL is sent over TLS only."""
+
+    bootstrap: str
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str | None = None
+    username: str | None = None
+    password: str | None = None
+
+    @classmethod
+    def of(cls, settings: Settings, bootstrap: str) -> KafkaAddress:
+        """Return the address of these settings; ``bootstrap`` is the one in force (perhaps the embedded server's).
+
+        Raises:
+            ConfigError: when SASL is configured without TLS, or half configured.
+        """
+        if settings.kafka_sasl_mechanism and settings.kafka_security_protocol != "SASL_SSL":
+            raise ConfigError(
+                "KAFKA_SASL_MECHANISM without TLS would send the password in the clear: "
+                "set KAFKA_SECURITY_PROTOCOL=SASL_SSL"
+            )
+        if settings.kafka_security_protocol == "SASL_SSL" and not (
+            settings.kafka_sasl_mechanism and settings.kafka_sasl_username and settings.kafka_sasl_password
+        ):
+            raise ConfigError(
+                "KAFKA_SECURITY_PROTOCOL=SASL_SSL needs KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME "
+                "and KAFKA_SASL_PASSWORD: set all three"
+            )
+        password = settings.kafka_sasl_password
+        return cls(
+            bootstrap=bootstrap,
+            security_protocol=settings.kafka_security_protocol,
+            sasl_mechanism=settings.kafka_sasl_mechanism,
+            username=settings.kafka_sasl_username,
+            password=None if password is None else password.get_secret_value(),
+        )
+
+    def client_args(self) -> dict[str, Any]:
+        """Return the keyword arguments that every aiokafka client takes."""
+        args: dict[str, Any] = {"bootstrap_servers": self.bootstrap, "security_protocol": self.security_protocol}
+        if self.security_protocol != "PLAINTEXT":
+            args["ssl_context"] = create_ssl_context()
+        if self.sasl_mechanism:
+            args |= {
+                "sasl_mechanism": self.sasl_mechanism,
+                "sasl_plain_username": self.username,
+                "sasl_plain_password": self.password,
+            }
+        return args
+
+    def producer(self, **more: Any) -> AIOKafkaProducer:
+        """Return an idempotent producer (acks=all); not started."""
+        return AIOKafkaProducer(
+            **self.client_args(),
+            **{
+                "enable_idempotence": True,
+                "acks": "all",
+                "max_request_size": MAX_MESSAGE_BYTES,
+                "compression_type": "lz4",
+                "max_batch_size": 512 * 1024,
+                "metadata_max_age_ms": 60_000,
+                **more,
+            },
+        )
+
+    def consumer(self, **more: Any) -> AIOKafkaConsumer:
+        """Return a consumer that never commits on its own; not started."""
+        return AIOKafkaConsumer(
+            **self.client_args(),
+            **{
+                "enable_auto_commit": False,
+                "auto_offset_reset": "earliest",
+                "max_partition_fetch_bytes": 2 * MAX_MESSAGE_BYTES,
+                "metadata_max_age_ms": 60_000,
+                **more,
+            },
+        )
+
+    @asynccontextmanager
+    async def admin(self) -> AsyncIterator[AIOKafkaAdminClient]:
+        """Yield a started admin client.
+
+        Raises:
+            TransientError: when no broker answers.
+        """
+        client = AIOKafkaAdminClient(**self.client_args())
+        try:
+            await client.start()
+        except (KafkaError, OSError) as exc:
+            raise TransientError(
+                f"no Kafka broker answers at {self.bootstrap}: start it, or correct KAFKA_BOOTSTRAP_SERVERS",
+                kind="unavailable",
+            ) from exc
+        try:
+            yield client
+        finally:
+            await client.close()
+
+
+def topic_specs(topics: Topics, *, partitions: int) -> dict[str, tuple[int, dict[str, str]]]:
+    """Return name → (partitions, configuration) of every topic. Journals keep for ever and are never compacted."""
+    journal = {"retention.ms": "-1", "cleanup.policy": "delete", "message.timestamp.type": "LogAppendTime"}
+    days = 24 * 3600 * 1000
+    return {
+        topics.news: (partitions, journal | {"retention.ms": str(90 * days)}),
+        topics.cases: (partitions, journal),
+        topics.signals: (partitions, journal),
+        topics.budget: (ONE_PARTITION, journal | {"retention.ms": str(63 * days)}),
+        topics.configs: (ONE_PARTITION, {"cleanup.policy": "compact"}),
+        topics.dead_letters: (partitions, journal),
+        topics.research: (partitions, journal),
+        topics.publisher_lease: (ONE_PARTITION, {"retention.ms": "3600000"}),
+    }
+
+
+async def ensure_topics(address: KafkaAddress, topics: Topics, *, partitions: int, replication: int) -> dict[str, int]:
+    """Create what is missing, check what is there; return name → partitions created now.
+
+    Raises:
+        ConfigError: when a topic exists with another partition count: ids and order depend on it.
+    """
+    specs = topic_specs(topics, partitions=partitions)
+    created: dict[str, int] = {}
+    async with address.admin() as admin:
+        existing = set(await admin.list_topics())
+        for name, (count, config) in specs.items():
+            if name in existing:
+                continue
+            new = NewTopic(
+                name, count, replication, topic_configs={"max.message.bytes": str(MAX_MESSAGE_BYTES), **config}
+            )
+            try:
+                _refuse_errors(await admin.create_topics([new]))
+                created[name] = count
+            except TopicAlreadyExistsError:
+                pass  # another process made it at the same moment: checked like any other below
+        for found in await admin.describe_topics(list(specs)):
+            count, wanted = len(found["partitions"]), specs[found["topic"]][0]
+            if found.get("error_code") == 0 and count != wanted:
+                raise ConfigError(
+                    f"topic {found['topic']} has {count} partitions, the settings say {wanted}: the count is fixed at "
+                    f"creation, set TOPIC_PARTITIONS={count} or use another NEWSPROOF_TOPIC_PREFIX"
+                )
+    return created
+
+
+def _refuse_errors(response: Any) -> None:
+    for name, code, *rest in response.topic_errors:
+        if code == TopicAlreadyExistsError.errno:
+            raise TopicAlreadyExistsError
+        if code:
+            raise ConfigError(f"Kafka refused to create topic {name}: error {code} {rest}; check the broker's limits")
+
+
+async def read_range(
+    address: KafkaAddress, ranges: dict[TopicPartition, tuple[int, int]], *, batch: int = 5000, **more: Any
+) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
+    """Yield (partition, records) of each half-open offset range [first, end), in offset order per partition.
+
+    Reads in bulk without a group. Ends when every range is read up to its end, also where compaction or transactions
+    left gaps in the offsets.
+    """
+    left = {tp: end for tp, (first, end) in ranges.items() if first < end}
+    if not left:
+        return
+    consumer = address.consumer(fetch_max_wait_ms=200, **more)
+    await consumer.start()
+    try:
+        consumer.assign(list(left))
+        for tp in left:
+            consumer.seek(tp, ranges[tp][0])
+        while left:
+            got = await consumer.getmany(timeout_ms=500, max_records=batch)
+            for tp, records in got.items():
+                if tp in left:
+                    inside = records if records[-1].offset < left[tp] else [r for r in records if r.offset < left[tp]]
+                    if inside:
+                        yield tp, inside
+            for tp in [tp for tp, end in left.items() if await consumer.position(tp) >= end]:
+                del left[tp]
+                consumer.pause(tp)
+    finally:
+        await consumer.stop()
+
+
+async def offsets_of(address: KafkaAddress, topic: str, **more: Any) -> dict[TopicPartition, tuple[int, int]]:
+    """Return partition → (first offset, end offset) of a topic; empty when the topic does not exist."""
+    consumer = address.consumer(**more)
+    await consumer.start()
+    try:
+        await consumer._client._maybe_wait_metadata()
+        partitions = consumer.partitions_for_topic(topic)
+        if partitions is None:
+            await consumer._client.add_topic(topic)
+            partitions = consumer.partitions_for_topic(topic) or set()
+        tps = [TopicPartition(topic, p) for p in sorted(partitions)]
+        if not tps:
+            return {}
+        first, end = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
+        return {tp: (first[tp], end[tp]) for tp in tps}
+    finally:
+        await consumer.stop()

@@ -1,0 +1,121 @@
+"""The envelope: CloudEvents 1.0 in Kafka's binary content mode. Attributes are headers, the value is the event's JSON.
+
+The value is readable without the headers (its ``type`` field), and a consumer that wants one type skips the rest by the
+``ce_type`` header without decoding it. Source: CloudEvents 1.0.2, "Kafka Protocol Binding", 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import orjson
+
+from schemas.errors import ContractError
+from schemas.events import BY_WIRE_NAME, SCHEMA_VERSIONS, WIRE_NAMES, CaseEvent, Event
+from schemas.upcasts import upcast
+
+Headers = Sequence[tuple[str, bytes]]
+
+_SPEC = ("ce_specversion", b"1.0")
+_CONTENT = ("content-type", b"application/json")
+_encoder = msgspec.json.Encoder()
+_decoders: dict[str, msgspec.json.Decoder[Any]] = {
+    name: msgspec.json.Decoder(event) for name, event in BY_WIRE_NAME.items()
+}
+
+
+class NewerSchemaError(ContractError):
+    """The record was written by newer code. The reader stops: deploy readers before writers."""
+
+
+class Envelope(msgspec.Struct, frozen=True, kw_only=True):
+    """The attributes of one record. ``causation_id`` is None for an opening event and for commands."""
+
+    id: str
+    type: str
+    case_id: str
+    causation_id: str | None
+    run_id: str
+    time: datetime
+    version: int = 1
+
+
+def encode(
+    event: Event,
+    *,
+    id: str,
+    case_id: str,
+    causation_id: str | None,
+    run_id: str,
+    time: datetime,
+    source: str = "newsproof",
+) -> tuple[bytes, bytes, list[tuple[str, bytes]]]:
+    """Return (key, value, headers) of the record for this event. Equal arguments give equal bytes."""
+    wire = WIRE_NAMES[type(event)]
+    subject = case_id.encode()
+    headers = [
+        _SPEC,
+        _CONTENT,
+        ("ce_id", id.encode()),
+        ("ce_source", source.encode()),
+        ("ce_type", wire.encode()),
+        ("ce_time", _rfc3339(time)),
+        ("ce_subject", subject),
+        ("ce_schemaversion", b"%d" % SCHEMA_VERSIONS[wire]),
+        ("ce_runid", run_id.encode()),
+    ]
+    if causation_id is not None:
+        headers.append(("ce_causationid", causation_id.encode()))
+    return subject, _encoder.encode(event), headers
+
+
+def read_envelope(headers: Headers) -> Envelope:
+    """Return the envelope of a journal record.
+
+    Raises:
+        ContractError: when a required attribute is missing or broken (reason ``bad_envelope``).
+    """
+    h = dict(headers)
+    try:
+        cause = h.get("ce_causationid")
+        return Envelope(
+            id=h["ce_id"].decode(),
+            type=h["ce_type"].decode(),
+            case_id=h["ce_subject"].decode(),
+            causation_id=None if cause is None else cause.decode(),
+            run_id=h["ce_runid"].decode(),
+            time=datetime.fromisoformat(h["ce_time"].decode()),
+            version=int(h["ce_schemaversion"]),
+        )
+    except (KeyError, ValueError, AttributeError) as exc:
+        raise ContractError(f"the record has no readable envelope: {exc!r}", reason="bad_envelope") from exc
+
+
+def decode(wire: str, version: int, value: bytes | None) -> CaseEvent:
+    """Return the event of a record, lifted to today's version.
+
+    Raises:
+        NewerSchemaError: the version is newer than this code knows.
+        ContractError: the type is unknown or the value does not decode (reason ``bad_event``).
+    """
+    current = SCHEMA_VERSIONS.get(wire)
+    if current is None:
+        raise NewerSchemaError(f"event type {wire!r} is unknown here: deploy this reader before its writers")
+    if version > current:
+        raise NewerSchemaError(
+            f"{wire} has schema version {version}, this code reads up to {current}: deploy this reader before its writers"
+        )
+    try:
+        if version == current:
+            return _decoders[wire].decode(value or b"")  # type: ignore[no-any-return]
+        lifted = upcast(wire, version, current, orjson.loads(value or b""))
+        return msgspec.convert(lifted, BY_WIRE_NAME[wire], strict=False)  # type: ignore[return-value]
+    except (msgspec.DecodeError, orjson.JSONDecodeError, RecursionError) as exc:
+        raise ContractError(f"{wire} v{version} does not decode: {exc}", reason="bad_event") from exc
+
+
+def _rfc3339(time: datetime) -> bytes:
+    return time.astimezone(UTC).isoformat(timespec="microseconds").encode()
