@@ -43,9 +43,10 @@ OFFICIAL_SITES = {
 }  # fmt: skip
 
 NAMED_IN_FALSE_CLAIMS = {
-    f"{name}.example"
-    for name in "twitter coinbase treasury justice fbi amazon walmart litecoin kroger interpol blackrock google".split()
-} | {"sec.example", "binance.example"}
+    "amazon.example", "binance.example", "blackrock.example", "coinbase.example", "fbi.example", "google.example",
+    "interpol.example", "justice.example", "kroger.example", "litecoin.example", "sec.example", "treasury.example",
+    "twitter.example", "walmart.example",
+}  # fmt: skip
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
