@@ -30,6 +30,7 @@ __all__ = ["ChildProcess", "DirectoryLock", "free_ports", "port_is_free"]
 
 _GUARD = Path(__file__).with_name("guard.py")
 _POLL_S = 0.02
+_LOCK_PATIENCE_S = 0.5
 _LOG_LIMIT_BYTES = 8 * 1024 * 1024
 """A log longer than this is put aside (one generation, suffix ``.1``) at the next start."""
 
@@ -78,6 +79,9 @@ class DirectoryLock:
     def acquire(self) -> None:
         """Take the lock, creating the directory where needed. Taking it twice is one taking.
 
+        Tries for half a second (blocking), because the child of a parent that was killed this
+        instant may hold it for some milliseconds more.
+
         Raises:
             ConfigError: another process (or another object of this one) uses the directory.
         """
@@ -86,15 +90,21 @@ class DirectoryLock:
         self.directory.mkdir(parents=True, exist_ok=True)
         path = self.directory / "in-use.lock"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as exc:
-            owner = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
-            os.close(fd)
-            raise ConfigError(
-                f"{self.what} already runs on {self.directory} (started by process {owner}). "
-                "Stop that one first, or choose another data directory."
-            ) from exc
+        deadline = time.monotonic() + _LOCK_PATIENCE_S
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError as exc:
+                if time.monotonic() < deadline:
+                    time.sleep(_POLL_S)
+                    continue
+                owner = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
+                os.close(fd)
+                raise ConfigError(
+                    f"{self.what} already runs on {self.directory} (started by process {owner}). "
+                    "Stop that one first, or choose another data directory."
+                ) from exc
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
         self._fd = fd

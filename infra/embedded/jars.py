@@ -1,0 +1,179 @@
+"""The jars of the embedded Kafka: which ones (``kafka_jars.txt``), fetched once, checked at every start.
+
+``kafka_jars.txt`` names every jar by its Maven coordinates and SHA-256, so nothing is resolved at
+run time, and what runs is byte for byte what was tested. Jars come from where ``jgo`` looks: Maven
+Central, or the ``[repositories]`` of the user's own ``jgo.conf``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from schemas.errors import ConfigError
+
+__all__ = ["PinnedJar", "default_cache_dir", "ensure_jars", "read_pins"]
+
+PINS = Path(__file__).with_name("kafka_jars.txt")
+_FETCHERS = 8
+_FETCH_TIMEOUT_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedJar:
+    """One jar: Maven coordinates ``group:artifact:version`` and the SHA-256 (hex) of its bytes."""
+
+    coordinates: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        group, artifact, version = self.coordinates.split(":")
+        return f"{group}-{artifact}-{version}.jar"
+
+
+def read_pins(path: Path = PINS) -> tuple[PinnedJar, ...]:
+    """Read the pinned jars, in the order of the class path."""
+    lines = (line.split("#", 1)[0].split() for line in path.read_text("utf-8").splitlines())
+    return tuple(PinnedJar(coordinates, digest) for digest, coordinates in filter(None, lines))
+
+
+def default_cache_dir() -> Path:
+    """Return the user's cache directory for Newsproof: ``$XDG_CACHE_HOME``, else the platform's."""
+    if configured := os.environ.get("XDG_CACHE_HOME"):
+        return Path(configured) / "newsproof"
+    platform = Path("Library", "Caches") if sys.platform == "darwin" else Path(".cache")
+    return Path.home() / platform / "newsproof"
+
+
+def ensure_jars(
+    cache_dir: Path,
+    pins: Sequence[PinnedJar] | None = None,
+    *,
+    progress: Callable[[str], None] = lambda _text: None,
+) -> tuple[Path, ...]:
+    """Return the path of every pinned jar, each with the pinned content; fetch what is missing.
+
+    Blocking: 3 s for 46 jars (45 MB) on a fast line, 1 ms when they are there and unchanged (size
+    and time of modification as when they were last hashed). Safe to run in several processes at
+    once. ``progress`` gets a line for the user before a download.
+
+    Raises:
+        ConfigError: a jar's content is not the pinned one, or a missing jar could not be fetched.
+    """
+    wanted = read_pins() if pins is None else tuple(pins)
+    folder = cache_dir / "kafka-jars"
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {pin: folder / pin.file_name for pin in wanted}
+    with _exclusive(folder / "fetch.lock"):
+        missing = [pin for pin in wanted if not paths[pin].exists()]
+        if missing:
+            progress(f"Fetching Apache Kafka, once: {len(missing)} jars of {len(wanted)} (45 MB in all) …")
+            _fetch(missing, folder)
+        _check(paths, folder / "checked.json")
+    return tuple(paths.values())
+
+
+def _fetch(missing: Sequence[PinnedJar], folder: Path) -> None:
+    # Imported here: it costs 0.3 s, and only the first start of all needs it.
+    from jgo.config import GlobalSettings
+    from jgo.maven import MavenContext
+
+    with tempfile.TemporaryDirectory(prefix="fetching-", dir=folder) as scratch:
+        context = MavenContext(
+            repo_cache=Path(scratch),
+            remote_repos=GlobalSettings.load().repositories or None,
+            timeout=_FETCH_TIMEOUT_S,
+        )
+
+        def fetch(pin: PinnedJar) -> None:
+            fetched = Path(context.create_dependency(pin.coordinates).artifact.resolve())
+            _refuse_other_content(pin, fetched, hashlib.sha256(fetched.read_bytes()).hexdigest())
+            # Into place only when complete and checked, so that an interruption leaves nothing half.
+            fetched.replace(folder / pin.file_name)
+
+        with ThreadPoolExecutor(_FETCHERS) as pool:
+            tasks = {pin: pool.submit(fetch, pin) for pin in missing}
+        for pin, task in tasks.items():
+            try:
+                task.result()
+            except ConfigError:
+                raise
+            except Exception as exc:
+                raise ConfigError(
+                    f"Could not fetch {pin.coordinates} for the embedded Kafka: {exc}. Check the network "
+                    "(or write your mirror into [repositories] of ~/.config/jgo.conf) and start again, or "
+                    "set KAFKA_BOOTSTRAP to a Kafka that runs elsewhere."
+                ) from exc
+
+
+def _check(paths: dict[PinnedJar, Path], stamp: Path) -> None:
+    """Hash every file that is not as it was when it was last found right; refuse any other content."""
+    try:
+        known = json.loads(stamp.read_text("utf-8"))
+    except (OSError, ValueError):
+        known = {}
+    seen = {}
+    for pin, path in paths.items():
+        status = path.stat()
+        mark = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, pin.sha256]
+        if known.get(path.name) != mark:
+            _refuse_other_content(pin, path, hashlib.sha256(path.read_bytes()).hexdigest())
+        seen[path.name] = mark
+    if seen != known:
+        fresh = stamp.with_suffix(".new")
+        fresh.write_text(json.dumps(seen), "utf-8")
+        fresh.replace(stamp)
+
+
+def _refuse_other_content(pin: PinnedJar, path: Path, actual: str) -> None:
+    if actual != pin.sha256:
+        raise ConfigError(
+            f"{path} is not the {pin.coordinates} that this project pins: its SHA-256 is {actual}, "
+            f"pinned is {pin.sha256} ({PINS.name}). Nothing was started. Delete that file and start again "
+            "to fetch it anew; if it comes back different, do not trust where your jars come from."
+        )
+
+
+@contextlib.contextmanager
+def _exclusive(path: Path) -> Iterator[None]:
+    """Hold a lock across processes; waits for its turn."""
+    with path.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def pin(coordinates: Sequence[str]) -> str:
+    """Resolve ``coordinates`` with everything they need at run time; return the lines to be pinned.
+
+    For whoever raises Kafka's version; nothing at run time calls it.
+    """
+    from jgo.maven import MavenContext
+    from jgo.parse import Coordinate
+
+    scratch = Path(tempfile.mkdtemp(prefix="jars-"))
+    try:
+        context = MavenContext(repo_cache=scratch, timeout=_FETCH_TIMEOUT_S)
+        roots = [context.create_dependency(replace(Coordinate.parse(c), scope="compile")) for c in coordinates]
+        inputs, transitive = context.resolver.resolve(roots)
+        lines = set()
+        for found in (*inputs, *(d for d in transitive if d.scope in ("compile", "runtime"))):
+            digest = hashlib.sha256(Path(found.artifact.resolve()).read_bytes()).hexdigest()
+            lines.add((f"{found.groupId}:{found.artifactId}:{found.version}", digest))
+        return "".join(f"{digest}  {name}\n" for name, digest in sorted(lines))
+    finally:
+        shutil.rmtree(scratch)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(pin(sys.argv[2:]))
