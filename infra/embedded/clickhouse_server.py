@@ -1,0 +1,278 @@
+"""The engine of ClickHouse behind ClickHouse's HTTP protocol on loopback, as a process of its own.
+
+    python -m infra.embedded.clickhouse_server --data-dir DIR --port 8123
+
+chdb lets one process open a data directory; this is that process, so that the sink, the web page,
+analysts and BI tools share one engine and use the client and code path that they use in production.
+
+How a request goes: its body is taken in (rows to a temporary file above 8 MiB) before the engine is
+asked, and the answer is complete before its first byte is sent. So a slow client holds a socket and
+never the engine, and an error always comes with its status. Inserts have threads of their own: a
+long report does not keep the sink waiting.
+
+Not spoken: sessions (``session_id`` is tolerated, temporary tables end with their request), external
+tables, and the native compression of ``compress=1``/``decompress=1`` (answered with 501; use
+Accept-Encoding and Content-Encoding).
+
+Users come as JSON in the environment (``NEWSPROOF_CLICKHOUSE_USERS``), where ``ps`` does not show them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import socket
+import sys
+import tempfile
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO
+
+import msgspec
+from aiohttp import BodyPartReader, web
+
+from infra.embedded.child import DirectoryLock
+from infra.embedded.clickhouse_engine import Answer, Engine, EngineError, Request
+from infra.embedded.clickhouse_statement import (
+    MAX_STATEMENT_BYTES,
+    StatementError,
+    read_statement,
+)
+from infra.embedded.clickhouse_wire import (
+    NOT_SETTINGS,
+    USERS_VARIABLE,
+    Decoder,
+    EncodingError,
+    EngineUser,
+    answer_encoding,
+    compressed,
+    content_type,
+    credentials,
+    default_memory_bytes,
+    is_loopback,
+    loopback_socket,
+    matching_user,
+    status_of,
+)
+from schemas.errors import ConfigError
+
+__all__ = ["main"]
+
+QUERY_THREADS = 8
+INSERT_THREADS = 2
+_SPOOL_BYTES = 8 * 1024 * 1024
+_SHUTDOWN_S = 5.0
+
+
+class Front:
+    """Answers the HTTP requests of one engine."""
+
+    def __init__(self, engine: Engine, users: list[EngineUser], spool: Path) -> None:
+        self._engine = engine
+        self._users = {user.name: user for user in users}
+        self._spool = spool
+        self._queries = ThreadPoolExecutor(QUERY_THREADS, "query")
+        self._inserts = ThreadPoolExecutor(INSERT_THREADS, "insert")
+
+    def application(self) -> web.Application:
+        app = web.Application(client_max_size=MAX_STATEMENT_BYTES)
+        for path in ("/ping", "/replicas_status"):
+            app.router.add_get(path, _ok)
+        app.router.add_get("/", self._handle)
+        app.router.add_post("/", self._handle)
+        return app
+
+    async def close(self) -> None:
+        """Cancel what still runs, wait for its end, close the engine."""
+        pools = (self._inserts, self._queries)
+        ends = [asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True) for pool in pools]
+        ended = asyncio.gather(*ends)
+        while not (await asyncio.wait({ended}, timeout=0.1))[0]:
+            await asyncio.to_thread(self._engine.cancel)
+        self._engine.close()
+
+    async def _handle(self, http: web.Request) -> web.StreamResponse:
+        query_id = http.query.get("query_id") or str(uuid.uuid4())
+        try:
+            return await self._answer(http, query_id)
+        except (EngineError, StatementError) as exc:
+            headers = {"X-ClickHouse-Query-Id": query_id, "X-ClickHouse-Exception-Code": str(exc.code)}
+            return web.Response(status=status_of(exc.code), text=f"{exc}\n", headers=headers)
+
+    async def _answer(self, http: web.Request, query_id: str) -> web.StreamResponse:
+        user = self._authenticated(http)
+        for name in ("compress", "decompress"):
+            if http.query.get(name, "0") not in ("", "0", "false"):
+                raise StatementError(
+                    48, "NOT_IMPLEMENTED", f"{name}=1 is not spoken here: set it to 0, use HTTP compression."
+                )
+        with tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=str(self._spool)) as body:
+            fields = await _take_in(http, body)
+            body.seek(0)
+            request = _request(http, user, fields, body.read(MAX_STATEMENT_BYTES), query_id)
+            if not request.statement.verb:
+                return await _ok(http)
+            answer = await self._run(request, body)
+        return await _send(http, request, answer)
+
+    def _authenticated(self, http: web.Request) -> EngineUser:
+        # A web page that a user of this machine visits must not reach the engine through the browser,
+        # neither across origins nor by a name that points at 127.0.0.1.
+        for name in ("Host", "Origin"):
+            if name in http.headers and not is_loopback(http.headers[name]):
+                raise StatementError(
+                    516, "AUTHENTICATION_FAILED", f"{name} {http.headers[name][:80]!r} is not this machine."
+                )
+        user = matching_user(self._users, *credentials(http.headers, http.query))
+        if user is None:
+            raise StatementError(
+                516, "AUTHENTICATION_FAILED", "Authentication failed: no such user, or its password is wrong."
+            )
+        return user
+
+    async def _run(self, request: Request, body: IO[bytes]) -> Answer:
+        loop = asyncio.get_running_loop()
+        if request.statement.data_at is None:
+            try:
+                return await loop.run_in_executor(self._queries, self._engine.run, request)
+            except asyncio.CancelledError:  # the client has gone
+                if request.statement.reads_only:
+                    loop.run_in_executor(None, self._engine.cancel, request.query_id)
+                raise
+        body.seek(request.statement.data_at)
+        insert = loop.run_in_executor(self._inserts, self._engine.insert, request, body)
+        try:
+            return await asyncio.shield(insert)
+        except asyncio.CancelledError:
+            # The rows' file has to stay open until the engine is done with it.
+            await asyncio.wait({insert})
+            raise
+
+
+async def _take_in(http: web.Request, body: IO[bytes]) -> dict[str, str]:
+    """Write the statement and what follows it to ``body``; return the parameters of URL and form."""
+    fields = dict(http.query)
+    form = http.content_type == "multipart/form-data"
+    if form:
+        async for part in await http.multipart():
+            if not isinstance(part, BodyPartReader) or part.filename or part.name is None:
+                raise StatementError(
+                    48, "NOT_IMPLEMENTED", "External tables are not spoken here: insert into a table first."
+                )
+            fields[part.name] = bytes(await part.read(decode=True)).decode("utf-8", "surrogateescape")
+    if query := fields.get("query", "").rstrip():
+        # As ClickHouse does: the text of the URL and the body are one.
+        body.write(query.encode("utf-8", "surrogateescape") + b"\n")
+    if not form:
+        try:
+            decoder = Decoder(http.headers.get("Content-Encoding", "").strip().lower())
+            async for piece in http.content.iter_any():
+                for data in decoder.decode(piece):
+                    body.write(data)
+            decoder.finish()
+        except EncodingError as exc:
+            raise StatementError(354, "ZLIB_INFLATE_FAILED", str(exc)) from exc
+    return fields
+
+
+def _request(http: web.Request, user: EngineUser, fields: dict[str, str], head: bytes, query_id: str) -> Request:
+    settings = {k: v for k, v in fields.items() if k not in NOT_SETTINGS and not k.startswith("param_")}
+    settings.update(user.settings)
+    # ClickHouse does the same to GET: what a link can do must not write.
+    if readonly := user.readonly or (2 if http.method == "GET" else 0):
+        settings.pop("readonly", None)
+        settings["readonly"] = str(readonly)
+    return Request(
+        statement=read_statement(head),
+        query_id=query_id,
+        database=fields.get("database") or http.headers.get("X-ClickHouse-Database") or "",
+        default_format=fields.get("default_format") or http.headers.get("X-ClickHouse-Format") or "TabSeparated",
+        settings=settings,
+        parameters={k[len("param_") :]: v for k, v in fields.items() if k.startswith("param_")},
+    )
+
+
+async def _send(http: web.Request, request: Request, answer: Answer) -> web.StreamResponse:
+    insert = request.statement.data_at is not None
+    shape = request.default_format if insert else request.statement.format or request.default_format
+    response = web.StreamResponse(
+        headers={
+            "Content-Type": content_type(shape),
+            "X-ClickHouse-Format": shape,
+            "X-ClickHouse-Query-Id": request.query_id,
+            "X-ClickHouse-Server-Display-Name": "newsproof-embedded",
+            "X-ClickHouse-Summary": answer.summary,
+            "X-ClickHouse-Timezone": "UTC",
+        }
+    )
+    wanted = request.settings.get("enable_http_compression", "0") in ("1", "true") and len(answer.body) > 0
+    encoding = answer_encoding(http.headers.get("Accept-Encoding", ""), wanted)
+    if encoding:
+        response.headers["Content-Encoding"] = encoding
+    else:
+        response.content_length = len(answer.body)
+    await response.prepare(http)
+    pieces = compressed(answer.body, encoding)
+    while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+        if len(piece):
+            await response.write(piece)
+    await response.write_eof()
+    return response
+
+
+async def _ok(_: web.Request) -> web.Response:
+    return web.Response(text="Ok.\n")
+
+
+async def serve(data_dir: Path, listener: socket.socket, users: list[EngineUser], memory_bytes: int) -> None:
+    """Serve until SIGTERM or SIGINT; then let requests end within 5 s, cancel the rest, close the engine."""
+    loop, ending = asyncio.get_running_loop(), asyncio.Event()
+    spool = data_dir / "spool"
+    spool.mkdir(parents=True, exist_ok=True)
+    front = Front(Engine(data_dir / "engine", memory_bytes=memory_bytes), users, spool)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ending.set)
+    runner = web.AppRunner(
+        front.application(),
+        access_log=None,
+        auto_decompress=False,
+        handler_cancellation=True,
+        shutdown_timeout=_SHUTDOWN_S,
+        read_bufsize=1024 * 1024,
+    )
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listener, backlog=512).start()
+        await ending.wait()
+    finally:
+        await runner.cleanup()
+        await front.close()
+
+
+def main() -> None:
+    """Run the server. Exit status 2 and one line on standard error when it cannot start."""
+    parser = argparse.ArgumentParser(prog="clickhouse_server", description="ClickHouse's engine over HTTP.")
+    parser.add_argument("--data-dir", type=Path, required=True, help="directory of tables and rows")
+    parser.add_argument("--port", type=int, default=8123, help="port of 127.0.0.1; 0 lets the system choose")
+    parser.add_argument("--listen-fd", type=int, help="a bound socket that was inherited, instead of --port")
+    parser.add_argument("--lock-fd", type=int, help="the directory's lock that was inherited")
+    parser.add_argument("--memory-bytes", type=int, default=default_memory_bytes(), help="engine's limit")
+    options = parser.parse_args()
+    try:
+        users = msgspec.json.decode(os.environ.get(USERS_VARIABLE) or b'[{"name":"default"}]', type=list[EngineUser])
+        if options.lock_fd is None:
+            DirectoryLock(options.data_dir, what="ClickHouse").acquire()
+        if options.listen_fd is not None:
+            listener = socket.socket(fileno=options.listen_fd)
+        else:
+            listener = loopback_socket(options.port)
+        asyncio.run(serve(options.data_dir, listener, users, options.memory_bytes))
+    except (ConfigError, msgspec.DecodeError, EngineError, RuntimeError) as exc:
+        sys.exit(f"clickhouse_server: {exc}")
+
+
+if __name__ == "__main__":
+    main()
