@@ -1,0 +1,182 @@
+"""What every adapter that speaks HTTP shares: one guarded client, and the way from its errors to ours.
+
+The client reads at most ``max_bytes`` of a body, counted on the wire and unpacked, follows no redirect and never
+retries. A body that drips ends with the caller's own deadline (``asyncio.timeout``): httpx times single reads only.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import urllib.request
+import zlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
+
+import httpx
+
+from infra.ports import Answer
+from schemas.errors import FailureKind, PermanentError, TransientError
+
+MAX_RESPONSE_BYTES = 8 * 1024 * 1024
+"""Largest body that an adapter reads: twice ``max.message.bytes``, so nothing larger could be journalled anyway."""
+_MAX_CONNECTIONS = 256
+"""As many as ``EFFECTS_IN_FLIGHT`` allows by default, so that the pool is never the bottleneck."""
+_PACKED = {"gzip", "x-gzip", "deflate"}
+
+
+class InvalidOutputError(TransientError):
+    """A provider answered, may have been paid, and the answer is of no use; another try may do better.
+
+    ``spent`` tells what the useless answer used and cost (its reply is a ``Failure``); None where that is unknown.
+    """
+
+    def __init__(self, message: str, *, spent: Answer | None = None, status: int | None = None) -> None:
+        super().__init__(message, kind="invalid_output", status=status)
+        self.spent = spent
+
+
+class RefusedError(PermanentError):
+    """A provider declined this very request on grounds of its policy. ``spent`` as in :class:`InvalidOutputError`."""
+
+    def __init__(self, message: str, *, spent: Answer | None = None, status: int | None = None) -> None:
+        super().__init__(message, kind="refused", status=status)
+        self.spent = spent
+
+
+class BoundedTransport(httpx.AsyncBaseTransport):
+    """Reads each response whole, but never more than ``max_bytes`` of it, packed or unpacked.
+
+    Raises (through httpx, which lets foreign exceptions pass):
+        PermanentError: ``too_large``; TransientError: ``network`` when the packed body is broken.
+    """
+
+    def __init__(self, inner: httpx.AsyncBaseTransport, max_bytes: int) -> None:
+        self._inner = inner
+        self._max_bytes = max_bytes
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await self._inner.handle_async_request(request)
+        try:
+            body = await self._read(response, request.url.host)
+        finally:
+            await response.aclose()
+        kept = [
+            (name, value)
+            for name, value in response.headers.multi_items()
+            if name not in {"content-encoding", "content-length", "transfer-encoding"}
+        ]
+        return httpx.Response(response.status_code, headers=kept, content=body)
+
+    async def _read(self, response: httpx.Response, host: str) -> bytes:
+        announced = response.headers.get("content-length", "")
+        if announced.isdigit() and int(announced) > self._max_bytes:
+            raise self._too_large(host, response.status_code)
+        body = bytearray()
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        async for chunk in response.stream:
+            body += chunk
+            if len(body) > self._max_bytes:
+                raise self._too_large(host, response.status_code)
+        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        return self._unpack(bytes(body), encoding, host, response.status_code)
+
+    def _unpack(self, body: bytes, encoding: str, host: str, status: int) -> bytes:
+        if encoding in {"", "identity"} or not body:
+            return body
+        if encoding not in _PACKED:
+            raise TransientError(f"{host} packs its answer as {encoding!r}, which was not asked for", kind="network")
+        try:
+            # 32 + 15: zlib finds out by itself whether it is gzip or deflate
+            plain = zlib.decompressobj(wbits=32 + zlib.MAX_WBITS).decompress(body, self._max_bytes + 1)
+        except zlib.error as exc:
+            raise TransientError(f"{host} sent a broken {encoding} body; it is tried again", kind="network") from exc
+        if len(plain) > self._max_bytes:
+            raise self._too_large(host, status)
+        return plain
+
+    def _too_large(self, host: str, status: int) -> PermanentError:
+        limit = f"{self._max_bytes / 1024 / 1024:.3g} MiB"
+        return PermanentError(
+            f"{host} sent more than {limit}; the rest was not read. Ask for fewer or shorter results",
+            kind="too_large",
+            status=status,
+        )
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def guarded_client(
+    address: str,
+    *,
+    timeout_s: float,
+    headers: Mapping[str, str] | None = None,
+    max_bytes: int = MAX_RESPONSE_BYTES,
+) -> httpx.AsyncClient:
+    """Return a client for one service; ``address`` decides the proxy (``HTTPS_PROXY``, ``NO_PROXY``; none on loopback)."""
+    inner = httpx.AsyncHTTPTransport(
+        proxy=_proxy_of(address),
+        limits=httpx.Limits(max_connections=_MAX_CONNECTIONS, max_keepalive_connections=32),
+        retries=0,
+    )
+    return httpx.AsyncClient(
+        transport=BoundedTransport(inner, max_bytes),
+        timeout=timeout_s,
+        headers={"accept-encoding": "gzip", **(headers or {})},
+        follow_redirects=False,
+    )
+
+
+def _proxy_of(address: str) -> str | None:
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    if _is_loopback(host) or urllib.request.proxy_bypass(host):
+        return None
+    proxies = urllib.request.getproxies()
+    return proxies.get(parts.scheme) or proxies.get("all")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def transport_failure(exc: Exception, who: str, timeout_s: float) -> TransientError:
+    """Return ours for an exception of the way there and back. The caller raises it ``from exc``."""
+    if isinstance(exc, TimeoutError | httpx.TimeoutException):
+        return TransientError(f"{who} did not answer within {timeout_s:g} s; it is tried again", kind="timeout")
+    detail = f"{type(exc).__name__}: {exc}".rstrip(": ")
+    return TransientError(
+        f"no connection to {who} ({detail}); it is tried again, check the network and its address if this goes on",
+        kind="network",
+    )
+
+
+def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Return the ``Retry-After`` header in seconds (>= 0), given as seconds or as an HTTP date (RFC 9110, 10.2.3)."""
+    value = headers.get("retry-after", "").strip()
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            at = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        seconds = ((at if at.tzinfo else at.replace(tzinfo=UTC)) - now).total_seconds()
+    return max(0.0, seconds) if seconds < float("inf") else None
+
+
+def kind_of_server_error(status: int) -> FailureKind:
+    """Return the kind of a 408 or 5xx status."""
+    return "timeout" if status in {408, 504} else "unavailable"
+
+
+def storable_text(text: str) -> str:
+    """Return the text with lone surrogates replaced: JSON may carry them, UTF-8 and so the journal may not."""
+    return text.encode("utf-8", "replace").decode()

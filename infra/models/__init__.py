@@ -1,0 +1,1 @@
+"""Adapters to model providers, and what their tokens cost."""

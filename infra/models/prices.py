@@ -1,0 +1,137 @@
+"""What a model call costs, in USD, at the time of its request.
+
+Prices come from a local file of dated overrides first, then from the table bundled with ``genai-prices`` (nothing is
+fetched). An unknown price is None, never 0: 0 means free.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from importlib.metadata import version
+from pathlib import Path
+
+import genai_prices
+import msgspec
+from genai_prices.types import PriceCalculation
+
+from schemas.errors import ConfigError
+
+OVERRIDES_PATH = Path(__file__).with_name("price_overrides.json")
+"""Optional. A JSON list of :class:`PriceOverride`; write one where the bundled table is wrong or too old."""
+UNKNOWN = "unknown"
+_PER_MTOK = Decimal(1_000_000)
+
+
+class TokenUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of one call. ``input`` includes ``cached`` and tool-use prompts; ``output`` excludes ``thinking``."""
+
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    thinking: int = 0
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """``usd`` None = unknown. ``source`` names the price list, its version and the date whose price was taken."""
+
+    usd: Decimal | None
+    source: str
+
+
+class PriceOverride(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One price in force from a UTC date on, until a later entry of the same model. USD per million tokens.
+
+    ``cached_usd`` defaults to the input price; thinking is billed as output. ``note`` says where the price is from.
+    """
+
+    model: str
+    since: date
+    input_usd: Decimal
+    output_usd: Decimal
+    cached_usd: Decimal | None = None
+    note: str = ""
+
+
+class Prices:
+    """The price list of one provider. ``provider`` is its id in ``genai-prices``, such as ``google``."""
+
+    def __init__(self, overrides: Path = OVERRIDES_PATH, *, provider: str = "google") -> None:
+        """Read the overrides, where the file exists.
+
+        Raises:
+            ConfigError: the file is there and is not a list of :class:`PriceOverride`.
+        """
+        self._provider = provider
+        self._overrides = _read_overrides(overrides)
+        self._list_name = f"genai-prices {version('genai-prices')}"
+
+    def cost(self, model: str, usage: TokenUsage, at: datetime) -> Cost:
+        """Return what the usage costs at the prices of ``at`` (aware)."""
+        day = at.astimezone(UTC).date()
+        override = self._override(model, day)
+        if override is not None:
+            return Cost(_override_usd(override, usage), f"override of {override.since.isoformat()}")
+        found = self._look_up(model, usage, at)
+        if found is None:
+            return Cost(None, UNKNOWN)
+        return Cost(found.total_price, f"{self._list_name} at {day.isoformat()}")
+
+    def worst_case_usd(
+        self, model: str, input_tokens: int, max_output_tokens: int, *, at: datetime | None = None
+    ) -> Decimal | None:
+        """Return the most that a call may cost: nothing cached, every output token used. None: price unknown."""
+        usage = TokenUsage(input=input_tokens, output=max_output_tokens)
+        return self.cost(model, usage, at or datetime.now(UTC)).usd
+
+    def _override(self, model: str, day: date) -> PriceOverride | None:
+        in_force = [o for o in self._overrides if o.model == model.lower().removeprefix("models/") and o.since <= day]
+        return max(in_force, key=lambda o: o.since, default=None)
+
+    def _look_up(self, model: str, usage: TokenUsage, at: datetime) -> PriceCalculation | None:
+        tokens = genai_prices.Usage(
+            input_tokens=usage.input,
+            cache_read_tokens=min(usage.cached, usage.input),
+            output_tokens=usage.output + usage.thinking,
+            output_reasoning_tokens=usage.thinking,
+        )
+        try:
+            found = genai_prices.calc_price(
+                tokens, model.removeprefix("models/"), provider_id=self._provider, genai_request_timestamp=at
+            )
+        except (LookupError, ValueError):
+            # unknown to the list, or known without the price of something that was used
+            return None
+        # A missing price counts as 0 there. Embedding models have none for output, and use none.
+        prices = found.model_price
+        unpriced = prices.input_mtok is None or (prices.output_mtok is None and usage.output + usage.thinking > 0)
+        return None if unpriced else found
+
+
+def _override_usd(override: PriceOverride, usage: TokenUsage) -> Decimal:
+    cached = min(usage.cached, usage.input)
+    cached_usd = override.input_usd if override.cached_usd is None else override.cached_usd
+    total = (
+        (usage.input - cached) * override.input_usd
+        + cached * cached_usd
+        + (usage.output + usage.thinking) * override.output_usd
+    )
+    return total / _PER_MTOK
+
+
+def _read_overrides(path: Path) -> tuple[PriceOverride, ...]:
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return ()
+    except OSError as exc:
+        raise ConfigError(f"cannot read the price overrides {path}: {exc}; make it readable or remove it") from exc
+    try:
+        entries = msgspec.json.decode(raw, type=tuple[PriceOverride, ...])
+    except msgspec.DecodeError as exc:
+        raise ConfigError(
+            f"{path} is not a list of price overrides: {exc}. Each entry needs model, since (YYYY-MM-DD), "
+            "input_usd and output_usd (USD per million tokens, as strings), such as "
+            '{"model": "gemini-2.5-pro", "since": "2026-11-01", "input_usd": "1.25", "output_usd": "10"}'
+        ) from exc
+    return tuple(msgspec.structs.replace(e, model=e.model.lower().removeprefix("models/")) for e in entries)
