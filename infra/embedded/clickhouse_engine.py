@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import orjson
 from chdb.state.sqlitelike import Connection
@@ -24,7 +24,8 @@ __all__ = ["Answer", "Engine", "EngineError", "Request"]
 _CODE = re.compile(r"Code: (\d+)\. DB::")
 _SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _PYTHON_FORMATS = {"dataframe", "arrowtable", "debug"}
-_PIECE = 4 * 1024 * 1024
+_IN_PIECE = 4 * 1024 * 1024
+_OUT_PIECE = 1024 * 1024
 
 
 class EngineError(Exception):
@@ -53,9 +54,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """``body`` is a view of the engine's own buffer, not a copy, and keeps that buffer alive."""
+    """A statement's result, in the engine's own buffer: read it through ``pieces``."""
 
-    body: memoryview
+    size: int = 0
+    """Bytes of the whole result."""
+    buffer: Any = None
+    """Owner of the buffer. A view of it does not keep it alive; whoever reads must hold this."""
     read_rows: int = 0
     read_bytes: int = 0
     written_rows: int = 0
@@ -73,10 +77,17 @@ class Answer:
             "written_bytes": self.written_bytes,
             "total_rows_to_read": 0,
             "result_rows": self.result_rows,
-            "result_bytes": len(self.body),
+            "result_bytes": self.size,
             "elapsed_ns": int(self.elapsed_s * 1e9),
         }
         return orjson.dumps({name: str(value) for name, value in figures.items()}).decode()
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the result in copies of at most 1 MiB, which may outlive the engine's buffer."""
+        if self.size:
+            view = self.buffer.view()
+            for at in range(0, self.size, _OUT_PIECE):
+                yield bytes(view[at : at + _OUT_PIECE])
 
 
 class Engine:
@@ -109,7 +120,8 @@ class Engine:
                 request.statement.sql, request.default_format, params=dict(request.parameters) or None
             )
             return Answer(
-                body=result.get_memview().view() if result.size() else memoryview(b""),
+                size=result.size(),
+                buffer=result.get_memview(),
                 read_rows=result.storage_rows_read(),
                 read_bytes=result.storage_bytes_read(),
                 written_rows=result.rows_written(),
@@ -130,11 +142,10 @@ class Engine:
             assert request.statement.format is not None
             inserter = connection.send_insert(request.statement.sql, request.statement.format)
             with inserter:
-                while piece := rows.read(_PIECE):
-                    inserter.append(piece)  # type: ignore[no-untyped-call]
+                while piece := rows.read(_IN_PIECE):
+                    inserter.append(piece)
                 written = inserter.finish()
             return Answer(
-                body=memoryview(b""),
                 written_rows=written.rows_written,
                 written_bytes=written.bytes_written,
                 elapsed_s=written.elapsed,

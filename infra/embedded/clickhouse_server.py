@@ -208,17 +208,16 @@ async def _send(http: web.Request, request: Request, answer: Answer) -> web.Stre
             "X-ClickHouse-Timezone": "UTC",
         }
     )
-    wanted = request.settings.get("enable_http_compression", "0") in ("1", "true") and len(answer.body) > 0
+    wanted = request.settings.get("enable_http_compression", "0") in ("1", "true") and answer.size > 0
     encoding = answer_encoding(http.headers.get("Accept-Encoding", ""), wanted)
     if encoding:
         response.headers["Content-Encoding"] = encoding
     else:
-        response.content_length = len(answer.body)
+        response.content_length = answer.size
     await response.prepare(http)
-    pieces = compressed(answer.body, encoding)
+    pieces = compressed(answer.pieces(), answer.size, encoding)
     while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
-        if len(piece):
-            await response.write(piece)
+        await response.write(piece)
     await response.write_eof()
     return response
 

@@ -99,7 +99,6 @@ _TYPES = {
     "ArrowStream": "application/vnd.apache.arrow.stream",
 }
 _BINARY = ("Native", "RowBinary", "ORC", "Avro", "MsgPack", "BSON", "Npy", "Protobuf", "CapnProto")
-_PIECE = 1024 * 1024
 
 
 class EngineUser(msgspec.Struct, frozen=True):
@@ -183,16 +182,15 @@ def answer_encoding(accepted: str, enabled: bool) -> str:
     return next((name for name in ("lz4", "zstd", "gzip", "deflate") if name in offers), "")
 
 
-def compressed(body: memoryview, encoding: str) -> Iterator[bytes | memoryview]:
-    """Yield ``body`` in pieces of about 1 MiB, in that encoding, without holding it twice."""
-    pieces = (body[at : at + _PIECE] for at in range(0, len(body), _PIECE))
+def compressed(pieces: Iterator[bytes], size: int, encoding: str) -> Iterator[bytes]:
+    """Yield ``pieces``, ``size`` bytes together, in that encoding ("" for none)."""
     if not encoding:
         yield from pieces
         return
     codec: Any
     if encoding == "lz4":
         codec = lz4.frame.LZ4FrameCompressor()
-        yield codec.begin(len(body))
+        yield codec.begin(size)
     elif encoding == "zstd":
         codec = zstd.ZstdCompressor(level=1)
     else:
