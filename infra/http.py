@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from infra.ports import Answer
-from schemas.errors import FailureKind, PermanentError, TransientError
+from schemas.errors import ConfigError, FailureKind, PermanentError, TransientError
 
 MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 """Largest body that an adapter reads: twice ``max.message.bytes``, so nothing larger could be journalled anyway."""
@@ -67,6 +67,9 @@ class BoundedTransport(httpx.AsyncBaseTransport):
             for name, value in response.headers.multi_items()
             if name not in {"content-encoding", "content-length", "transfer-encoding"}
         ]
+        if response.status_code != 200:
+            # Error pages of proxies come in any encoding; a client library that trips over it would hide the status.
+            body = body.decode("utf-8", "replace").encode()
         return httpx.Response(response.status_code, headers=kept, content=body)
 
     async def _read(self, response: httpx.Response, host: str) -> bytes:
@@ -108,6 +111,35 @@ class BoundedTransport(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
 
+def checked_address(address: str, setting: str) -> str:
+    """Return the address of a service.
+
+    Raises:
+        ConfigError: names the setting that holds something else.
+    """
+    try:
+        url = httpx.URL(address)
+    except httpx.InvalidURL as exc:
+        raise ConfigError(f"{setting} is not an address ({exc}): write https://host, or remove it") from exc
+    if url.scheme not in {"http", "https"} or not url.host:
+        raise ConfigError(f"{setting} is {address!r}, not an http(s) address: write https://host, or remove it")
+    return address
+
+
+def checked_key(key: str, setting: str) -> str:
+    """Return the key without white space around it.
+
+    Raises:
+        ConfigError: it is empty or cannot stand in an HTTP header (such as typographic quotes); it is not quoted.
+    """
+    key = key.strip()
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise ConfigError(
+            f"{setting} is empty or has characters that no key has: copy it again from the provider's page"
+        )
+    return key
+
+
 def guarded_client(
     address: str,
     *,
@@ -115,7 +147,7 @@ def guarded_client(
     headers: Mapping[str, str] | None = None,
     max_bytes: int = MAX_RESPONSE_BYTES,
 ) -> httpx.AsyncClient:
-    """Return a client for one service; ``address`` decides the proxy (``HTTPS_PROXY``, ``NO_PROXY``; none on loopback)."""
+    """Return a client for one service. ``address`` decides the proxy (``HTTPS_PROXY``, ``NO_PROXY``)."""
     inner = httpx.AsyncHTTPTransport(
         proxy=_proxy_of(address),
         limits=httpx.Limits(max_connections=_MAX_CONNECTIONS, max_keepalive_connections=32),

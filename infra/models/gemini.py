@@ -16,7 +16,14 @@ from google import genai
 from google.genai import errors as vendor
 from google.genai import types
 
-from infra.http import MAX_RESPONSE_BYTES, InvalidOutputError, guarded_client, transport_failure
+from infra.http import (
+    MAX_RESPONSE_BYTES,
+    InvalidOutputError,
+    checked_address,
+    checked_key,
+    guarded_client,
+    transport_failure,
+)
 from infra.models import untrusted
 from infra.models.gemini_failures import translate_status
 from infra.models.gemini_reply import read_reply
@@ -45,14 +52,18 @@ class GeminiModel:
         timeout_s: float = 30.0,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
-        """``timeout_s`` bounds a whole call, body included. ``base_url`` None = Google's own address."""
-        address = base_url or DEFAULT_BASE_URL
+        """``timeout_s`` bounds a whole call, body included. ``base_url`` None = Google's own address.
+
+        Raises:
+            ConfigError: the key or the address cannot be one.
+        """
+        address = checked_address(base_url or DEFAULT_BASE_URL, "GEMINI_BASE_URL")
         self.model = model
         self._prices = prices
         self._timeout_s = timeout_s
         self._http = guarded_client(address, timeout_s=timeout_s, max_bytes=max_response_bytes)
         self._client = genai.Client(
-            api_key=api_key,
+            api_key=checked_key(api_key, "GEMINI_API_KEY"),
             # Said aloud, or GOOGLE_GENAI_USE_VERTEXAI in the environment would send the key elsewhere.
             vertexai=False,
             http_options=types.HttpOptions(
@@ -87,11 +98,6 @@ class GeminiModel:
             raise translate_status(exc, self.model, datetime.now(UTC)) from exc
         except (TimeoutError, httpx.HTTPError, httpx.StreamError) as exc:
             raise transport_failure(exc, "Gemini", self._timeout_s) from exc
-        except httpx.InvalidURL as exc:
-            raise PermanentError(
-                f"GEMINI_BASE_URL is no address of a service ({exc}); write https://… or remove it",
-                kind="not_configured",
-            ) from exc
         except (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError) as exc:
             # Not JSON, or JSON of another shape than the library expects; the request was built before.
             raise InvalidOutputError(

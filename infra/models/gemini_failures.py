@@ -1,7 +1,7 @@
 """What an HTTP status of the Gemini API means to us.
 
-Wire shape: ``{"error": {"code", "message", "status", "details": [{"@type", …}]}}`` (google.rpc.Status); the details that
-matter are ``ErrorInfo.reason`` and ``RetryInfo.retryDelay``.
+Wire shape: ``{"error": {"code", "message", "status", "details": [{"@type", …}]}}`` (google.rpc.Status); the
+details that matter are ``ErrorInfo.reason`` and ``RetryInfo.retryDelay``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def translate_status(exc: vendor.APIError, model: str, now: datetime) -> Transie
 def _permanent(status: int, said: str, model: str) -> PermanentError:
     if status == 404:
         return PermanentError(
-            f"Gemini has no model {model!r} ({said}); write another into MODEL_LIGHT or MODEL_HEAVY, whichever names it",
+            f"Gemini has no model {model!r} ({said}); write another into MODEL_LIGHT or MODEL_HEAVY",
             kind="invalid_request",
             status=status,
         )

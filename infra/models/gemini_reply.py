@@ -60,8 +60,8 @@ def read_reply(
     plain = effect.forced_function is None and effect.response_schema is None
     if reason == "MAX_TOKENS" and not (plain and text):
         raise _invalid(
-            f"Gemini's answer to task {effect.task!r} was cut at {effect.max_output_tokens} tokens, its thinking included; "
-            "raise max_output_tokens of this task",
+            f"Gemini's answer to task {effect.task!r} was cut at {effect.max_output_tokens} tokens, "
+            "its thinking included; raise max_output_tokens of this task",
             spent,
         )
     if reason not in {"STOP", "MAX_TOKENS", "FINISH_REASON_UNSPECIFIED"}:
@@ -97,7 +97,7 @@ def _parsed(text: str, spent: dict[str, Any]) -> tuple[Any, bool]:
 
 def _call(call: types.FunctionCall, spent: dict[str, Any]) -> FunctionCall:
     try:
-        # There and back, so that nothing which the journal could not hold (lone surrogates, huge integers) comes through.
+        # There and back, so that nothing stays that the journal could not hold (lone surrogates, huge integers).
         args = orjson.loads(orjson.dumps(call.args or {}))
     except (orjson.JSONEncodeError, orjson.JSONDecodeError) as exc:
         raise _invalid(f"Gemini's function call has arguments that are not valid JSON ({exc})", spent) from exc
@@ -116,7 +116,7 @@ def _without_candidate(
 
 def _spent(response: types.GenerateContentResponse, model: str, prices: Prices, asked_at: datetime) -> dict[str, Any]:
     """Return the fields of ``Answer`` beside its reply. Without usage the cost is unknown: something was computed."""
-    answered_by = response.model_version or model
+    answered_by = storable_text(response.model_version or model)
     used = response.usage_metadata
     if used is None:
         return {"cost_usd": None, "cost_source": "unknown", "model": answered_by}
@@ -141,7 +141,7 @@ def _spent(response: types.GenerateContentResponse, model: str, prices: Prices, 
 
 
 def _invalid(message: str, spent: dict[str, Any]) -> InvalidOutputError:
-    text = f"{message}; it is asked again"
+    text = f"{storable_text(message)[:400]}; it is asked again"
     return InvalidOutputError(text, spent=_failed("invalid_output", text, True, spent))
 
 
