@@ -91,10 +91,10 @@ class DirectoryLock:
         path = self.directory / "in-use.lock"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         deadline = time.monotonic() + _LOCK_PATIENCE_S
-        while True:
+        while self._fd is None:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
+                self._fd = fd
             except OSError as exc:
                 if time.monotonic() < deadline:
                     time.sleep(_POLL_S)
@@ -107,7 +107,6 @@ class DirectoryLock:
                 ) from exc
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-        self._fd = fd
 
     def release(self) -> None:
         """Give up our hold. A child that was given ``fd`` and still runs keeps the directory locked."""

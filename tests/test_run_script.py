@@ -1,0 +1,196 @@
+"""The ``run`` script on a checkout of its own: a fresh machine's first minutes, and what may go wrong in them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[1]
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+# Stands in for the command line: tells what it was given.
+MAIN = """
+import os, sys, time
+print(os.getpid(), os.getcwd(), *sys.argv[1:], sep="\\n", flush=True)
+if sys.argv[1:] == ["wait"]:
+    time.sleep(600)
+"""
+
+
+def make_checkout(folder: Path) -> Path:
+    """A checkout with nothing to install, so that no test waits for a network."""
+    (folder / "newsproof").mkdir(parents=True)
+    (folder / "newsproof" / "__main__.py").write_text(MAIN)
+    shutil.copy(CHECKOUT / "run", folder / "run")
+    for lock in LOCKS:
+        (folder / lock).write_text("# Nothing.\n")
+    return folder
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    return {**kept, "NEWSPROOF_PYTHON": sys.executable, "PIP_NO_INDEX": "1", **more}
+
+
+def run(checkout: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(checkout / "run"), *arguments],
+        cwd="/",
+        env=clean_environment(**more),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout, its path with a space, whose environment two concurrent first runs have made."""
+    folder = make_checkout(tmp_path_factory.mktemp("with a space") / "check out")
+    first_runs = [
+        subprocess.Popen(
+            [str(folder / "run"), "demo"],
+            env=clean_environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    said = [process.communicate(timeout=120) for process in first_runs]
+    assert [process.returncode for process in first_runs] == [0, 0], said
+    assert "".join(err for _, err in said).count("making the environment") == 1, said
+    assert all(out.endswith("demo\n") for out, _ in said)
+    return folder
+
+
+def test_arguments_pass_through_whole_and_the_working_directory_is_kept(checkout: Path) -> None:
+    done = run(checkout, "publish", "a file.jsonl", "--flag=x y", "")
+    assert done.stdout.splitlines()[1:] == ["/", "publish", "a file.jsonl", "--flag=x y", ""]
+
+
+def test_a_later_run_installs_nothing_and_says_nothing(checkout: Path) -> None:
+    assert run(checkout, "demo").stderr == ""
+
+
+def test_alone_it_shows_the_help(checkout: Path) -> None:
+    assert run(checkout).stdout.splitlines()[-1] == "--help"
+
+
+def test_a_changed_lock_file_is_installed_anew(checkout: Path) -> None:
+    (checkout / "requirements.lock").write_text("# Still nothing.\n")
+    assert "installing the pinned packages" in run(checkout, "demo").stderr
+    assert run(checkout, "demo").stderr == ""
+
+
+def test_a_failed_installation_starts_nothing_and_is_tried_again(checkout: Path) -> None:
+    lock = checkout / "requirements.lock"
+    before = lock.read_text()
+    lock.write_text(f"absent-package==1.0 --hash=sha256:{'0' * 64}\n")
+    for _ in range(2):
+        done = run(checkout, "demo")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "the installation failed" in done.stderr
+    lock.write_text(before)
+    assert run(checkout, "demo").returncode == 0
+
+
+def test_the_lock_of_a_killed_run_is_passed_by(checkout: Path) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    (checkout / ".venv.lock").mkdir()
+    (checkout / ".venv.lock" / "pid").write_text(f"{ended.pid}\n")
+    (checkout / ".venv" / "requirements.lock.stamp").unlink(missing_ok=True)
+    assert run(checkout, "demo").returncode == 0
+    assert not (checkout / ".venv.lock").exists()
+
+
+def test_signals_arrive_at_the_program_itself(checkout: Path) -> None:
+    run(checkout, "demo")
+    with subprocess.Popen(
+        [str(checkout / "run"), "wait"], env=clean_environment(), stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert int(process.stdout.readline()) == process.pid
+        process.send_signal(signal.SIGTERM)
+    assert process.returncode == -signal.SIGTERM
+
+
+def test_the_word_test_runs_pytest_in_the_checkout(checkout: Path) -> None:
+    done = run(checkout, "test", "--version")
+    # pytest is not in this checkout's empty lock file, so it is Python that answers.
+    assert "No module named pytest" in done.stderr
+
+
+def without_pythons(folder: Path, **fakes: str) -> str:
+    """A PATH with the few tools that the script uses and, for Pythons, only the given shell scripts."""
+    folder.mkdir()
+    for tool in ("sh", "dirname", "mkdir", "rm", "cat", "sleep"):
+        found = shutil.which(tool)
+        assert found is not None
+        (folder / tool).symlink_to(found)
+    for name, script in fakes.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+    return str(folder)
+
+
+def test_without_a_python_it_says_what_to_install(tmp_path: Path) -> None:
+    # A shim that is there and does not work, as pyenv's are.
+    path = without_pythons(tmp_path / "bin", python3="exit 127")
+    done = run(make_checkout(tmp_path / "checkout"), "demo", PATH=path, NEWSPROOF_PYTHON="")
+    assert done.returncode == 1
+    assert "no Python >= 3.11 found" in done.stderr
+    assert "apt install python3" in done.stderr
+    assert not (tmp_path / "checkout" / ".venv.lock").exists()
+
+
+def test_without_the_venv_module_it_says_what_to_install(tmp_path: Path) -> None:
+    path = without_pythons(tmp_path / "bin", python3='case "$2" in *ensurepip*) exit 1;; esac')
+    done = run(make_checkout(tmp_path / "checkout"), "demo", PATH=path, NEWSPROOF_PYTHON="")
+    assert done.returncode == 1
+    assert "lacks its venv module" in done.stderr
+    assert "apt install python3-venv" in done.stderr
+
+
+def test_the_first_working_python_is_taken_past_broken_ones(tmp_path: Path) -> None:
+    path = without_pythons(tmp_path / "bin", **{"python3.13": "exit 127", "python3": f'exec "{sys.executable}" "$@"'})
+    done = run(make_checkout(tmp_path / "checkout"), "demo", PATH=path, NEWSPROOF_PYTHON="")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(shutil.which("dash") is None, reason="dash is not installed here")
+def test_the_script_is_plain_posix_shell() -> None:
+    subprocess.run(["dash", "-n", str(CHECKOUT / "run")], check=True)
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_lock_files_pin_every_package_by_hash_and_name_no_index(name: str) -> None:
+    text = (CHECKOUT / name).read_text()
+    entries = re.split(r"\n(?=\S)", text.strip())
+    assert len(entries) > 50
+    assert all(re.match(r"[a-z0-9._-]+==\S+", e) and "--hash=sha256:" in e for e in entries)
+    assert "://" not in text
+    assert not re.search(r"^\s*(-i|-f|--(extra-)?index-url|--find-links|--trusted-host)", text, re.M)
+
+
+def test_the_development_set_holds_the_runtime_set() -> None:
+    runtime, development = (set(re.split(r"\n(?=\S)", (CHECKOUT / n).read_text().strip())) for n in LOCKS)
+    assert runtime <= development
+
+
+def test_every_direct_dependency_is_locked_at_its_version() -> None:
+    import tomllib
+
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    locked = (CHECKOUT / "requirements-dev.lock").read_text()
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    missing = [w for w in wanted if f"\n{w.split(';')[0].strip()} " not in "\n" + locked]
+    assert not missing, "run `uv pip compile` as CONTRIBUTING.md says"
