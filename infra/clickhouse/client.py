@@ -1,0 +1,241 @@
+"""One ClickHouse database over HTTP: a thin async front of clickhouse_connect that speaks the project's errors.
+
+The same code reaches the embedded engine, a server and a cloud: only the address differs. Nothing is connected before
+the first statement, so a process starts while ClickHouse is away, and goes on when it is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, NoReturn
+from urllib.parse import unquote, urlsplit
+
+import clickhouse_connect
+import msgspec
+from clickhouse_connect.datatypes.base import ClickHouseType
+from clickhouse_connect.datatypes.registry import get_from_name
+from clickhouse_connect.driver.asyncclient import AsyncClient
+from clickhouse_connect.driver.exceptions import ClickHouseError as VendorError
+from clickhouse_connect.driver.exceptions import DataError, Error, OperationalError
+
+from infra.clickhouse.columns import COLUMNS
+from infra.clickhouse.rows import Row
+from schemas.errors import ConfigError, ContractError, NewsproofError, PermanentError, TransientError
+
+__all__ = ["Address", "ClickHouse", "Result", "connect", "insert_rows", "parse_url"]
+
+CONNECT_TIMEOUT_S = 5.0
+SEND_RECEIVE_TIMEOUT_S = 120.0
+
+_TRANSIENT = frozenset(
+    {159, 160, 198, 202, 203, 209, 210, 212, 236, 241, 242, 243, 252, 279, 285, 319, 394, 425, 473, 499, 999}
+)
+"""Codes of ClickHouse's ErrorCodes.cpp that another try may not meet: timeouts, limits of memory, parts and queries,
+network and Keeper, a query that was killed."""
+_AUTH = frozenset({192, 193, 194, 497, 516})
+_MISSING = frozenset({60, 81})
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class Address(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a ClickHouse listens for HTTP, and as whom to come."""
+
+    host: str
+    port: int = 8123
+    username: str = "default"
+    password: str = ""
+    secure: bool = False
+
+    def __repr__(self) -> str:  # Never the password: addresses end up in logs.
+        return f"{'https' if self.secure else 'http'}://{self.username}@{self.host}:{self.port}"
+
+
+class Result(msgspec.Struct, frozen=True):
+    """The answer to a query: column names, and rows in that order."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+    def dicts(self) -> list[dict[str, Any]]:
+        """Return the rows by column name."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+
+def parse_url(url: str) -> Address:
+    """Return the address that ``CLICKHOUSE_URL`` names: ``http://user:password@host:8123``.
+
+    Raises:
+        ConfigError: when it is not such an address.
+    """
+    hint = "CLICKHOUSE_URL has to look like http://user:password@host:8123 (or https://…:8443)"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as exc:
+        raise ConfigError(f"{hint}: {exc}") from exc
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(hint)
+    secure = parts.scheme == "https"
+    return Address(
+        host=parts.hostname,
+        port=port or (8443 if secure else 8123),
+        username=unquote(parts.username or "default"),
+        password=unquote(parts.password or ""),
+        secure=secure,
+    )
+
+
+def connect(address: str | Address, *, database: str, settings: Mapping[str, Any] | None = None) -> ClickHouse:
+    """Return a client of one database; ``address`` is a URL or an :class:`Address`. Connects at the first statement.
+
+    ``settings`` are ClickHouse settings that every statement runs with.
+    """
+    found = parse_url(address) if isinstance(address, str) else address
+    return ClickHouse(found, database=database, settings=dict(settings or {}))
+
+
+class ClickHouse:
+    """A database. Safe for concurrent use within one event loop; statements of one client run side by side.
+
+    Every method raises TransientError (away, overloaded, out of time), PermanentError (the engine refuses the statement
+    or the user) and, for rows that do not fit their table, ContractError.
+    """
+
+    def __init__(self, address: Address, *, database: str, settings: dict[str, Any]) -> None:
+        self.address = address
+        self.database = database
+        self._settings = settings
+        self._client: AsyncClient | None = None
+        self._connecting = asyncio.Lock()
+        self._types: dict[str, list[ClickHouseType]] = {}
+
+    async def query(
+        self, sql: str, parameters: Mapping[str, Any] | None = None, *, settings: Mapping[str, Any] | None = None
+    ) -> Result:
+        """Run a query. ``parameters`` fill ``{name:Type}`` in the text on the engine's side, never by pasting text."""
+        async with self._errors(sql) as client:
+            found = await client.query(sql, parameters=dict(parameters or {}), settings=dict(settings or {}))
+            return Result(tuple(found.column_names), [tuple(row) for row in found.result_rows])
+
+    async def command(self, sql: str, *, settings: Mapping[str, Any] | None = None) -> None:
+        """Run a statement that returns nothing, such as CREATE."""
+        async with self._errors(sql) as client:
+            await client.command(sql, settings=dict(settings or {}))
+
+    async def insert(
+        self, table: str, columns: Sequence[str], rows: Sequence[Row], *, token: str | None = None
+    ) -> None:
+        """Insert rows. The same ``token`` again inserts nothing, within the table's deduplication window."""
+        if not rows:
+            return
+        async with self._errors(f"INSERT INTO {table}") as client:
+            types = self._types.get(table) or await self._column_types(table, columns)
+            await client.insert(
+                table,
+                rows,
+                column_names=list(columns),
+                column_types=types,
+                settings={"insert_deduplication_token": token} if token else None,
+            )
+
+    async def ping(self) -> bool:
+        """Return whether the engine answers."""
+        try:
+            await self.query("SELECT 1")
+        except NewsproofError:
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Let go of connections. Idempotent; the next statement would connect again."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def __aenter__(self) -> ClickHouse:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.close()
+
+    async def _column_types(self, table: str, columns: Sequence[str]) -> list[ClickHouseType]:
+        described = {row[0]: row[1] for row in (await self.query(f"DESCRIBE TABLE {table}")).rows}
+        missing = [c for c in columns if c not in described]
+        if missing:
+            raise PermanentError(
+                f"table {table} lacks the columns {', '.join(missing)}: run the migrations (`newsproof up` does)"
+            )
+        self._types[table] = [get_from_name(described[c]) for c in columns]
+        return self._types[table]
+
+    @asynccontextmanager
+    async def _errors(self, statement: str) -> AsyncIterator[AsyncClient]:
+        try:
+            yield await self._connected()
+        except (VendorError, OSError, TimeoutError, ValueError, TypeError, AttributeError) as exc:
+            self._translate(exc, statement)
+
+    async def _connected(self) -> AsyncClient:
+        async with self._connecting:
+            if self._client is None:
+                a = self.address
+                self._client = await clickhouse_connect.get_async_client(
+                    host=a.host,
+                    port=a.port,
+                    username=a.username,
+                    password=a.password,
+                    secure=a.secure,
+                    database=self.database,
+                    settings=self._settings,
+                    # Compressing for a copy through the loopback costs more than it saves.
+                    compress=a.host not in _LOOPBACK,
+                    connect_timeout=CONNECT_TIMEOUT_S,
+                    send_receive_timeout=SEND_RECEIVE_TIMEOUT_S,
+                    autogenerate_session_id=False,
+                    tz_mode="aware",
+                    client_name="newsproof",
+                )
+            return self._client
+
+    def _translate(self, exc: Exception, statement: str) -> NoReturn:
+        code = exc.code if isinstance(exc, Error) else None
+        said = str(exc).strip() or type(exc).__name__
+        if code in _AUTH:
+            raise PermanentError(
+                f"ClickHouse at {self.address!r} refuses this user: correct CLICKHOUSE_URL ({said})",
+                kind="auth",
+            ) from exc
+        if code in _MISSING:
+            raise PermanentError(
+                f"ClickHouse has no such table or database, run the migrations first (`newsproof up` does): {said}"
+            ) from exc
+        if code in _TRANSIENT:
+            raise TransientError(f"ClickHouse is overloaded or was interrupted, try again: {said}") from exc
+        if code is None and isinstance(exc, OperationalError | OSError | TimeoutError):
+            kind = "network"
+            raise TransientError(
+                f"ClickHouse at {self.address!r} does not answer: check that it runs and CLICKHOUSE_URL ({said})",
+                kind="timeout" if isinstance(exc, TimeoutError) else kind,  # type: ignore[arg-type]
+            ) from exc
+        if statement.startswith("INSERT") and (code is None or isinstance(exc, DataError)):
+            raise ContractError(
+                f"{statement}: a row does not fit its table, correct the mapping or dead-letter it: {said}",
+                reason="bad_row",
+            ) from exc
+        raise PermanentError(f"ClickHouse refuses the statement, correct it: {said}") from exc
+
+
+async def insert_rows(client: ClickHouse, table: str, rows: Sequence[Row], token: str) -> None:
+    """Insert mapped rows into their table, exactly once for one token.
+
+    ``rows`` are tuples of :mod:`infra.clickhouse.rows`; ``token`` names the range they come from
+    (topic-partition-first-last) and has to come with the same rows every time. The table's name is added to it.
+    """
+    await client.insert(table, COLUMNS[table], rows, token=f"{table}-{token}")
+
+
+def literal_vector(values: Iterable[float]) -> str:
+    """Return numbers as an array literal for a statement's text. Only numbers: nothing in it needs quoting."""
+    return "[" + ",".join(f"{float(v):.6g}" for v in values) + "]"

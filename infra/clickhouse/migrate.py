@@ -1,0 +1,129 @@
+"""Migrations: numbered SQL files, applied once, in order, and recorded with their checksums.
+
+ClickHouse has neither transactions over DDL nor locks. So every statement of a migration must be harmless when it runs
+twice (``IF NOT EXISTS``, ``IF EXISTS``, ``OR REPLACE``; checked before anything runs). Two processes that start at
+once, or one that died half way, then end in the same schema.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+import msgspec
+
+from infra.clickhouse.client import ClickHouse, connect
+from schemas.errors import ConfigError
+
+__all__ = ["DIRECTORY", "Migration", "load_migrations", "migrate"]
+
+DIRECTORY = Path(__file__).parent / "migrations"
+
+_NAME = re.compile(r"m(\d{3})_[a-z0-9_]+\.sql\Z")
+_REPEATABLE = re.compile(
+    r"CREATE OR REPLACE VIEW |CREATE (TABLE|VIEW|DATABASE) IF NOT EXISTS |DROP (TABLE|VIEW) IF EXISTS "
+    r"|ALTER TABLE \S+ ((ADD|CLEAR) COLUMN IF NOT EXISTS |(DROP|COMMENT|RENAME|MODIFY) COLUMN IF EXISTS "
+    r"|MODIFY (TTL|SETTING) )",
+    re.IGNORECASE,
+)
+_LEDGER = """CREATE TABLE IF NOT EXISTS migrations
+(
+    number     UInt16,
+    name       String,
+    checksum   FixedString(64) COMMENT 'SHA-256 of the file',
+    applied_at DateTime64(3, 'UTC') DEFAULT now64(3)
+)
+ENGINE = ReplacingMergeTree ORDER BY number"""
+
+
+class Migration(msgspec.Struct, frozen=True, kw_only=True):
+    """One file. ``checksum`` is the SHA-256 of its text, in hex digits."""
+
+    number: int
+    name: str
+    checksum: str
+    statements: tuple[str, ...]
+
+
+def load_migrations(directory: Path = DIRECTORY) -> tuple[Migration, ...]:
+    """Read the migrations of a directory in order.
+
+    Raises:
+        ConfigError: a name or a number that is out of order, or a statement that may not run twice.
+    """
+    found = tuple(_read(path) for path in sorted(directory.glob("*.sql")))
+    for expected, migration in enumerate(found, start=1):
+        if migration.number != expected:
+            raise ConfigError(
+                f"migration {migration.name}: its number has to be m{expected:03d}, without gaps; rename it"
+            )
+    return found
+
+
+def _read(path: Path) -> Migration:
+    match = _NAME.match(path.name)
+    if match is None:
+        raise ConfigError(f"migration {path.name}: name it m001_what_it_does.sql")
+    text = path.read_text(encoding="utf-8")
+    bare = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--"))
+    statements = tuple(s.strip() for s in re.split(r";\s*(?:\n|\Z)", bare) if s.strip())
+    for statement in statements:
+        if not _REPEATABLE.match(re.sub(r"\s+", " ", statement)):
+            raise ConfigError(
+                f"migration {path.name}: write it so that it may run twice (IF NOT EXISTS, OR REPLACE): "
+                f"{statement[:80]}"
+            )
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return Migration(number=int(match.group(1)), name=path.stem, checksum=digest, statements=statements)
+
+
+async def migrate(client: ClickHouse, *, directory: Path = DIRECTORY) -> tuple[str, ...]:
+    """Bring the client's database to the newest schema, creating the database; return the names that were applied now.
+
+    Safe to run at every start and from several processes at once.
+
+    Raises:
+        ConfigError: an applied file was changed since, or the database is newer than this code.
+    """
+    migrations = load_migrations(directory)
+    await _create_database(client)
+    await client.command(_LEDGER)
+    applied = {number: (name, checksum) for number, name, checksum in await _applied(client)}
+    _refuse_changes(migrations, applied, client.database)
+    new = tuple(m for m in migrations if m.number not in applied)
+    for migration in new:
+        for statement in migration.statements:
+            await client.command(statement)
+        await client.insert(
+            "migrations",
+            ("number", "name", "checksum"),
+            [(migration.number, migration.name, migration.checksum.encode())],
+        )
+    return tuple(m.name for m in new)
+
+
+async def _create_database(client: ClickHouse) -> None:
+    # The client's own connection names the database, which need not exist yet.
+    async with connect(client.address, database="default") as outside:
+        await outside.command(f"CREATE DATABASE IF NOT EXISTS `{client.database}`")
+
+
+async def _applied(client: ClickHouse) -> list[tuple[int, str, str]]:
+    found = await client.query("SELECT number, name, toString(checksum) FROM migrations FINAL ORDER BY number")
+    return [(int(number), str(name), str(checksum)) for number, name, checksum in found.rows]
+
+
+def _refuse_changes(migrations: tuple[Migration, ...], applied: dict[int, tuple[str, str]], database: str) -> None:
+    known = {m.number: m for m in migrations}
+    for number, (name, checksum) in applied.items():
+        migration = known.get(number)
+        if migration is None:
+            raise ConfigError(
+                f"database {database} has migration {name}, which this code does not know: start the newer code"
+            )
+        if migration.checksum != checksum:
+            raise ConfigError(
+                f"migration {migration.name} was changed after database {database} had applied it: "
+                "restore the file and put the change into a new migration with the next number"
+            )
