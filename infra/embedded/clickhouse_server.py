@@ -38,6 +38,7 @@ from infra.embedded.child import DirectoryLock
 from infra.embedded.clickhouse_engine import Answer, Engine, EngineError, Request
 from infra.embedded.clickhouse_statement import (
     MAX_STATEMENT_BYTES,
+    Statement,
     StatementError,
     read_statement,
 )
@@ -111,8 +112,8 @@ class Front:
                 )
         with tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=str(self._spool)) as body:
             fields = await _take_in(http, body)
-            body.seek(0)
-            request = _request(http, user, fields, body.read(MAX_STATEMENT_BYTES), query_id)
+            statement = await asyncio.to_thread(read_statement, body) if body.tell() > 65536 else read_statement(body)
+            request = _request(http, user, fields, statement, query_id)
             if not request.statement.verb:
                 return await _ok(http)
             answer = await self._run(request, body)
@@ -178,7 +179,9 @@ async def _take_in(http: web.Request, body: IO[bytes]) -> dict[str, str]:
     return fields
 
 
-def _request(http: web.Request, user: EngineUser, fields: dict[str, str], head: bytes, query_id: str) -> Request:
+def _request(
+    http: web.Request, user: EngineUser, fields: dict[str, str], statement: Statement, query_id: str
+) -> Request:
     settings = {k: v for k, v in fields.items() if k not in NOT_SETTINGS and not k.startswith("param_")}
     settings.update(user.settings)
     # ClickHouse does the same to GET: what a link can do must not write.
@@ -186,7 +189,7 @@ def _request(http: web.Request, user: EngineUser, fields: dict[str, str], head: 
         settings.pop("readonly", None)
         settings["readonly"] = str(readonly)
     return Request(
-        statement=read_statement(head),
+        statement=statement,
         query_id=query_id,
         database=fields.get("database") or http.headers.get("X-ClickHouse-Database") or "",
         default_format=fields.get("default_format") or http.headers.get("X-ClickHouse-Format") or "TabSeparated",
@@ -241,10 +244,13 @@ async def serve(data_dir: Path, listener: socket.socket, users: list[EngineUser]
         handler_cancellation=True,
         shutdown_timeout=_SHUTDOWN_S,
         read_bufsize=1024 * 1024,
+        # As a ClickHouse server's http_max_uri_size: clients put the values of parameters into the URL.
+        max_line_size=1024 * 1024,
     )
     await runner.setup()
     try:
         await web.SockSite(runner, listener, backlog=512).start()
+        print(f"ClickHouse listens on http://127.0.0.1:{listener.getsockname()[1]}", file=sys.stderr, flush=True)
         await ending.wait()
     finally:
         await runner.cleanup()
@@ -252,7 +258,7 @@ async def serve(data_dir: Path, listener: socket.socket, users: list[EngineUser]
 
 
 def main() -> None:
-    """Run the server. Exit status 2 and one line on standard error when it cannot start."""
+    """Run the server. Exit status 1 and one line on standard error when it cannot start."""
     parser = argparse.ArgumentParser(prog="clickhouse_server", description="ClickHouse's engine over HTTP.")
     parser.add_argument("--data-dir", type=Path, required=True, help="directory of tables and rows")
     parser.add_argument("--port", type=int, default=8123, help="port of 127.0.0.1; 0 lets the system choose")

@@ -10,20 +10,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import IO
 
 __all__ = ["MAX_STATEMENT_BYTES", "Statement", "StatementError", "read_statement"]
 
-MAX_STATEMENT_BYTES = 16 * 1024 * 1024
+MAX_STATEMENT_BYTES = 4 * 1024 * 1024
 """Longest statement (without an insert's rows), in bytes. A guard for memory, far above any real one."""
 
 _TOKEN = re.compile(
-    rb"(?P<space>\s+|--[^\n]*|\#[! ][^\n]*|/\*.*?\*/)"
-    rb"|(?P<quoted>'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`\\]|\\.|``)*`)"
-    rb"|(?P<word>[A-Za-z_][A-Za-z0-9_]*)"
+    rb"(?P<space>\s++|--[^\n]*|\#[! ][^\n]*|/\*.*?\*/)"
+    # Possessive, so that a quote that never closes is found out in one pass.
+    rb"|(?P<quoted>'(?:[^'\\]++|\\.|'')*+'|\"(?:[^\"\\]++|\\.|\"\")*+\"|`(?:[^`\\]++|\\.|``)*+`)"
+    rb"|(?P<word>[A-Za-z_][A-Za-z0-9_]*+)"
     rb"|(?P<number>[0-9][A-Za-z0-9_.]*)"
     rb"|(?P<mark>.)",
     re.DOTALL,
 )
+_HEAD_BYTES = 64 * 1024
 _SOURCES = {b"SELECT", b"WITH", b"FROM", b"WATCH"}
 _READS = {"SELECT", "WITH", "SHOW", "DESCRIBE", "DESC", "EXISTS", "EXPLAIN", "FROM", "("}
 
@@ -51,23 +54,45 @@ class Statement:
 
     @property
     def reads_only(self) -> bool:
-        """True when the first word can only begin a reading statement: safe to cancel half way."""
-        return self.verb in _READS
+        """True when the statement surely only reads: it may be cancelled half way."""
+        return self.verb in _READS and not (self.verb == "WITH" and "insert" in self.sql.lower())
 
 
-def read_statement(head: bytes) -> Statement:
-    """Split ``head`` (the statement and perhaps the first rows of an insert).
+def read_statement(body: IO[bytes]) -> Statement:
+    """Read the statement at the start of ``body``, which an insert's rows may follow.
 
     Raises:
-        StatementError: more than one statement, or one that reads or writes the server's own files
-            by INTO OUTFILE or FROM INFILE (over HTTP a ClickHouse server refuses them as well).
+        StatementError: the statement is too long, or there are two; or it reads or writes the server's
+            own files (INTO OUTFILE, FROM INFILE) or variables (chdb's ``Python``), which a ClickHouse
+            server refuses over HTTP, or does not know, as well.
     """
-    tokens = _top_level_tokens(head)
+    body.seek(0)
+    head = body.read(_HEAD_BYTES)
+    if len(head) == _HEAD_BYTES:
+        # Mostly an insert, whose rows need not be read to find where they begin.
+        statement = _split(head) if _verb(head) == "INSERT" else None
+        if statement is None or statement.data_at is None:
+            head += body.read(MAX_STATEMENT_BYTES - len(head))
+            statement = _split(head)
+            if statement.data_at is None and body.read(1):
+                raise StatementError(229, "QUERY_IS_TOO_LARGE", "The statement is longer than 4 MiB: split it.")
+    else:
+        statement = _split(head)
+    if "python" in statement.sql.lower():
+        _refuse_python(statement.sql.encode("utf-8", "surrogateescape"))
+    return statement
+
+
+def _verb(head: bytes) -> str:
+    return next((text.decode("latin-1").upper() for _, text, _, _ in _top_level_tokens(head)), "")
+
+
+def _split(head: bytes) -> Statement:
     verb = ""
     previous = b""
     shape: str | None = None
     end = len(head)
-    for kind, text, start, stop in tokens:
+    for kind, text, start, stop in _top_level_tokens(head):
         word = text.upper() if kind == "word" else b""
         if not verb:
             verb = text.decode("latin-1").upper()
@@ -106,6 +131,18 @@ def _top_level_tokens(head: bytes) -> Iterator[tuple[str, bytes, int, int]]:
             yield kind, text, match.start(), match.end()
         if text in (b"(", b"[", b"{"):
             depth += 1
+
+
+def _refuse_python(head: bytes) -> None:
+    """Refuse chdb's own table function: it reads variables of this process, and no server knows it."""
+    previous = b""
+    for match in _TOKEN.finditer(head):
+        if match.lastgroup == "space":
+            continue
+        text = match.group().strip(b'`"').lower()
+        if text == b"(" and previous == b"python":
+            raise StatementError(46, "UNKNOWN_FUNCTION", "Unknown table function Python: insert the rows instead.")
+        previous = text
 
 
 def _insert_format(head: bytes, at: int) -> tuple[str, int]:

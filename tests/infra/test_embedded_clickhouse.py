@@ -44,7 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClickHo
 
 @contextmanager
 def connected(server: EmbeddedClickHouse, **options: object) -> Iterator[Client]:
-    client = clickhouse_connect.get_client(host=server.host, port=server.port, **options)
+    client = clickhouse_connect.get_client(host=server.host, port=server.port, tz_mode="aware", **options)
     try:
         yield client
     finally:
@@ -97,6 +97,13 @@ def test_parameters_are_bound_by_the_engine_and_never_become_sql(client: Client)
         parameters={"x": tricky, "n": 41, "list": ["a'b", "c"]},
     )
     assert found.result_rows == [(tricky, 42, ["a'b", "c"])]
+
+
+def test_parameters_may_be_as_long_as_a_list_of_many_ids(client: Client) -> None:
+    ids = [f"case-{n:06}" for n in range(20_000)]
+    found = client.query("SELECT length({ids:Array(String)})", parameters={"ids": ids})
+    assert found.result_rows == [(20_000,)]
+    assert client.command("SELECT 'Python (not a function)'") == "Python (not a function)"
 
 
 def test_a_block_sent_twice_under_one_token_is_stored_once(client: Client) -> None:
@@ -239,7 +246,8 @@ async def test_rows_far_above_what_is_kept_in_memory_pass_through_a_file(
 
     async def rows() -> AsyncIterator[bytes]:
         for at in range(40):
-            yield b"".join(b"%d,%s\n" % (at, b"x" * 1000) for _ in range(1000))
+            # The rows quote SQL: nothing in them may be taken for a statement.
+            yield b"".join(b"%d,%s\n" % (at, b"; python (x) FORMAT" + b"x" * 981) for _ in range(1000))
 
     reply = await http.post("/?query=INSERT INTO scratch.big FORMAT CSV", content=rows())
     assert reply.status_code == 200, reply.text
@@ -265,6 +273,8 @@ async def test_settings_of_one_request_do_not_reach_the_next(http: httpx.AsyncCl
     [
         ("SELECT 1; SELECT 2", 62),
         ("SELECT 1 INTO OUTFILE '/tmp/never-written'", 358),
+        ("SELECT '" + "x" * 5_000_000 + "'", 229),
+        ("SELECT * FROM (SELECT * FROM /* */ PYTHON (settings))", 46),
         ("INSERT INTO t FROM INFILE '/etc/passwd' FORMAT LineAsString", 78),
     ],
 )
