@@ -55,7 +55,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     head_id: str
     head_at: datetime
     seq: int = 0
-    config: Snapshot = Snapshot()
+    pinned: Snapshot | None = Snapshot()
     triaged: ev.CaseTriaged | None = None
     context: ev.ContextGathered | None = None
     plans: tuple[ev.ToolPlanned, ...] = ()
@@ -70,6 +70,17 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     prompts: tuple[PromptUse, ...] = ()
     model: str | None = None
     steps_done: int = 0
+
+    @property
+    def config(self) -> Snapshot:
+        """The pinned configuration. A case whose snapshot has not arrived yet is never handed to a step.
+
+        Raises:
+            LookupError: while the snapshot has not arrived.
+        """
+        if self.pinned is None:
+            raise LookupError(f"the snapshot {self.received.config_hash} of case {self.case_id} has not arrived")
+        return self.pinned
 
     @property
     def news(self) -> News:
@@ -114,7 +125,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_case(
-    event: ev.EventReceived, *, case_id: str, event_id: str, run_id: str, at: datetime, config: Snapshot
+    event: ev.EventReceived, *, case_id: str, event_id: str, run_id: str, at: datetime, config: Snapshot | None
 ) -> Case:
     """Return the state after ``EventReceived``, with the snapshot that the event pins."""
     return Case(
@@ -125,7 +136,7 @@ def open_case(
         head=event,
         head_id=event_id,
         head_at=at,
-        config=config,
+        pinned=config,
     )
 
 

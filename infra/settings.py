@@ -14,8 +14,6 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from schemas.errors import ConfigError
 
-_ZERO_TO_ONE = {"ge": 0.0, "le": 1.0}
-
 
 class Settings(BaseSettings):
     """The settings of one process. Units are in the names or the descriptions."""
@@ -66,9 +64,9 @@ class Settings(BaseSettings):
     metrics_port: int | None = Field(None, description="Prometheus metrics on 127.0.0.1; unset: none")
 
     # The gate and its toggles (VERIFICATION)
-    high_value_confidence_threshold: float = Field(0.75, **_ZERO_TO_ONE)
+    high_value_confidence_threshold: float = Field(0.75, ge=0.0, le=1.0)
     phase1_rollout_percentage: float = Field(
-        0.05, description="Share of gated cases that take the deep path, 0–1", **_ZERO_TO_ONE
+        0.05, description="Share of gated cases that take the deep path, 0–1", ge=0.0, le=1.0
     )
     deep_analysis_tools_enabled: bool = Field(False)
     tool_search_enabled: bool = Field(True)

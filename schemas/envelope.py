@@ -14,10 +14,13 @@ import msgspec
 import orjson
 
 from schemas.errors import ContractError
-from schemas.events import BY_WIRE_NAME, SCHEMA_VERSIONS, WIRE_NAMES, CaseEvent, Event
+from schemas.events import BY_WIRE_NAME, SCHEMA_VERSIONS, WIRE_NAMES, CaseEvent, Event, EventReceived
 from schemas.upcasts import upcast
 
 Headers = Sequence[tuple[str, bytes]]
+
+TEXT_HASH_HEADER = "ce_texthash"
+"""Extension attribute of an opening event: the duplicate check reads it without decoding the value."""
 
 _SPEC = ("ce_specversion", b"1.0")
 _CONTENT = ("content-type", b"application/json")
@@ -69,6 +72,8 @@ def encode(
     ]
     if causation_id is not None:
         headers.append(("ce_causationid", causation_id.encode()))
+    if isinstance(event, EventReceived):
+        headers.append((TEXT_HASH_HEADER, event.text_hash.encode()))
     return subject, _encoder.encode(event), headers
 
 

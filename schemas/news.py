@@ -169,3 +169,15 @@ def _utc(value: datetime, name: str, now: datetime) -> datetime:
             f"{name} {value.isoformat()} lies before 2008: check the listener's dates", reason="bad_value"
         )
     return value
+
+
+def language_of(news: News) -> str:
+    """Return zh, en or other: what the listener says, else by the script of the letters."""
+    if news.language:
+        given = news.language.lower()[:2]
+        return given if given in ("zh", "en") else "other"
+    han = sum(1 for c in news.text if "\u4e00" <= c <= "\u9fff")
+    latin = sum(1 for c in news.text if c.isascii() and c.isalpha())
+    if han * 3 >= max(latin, 1):
+        return "zh"
+    return "en" if latin else "other"

@@ -1,0 +1,55 @@
+"""A simulated provider: answers everything after a set latency, with nothing in it. For benchmarks and chaos runs.
+
+Its mode is ``simulated`` in every call record, so that its figures are never mistaken for a provider's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+from typing import Any
+
+from infra.ports import Answer, Port, Ports
+from schemas.calls import ProviderMode
+from schemas.effects import CallModel, EarlierReply, FindEarlier, ModelReply, Recall, RecallReply, Reply, Search, SearchReply
+
+
+class Simulated(Port):
+    """Waits ``latency_s`` and answers emptily; ``cost_usd`` is what each model or search call is said to cost."""
+
+    provider = "simulated"
+    mode: ProviderMode = "simulated"
+
+    def __init__(self, latency_s: float = 0.0, *, cost_usd: Decimal = Decimal("0.001")) -> None:
+        self.latency_s = latency_s
+        self._cost = cost_usd
+        self.performed = 0
+
+    async def perform(self, effect: Any) -> Answer:
+        """Wait, count, answer."""
+        if self.latency_s:
+            await asyncio.sleep(self.latency_s)
+        self.performed += 1
+        paid = isinstance(effect, CallModel | Search)
+        return Answer(reply=_reply(effect), cost_usd=self._cost if paid else Decimal(0), model="simulated")
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def _reply(effect: Any) -> Reply:
+    match effect:
+        case Search(provider=provider, query=query):
+            return SearchReply(provider=provider, query=query, results=())
+        case Recall():
+            return RecallReply(entries=())
+        case FindEarlier():
+            return EarlierReply(first_case=None)
+        case _:
+            return ModelReply(text="simulated")
+
+
+def simulated_ports(latency_s: float = 0.0) -> Ports:
+    """Return ports that answer every effect by one simulated provider."""
+    port = Simulated(latency_s)
+    return Ports(models={"light": port, "heavy": port}, search={"simulated": port}, recall=port, earlier=port)

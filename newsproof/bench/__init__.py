@@ -1,0 +1,1 @@
+"""Benchmarks: figures as ratios against something measured in the same run."""

@@ -1,0 +1,108 @@
+"""Append: the one way in which this process writes to a log. An awaited append is the acknowledgement of its result."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import structlog
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+
+from infra.kafka import KafkaAddress
+from schemas.errors import ContractError
+
+log = structlog.get_logger(__name__)
+
+_RETRY_S = (0.1, 0.3, 1.0, 3.0)
+
+
+class Appender:
+    """An idempotent producer (acks=all) whose :meth:`append` returns when the record is durable, however long that takes.
+
+    A failed append is retried with the same bytes; it is not a step's failure. A record that is thereby written twice
+    is harmless: every reader passes the second one by.
+    """
+
+    def __init__(self, address: KafkaAddress, *, client_id: str = "newsproof-append") -> None:
+        self._producer = address.producer(client_id=client_id, linger_ms=0)
+        self._open = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def start(self) -> None:
+        """Connect."""
+        await self._producer.start()
+
+    async def stop(self) -> None:
+        """Flush and let go."""
+        await self._producer.stop()
+
+    async def append(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None,
+        partition: int | None,
+        headers: list[tuple[str, bytes]] | None = None,
+    ) -> tuple[int, int]:
+        """Write one record and return its (partition, offset) once all in-sync replicas have it.
+
+        Raises:
+            ContractError: the record is larger than ``max.message.bytes`` (reason ``too_large``).
+        """
+        self._open += 1
+        self._idle.clear()
+        try:
+            attempt = 0
+            while True:
+                try:
+                    sent = await self._producer.send(topic, value, key=key, partition=partition, headers=headers)
+                    meta = await sent
+                    return meta.partition, meta.offset
+                except MessageSizeTooLargeError as exc:
+                    raise ContractError(
+                        f"a record of {len(value or b'')} bytes for {topic} is larger than Kafka accepts: "
+                        "shorten the texts in it",
+                        reason="too_large",
+                    ) from exc
+                except KafkaError as exc:
+                    wait = _RETRY_S[min(attempt, len(_RETRY_S) - 1)]
+                    attempt += 1
+                    log.warning(
+                        "append failed, trying again with the same bytes", topic=topic, error=repr(exc), in_s=wait
+                    )
+                    await asyncio.sleep(wait)
+        finally:
+            self._open -= 1
+            if self._open == 0:
+                self._idle.set()
+
+    async def flush(self, timeout_s: float) -> bool:
+        """Wait until no append is open; False when ``timeout_s`` passed first."""
+        try:
+            await asyncio.wait_for(self._idle.wait(), timeout_s)
+        except TimeoutError:
+            return False
+        return True
+
+    async def dead_letter(self, topic: str, record: Any, *, reason: str, why: str, consumer: str) -> None:
+        """Keep the original bytes and headers of a record that cannot be read, and say why in words.
+
+        ``record`` has topic, partition, offset, key, value and headers, as aiokafka's and Faust's records do.
+        """
+        original = [] if record.headers is None else [(str(k), v) for k, v in _pairs(record.headers) if v is not None]
+        headers = [
+            *original,
+            ("dl_reason", reason.encode()),
+            ("dl_why", why.encode()[:2000]),
+            ("dl_consumer", consumer.encode()),
+            ("dl_topic", str(record.topic).encode()),
+            ("dl_partition", str(record.partition).encode()),
+            ("dl_offset", str(record.offset).encode()),
+        ]
+        await self.append(topic, record.value, key=record.key, partition=None, headers=headers)
+
+
+def _pairs(headers: Any) -> list[tuple[Any, bytes]]:
+    return list(headers.items()) if isinstance(headers, dict) else list(headers)

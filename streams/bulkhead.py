@@ -1,0 +1,93 @@
+"""Bulkheads: how many effects run at once, per step and in all, and who goes first when places are short."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+
+
+class Places:
+    """``total`` places for effects, at most ``per_step`` for one step. The step nearest the end of a case goes first.
+
+    :meth:`alone` takes all places at once: nothing else runs beside a suspect.
+    """
+
+    def __init__(self, total: int, per_step: int) -> None:
+        self._total = total
+        self._per_step = per_step
+        self._used = 0
+        self._used_by: dict[str, int] = {}
+        self._waiting: list[tuple[int, int, str, asyncio.Future[None]]] = []
+        self._order = count()
+        self._alone = asyncio.Lock()
+        self._held = False
+        self._emptied = asyncio.Event()
+        self._emptied.set()
+
+    @property
+    def used(self) -> int:
+        """Effects that run now."""
+        return self._used
+
+    @asynccontextmanager
+    async def one(self, step: str, depth: int) -> AsyncIterator[None]:
+        """Hold one place; ``depth`` is the number of steps to the end of a case."""
+        if self._waiting or not self._free(step):
+            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            heapq.heappush(self._waiting, (depth, next(self._order), step, place))
+            try:
+                await place
+            except asyncio.CancelledError:
+                if place.done() and not place.cancelled():
+                    self._give_back(step)
+                raise
+        else:
+            self._take(step)
+        try:
+            yield
+        finally:
+            self._give_back(step)
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Wait until nothing runs, and keep it so."""
+        async with self._alone:
+            self._held = True
+            try:
+                await self._emptied.wait()
+                yield
+            finally:
+                self._held = False
+                self._wake()
+
+    def _free(self, step: str) -> bool:
+        return not self._held and self._used < self._total and self._used_by.get(step, 0) < self._per_step
+
+    def _take(self, step: str) -> None:
+        self._used += 1
+        self._used_by[step] = self._used_by.get(step, 0) + 1
+        self._emptied.clear()
+
+    def _give_back(self, step: str) -> None:
+        self._used -= 1
+        self._used_by[step] -= 1
+        if self._used == 0:
+            self._emptied.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        blocked = []
+        while self._waiting and not self._held and self._used < self._total:
+            entry = heapq.heappop(self._waiting)
+            if entry[3].done():
+                continue
+            if self._used_by.get(entry[2], 0) >= self._per_step:
+                blocked.append(entry)
+                continue
+            self._take(entry[2])
+            entry[3].set_result(None)
+        for entry in blocked:
+            heapq.heappush(self._waiting, entry)

@@ -1,0 +1,282 @@
+"""The projector: journal → fold → route. It never waits between taking a record and folding it.
+
+On assignment a partition is read in bulk from 50,000 offsets before its watermark (terminal headers only, as tombstones);
+Faust's stream delivers everything from the watermark on. A record that comes before its partition is loaded is kept in
+order. A gap in the offsets is never skipped: it is read again by a plain consumer before what follows it is folded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import structlog
+from aiokafka import TopicPartition
+from msgspec.structs import replace
+
+from agents.case import Case, fold, open_case
+from infra.kafka import KafkaAddress, offsets_of, read_range
+from schemas import envelope as wire
+from schemas.acceptance import TOMBSTONE_OFFSETS, AcceptedEvents
+from schemas.envelope import NewerSchemaError
+from schemas.errors import ConfigError, ContractError
+from schemas.events import TERMINAL_NAMES, EventReceived
+from streams.configs import ConfigStore
+
+log = structlog.get_logger(__name__)
+
+Record = Any
+"""A Kafka record: topic, partition, offset, key, value, headers (aiokafka's and Faust's are alike in these)."""
+
+
+class Listener(Protocol):
+    """Who is told what the log says: the dispatcher."""
+
+    def on_folded(self, partition: int, case: Case) -> None: ...
+
+    def on_closed(self, partition: int, case: Case) -> None: ...
+
+    def on_live(self, partition: int) -> None: ...
+
+    def on_poison(self, record: Record, case: Case | None, reason: str, why: str) -> None: ...
+
+
+class Partition:
+    """What this worker knows of one journal partition."""
+
+    def __init__(self) -> None:
+        self.accepted = AcceptedEvents()
+        self.cases: dict[str, Case] = {}
+        self.waiting: deque[Record] | None = deque()
+        self.end = 0
+        self.loaded = False
+        self.live = False
+
+
+class Projector:
+    """The state of all assigned journal partitions, folded from the log alone."""
+
+    def __init__(
+        self, address: KafkaAddress, topic: str, group: str, configs: ConfigStore, listener: Listener, *, run_id: str
+    ) -> None:
+        self.topic = topic
+        self._address = address
+        self._group = group
+        self._configs = configs
+        self._listener = listener
+        self._run_id = run_id
+        self.partitions: dict[int, Partition] = {}
+        self.on_fatal: Callable[[BaseException], None] = lambda exc: None
+        self._loading: asyncio.Task[None] | None = None
+        self._fills: set[asyncio.Task[None]] = set()
+        self._unpinned: dict[str, set[tuple[int, str]]] = {}
+        configs.on_new = self._on_config
+        self.folded = 0
+        self.gaps_filled = 0
+
+    @property
+    def open_cases(self) -> int:
+        """Open cases of this worker."""
+        return sum(len(p.cases) for p in self.partitions.values())
+
+    def safe_offset(self, partition: int) -> int | None:
+        """The watermark D, once the partition is loaded."""
+        p = self.partitions.get(partition)
+        return p.accepted.watermark if p is not None and p.loaded else None
+
+    def revoke(self) -> None:
+        """Stop being live; states are kept, for most partitions come back."""
+        for p in self.partitions.values():
+            p.live = False
+
+    def assign(self, numbers: set[int], when_flowing: Callable[[], Any]) -> list[int]:
+        """Take these partitions, start loading, and return those that were let go. ``when_flowing`` awaits the stream."""
+        gone = [n for n in self.partitions if n not in numbers]
+        for number in gone:
+            del self.partitions[number]
+        for number in numbers:
+            p = self.partitions.setdefault(number, Partition())
+            p.live = False
+            p.waiting = p.waiting if p.waiting is not None else deque()
+        if self._loading is not None:
+            self._loading.cancel()
+        self._loading = asyncio.create_task(self._load(sorted(numbers), when_flowing), name="load-journal")
+        return gone
+
+    def on_record(self, record: Record) -> None:
+        """Take the next record of a partition from the stream."""
+        p = self.partitions.get(record.partition)
+        if p is None:
+            return
+        if p.waiting is not None:
+            p.waiting.append(record)
+        elif record.offset > p.accepted.position:
+            self._fill_gap(p, record)
+        else:
+            self._fold(record.partition, p, record)
+            if not p.live and p.accepted.position >= p.end:
+                self._go_live(record.partition, p)
+
+    async def stop(self) -> None:
+        """Stop loading."""
+        for task in [self._loading, *self._fills]:
+            if task is not None:
+                task.cancel()
+
+    # Loading
+
+    async def _load(self, numbers: list[int], when_flowing: Callable[[], Any]) -> None:
+        try:
+            bounds = await offsets_of(self._address, self.topic)
+            committed = await self._committed()
+            for number in numbers:
+                tp = TopicPartition(self.topic, number)
+                await self._load_one(number, *bounds[tp], committed.get(tp))
+            await when_flowing()
+            for number in numbers:
+                p = self.partitions[number]
+                self._drain(number, p)
+                if p.waiting is None and not p.live and p.accepted.position >= p.end:
+                    self._go_live(number, p)
+        except asyncio.CancelledError:
+            raise
+        except Exception as exc:
+            self.on_fatal(exc)
+
+    async def _committed(self) -> dict[TopicPartition, int]:
+        async with self._address.admin() as admin:
+            offsets = await admin.list_consumer_group_offsets(self._group)
+        return {TopicPartition(tp.topic, tp.partition): meta.offset for tp, meta in offsets.items() if meta.offset >= 0}
+
+    async def _load_one(self, number: int, first: int, end: int, committed: int | None) -> None:
+        p = self.partitions[number]
+        start = first if committed is None else committed
+        if first > (committed or 0):
+            raise ConfigError(
+                f"the log of {self.topic}-{number} starts at {first}, behind this group's committed offset "
+                f"{committed or 0}: cases that were open are gone. Restore the log, or reset the group {self._group} "
+                "knowingly"
+            )
+        p.end = end
+        if p.loaded and start <= p.accepted.position:
+            return  # the fold so far is a prefix of the log: go on from there
+        p.cases.clear()
+        p.accepted = AcceptedEvents(start)
+        span = {TopicPartition(self.topic, number): (max(first, start - TOMBSTONE_OFFSETS), start)}
+        async for _, records in read_range(self._address, span):
+            for record in records:
+                headers = dict(record.headers)
+                if headers.get("ce_type", b"").decode() in TERMINAL_NAMES and "ce_subject" in headers:
+                    p.accepted.remember_closed(record.offset, headers["ce_subject"].decode())
+        p.loaded = True
+
+    def _drain(self, number: int, p: Partition) -> None:
+        waiting, p.waiting = p.waiting or deque(), None
+        while waiting:
+            record = waiting.popleft()
+            if record.offset > p.accepted.position:
+                self._fill_gap(p, record, waiting)
+                return
+            self._fold(number, p, record)
+
+    def _fill_gap(self, p: Partition, record: Record, behind: deque[Record] | None = None) -> None:
+        number, first = record.partition, p.accepted.position
+        p.waiting = deque([record, *(behind or ())])
+        self.gaps_filled += 1
+        log.warning("a gap in the stream is read again", partition=number, first=first, next=record.offset)
+
+        async def fill() -> None:
+            try:
+                span = {TopicPartition(self.topic, number): (first, record.offset)}
+                async for _, records in read_range(self._address, span):
+                    for missed in records:
+                        self._fold(number, p, missed)
+                if p.accepted.position < record.offset:
+                    p.accepted.position = record.offset  # the broker has nothing there: not a gap of ours
+                self._drain(number, p)
+                if p.waiting is None and not p.live and p.accepted.position >= p.end:
+                    self._go_live(number, p)
+            except Exception as exc:
+                self.on_fatal(exc)
+
+        task = asyncio.create_task(fill(), name=f"gap-{number}")
+        self._fills.add(task)
+        task.add_done_callback(self._fills.discard)
+
+    def _go_live(self, number: int, p: Partition) -> None:
+        p.live = True
+        self._listener.on_live(number)
+
+    # Folding
+
+    def _fold(self, number: int, p: Partition, record: Record) -> None:
+        try:
+            env = wire.read_envelope(_pairs(record.headers))
+        except ContractError as exc:
+            if record.offset >= p.accepted.position:
+                p.accepted.position = record.offset + 1
+                self._listener.on_poison(record, None, exc.reason, str(exc))
+            return
+        if not p.accepted.offer(record.offset, env.type, env.case_id, env.id, env.causation_id):
+            return
+        self.folded += 1
+        try:
+            event = wire.decode(env.type, env.version, record.value)
+            if isinstance(event, EventReceived):
+                case = self._opened(number, env, event)
+            else:
+                case = fold(p.cases[env.case_id], event, event_id=env.id, at=env.time)
+        except NewerSchemaError as exc:
+            self.on_fatal(exc)
+            return
+        except (ContractError, KeyError) as exc:
+            self._quarantine(p, env, record, exc)
+            return
+        if case.closed:
+            p.cases.pop(env.case_id, None)
+            self._listener.on_closed(number, case)
+        else:
+            p.cases[env.case_id] = case
+            self._listener.on_folded(number, case)
+
+    def _opened(self, number: int, env: wire.Envelope, event: EventReceived) -> Case:
+        case = open_case(
+            event,
+            case_id=env.case_id,
+            event_id=env.id,
+            run_id=env.run_id,
+            at=env.time,
+            config=self._configs.get(event.config_hash),
+        )
+        if case.pinned is None:
+            self._unpinned.setdefault(event.config_hash, set()).add((number, env.case_id))
+        return case
+
+    def _quarantine(self, p: Partition, env: wire.Envelope, record: Record, exc: Exception) -> None:
+        # The record moved the head (the rule reads headers only), so the case can be closed at it by a regular event.
+        before = p.cases.pop(env.case_id, None)
+        stub = replace(before, head_id=env.id, head_at=env.time) if before is not None else None
+        reason = exc.reason if isinstance(exc, ContractError) else "bad_event"
+        self._listener.on_poison(record, stub, reason, f"{exc}" if isinstance(exc, ContractError) else repr(exc))
+
+    def _on_config(self, config_hash: str) -> None:
+        config = self._configs.get(config_hash)
+        for number, case_id in self._unpinned.pop(config_hash, ()):
+            p = self.partitions.get(number)
+            case = None if p is None else p.cases.get(case_id)
+            if p is not None and case is not None and config is not None:
+                p.cases[case_id] = case = replace(case, pinned=config)
+                if p.live:
+                    self._listener.on_folded(number, case)
+
+
+def _pairs(headers: Any) -> Any:
+    return list(headers.items()) if isinstance(headers, dict) else (headers or ())
+
+
+def utc_now() -> datetime:
+    """The wall clock (UTC). Ids, order and versions never depend on it."""
+    return datetime.now(UTC)
