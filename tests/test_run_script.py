@@ -38,10 +38,10 @@ def clean_environment(**more: str) -> dict[str, str]:
     return {**kept, "NEWSPROOF_PYTHON": sys.executable, "PIP_NO_INDEX": "1", **more}
 
 
-def run(checkout: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+def run(checkout: Path, *arguments: str, cwd: Path = Path("/"), **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(checkout / "run"), *arguments],
-        cwd="/",
+        cwd=cwd,
         env=clean_environment(**more),
         capture_output=True,
         text=True,
@@ -74,6 +74,12 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_arguments_pass_through_whole_and_the_working_directory_is_kept(checkout: Path) -> None:
     done = run(checkout, "publish", "a file.jsonl", "--flag=x y", "")
     assert done.stdout.splitlines()[1:] == ["/", "publish", "a file.jsonl", "--flag=x y", ""]
+
+
+def test_a_folder_of_the_same_name_in_the_working_directory_is_not_ours(checkout: Path, tmp_path: Path) -> None:
+    (tmp_path / "newsproof").mkdir()
+    (tmp_path / "newsproof" / "__main__.py").write_text("print('the wrong one')")
+    assert run(checkout, "demo", cwd=tmp_path).stdout.splitlines()[1:] == [str(tmp_path), "demo"]
 
 
 def test_a_later_run_installs_nothing_and_says_nothing(checkout: Path) -> None:
