@@ -1,0 +1,101 @@
+"""Prompts: versioned Markdown files with front matter, read once from the package, and pinned by content hash.
+
+A file is called ``<name>.v<version>.md``; a changed prompt is a new file, so that a case decided under the old one can
+be decided under it again. The schema of a structured reply is a JSON file beside it, named in the front matter.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from importlib import resources
+from typing import Any, get_args
+
+from msgspec.structs import replace
+
+from schemas.config import Prompt
+from schemas.effects import Tier
+from schemas.errors import ConfigError
+from schemas.ids import content_hash
+
+_FIELD = re.compile(r"\{\{(\w+)\}\}")
+_REQUIRED = ("name", "version", "tier")
+
+
+@lru_cache(maxsize=1)
+def all_prompts() -> tuple[Prompt, ...]:
+    """Return every version of every prompt, by name and version.
+
+    Raises:
+        ConfigError: when a file is malformed; the text names it.
+    """
+    folder = resources.files(__name__)
+    files = sorted((f for f in folder.iterdir() if f.name.endswith(".md")), key=lambda f: f.name)
+    prompts = [_parse(f.name, f.read_text("utf-8"), folder) for f in files]
+    return tuple(sorted(prompts, key=lambda p: (p.name, int(p.version))))
+
+
+def load_prompts(**versions: str) -> dict[str, Prompt]:
+    """Return the newest version of every prompt by name; ``versions`` picks another one, such as ``triage="1"``.
+
+    Raises:
+        ConfigError: when a version that is asked for does not exist.
+    """
+    chosen = {p.name: p for p in all_prompts()}
+    for name, version in versions.items():
+        found = next((p for p in all_prompts() if p.name == name and p.version == version), None)
+        if found is None:
+            raise ConfigError(
+                f"there is no prompt {name!r} version {version!r}: add agents/prompts/{name}.v{version}.md"
+            )
+        chosen[name] = found
+    return chosen
+
+
+def render(prompt: Prompt, **values: str) -> str:
+    """Return the prompt's text with each ``{{field}}`` replaced once. What a value contains is never substituted again.
+
+    Raises:
+        LookupError: when the prompt names a field that was not given. Only our own words may be values: text from
+            outside travels as ``Untrusted`` parts.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in values:
+            raise LookupError(f"prompt {prompt.name!r} v{prompt.version} needs {match[1]!r}")
+        return values[match[1]]
+
+    return _FIELD.sub(value, prompt.text)
+
+
+def _parse(file: str, raw: str, folder: Any) -> Prompt:
+    head, separator, text = raw.removeprefix("---\n").partition("\n---\n")
+    if not raw.startswith("---\n") or not separator:
+        raise ConfigError(f"agents/prompts/{file}: begin it with front matter between two lines of ---")
+    fields = {k.strip(): v.strip() for k, _, v in (line.partition(":") for line in head.splitlines() if line.strip())}
+    if missing := [k for k in _REQUIRED if not fields.get(k)]:
+        raise ConfigError(f"agents/prompts/{file}: the front matter lacks {', '.join(missing)}: add it")
+    if file != f"{fields['name']}.v{fields['version']}.md":
+        raise ConfigError(
+            f"agents/prompts/{file}: call it {fields['name']}.v{fields['version']}.md, as its front matter"
+        )
+    if fields["tier"] not in get_args(Tier):
+        raise ConfigError(f"agents/prompts/{file}: tier is {fields['tier']!r}, write light or heavy")
+    schema = json.loads(folder.joinpath(fields["schema"]).read_text("utf-8")) if fields.get("schema") else None
+    prompt = Prompt(
+        name=fields["name"],
+        version=fields["version"],
+        tier="heavy" if fields["tier"] == "heavy" else "light",
+        text=text.strip() + "\n",
+        hash="",
+        temperature=float(fields.get("temperature") or 0.0),
+        max_output_tokens=int(fields.get("max_output_tokens") or 1024),
+        schema=schema,
+    )
+    return _with_hash(prompt)
+
+
+def _with_hash(prompt: Prompt) -> Prompt:
+    # Over everything that changes what the model sees, so that two texts under one version number are told apart.
+    return replace(prompt, hash=content_hash(prompt))

@@ -1,0 +1,57 @@
+"""Expand: does the evidence name something concrete that is worth one more search?"""
+
+from __future__ import annotations
+
+from agents.case import Case, Replies
+from agents.step import Asked, On, StepFailure, only_reply
+from agents.verification.answers import ExpandAnswer, answer, clean_keywords, one_line
+from agents.verification.asking import (
+    ask_model,
+    facts,
+    findings_facts,
+    news_parts,
+    page_parts,
+    reference_parts,
+)
+from agents.verification.rounds import findings_so_far
+from schemas.events import Event, KeywordsExpanded, PagesScraped, SearchCompleted
+
+MAX_KEYWORDS = 3
+
+
+class ExpandKeywords:
+    """A help, not a need: when the model cannot say, the case goes on to the critique with what it has."""
+
+    name = "expand"
+    takes = (On(SearchCompleted, route="expand"), On(PagesScraped, route="expand"))
+    emits = (KeywordsExpanded,)
+
+    def ask(self, case: Case) -> Asked:
+        findings = findings_so_far(case)
+        known = facts(**findings_facts(findings), searches=[p.search_keywords for p in case.plans if p.search_keywords])
+        return ask_model(
+            case, "expand", (*news_parts(case), known, *reference_parts(findings), *page_parts(case.scrapes))
+        )
+
+    def tell(self, case: Case, replies: Replies) -> Event:
+        number = case.searches[-1].round
+        try:
+            said = answer(only_reply(replies), ExpandAnswer)
+        except StepFailure as stop:
+            why = f"no keywords: {stop.failure.kind}"
+            return KeywordsExpanded(round=number, keywords=(), reason=why, route="critique")
+        keywords = new_keywords(case, said.keywords)
+        reason = one_line(said.reason, 300)
+        return KeywordsExpanded(
+            round=number, keywords=keywords, reason=reason, route="plan" if keywords else "critique"
+        )
+
+
+def new_keywords(case: Case, wanted: list[str]) -> tuple[str, ...]:
+    """Return the keywords that no search of this case has asked for, cleaned, at most ``MAX_KEYWORDS``."""
+    asked = " ".join(p.search_keywords for p in case.plans).casefold()
+    cleaned = (clean_keywords(k[:60]) for k in wanted)
+    return tuple(dict.fromkeys(k for k in cleaned if k and k.casefold() not in asked))[:MAX_KEYWORDS]
+
+
+STEP = ExpandKeywords()

@@ -1,0 +1,32 @@
+"""Scrape: open the best pages and read their main text. A page that stays shut is a value, not an end."""
+
+from __future__ import annotations
+
+from agents.case import Case, Replies
+from agents.step import Asked, On
+from agents.verification.rounds import findings_so_far, may_expand, pages_worth_opening
+from schemas.effects import Failure, PageReply, Scrape
+from schemas.events import Event, PagesScraped, SearchCompleted
+
+
+class ScrapePages:
+    """At most ``MAX_PAGES`` a round, side by side; the adapter guards the addresses."""
+
+    name = "scrape"
+    takes = (On(SearchCompleted, route="scrape"),)
+    emits = (PagesScraped,)
+
+    def ask(self, case: Case) -> Asked:
+        pages = tuple(Scrape(url=u) for u in pages_worth_opening(case, findings_so_far(case)))
+        return pages[0] if len(pages) == 1 else pages
+
+    def tell(self, case: Case, replies: Replies) -> Event:
+        return PagesScraped(
+            round=case.searches[-1].round,
+            pages=tuple(reply.page for reply in replies.all(PageReply)),
+            failures=replies.all(Failure),
+            route="expand" if may_expand(case, findings_so_far(case)) else "critique",
+        )
+
+
+STEP = ScrapePages()

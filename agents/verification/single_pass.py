@@ -1,0 +1,119 @@
+"""The single pass: a model with two functions, then the signal. The way of cases outside the rollout, and the net below."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from agents.case import Case, Replies
+from agents.evidence.claim import claim_of
+from agents.evidence.findings import assess
+from agents.evidence.injection import steers_model
+from agents.signal import judged_signal
+from agents.step import Asked, On, needed
+from agents.verification.answers import DraftAnswer, answer, cite_only
+from agents.verification.asking import ask_model, memory_parts, news_parts, result_parts
+from agents.verification.rounds import judged_as, skipped_flags
+from agents.verification.search import outcome
+from agents.verification.single_pass_tools import chosen_effects, functions
+from schemas.effects import (
+    CallModel,
+    Effect,
+    Failure,
+    ModelReply,
+    Recall,
+    RecallReply,
+    Search,
+    SearchReply,
+)
+from schemas.events import CaseDegraded, CaseDropped, CaseTriaged, Event, ProviderOutcome, SignalSynthesized
+from schemas.evidence import Findings, SearchResult
+from schemas.signals import Draft, SignalStatus
+
+
+class SinglePass:
+    """Choose functions, perform what was chosen (each at most once), judge. The rules of evidence hold here as well."""
+
+    name = "single_pass"
+    takes = (On(CaseTriaged, route="single_pass"), On(CaseDegraded))
+    emits = (SignalSynthesized, CaseDropped)
+
+    def ask(self, case: Case) -> Asked:
+        choice = _choice(case)
+        chosen = case.replies.of(choice)
+        if not isinstance(chosen, ModelReply):
+            return (choice,)
+        effects = chosen_effects(case, chosen)
+        if any(case.replies.of(e) is None for e in effects):
+            return (choice, *effects)
+        return (choice, *effects, _judgement(case, case.replies, effects))
+
+    def tell(self, case: Case, replies: Replies) -> Event:
+        effects = chosen_effects(case, needed(replies.of(_choice(case)), ModelReply))
+        said = answer(replies.of(_judgement(case, replies, effects)), DraftAnswer)
+        if said.spam and case.triaged is None:
+            return CaseDropped(reason="spam", detail=said.draft().notes or "advertising, or no claim at all")
+        draft = _draft(case, said.draft())
+        searched = tuple(outcome(e, replies.of(e)) for e in effects if isinstance(e, Search))
+        signal = judged_signal(
+            case,
+            replies,
+            draft,
+            _findings(case, draft, replies, searched),
+            status=_status(case, replies),
+            memory=tuple(m for r in replies.all(RecallReply) for m in r.entries),
+            extra_flags=(*skipped_flags((searched,)), *_flags(case, effects, replies)),
+            reason=cite_only(said.draft().notes, None),
+        )
+        return SignalSynthesized(
+            signal=signal, path="degraded" if case.degraded else "single_pass", adjustments=signal.adjustments
+        )
+
+
+def _choice(case: Case) -> CallModel:
+    return ask_model(case, "single_pass", news_parts(case), functions=functions(case.config))
+
+
+def _judgement(case: Case, replies: Replies, effects: tuple[Effect, ...]) -> CallModel:
+    found = [hit for e in effects if isinstance(r := replies.of(e), SearchReply) for hit in r.results]
+    past = [entry for e in effects if isinstance(r := replies.of(e), RecallReply) for entry in r.entries]
+    usable = [h for h in found if not steers_model(f"{h.title}\n{h.snippet}") and _known(h, case)]
+    return ask_model(case, "single_pass_final", (*news_parts(case), *memory_parts(past), *result_parts(usable)))
+
+
+def _known(hit: SearchResult, case: Case) -> bool:
+    return hit.published_at is None or hit.published_at <= case.as_of
+
+
+def _draft(case: Case, said: Draft) -> Draft:
+    # Triage's judgement stands where there is one; reading more may only make the action more careful.
+    if case.triaged is None:
+        return said
+    action = "observe" if said.action == "observe" else case.draft.action
+    return replace(case.draft, summary=said.summary or case.draft.summary, action=action)
+
+
+def _findings(case: Case, draft: Draft, replies: Replies, searched: tuple[ProviderOutcome, ...]) -> Findings | None:
+    if not searched:
+        return None
+    hits = tuple(hit for reply in replies.all(SearchReply) for hit in reply.results)
+    return assess(claim_of(judged_as(case, draft)), hits, query=searched[0].query, snapshot=case.config)
+
+
+def _status(case: Case, replies: Replies) -> SignalStatus:
+    if case.degraded is not None:
+        return "degraded"
+    return "verified" if replies.all(SearchReply) else "preliminary_only"
+
+
+def _flags(case: Case, effects: tuple[Effect, ...], replies: Replies) -> tuple[str, ...]:
+    unsearched = () if replies.all(SearchReply) or case.degraded else ("not_deep_analysed",)
+    silent = any(isinstance(e, Recall) and isinstance(replies.of(e), Failure) for e in effects)
+    steered = case.triaged is None and steers_model(case.news.text)
+    return (
+        *unsearched,
+        *(("memory_unavailable",) if silent else ()),
+        *(("injection_suspected",) if steered else ()),
+    )
+
+
+STEP = SinglePass()

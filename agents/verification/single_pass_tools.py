@@ -1,0 +1,43 @@
+"""The two functions of the single pass, and the effects that a model's calls of them become."""
+
+from __future__ import annotations
+
+from agents.case import Case
+from agents.evidence.query_builder import fallback_query
+from agents.verification.answers import clean_keywords
+from agents.verification.recall import recall_of
+from agents.verification.search import search_of
+from schemas.config import Snapshot
+from schemas.effects import Effect, FunctionDeclaration, ModelReply
+
+FETCH_MEMORIES = FunctionDeclaration(
+    name="fetch_memories",
+    description="Find similar past cases.",
+    parameters={"type": "object", "properties": {}},
+)
+SEARCH_NEWS = FunctionDeclaration(
+    name="search_news",
+    description="Search the web for evidence of the claim.",
+    parameters={"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+)
+
+
+def functions(config: Snapshot) -> tuple[FunctionDeclaration, ...]:
+    """Return the functions that are switched on."""
+    searching = config.tool_search_enabled and bool(config.search_providers)
+    return (FETCH_MEMORIES, SEARCH_NEWS) if searching else (FETCH_MEMORIES,)
+
+
+def chosen_effects(case: Case, reply: ModelReply) -> tuple[Effect, ...]:
+    """Return what the model's calls ask for: each function at most once, arguments cleaned, only what is switched on."""
+    calls = {c.name: c for c in reversed(reply.function_calls)}
+    effects: list[Effect] = [recall_of(case)] if FETCH_MEMORIES.name in calls else []
+    if SEARCH_NEWS.name in calls and case.config.tool_search_enabled:
+        wanted = calls[SEARCH_NEWS.name].args.get("query")
+        query = clean_keywords(wanted if isinstance(wanted, str) else "") or _fallback(case)
+        effects += [search_of(case, provider, query) for provider in case.config.search_providers]
+    return tuple(dict.fromkeys(effects))
+
+
+def _fallback(case: Case) -> str:
+    return fallback_query(case.draft) if case.triaged else clean_keywords(case.news.text[:200])

@@ -1,0 +1,81 @@
+"""Synthesize: the final signal. The rules fix the bounds; a model chooses inside them and writes the reason."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from agents.case import Case, Replies
+from agents.policy import Verdict, bounds
+from agents.signal import judged_signal
+from agents.step import Asked, On, only_reply
+from agents.verification.answers import SynthesisAnswer, answer, cite_only, one_line
+from agents.verification.asking import ask_model, facts, findings_facts, memory_parts, news_parts, reference_parts
+from agents.verification.rounds import findings_so_far, skipped_flags
+from schemas.events import Event, EvidenceCritiqued, SignalSynthesized
+from schemas.signals import Draft
+
+
+class SynthesizeSignal:
+    """The model may soften an action to observe; it may not turn buy into sell, nor leave the bounds."""
+
+    name = "synthesize"
+    takes = (On(EvidenceCritiqued),)
+    emits = (SignalSynthesized,)
+
+    def ask(self, case: Case) -> Asked:
+        findings, verdict = findings_so_far(case), _verdict(case)
+        rule, low, high = bounds(findings, verdict)
+        known = facts(
+            **findings_facts(findings), verdict=verdict, rule=rule, lowest=low, highest=high, draft=_figures(case.draft)
+        )
+        memories = memory_parts(case.context.entries if case.context else ())
+        return ask_model(
+            case,
+            "synthesize",
+            (*news_parts(case), known, *memories, *reference_parts(findings)),
+            lowest=f"{low:+.2f}",
+            highest=f"{high:+.2f}",
+        )
+
+    def tell(self, case: Case, replies: Replies) -> Event:
+        said = answer(only_reply(replies), SynthesisAnswer)
+        findings = findings_so_far(case)
+        signal = judged_signal(
+            case,
+            replies,
+            _final_draft(case.draft, said),
+            findings,
+            status="verified",
+            chosen=said.adjustment if case.config.synthesis_choice == "model" else None,
+            memory=case.context.entries if case.context else (),
+            extra_flags=skipped_flags(s.outcomes for s in case.searches),
+            reason=cite_only(one_line(said.reason, 400), findings),
+        )
+        return SignalSynthesized(signal=signal, path="deep", adjustments=signal.adjustments)
+
+
+def _final_draft(draft: Draft, said: SynthesisAnswer) -> Draft:
+    return replace(
+        draft,
+        summary=one_line(said.summary, 300) or draft.summary,
+        action="observe" if said.action == "observe" else draft.action,
+        strength=said.strength,
+        timeframe=said.timeframe,
+    )
+
+
+def _figures(draft: Draft) -> dict[str, str | float]:
+    return {
+        "action": draft.action,
+        "direction": draft.direction,
+        "strength": draft.strength,
+        "timeframe": draft.timeframe,
+        "confidence": draft.confidence,
+    }
+
+
+def _verdict(case: Case) -> Verdict | None:
+    return case.critique.verdict if case.critique else None
+
+
+STEP = SynthesizeSignal()

@@ -1,0 +1,97 @@
+"""Triage: is this news new, is it news at all, what does it claim, and does it deserve the deep path?"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from agents.case import Case, Replies
+from agents.evidence.findings import steers_model
+from agents.step import Asked, On
+from agents.verification.answers import DraftAnswer, answer
+from agents.verification.asking import ask_model, news_parts
+from schemas.config import Snapshot
+from schemas.effects import CallModel, EarlierReply, Failure, FindEarlier
+from schemas.events import CaseDropped, CaseTriaged, Event, EventReceived
+from schemas.ids import content_hash, normalise_text
+from schemas.signals import Draft
+
+ALWAYS_DEEP = frozenset({"depeg", "liquidation", "hack"})
+"""Deep whatever the confidence (VERIFICATION, "Triage")."""
+NEVER_DEEP = frozenset({"macro", "other", "airdrop", "governance", "celebrity", "scam_alert"})
+Route = Literal["deep", "single_pass", "preliminary"]
+
+
+class Triage:
+    """Ask first, for free, whether another case has this text; only then pay for a judgement."""
+
+    name = "triage"
+    takes = (On(EventReceived),)
+    emits = (CaseTriaged, CaseDropped)
+
+    def ask(self, case: Case) -> Asked:
+        if not normalise_text(case.news.text):
+            return CaseDropped(reason="empty", detail="the text holds no word: there is nothing to judge")
+        earlier = case.replies.of(_check(case))
+        if earlier is None or _first_case(earlier) is not None:
+            return (_check(case),)
+        return (_check(case), _judgement(case))
+
+    def tell(self, case: Case, replies: Replies) -> Event:
+        earlier = replies.of(_check(case))
+        first = _first_case(earlier)
+        if first is not None:
+            return CaseDropped(reason="duplicate", detail="another case has the same text", duplicate_of=first)
+        judged = answer(replies.of(_judgement(case)), DraftAnswer)
+        if judged.spam:
+            return CaseDropped(reason="spam", detail=judged.draft().notes or "advertising, or no claim at all")
+        draft, bucket = judged.draft(), rollout_bucket(case.case_id)
+        route, reason = gate(draft, bucket, case.config)
+        if isinstance(earlier, Failure):
+            reason += f"; duplicates were not checked ({earlier.kind})"
+        return CaseTriaged(
+            draft=draft,
+            route=route,
+            gate_reason=reason,
+            rollout_bucket=bucket,
+            injection_suspected=steers_model(case.news.text),
+        )
+
+
+def gate(draft: Draft, bucket: float, config: Snapshot) -> tuple[Route, str]:
+    """Return the way of the case and why (VERIFICATION, "Triage"); ``bucket`` is 0 ≤ b < 1."""
+    kind, confidence = draft.event_type, draft.confidence
+    threshold = config.high_value_confidence_threshold
+    if kind in NEVER_DEEP:
+        return "preliminary", f"{kind} is never analysed deeply"
+    if kind not in ALWAYS_DEEP and confidence < threshold:
+        return "preliminary", f"confidence {confidence:.2f} is below {threshold:.2f} and {kind} is no forced type"
+    why = f"{kind} is always of value" if kind in ALWAYS_DEEP else f"confidence {confidence:.2f} ≥ {threshold:.2f}"
+    if not config.deep_analysis_tools_enabled:
+        return "single_pass", f"{why}, but the deep path is switched off"
+    if bucket >= config.phase1_rollout_percentage:
+        return (
+            "single_pass",
+            f"{why}, but bucket {bucket:.4f} is outside the rollout {config.phase1_rollout_percentage:g}",
+        )
+    return "deep", why
+
+
+def rollout_bucket(case_id: str) -> float:
+    """Return the stable bucket of a case, 0 ≤ b < 1, uniform over cases. The same in every run and every backtest."""
+    return int(content_hash(("rollout", case_id))[:12], 16) / 16**12
+
+
+def _check(case: Case) -> FindEarlier:
+    return FindEarlier(text_hash=case.received.text_hash, case_id=case.case_id)
+
+
+def _judgement(case: Case) -> CallModel:
+    return ask_model(case, "triage", news_parts(case))
+
+
+def _first_case(reply: object) -> str | None:
+    # A check that failed stops nothing: a second signal on the same text is a smaller harm than none.
+    return reply.first_case if isinstance(reply, EarlierReply) else None
+
+
+STEP = Triage()
