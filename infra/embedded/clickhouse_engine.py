@@ -3,6 +3,13 @@
 Every request gets a connection of its own (0.1 ms): settings, current database, temporary tables and
 ``readonly`` of one request can thus never reach another. Connections of one process share one engine
 and run side by side; the engine does its own locking.
+
+What this engine lacks beside a server (chdb 4.4, ClickHouse 26.9), found by trying:
+
+- one user: users, grants by statement, settings profiles and query_log do not exist. ``readonly`` holds
+  (no statement can take it back), but does not keep anyone from ``file()``, ``url()`` or ``remote()``.
+- the database ``default`` is an overlay on the file system: keep tables in a database of their own.
+- rows for ``INSERT ... SELECT ... FROM input()`` cannot be handed over.
 """
 
 from __future__ import annotations

@@ -66,6 +66,7 @@ QUERY_THREADS = 8
 INSERT_THREADS = 2
 _SPOOL_BYTES = 8 * 1024 * 1024
 _SHUTDOWN_S = 5.0
+_HEAVY_BYTES = 64 * 1024
 
 
 class Front:
@@ -112,7 +113,9 @@ class Front:
                 )
         with tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=str(self._spool)) as body:
             fields = await _take_in(http, body)
-            statement = await asyncio.to_thread(read_statement, body) if body.tell() > 65536 else read_statement(body)
+            statement = (
+                await asyncio.to_thread(read_statement, body) if body.tell() > _HEAVY_BYTES else read_statement(body)
+            )
             request = _request(http, user, fields, statement, query_id)
             if not request.statement.verb:
                 return await _ok(http)
@@ -219,7 +222,9 @@ async def _send(http: web.Request, request: Request, answer: Answer) -> web.Stre
         response.content_length = answer.size
     await response.prepare(http)
     pieces = compressed(answer.pieces(), answer.size, encoding)
-    while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+    # A thread for what takes long to compress; handing over small answers would cost more than they do.
+    heavy = encoding != "" and answer.size > _HEAVY_BYTES
+    while (piece := await asyncio.to_thread(next, pieces, None) if heavy else next(pieces, None)) is not None:
         await response.write(piece)
     await response.write_eof()
     return response
@@ -275,7 +280,9 @@ def main() -> None:
         else:
             listener = loopback_socket(options.port)
         asyncio.run(serve(options.data_dir, listener, users, options.memory_bytes))
-    except (ConfigError, msgspec.DecodeError, EngineError, RuntimeError) as exc:
+    except msgspec.DecodeError as exc:
+        sys.exit(f'{USERS_VARIABLE} is wrong ({exc}). Write [{{"name": "default", "password": "…"}}] or unset it.')
+    except (ConfigError, RuntimeError) as exc:
         sys.exit(f"clickhouse_server: {exc}")
 
 
