@@ -22,6 +22,7 @@ from infra.http import (
     checked_address,
     checked_key,
     guarded_client,
+    tls_context,
     transport_failure,
 )
 from infra.models import untrusted
@@ -71,6 +72,9 @@ class GeminiModel:
                 timeout=max(1, round(timeout_s * 1000)),
                 # An httpx client of our own keeps the library off aiohttp, whose connection errors it retries.
                 httpx_async_client=self._http,
+                # Else it reads all certificates twice more, for transports that are never used.
+                client_args={"verify": tls_context()},
+                async_client_args={"ssl": tls_context()},
             ),
         )
 

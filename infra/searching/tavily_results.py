@@ -72,7 +72,11 @@ def _read_item(item: Any, provider: str) -> SearchResult | None:
 
 
 def _score(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or (isinstance(value, float) and math.isnan(value))
+    ):
         return None
     # Compared before it is converted: JSON integers may be larger than any float.
     return float(min(1, max(0, value)))

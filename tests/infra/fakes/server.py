@@ -1,0 +1,170 @@
+"""A scripted HTTP/1.1 server on loopback that can also do what a well-behaved server never does.
+
+It is written on bare sockets because the interesting behaviours (drip, silence, reset, endless body) are below what
+server frameworks let one express. Each request takes the next behaviour of the script; the last one repeats.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import socket
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+import orjson
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as it came over the wire; header names in lower case."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return orjson.loads(self.body)
+
+
+class Behaviour(Protocol):
+    """What the server does with one request."""
+
+    async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None: ...
+
+
+@dataclass(frozen=True)
+class Say:
+    """Answer at once. ``body`` is sent as JSON unless it is bytes."""
+
+    body: Any = b""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    packed: bool = False
+
+    async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        body = self.body if isinstance(self.body, bytes) else orjson.dumps(self.body)
+        extra = dict(self.headers)
+        if self.packed:
+            body, extra["content-encoding"] = gzip.compress(body), "gzip"
+        writer.write(_head(self.status, {"content-length": str(len(body)), **extra}) + body)
+        await writer.drain()
+
+
+@dataclass(frozen=True)
+class StaySilent:
+    """Read the request and never answer, until the client goes away."""
+
+    async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+
+@dataclass(frozen=True)
+class Drip:
+    """Send one byte of the body after another, each well within a read timeout, and never come to the end."""
+
+    every_s: float = 0.02
+
+    async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(_head(200, {"content-length": "100000"}) + b"{")
+        while not writer.is_closing():
+            writer.write(b" ")
+            await writer.drain()
+            await asyncio.sleep(self.every_s)
+
+
+@dataclass(frozen=True)
+class Flood:
+    """Send a body without end until the client hangs up; with ``announced``, name that length and send nothing."""
+
+    announced: int | None = None
+
+    async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.announced is not None:
+            writer.write(_head(200, {"content-length": str(self.announced)}))
+            await reader.read()
+            return
+        writer.write(_head(200, {"transfer-encoding": "chunked"}))
+        block = b" " * 65536
+        while not writer.is_closing():
+            writer.write(b"%x\r\n%b\r\n" % (len(block), block))
+            await writer.drain()
+
+
+@dataclass(frozen=True)
+class Reset:
+    """Cut the connection with a TCP reset; ``after`` is sent first."""
+
+    after: bytes = b""
+
+    async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(self.after)
+        await writer.drain()
+        sock = writer.get_extra_info("socket")
+        # linger on, 0 s: closing sends RST instead of FIN
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+
+
+@dataclass(frozen=True)
+class HangUp:
+    """Close the connection without an answer."""
+
+    async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+
+class FakeServer:
+    """Use as ``async with FakeServer(behaviour, …) as server``; then read ``server.url`` and ``server.requests``."""
+
+    def __init__(self, *script: Behaviour) -> None:
+        assert script, "a fake server needs at least one behaviour"
+        self._script = list(script)
+        self._connections: set[asyncio.Task[None]] = set()
+        self.requests: list[Received] = []
+        self.url = ""
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            try:
+                while not writer.is_closing():
+                    self.requests.append(await _receive(reader))
+                    behaviour = self._script.pop(0) if len(self._script) > 1 else self._script[0]
+                    await behaviour.respond(reader, writer)
+            finally:
+                writer.close()
+
+
+async def _receive(reader: asyncio.StreamReader) -> Received:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+    method, path, _ = head[0].split(" ", 2)
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:] if line)}
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Received(method, path, headers, body)
+
+
+def _head(status: int, headers: Mapping[str, str]) -> bytes:
+    lines = [f"HTTP/1.1 {status} Fake"]
+    lines += [f"{name}: {value}" for name, value in {"content-type": "application/json", **headers}.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

@@ -1,0 +1,359 @@
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from infra.searching.tavily import TavilySearch
+from infra.searching.tavily_results import parse_published
+from schemas.effects import Search, SearchReply
+from schemas.errors import ConfigError, PermanentError, TransientError
+from schemas.topics import MAX_BODY_BYTES
+from tests.infra.fakes import tavily as fake
+from tests.infra.fakes.server import Behaviour, Drip, FakeServer, Flood, HangUp, Reset, Say, StaySilent
+
+AS_OF = datetime(2024, 11, 12, 9, tzinfo=UTC)
+SEARCH = Search(provider="tavily", query="USDC Circle depeg 脱锚 官方声明", max_results=5, as_of=AS_OF)
+
+
+@asynccontextmanager
+async def tavily(*script: Behaviour, **settings: Any) -> AsyncIterator[tuple[TavilySearch, FakeServer]]:
+    async with FakeServer(*script) as server:
+        given = {"api_key": "tvly-secret", "timeout_s": 5.0, "cost_per_credit_usd": 0.008, **settings}
+        search = TavilySearch(**{"base_url": server.url, **given})
+        try:
+            yield search, server
+        finally:
+            await search.close()
+
+
+async def test_a_search_is_one_post_with_the_key_as_bearer() -> None:
+    async with tavily(fake.results(fake.item()), include_domains=["coindesk.com"]) as (search, server):
+        await search.perform(SEARCH)
+    (request,) = server.requests
+    assert (request.method, request.path) == ("POST", "/search")
+    assert request.headers["authorization"] == "Bearer tvly-secret"
+    assert request.json == {
+        "query": SEARCH.query,
+        "search_depth": "basic",
+        "max_results": 5,
+        "include_answer": False,
+        "include_raw_content": False,
+        "include_usage": True,
+        "include_domains": ["coindesk.com"],
+    }
+
+
+async def test_results_come_back_in_order_with_host_date_and_cost() -> None:
+    second = fake.item(url="http://user@Blog.Example:8080/x", score=0.5, published_date=None)
+    async with tavily(fake.results(fake.item(), second, usage={"credits": 2})) as (search, _):
+        answer = await search.perform(SEARCH)
+    assert isinstance(answer.reply, SearchReply)
+    first, other = answer.reply.results
+    assert (first.domain, first.score, first.provider) == ("www.coindesk.com", 0.91, "tavily")
+    assert first.published_at == datetime(2024, 11, 12, 8, tzinfo=UTC)
+    assert (other.domain, other.published_at, other.content_complete) == ("blog.example", None, True)
+    assert (answer.cost_usd, answer.reply.truncated) == (Decimal("0.016"), False)
+    assert "SEARCH_COST_USD" in answer.cost_source
+
+
+async def test_no_result_is_an_answer() -> None:
+    async with tavily(fake.results()) as (search, _):
+        answer = await search.perform(SEARCH)
+    assert answer.reply == SearchReply(provider="tavily", query=SEARCH.query, results=())
+
+
+@pytest.mark.parametrize(
+    ("depth", "price", "cost"),
+    [("basic", "0.008", "0.008"), ("advanced", "0.008", "0.016"), ("basic", 0, "0"), ("basic", None, None)],
+)
+async def test_credits_are_assumed_by_depth_where_none_are_reported(depth: str, price: Any, cost: str | None) -> None:
+    async with tavily(fake.results(usage=None), cost_per_credit_usd=price) as (search, _):
+        answer = await search.perform(msgspec.structs.replace(SEARCH, depth=depth))
+    assert answer.cost_usd == (None if cost is None else Decimal(cost))
+    assert (answer.cost_source == "unknown") == (price is None)
+
+
+@pytest.mark.parametrize(
+    ("query", "sent"),
+    [
+        ("字" * 500, "字" * 400),
+        ("word " * 100, ("word " * 80).strip()),
+        ("a\n b\ud800", "a b?"),
+        ("x" * 400, "x" * 400),
+    ],
+)
+async def test_a_query_is_cut_to_400_characters_and_the_reply_says_what_was_asked(query: str, sent: str) -> None:
+    async with tavily(fake.results(), max_response_bytes=10_000) as (search, server):
+        answer = await search.perform(msgspec.structs.replace(SEARCH, query=query))
+    assert server.requests[0].json["query"] == sent
+    assert isinstance(answer.reply, SearchReply)
+    assert answer.reply.query == sent
+
+
+async def test_an_empty_query_is_refused_without_a_request() -> None:
+    async with tavily(fake.results()) as (search, server):
+        with pytest.raises(PermanentError) as caught:
+            await search.perform(msgspec.structs.replace(SEARCH, query=" \n"))
+    assert (caught.value.kind, server.requests) == ("invalid_request", [])
+
+
+async def test_domains_of_the_search_win_over_those_of_the_settings() -> None:
+    async with tavily(fake.results(), include_domains=["coindesk.com"]) as (search, server):
+        await search.perform(msgspec.structs.replace(SEARCH, include_domains=("sec.gov",), max_results=99))
+    assert server.requests[0].json["include_domains"] == ["sec.gov"]
+    assert server.requests[0].json["max_results"] == 20
+
+
+MALFORMED_ITEMS = [
+    None,
+    "text",
+    fake.item(url=None),
+    fake.item(url="javascript:alert(1)"),
+    fake.item(url="http://[::1"),
+    fake.item(url="https://"),
+    fake.item(url="https://a.example/" + "x" * 3000),
+    fake.item(title=7),
+    fake.item(content=None),
+    fake.item(score="high"),
+    fake.item(score=True),
+    fake.item(score=None),
+]
+
+
+@pytest.mark.parametrize("malformed", MALFORMED_ITEMS)
+async def test_a_malformed_item_does_not_lose_the_others(malformed: Any) -> None:
+    async with tavily(fake.results(malformed, fake.item())) as (search, _):
+        answer = await search.perform(SEARCH)
+    assert isinstance(answer.reply, SearchReply)
+    assert [r.domain for r in answer.reply.results] == ["www.coindesk.com"]
+
+
+async def test_only_malformed_items_are_not_taken_for_no_results() -> None:
+    async with tavily(fake.results(*MALFORMED_ITEMS)) as (search, _):
+        with pytest.raises(TransientError) as caught:
+            await search.perform(SEARCH)
+    assert caught.value.kind == "invalid_output"
+    assert caught.value.spent.cost_usd == Decimal("0.008")  # type: ignore[attr-defined]
+
+
+async def test_odd_but_readable_items_are_kept_and_can_be_journalled() -> None:
+    body = (
+        b'{"results": [{"title": "a\\ud800b", "url": "https://a.example/", "content": "c\\udfff", "score": 1'
+        + b"0" * 400
+        + b'}, {"title": "t", "url": "https://b.example./", "content": "", "score": -3}], "usage": {"credits": "many"}}'
+    )
+    async with tavily(Say(body)) as (search, _):
+        answer = await search.perform(SEARCH)
+    assert isinstance(answer.reply, SearchReply)
+    assert [(r.title, r.domain, r.score) for r in answer.reply.results] == [
+        ("a?b", "a.example", 1.0),
+        ("t", "b.example", 0.0),
+    ]
+    assert msgspec.json.decode(msgspec.json.encode(answer.reply), type=SearchReply) == answer.reply
+
+
+async def test_a_long_text_is_cut_at_64_kib_between_characters_and_said_so() -> None:
+    async with tavily(fake.results(fake.item(content="脱" * 30_000), fake.item())) as (search, _):
+        answer = await search.perform(SEARCH)
+    assert isinstance(answer.reply, SearchReply)
+    cut, whole = answer.reply.results
+    assert MAX_BODY_BYTES - 3 < len(cut.snippet.encode()) <= MAX_BODY_BYTES
+    assert set(cut.snippet) == {"脱"}
+    assert (cut.content_complete, whole.content_complete, answer.reply.truncated) == (False, True, True)
+
+
+async def test_more_results_than_asked_for_are_cut_to_the_best() -> None:
+    async with tavily(fake.results(*[fake.item(score=1 - i / 10) for i in range(9)])) as (search, _):
+        answer = await search.perform(msgspec.structs.replace(SEARCH, max_results=3))
+    assert isinstance(answer.reply, SearchReply)
+    assert [r.score for r in answer.reply.results] == [1.0, 0.9, 0.8]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "transient", "hint"),
+    [
+        (400, "invalid_request", False, "query"),
+        (401, "auth", False, "TAVILY_API_KEY"),
+        (403, "auth", False, "TAVILY_API_KEY"),
+        (404, "invalid_request", False, "correct"),
+        (408, "timeout", True, "tried again"),
+        (429, "rate_limit", True, "later"),
+        (432, "plan_limit", False, "plan limit"),
+        (433, "plan_limit", False, "pay-as-you-go limit"),
+        (500, "unavailable", True, "tried again"),
+        (503, "unavailable", True, "tried again"),
+        (504, "timeout", True, "tried again"),
+        (302, "not_configured", False, "TAVILY_BASE_URL"),
+    ],
+)
+async def test_a_status_becomes_a_kind_with_a_way_out(status: int, kind: str, transient: bool, hint: str) -> None:
+    moved = {"location": "http://127.0.0.1:9/elsewhere"} if status == 302 else {}
+    async with tavily(fake.error(status, "quota of words", headers=moved)) as (search, server):
+        with pytest.raises(TransientError if transient else PermanentError) as caught:
+            await search.perform(SEARCH)
+    assert (caught.value.kind, caught.value.status) == (kind, status)
+    assert hint in str(caught.value)
+    assert "secret" not in str(caught.value)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"), [("7", 7.0), ("0.5", 0.5), ("-3", 0.0), ("soon", None), ("inf", None), ("nan", None)]
+)
+async def test_retry_after_is_the_providers_own_wish(header: str, seconds: float | None) -> None:
+    async with tavily(fake.error(429, headers={"retry-after": header})) as (search, _):
+        with pytest.raises(TransientError) as caught:
+            await search.perform(SEARCH)
+    assert caught.value.retry_after_s == seconds
+
+
+async def test_retry_after_may_be_a_date() -> None:
+    async with tavily(fake.error(429, headers={"retry-after": "Wed, 01 Jan 2020 00:00:00 GMT"})) as (search, _):
+        with pytest.raises(TransientError) as caught:
+            await search.perform(SEARCH)
+    assert caught.value.retry_after_s == 0.0
+
+
+BAD_BODIES = [
+    b"",
+    b"<html>busy</html>",
+    b"{",
+    b"[]",
+    b'"ok"',
+    b"{}",
+    b'{"results": {}}',
+    b'{"results": null}',
+    b"[" * 100_000,
+    b'{"results": ' + b"9" * 5000 + b"}",
+    b"\xff\xfe\x00",
+]
+
+
+@pytest.mark.parametrize("body", BAD_BODIES, ids=[repr(b[:16]) for b in BAD_BODIES])
+async def test_a_malformed_body_is_invalid_output_and_worth_another_try(body: bytes) -> None:
+    async with tavily(Say(body)) as (search, _):
+        with pytest.raises(TransientError) as caught:
+            await search.perform(SEARCH)
+    assert caught.value.kind == "invalid_output"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "kind"),
+    [
+        (StaySilent(), "timeout"),
+        (Drip(), "timeout"),
+        (Reset(), "network"),
+        (Reset(after=b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{"), "network"),
+        (HangUp(), "network"),
+        (Reset(after=b"SSH-2.0-hello\r\n\r\n"), "network"),
+        (Say(b"not gzip", headers={"content-encoding": "gzip"}), "network"),
+        (Say(b"{}", headers={"content-encoding": "br"}), "network"),
+    ],
+    ids=repr,
+)
+async def test_trouble_on_the_way_is_transient(behaviour: Behaviour, kind: str) -> None:
+    async with tavily(behaviour, timeout_s=0.3) as (search, server):
+        with pytest.raises(TransientError) as caught:
+            await search.perform(SEARCH)
+    assert caught.value.kind == kind
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [Flood(), Flood(announced=10**12), Say(b" " * 200_000, packed=True), Say(b" " * 100_001), Flood(announced=100_001)],
+    ids=["endless", "announced", "packed", "just_over", "announced_just_over"],
+)
+async def test_a_huge_body_is_not_read_to_its_end(behaviour: Behaviour) -> None:
+    async with tavily(behaviour, max_response_bytes=100_000) as (search, _):
+        with pytest.raises(PermanentError) as caught:
+            await search.perform(SEARCH)
+    assert caught.value.kind == "too_large"
+
+
+async def test_a_packed_body_within_the_limit_is_read() -> None:
+    say = fake.results(fake.item())
+    async with tavily(Say(say.body, packed=True)) as (search, _):
+        answer = await search.perform(SEARCH)
+    assert isinstance(answer.reply, SearchReply)
+    assert len(answer.reply.results) == 1
+
+
+async def test_a_closed_port_is_a_network_failure() -> None:
+    async with FakeServer(HangUp()) as server:
+        url = server.url
+    search = TavilySearch(api_key="k", base_url=url, timeout_s=2.0)
+    with pytest.raises(TransientError) as caught:
+        await search.perform(SEARCH)
+    assert caught.value.kind == "network"
+    await search.close()
+
+
+async def test_closing_twice_is_harmless_and_a_later_search_says_so() -> None:
+    async with tavily(fake.results()) as (search, _):
+        await search.close()
+        await search.close()
+        with pytest.raises(PermanentError) as caught:
+            await search.perform(SEARCH)
+    assert caught.value.kind == "internal"
+
+
+@pytest.mark.parametrize("key", ["", "  ", "“quoted”", "two words", "line\nbreak"])
+def test_a_key_that_cannot_be_one_is_refused_at_the_start_by_its_setting(key: str) -> None:
+    with pytest.raises(ConfigError, match="TAVILY_API_KEY"):
+        TavilySearch(api_key=key)
+
+
+@pytest.mark.parametrize("address", ["api.tavily.com", "ftp://x", "http://[::1", "http://"])
+def test_an_address_that_cannot_be_one_is_refused_at_the_start_by_its_setting(address: str) -> None:
+    with pytest.raises(ConfigError, match="TAVILY_BASE_URL"):
+        TavilySearch(api_key="k", base_url=address)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "Tue, 12 Nov 2024 08:00:00 GMT",
+        "2024-11-12T08:00:00Z",
+        "2024-11-12T16:00:00+08:00",
+        "2024-11-12 08:00:00",
+        "2024/11/12 08:00:00",
+        1731398400,
+        1731398400000,
+        "1731398400",
+    ],
+)
+def test_dates_are_read_in_the_forms_that_pages_use(written: Any) -> None:
+    assert parse_published(written) == datetime(2024, 11, 12, 8, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("written", ["2024-11-12", "20241112", "Nov 12, 2024", "November 12, 2024", "12 Nov 2024"])
+def test_a_date_without_a_time_is_midnight_utc(written: str) -> None:
+    assert parse_published(written) == datetime(2024, 11, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("written", [None, "", "yesterday", True, 1e300, 10**400, float("nan"), [], "2024-13-45", "²"])
+def test_an_unreadable_date_is_unknown_rather_than_guessed(written: Any) -> None:
+    assert parse_published(written) is None
+
+
+@pytest.mark.integration
+@pytest.mark.skipif("TAVILY_API_KEY" not in os.environ, reason="needs TAVILY_API_KEY")
+async def test_the_real_service_answers_in_this_shape() -> None:
+    search = TavilySearch(api_key=os.environ["TAVILY_API_KEY"], timeout_s=30.0, cost_per_credit_usd=Decimal("0.008"))
+    try:
+        answer = await search.perform(
+            msgspec.structs.replace(SEARCH, query="Bitcoin spot ETF SEC approval", max_results=3)
+        )
+    finally:
+        await search.close()
+    assert isinstance(answer.reply, SearchReply)
+    assert answer.reply.results
+    assert answer.cost_usd is not None
