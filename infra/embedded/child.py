@@ -4,8 +4,7 @@ What is guaranteed, on Linux and macOS:
 
 - The child ends when its parent ends, however that happens (``guard.py``): within milliseconds of a
   SIGKILL. Only a SIGKILL of the watcher itself before the parent's end could leave it behind.
-- The child has a session of its own, so the terminal's Ctrl-C reaches the parent alone, which then
-  stops its servers in order.
+- The child has a session of its own, so Ctrl-C reaches the parent alone, which then stops it in order.
 - The lock of a data directory is held by the child too, so it is free exactly when nothing uses
   that directory any more.
 """
@@ -30,7 +29,6 @@ __all__ = ["ChildProcess", "DirectoryLock", "free_ports", "port_is_free"]
 
 _GUARD = Path(__file__).with_name("guard.py")
 _POLL_S = 0.02
-_LOCK_PATIENCE_S = 0.5
 _LOG_LIMIT_BYTES = 8 * 1024 * 1024
 """A log longer than this is put aside (one generation, suffix ``.1``) at the next start."""
 
@@ -76,11 +74,11 @@ class DirectoryLock:
             raise RuntimeError(f"The lock of {self.directory} is not held: call acquire() first.")
         return self._fd
 
-    def acquire(self) -> None:
+    def acquire(self, *, patience_s: float = 0.5) -> None:
         """Take the lock, creating the directory where needed. Taking it twice is one taking.
 
-        Tries for half a second (blocking), because the child of a parent that was killed this
-        instant may hold it for some milliseconds more.
+        Tries for ``patience_s`` seconds (blocking), because the child of a parent that was killed
+        this instant may hold it for some milliseconds more.
 
         Raises:
             ConfigError: another process (or another object of this one) uses the directory.
@@ -90,7 +88,7 @@ class DirectoryLock:
         self.directory.mkdir(parents=True, exist_ok=True)
         path = self.directory / "in-use.lock"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        deadline = time.monotonic() + _LOCK_PATIENCE_S
+        deadline = time.monotonic() + patience_s
         while self._fd is None:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -262,7 +260,7 @@ class ChildProcess:
         try:
             await self.wait(timeout_s=timeout_s)
         except TimeoutError:
-            pass
+            pass  # Killed below.
         finally:
             self.kill()
         return process.returncode
@@ -276,10 +274,12 @@ class ChildProcess:
         return self.returncode
 
     def kill(self) -> None:
-        """SIGKILL the child and reap it. Nothing happens when it has ended."""
+        """SIGKILL the child and what it started itself, and reap it. Nothing happens when it has ended."""
         process = self._process
         if process is not None and process.poll() is None:
-            process.kill()
+            # Not reaped yet, so its group's number is its own. (macOS: EPERM when all are zombies.)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         if self._guard is not None:
             self._guard.dismiss()

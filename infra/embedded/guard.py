@@ -15,6 +15,7 @@ Standard library only and no imports of ours: it starts in about 15 ms and holds
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -38,7 +39,8 @@ def main() -> None:
         if parent_pipe in readable and os.read(parent_pipe, 32):
             return  # The parent has seen it end.
         if parent_pipe in readable or os.getppid() != parent:
-            os.kill(program, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(program, signal.SIGKILL)  # It leads a group of its own.
             return
 
 

@@ -113,7 +113,7 @@ def _fetch(missing: Sequence[PinnedJar], folder: Path) -> None:
                 raise ConfigError(
                     f"Could not fetch {pin.coordinates} for the embedded Kafka: {exc}. Check the network "
                     "(or write your mirror into [repositories] of ~/.config/jgo.conf) and start again, or "
-                    "set KAFKA_BOOTSTRAP to a Kafka that runs elsewhere."
+                    "set KAFKA_BOOTSTRAP_SERVERS to a Kafka that runs elsewhere."
                 ) from exc
 
 

@@ -50,7 +50,7 @@ def find_java() -> Java:
             return java
     raise ConfigError(
         f"No Java >= {OLDEST_MAJOR} works here; tried {', '.join(map(str, candidates))}. Install one "
-        "(Debian: apt install default-jre-headless), or set KAFKA_BOOTSTRAP to a Kafka that runs elsewhere."
+        "(Debian: apt install default-jre-headless), or set KAFKA_BOOTSTRAP_SERVERS to a Kafka that runs elsewhere."
     )
 
 

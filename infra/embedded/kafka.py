@@ -245,7 +245,7 @@ def running_bootstrap(data_dir: Path) -> str | None:
     if not (data_dir / "address").exists():
         return None
     try:
-        lock.acquire()
+        lock.acquire(patience_s=0)
     except ConfigError:
         return (data_dir / "address").read_text("ascii")
     lock.release()

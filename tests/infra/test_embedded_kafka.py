@@ -275,6 +275,19 @@ async def test_a_child_that_does_not_obey_is_killed_when_its_time_is_up(tmp_path
     assert not child.running
 
 
+async def test_what_a_child_started_itself_is_killed_with_it(tmp_path: Path) -> None:
+    child = ChildProcess("family", ["sh", "-c", "sleep 600 & echo $!; wait"], log_file=tmp_path / "log")
+    child.start()
+
+    async def told() -> bool:
+        return child.log_tail().strip().isdigit()
+
+    await child.wait_until(told, timeout_s=10)
+    grandchild = psutil.Process(int(child.log_tail()))
+    child.kill()
+    ended(grandchild, within_s=5)
+
+
 async def test_a_child_that_is_never_ready_is_killed_and_says_why(tmp_path: Path) -> None:
     child = ChildProcess("slow", ["sh", "-c", "echo still thinking; exec sleep 600"], log_file=tmp_path / "log")
     child.start()
