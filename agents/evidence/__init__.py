@@ -1,0 +1,24 @@
+"""Judge search results: which pages may be used, what they say of the claim, who stands behind them.
+
+Pure and deterministic. What a person may want to change is in the tables of the pinned snapshot (``agents/tables``);
+the grammar that reads the tables is here. Start reading at :func:`agents.evidence.findings.assess`.
+"""
+
+from __future__ import annotations
+
+from agents.evidence.claim import Claim, claim_of
+from agents.evidence.entities import entities_in
+from agents.evidence.findings import assess
+from agents.evidence.injection import steers_model, strip_invisible
+from agents.evidence.query_builder import build_query, fallback_query
+
+__all__ = [
+    "Claim",
+    "assess",
+    "build_query",
+    "claim_of",
+    "entities_in",
+    "fallback_query",
+    "steers_model",
+    "strip_invisible",
+]

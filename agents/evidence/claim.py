@@ -1,0 +1,44 @@
+"""The claim that evidence is judged against."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from agents.case import Case
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the news says, and of whom. ``entity`` is whom it is about, None where triage named nobody.
+
+    ``as_of`` (UTC) is the case's own time. ``source_url`` is the page of the news itself, which is no evidence for it.
+    """
+
+    text: str
+    language: str
+    event_type: str
+    asset: str
+    as_of: datetime
+    asset_name: str = ""
+    entity: str | None = None
+    source_url: str | None = None
+
+
+def claim_of(case: Case) -> Claim:
+    """Return the claim of a triaged case.
+
+    Raises:
+        LookupError: before triage.
+    """
+    draft = case.draft
+    return Claim(
+        text=case.news.text,
+        language=case.language,
+        event_type=draft.event_type,
+        asset=draft.asset,
+        asset_name=draft.asset_name,
+        entity=draft.entity,
+        as_of=case.as_of,
+        source_url=case.news.url,
+    )

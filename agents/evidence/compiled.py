@@ -1,0 +1,54 @@
+"""The tables of a snapshot, compiled once per content."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from agents.evidence.entities import EntityIndex
+from agents.evidence.hosts import Imitations
+from agents.evidence.quality import CredibilityTable
+from agents.evidence.stance import Grammar
+from agents.evidence.texts import words_regex
+from schemas.config import Tables
+from schemas.ids import content_hash
+
+_KEPT = 8
+"""How many tables stay compiled; a worker meets a new one only at a hot change, a backtest a handful."""
+
+
+class Compiled:
+    """Everything that judging needs from one set of tables."""
+
+    def __init__(self, tables: Tables) -> None:
+        lexicon = tables.lexicon
+        self.entities = EntityIndex(tables)
+        self.imitations = Imitations(self.entities.by_domain, lexicon.get("spoof_affixes", ()))
+        self.credibility = CredibilityTable(tables.credibility)
+        self.grammar = Grammar(lexicon)
+        self.name_stopwords = frozenset(lexicon.get("name_stopwords", ()))
+        self.claimant_affixes = frozenset(lexicon.get("claimant_affixes", ()))
+        self.claimant_platforms = frozenset(lexicon.get("claimant_platforms", ()))
+        self.official_words = tuple(w.casefold() for w in lexicon.get("official", ()))
+        self.moods = tuple(tuple(w.casefold() for w in lexicon.get(m, ())) for m in ("panic", "neutral", "optimistic"))
+        self.asset_names = {k.split("/", 1)[1]: v for k, v in lexicon.items() if k.startswith("asset/")}
+        self.filler = words_regex(lexicon.get("filler", ()))
+
+
+_by_identity: OrderedDict[int, tuple[Tables, Compiled]] = OrderedDict()
+_by_content: OrderedDict[str, Compiled] = OrderedDict()
+
+
+def compiled(tables: Tables) -> Compiled:
+    """Return the compiled tables. Equal tables give the same object; the cache holds its keys, so an id is never reused."""
+    known = _by_identity.get(id(tables))
+    if known is not None:
+        return known[1]
+    key = content_hash(tables)
+    made = _by_content.get(key) or Compiled(tables)
+    _by_content[key] = made
+    _by_identity[id(tables)] = (tables, made)
+    while len(_by_identity) > _KEPT:
+        _by_identity.popitem(last=False)
+    while len(_by_content) > _KEPT:
+        _by_content.popitem(last=False)
+    return made

@@ -1,0 +1,127 @@
+"""Who a text speaks of, and who may speak officially about a claim."""
+
+from __future__ import annotations
+
+import re
+
+from agents.evidence.claim import Claim
+from agents.evidence.texts import CJK, fold, has_cjk, words_pattern
+from schemas.config import Entity, Tables
+
+AUTHORITIES = frozenset({"regulator", "central_bank", "court", "government"})
+_AUTHORITY_EVENTS = frozenset(
+    {"regulation", "hack", "liquidation", "depeg", "scam_alert", "other", "macro", "governance", "celebrity"}
+)
+_JUDGED_EVENTS = frozenset({"regulation", "listing", "liquidation", "partnership"})
+_CHAIN_EVENTS = frozenset({"product", "governance", "airdrop", "funding", "hack", "other"})
+
+
+class EntityIndex:
+    """The official table, compiled: names to entities, domains to entities, authorities to their cues."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._by_name: dict[str, list[Entity]] = {}
+        self.by_domain: dict[str, list[Entity]] = {}
+        self._by_asset: dict[str, list[Entity]] = {}
+        self._order = {id(e): n for n, e in enumerate(tables.entities)}
+        for entity in tables.entities:
+            for name in {entity.name, *entity.aliases}:
+                if len(name) > 1:
+                    self._by_name.setdefault(fold(name).casefold(), []).append(entity)
+            for domain in entity.domains:
+                self.by_domain.setdefault(domain.lower(), []).append(entity)
+            for asset in entity.assets:
+                self._by_asset.setdefault(asset.upper(), []).append(entity)
+        self._ambiguous = frozenset(tables.lexicon.get("ambiguous_names", ()))
+        self._names = self._names_regex()
+        lexicon = tables.lexicon
+        self._jurisdictions = {
+            k.split("/", 1)[1]: re.compile(words_pattern(v))
+            for k, v in lexicon.items()
+            if k.startswith("jurisdiction/")
+        }
+        self._cues = {
+            k.split("/", 1)[1]: (tuple(w for w in v if w in self._jurisdictions),
+                                 re.compile(words_pattern(w for w in v if w not in self._jurisdictions), re.I))
+            for k, v in lexicon.items() if k.startswith("authority/")
+        }  # fmt: skip
+        self._filing = re.compile(words_pattern(lexicon.get("filing_words", ())))
+
+    def _names_regex(self) -> re.Pattern[str]:
+        names = sorted(self._by_name, key=lambda n: (-len(n), n))
+        latin = "|".join(re.escape(n) for n in names if not has_cjk(n)) or r"(?!)"
+        cjk = "|".join(re.escape(n) for n in names if has_cjk(n)) or r"(?!)"
+        return re.compile(rf"(?<![A-Za-z0-9])(?:{latin})(?![A-Za-z0-9])|(?:{cjk})", re.IGNORECASE)
+
+    def mentioned(self, text: str) -> tuple[Entity, ...]:
+        """Return the entities that a text names, in the order of the text; the longest name wins where names overlap."""
+        found: dict[int, Entity] = {}
+        for match in self._names.finditer(fold(text)):
+            written = match.group()
+            name = written.casefold()
+            if written.islower() and written.isascii() and (name in self._ambiguous or len(name) <= 3):
+                continue
+            for entity in self._by_name[name]:
+                found.setdefault(id(entity), entity)
+        return tuple(found.values())
+
+    def named(self, name: str) -> tuple[Entity, ...]:
+        """Return the entities that bear this name, in any case; else those that the name contains whole."""
+        exact = self._by_name.get(fold(name).casefold())
+        return tuple(exact) if exact else self.mentioned(name)
+
+    def parties(self, claim: Claim) -> tuple[Entity, ...]:
+        """Return everybody of the table whom the claim is about: the entity, who is named in it, the asset's issuer."""
+        found = list(self.named(claim.entity)) if claim.entity else []
+        found += self.mentioned(f"{claim.text} | {claim.asset_name}")
+        found += self._by_asset.get(claim.asset.upper(), [])
+        return tuple({id(e): e for e in found}.values())
+
+    def speakers(self, claim: Claim) -> frozenset[str]:
+        """Return the registrable domains whose word on this claim is official."""
+        text = fold(claim.text)
+        own = {id(e) for e in self.named(claim.entity)} if claim.entity else set()
+        allowed = [e for e in self.parties(claim) if id(e) in own or self._may_speak(e, claim.event_type, text)]
+        if claim.event_type == "regulation" or (claim.event_type in _JUDGED_EVENTS and self._filing.search(text)):
+            allowed += [e for name in self._competent(text) for e in self._by_name.get(name.casefold(), [])]
+        return frozenset(d.lower() for e in allowed for d in e.domains)
+
+    def _may_speak(self, entity: Entity, event_type: str, text: str) -> bool:
+        if entity.kind in AUTHORITIES:
+            # A regulator that is merely mentioned is no authority on a coin's listing or a product.
+            return event_type in _AUTHORITY_EVENTS or (
+                event_type in _JUDGED_EVENTS and self._filing.search(text) is not None
+            )
+        if entity.kind == "network":
+            return event_type in _CHAIN_EVENTS
+        return entity.kind not in {"media", "data"} or event_type in {"liquidation", "whale", "other"}
+
+    def _competent(self, text: str) -> list[str]:
+        places = {place for place, words in self._jurisdictions.items() if words.search(text)}
+        # Unsaid, these matters are American in this field: ETF forms, guilty pleas, Chapter 11.
+        places = places or {"US"}
+        return [n for n, (of, cues) in self._cues.items() if places & set(of) and cues.search(text)]
+
+
+def entities_in(text: str, tables: Tables) -> tuple[Entity, ...]:
+    """Return the entities that a text names (zh and en aliases, whole words, longest first), in the text's order."""
+    from agents.evidence.compiled import compiled
+
+    return compiled(tables).entities.mentioned(text)
+
+
+_PROPER = re.compile(r"(?<![A-Za-z0-9])[A-Z][A-Za-z0-9]*(?:\.[A-Za-z]{2,4})?(?![A-Za-z0-9])")
+_TICKER_IN_TEXT = re.compile(r"[$(]([A-Z][A-Z0-9]{1,9})\b")
+
+
+def names_in(text: str, stopwords: frozenset[str]) -> frozenset[str]:
+    """Return the proper names of a text in lower case: capitalised words that are no ordinary ones."""
+    return frozenset(w.lower() for w in _PROPER.findall(fold(text)) if w.lower() not in stopwords and len(w) > 1)
+
+
+def tickers_in(text: str) -> frozenset[str]:
+    """Return the tickers that a text marks as such: ``$ABC`` or ``(ABC)``."""
+    return frozenset(_TICKER_IN_TEXT.findall(fold(text)))
+
+
+LATIN_NAME = re.compile(rf"[^{CJK}\s]{{2,}}")

@@ -1,0 +1,176 @@
+"""From search results to findings: what may be used, who is independent, who is official, what the pages say.
+
+In order: drop what must not be used (from after the case, imitated hosts, texts that steer the model), quality control,
+independence, official pages, and the plain-counting figures beside (VERIFICATION, "Search" and "Better than counting").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from agents.evidence.claim import Claim
+from agents.evidence.compiled import compiled
+from agents.evidence.independence import mark_independent
+from agents.evidence.injection import steers_model
+from agents.evidence.pages import Judge, JudgedPage, published_at, utc
+from agents.evidence.quality import MIN_WIDTH, quality_score
+from agents.evidence.texts import fold, near_duplicates, width
+from schemas.config import Snapshot
+from schemas.evidence import DroppedResult, Findings, SearchReference, SearchResult, Sentiment
+
+STALE_AFTER = timedelta(days=30)
+_MULTI_BONUS, _OFFICIAL_BONUS = 0.10, 0.15
+_SNIPPET = 300
+_DROP_FLAGS = ("future_evidence", "spoofed_source", "injection_suspected")
+
+
+def assess(claim: Claim, results: Sequence[SearchResult], *, query: str, snapshot: Snapshot) -> Findings:
+    """Judge the results of all searches so far as evidence for or against the claim.
+
+    The references are numbered from 1, best first. ``independent_sources`` counts usable pages of any stance;
+    ``multi_source`` asks for more: with an official confirmation that so many stand at all, without one that so many
+    support, since a hedge gives no support. A hedged page that still tells the story stands against a denial (``conflict``).
+    """
+    judge = Judge(claim, compiled(snapshot.tables))
+    dropped: list[DroppedResult] = []
+    flags: set[str] = set()
+    pages = _allowed(judge, claim, results, dropped, flags)
+    pages = _controlled(pages, snapshot, dropped)
+    mark_independent(judge, pages)
+    if steers_model(claim.text):
+        flags.add("injection_suspected")
+    return _findings(claim, results, pages, dropped, flags, query, snapshot, judge)
+
+
+def _allowed(
+    judge: Judge, claim: Claim, results: Sequence[SearchResult], dropped: list[DroppedResult], flags: set[str]
+) -> list[JudgedPage]:
+    pages = []
+    for result in results:
+        published = published_at(result)
+        reasons = {
+            "future_evidence": published is not None and published > utc(claim.as_of),
+            "spoofed_source": judge.imitates(result.url),
+            "injection_suspected": steers_model(f"{result.title}\n{result.snippet}"),
+        }
+        broken = [name for name in _DROP_FLAGS if reasons[name]]
+        flags.update(broken)
+        if broken:
+            dropped.append(DroppedResult(url=result.url, title=result.title, reason=broken[0]))
+        else:
+            pages.append(judge.page(result, published))
+    return pages
+
+
+def _controlled(pages: list[JudgedPage], snapshot: Snapshot, dropped: list[DroppedResult]) -> list[JudgedPage]:
+    def drop(page: JudgedPage, reason: str) -> None:
+        dropped.append(DroppedResult(url=page.result.url, title=page.result.title, reason=reason))
+
+    good: list[JudgedPage] = []
+    for page in pages:
+        if page.result.score < snapshot.quality_min_relevance:
+            drop(page, "low_relevance")
+        elif width(page.result.snippet) < MIN_WIDTH:
+            drop(page, "too_short")
+        else:
+            good.append(page)
+    kept: list[JudgedPage] = []
+    # Of copies the best-founded stays: the official page, then the page of the better-known house, then the first.
+    for page in sorted(good, key=lambda p: (not p.official_host, p.own_page, -p.trust, -p.result.score, p.order)):
+        if any(_same_page(page, other) for other in kept):
+            drop(page, "duplicate")
+        else:
+            kept.append(page)
+    for page in kept:
+        page.quality = quality_score(page.result, page.credibility, page.published, page.as_of)
+    kept.sort(key=lambda p: (-p.quality, p.order))
+    for page in kept[snapshot.quality_keep :]:
+        drop(page, "beyond_best")
+    return kept[: snapshot.quality_keep]
+
+
+def _same_page(page: JudgedPage, other: JudgedPage) -> bool:
+    if page.address == other.address:
+        return True
+    # A text and its negation share nearly all words; they are never copies.
+    if page.shape.singles != other.shape.singles and (page.reading.stance == "denies") != (
+        other.reading.stance == "denies"
+    ):
+        return False
+    if near_duplicates(page.shape, other.shape):
+        return True
+    return page.title == other.title and page.domain == other.domain
+
+
+def _findings(
+    claim: Claim,
+    results: Sequence[SearchResult],
+    pages: list[JudgedPage],
+    dropped: list[DroppedResult],
+    flags: set[str],
+    query: str,
+    snapshot: Snapshot,
+    judge: Judge,
+) -> Findings:
+    threshold = snapshot.search_multi_source_threshold
+    supporting = [p for p in pages if p.reading.stance == "supports"]
+    independent = sum(p.independent for p in pages)
+    official = any(p.official for p in supporting)
+    backing = independent if official else sum(p.independent for p in supporting)
+    multi = backing >= threshold
+    denied = any(p.reading.stance == "denies" for p in pages)
+    relevance = sum(min(1.0, max(0.0, p.result.score)) for p in pages) / len(pages) if pages else 0.0
+    bonus = (_MULTI_BONUS if multi else 0.0) + (_OFFICIAL_BONUS if official else 0.0)
+    texts = [fold(f"{r.title} {r.snippet}").casefold() for r in results]
+    return Findings(
+        keyword=query,
+        references=tuple(_reference(n, p, claim, query) for n, p in enumerate(pages, start=1)),
+        dropped=tuple(dropped),
+        independent_sources=independent,
+        multi_source=multi,
+        official_confirmed=official,
+        denied=denied,
+        conflict=denied and any(p.reading.carries for p in pages if p.reading.stance in {"supports", "hedges"}),
+        stale=bool(supporting) and all(p.age is not None and p.age > STALE_AFTER for p in supporting),
+        sentiment=_sentiment([p.text.casefold() for p in pages], judge.moods),
+        source_count=len(pages),
+        confidence=round(min(1.0, relevance + bonus), 4) if pages else 0.0,
+        triggered=multi and official,
+        risk_flags=tuple(f for f in _DROP_FLAGS if f in flags),
+        plain_source_count=len(results),
+        plain_official_confirmed=any(w in t for t in texts for w in judge.official_words),
+        quality_controlled=True,
+        precise_query=query,
+    )
+
+
+def _reference(number: int, page: JudgedPage, claim: Claim, query: str) -> SearchReference:
+    result = page.result
+    return SearchReference(
+        reference_number=number,
+        source_tool=result.provider or "search",
+        title=result.title,
+        url=result.url,
+        snippet=result.snippet[:_SNIPPET],
+        relevance_score=round(min(1.0, max(0.0, result.score)), 4),
+        quality_score=page.quality,
+        content_complete=result.content_complete,
+        source_credibility=page.credibility,
+        query=query,
+        published_at=result.published_at,
+        registrable_domain=page.domain,
+        independent=page.independent,
+        official=page.official,
+        stance=page.reading.stance,
+        timestamp=claim.as_of,
+    )
+
+
+def _sentiment(texts: list[str], moods: tuple[tuple[str, ...], ...]) -> Sentiment:
+    counts = [sum(any(w in t for w in words) for t in texts) for words in moods]
+    total = sum(counts)
+    if total == 0:
+        return Sentiment(panic=0.33, neutral=0.34, optimistic=0.33)
+    panic, optimistic = round(counts[0] / total, 4), round(counts[2] / total, 4)
+    return Sentiment(panic=panic, neutral=round(1.0 - panic - optimistic, 4), optimistic=optimistic)

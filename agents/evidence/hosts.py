@@ -1,0 +1,146 @@
+"""Hosts: the registrable domain of an address, and hosts that imitate an official one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import tldextract
+
+from agents.evidence.skeleton import ascii_skeleton, host_skeleton
+
+# The suffix list inside the wheel: no network, no cache directory, and the same answer on every machine.
+_EXTRACT = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
+_TRACKING = re.compile(r"^(?:utm_|spm|from$|ref$|source$|fbclid$|gclid$|share)", re.IGNORECASE)
+_DIGIT_SWAP_MIN = 5
+"""Shorter brands collide with ordinary words once 0/o and 1/l are folded."""
+_TYPO_MIN = 6
+"""A slip of one letter in a shorter name gives another name too often."""
+
+
+@lru_cache(maxsize=4096)
+def host_of(url: str) -> str:
+    """Return the host of an address in lower case, without port, user and trailing dot; empty when there is none."""
+    try:
+        host = urlsplit(url if "//" in url else f"//{url}").hostname or ""
+    except ValueError:
+        return ""
+    return host.rstrip(".").lower()
+
+
+@lru_cache(maxsize=4096)
+def registrable_domain(host: str) -> str:
+    """Return the registrable domain; the last two labels where the public-suffix list is silent (``.example``)."""
+    found = _EXTRACT(host)
+    if found.suffix:
+        return f"{found.domain}.{found.suffix}" if found.domain else host
+    labels = [p for p in host.split(".") if p]
+    return host if _is_address(host) else ".".join(labels[-2:])
+
+
+def _is_address(host: str) -> bool:
+    return ":" in host or all(p.isdigit() for p in host.split("."))
+
+
+def canonical_url(url: str) -> str:
+    """Return what tells two addresses of one page apart: no scheme, ``www.``, tracking, fragment or trailing slash."""
+    try:
+        parts = urlsplit(url if "//" in url else f"//{url}")
+    except ValueError:
+        return url
+    query = urlencode(sorted((k, v) for k, v in parse_qsl(parts.query) if not _TRACKING.match(k)))
+    host = host_of(url).removeprefix("www.").removeprefix("m.").removeprefix("amp.")
+    path = parts.path.rstrip("/").removesuffix("/amp").removesuffix("/index.html")
+    return f"{host}{path}?{query}" if query else f"{host}{path}"
+
+
+def brand_of(domain: str) -> str:
+    """Return the label that a registrable domain is known by: ``sec`` of sec.gov."""
+    return domain.split(".", 1)[0]
+
+
+class Imitations:
+    """Finds hosts that imitate an official domain: homoglyphs, punycode, embedded names, swapped letters."""
+
+    def __init__(self, official: Iterable[str], affixes: Iterable[str]) -> None:
+        self._official = frozenset(official)
+        self._brands = {brand_of(d) for d in self._official}
+        self._looks: dict[str, str] = {host_skeleton(b): b for b in sorted(self._brands) if len(b) >= _DIGIT_SWAP_MIN}
+        self._glued = {d.replace(".", sep) for d in self._official for sep in ("", "-") if len(d) >= 6}
+        self._affixes = frozenset(affixes)
+        named = sorted((d for d in self._official if len(d) >= 6), key=lambda d: (-len(d), d))
+        alternation = "|".join(re.escape(d) for d in named) or r"(?!)"
+        self._embedded = re.compile(rf"(?:^|[.\-@/])(?:{alternation})(?=[.\-])")
+
+    def imitates(self, url: str, claim_brands: Iterable[str]) -> bool:
+        """Whether the host imitates an official domain. Slips of a letter count for the claim's own names only."""
+        host = host_of(url)
+        if not host or _is_address(host):
+            return False
+        domain = registrable_domain(host)
+        if not host.isascii() or "xn--" in host:
+            return self._foreign_letters(host)
+        if domain in self._official:
+            return False
+        # Everything left of the registrable domain is its owner's free choice, and so proves nothing.
+        if self._embedded.search(f"{host}.") and not _ends_official(host, self._official):
+            return True
+        label = brand_of(domain)
+        if label in self._glued or (label not in self._brands and host_skeleton(label) in self._looks):
+            return True
+        return (
+            any(self._mimics(label, b) for b in claim_brands)
+            or "@" in url.rsplit("//", maxsplit=1)[-1].split("/", maxsplit=1)[0]
+        )
+
+    def _foreign_letters(self, host: str) -> bool:
+        for label in host.split("."):
+            shown = _shown(label)
+            if shown.isascii():
+                continue
+            plain = ascii_skeleton(shown).lower()
+            tokens = {plain, *plain.split("-")}
+            if tokens & self._brands or host_skeleton(shown) in self._looks:
+                return True
+        plain_host = ascii_skeleton(".".join(_shown(p) for p in host.split("."))).lower()
+        return registrable_domain(plain_host) in self._official
+
+    def _mimics(self, label: str, brand: str) -> bool:
+        if label == brand:
+            return False
+        tokens = label.split("-")
+        if brand in tokens and any(t in self._affixes for t in tokens if t != brand):
+            return True
+        rest = label.removeprefix(brand) if label.startswith(brand) else label.removesuffix(brand)
+        if len(brand) >= 4 and rest != label and rest.strip("-") in self._affixes:
+            return True
+        return len(brand) >= _TYPO_MIN and label not in self._brands and _one_slip(label, brand)
+
+
+def _ends_official(host: str, official: frozenset[str]) -> bool:
+    return any(host == d or host.endswith(f".{d}") for d in official)
+
+
+def _shown(label: str) -> str:
+    if not label.startswith("xn--"):
+        return label
+    try:
+        return label[4:].encode("ascii").decode("punycode")
+    except (UnicodeError, ValueError):
+        return label
+
+
+def _one_slip(a: str, b: str) -> bool:
+    # One letter inserted, left out, replaced or swapped with its neighbour; a plural is another word, not a slip.
+    if a in (f"{b}s", b.removesuffix("s")) or abs(len(a) - len(b)) > 1 or a == b:
+        return False
+    start = 0
+    while start < min(len(a), len(b)) and a[start] == b[start]:
+        start += 1
+    rest_a, rest_b = a[start:], b[start:]
+    if len(a) == len(b):
+        swapped = len(rest_a) > 1 and rest_a[1] + rest_a[0] + rest_a[2:] == rest_b
+        return rest_a[1:] == rest_b[1:] or swapped
+    return rest_a[1:] == rest_b or rest_a == rest_b[1:]

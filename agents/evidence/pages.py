@@ -1,0 +1,172 @@
+"""One search result as the judgement sees it: its host, its owner, its text and what it says of the claim."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlsplit
+
+from agents.evidence.claim import Claim
+from agents.evidence.compiled import Compiled
+from agents.evidence.entities import names_in, tickers_in
+from agents.evidence.hosts import brand_of, canonical_url, host_of, registrable_domain
+from agents.evidence.stance import Reading
+from agents.evidence.texts import Shape, fold, has_cjk, units
+from schemas.evidence import Credibility, SearchResult
+
+FRESH_BEFORE = timedelta(days=3)
+"""A page that says the opposite counts as a denial only this shortly before the claim; older, it is how things were."""
+_URL_DATE = re.compile(r"[/\-_](20[12]\d)[/\-_]?(0[1-9]|1[0-2])[/\-_]?(0[1-9]|[12]\d|3[01])(?![0-9])")
+_TRUST: dict[Credibility, int] = {"high": 3, "medium": 2, "unknown": 1, "low": 0}
+_SLUG = re.compile(r"[^a-z0-9]+")
+_NAMED_EVENTS = frozenset({"listing", "partnership", "product", "funding", "airdrop"})
+
+
+class JudgedPage:
+    """A usable page and its marks. Mutable on purpose: quality control and independence fill in their part."""
+
+    __slots__ = ("address", "as_of", "credibility", "domain", "host", "independent", "official", "official_host", "order",
+                 "own_page", "published", "quality", "reading", "result", "shape", "text", "title", "trust")  # fmt: skip
+
+    def __init__(self, result: SearchResult, published: datetime | None, as_of: datetime, order: int) -> None:
+        self.result, self.published, self.as_of, self.order = result, published, as_of, order
+        self.host = host_of(result.url)
+        self.domain = registrable_domain(self.host)
+        self.address = canonical_url(result.url)
+        self.text = fold(f"{result.title} {result.snippet}")
+        self.title = " ".join(units(fold(result.title)))
+        self.shape = Shape(result.snippet)
+        self.credibility: Credibility = "unknown"
+        self.reading = Reading("supports", True)
+        self.official = self.official_host = self.own_page = self.independent = False
+        self.trust, self.quality = 0, 30.0
+
+    @property
+    def age(self) -> timedelta | None:
+        """Age at the case's time; None for a page without a date."""
+        return None if self.published is None else self.as_of - self.published
+
+
+class Judge:
+    """Reads pages against one claim."""
+
+    def __init__(self, claim: Claim, tables: Compiled) -> None:
+        self._claim, self._tables = claim, tables
+        self._as_of = utc(claim.as_of)
+        self.source_address = canonical_url(claim.source_url) if claim.source_url else None
+        self._sense = tables.grammar.sense(claim.text)
+        self._speakers = tables.entities.speakers(claim)
+        parties = tables.entities.parties(claim)
+        self._party_ids = {id(e) for e in parties}
+        self._brands = frozenset(brand_of(d) for e in parties for d in e.domains)
+        self._names = self._claim_names()
+        self._slugs = frozenset(s for s in (_SLUG.sub("", n.lower()) for n in self._names | self._brands) if len(s) > 1)
+        self._subjects = self._subject_names([n for e in parties for n in (e.name, *e.aliases)])
+        self._units = frozenset(units(fold(claim.text)))
+        self.moods, self.official_words = tables.moods, tables.official_words
+        self._count = 0
+
+    def imitates(self, url: str) -> bool:
+        """Whether the host imitates an official one."""
+        return self._tables.imitations.imitates(url, self._brands)
+
+    def page(self, result: SearchResult, published: datetime | None) -> JudgedPage:
+        """Return the page with its owner, its credibility and its stance."""
+        page = JudgedPage(result, published, self._as_of, self._count)
+        self._count += 1
+        page.official_host = page.domain in self._speakers and page.host.isascii()
+        page.credibility = self._tables.credibility.of(page.host, page.official_host)
+        page.trust = _TRUST[page.credibility]
+        page.own_page = self._is_claimants_own(page)
+        related = self._is_related(page)
+        fresh = page.age is None or page.age <= FRESH_BEFORE
+        if related:
+            page.reading = self._tables.grammar.read(self._sense, result.title, result.snippet, fresh=fresh)
+        else:
+            page.reading = Reading("unrelated", False)
+        page.official = page.official_host
+        return page
+
+    def _claim_names(self) -> frozenset[str]:
+        claim = self._claim
+        given = {claim.asset, claim.asset_name, claim.entity or ""}
+        return frozenset(n for n in (*given, *self._asset_names()) if n) | names_in(
+            claim.text, self._tables.name_stopwords
+        )
+
+    def _asset_names(self) -> tuple[str, ...]:
+        return self._tables.asset_names.get(self._claim.asset.upper(), ())
+
+    def _subject_names(self, party_names: list[str]) -> frozenset[str]:
+        parties = {w for n in party_names for w in units(fold(n))}
+        asset = {n.lower() for n in (self._claim.asset, self._claim.asset_name, *self._asset_names()) if n}
+        return asset | frozenset(n.lower() for n in self._names if not set(units(fold(n))) <= parties)
+
+    def _is_claimants_own(self, page: JudgedPage) -> bool:
+        entities = self._tables.entities.by_domain
+        if page.domain in entities:
+            return False
+        parts = [p for p in urlsplit(page.result.url).path.lower().split("/") if p][:2]
+        if any(page.domain == p or page.host.endswith(f".{p}") for p in self._tables.claimant_platforms):
+            first = page.host.split(".")[0]
+            return any(self._is_own_name(x.lstrip("@")) for x in (first, *parts))
+        if self._tables.credibility.lists(page.host):
+            return False
+        return self._is_own_name(brand_of(page.domain))
+
+    def _is_own_name(self, label: str) -> bool:
+        affixes = self._tables.claimant_affixes
+        tokens = [t for t in re.split(r"[-_.]", label) if t]
+        if any(t in self._slugs for t in tokens) and all(t in self._slugs or t in affixes for t in tokens):
+            return True
+        joined = "".join(tokens)
+        return joined in self._slugs or any(
+            len(s) >= 3 and ((joined.startswith(s) and joined[len(s) :] in affixes)
+                             or (joined.endswith(s) and joined[: -len(s)] in affixes))
+            for s in self._slugs
+        )  # fmt: skip
+
+    def _is_related(self, page: JudgedPage) -> bool:
+        text = page.text
+        low = text.casefold()
+        words = frozenset(units(low))
+        names_subject = any(_names(n, low, words) for n in self._subjects)
+        if names_subject:
+            return True
+        same_script = has_cjk(self._claim.text) == has_cjk(text)
+        parties = [e for e in self._tables.entities.mentioned(text) if id(e) in self._party_ids]
+        if parties or page.official_host:
+            if any(page.domain not in e.domains for e in parties) and not self._is_of_other_asset(text):
+                return True
+            # “Kraken lists PEPE” says nothing of LUM: for such claims the page must name what the claim is about.
+            strict = same_script and bool(self._subjects) and self._claim.event_type in _NAMED_EVENTS
+            return not strict
+        if self._tables.grammar.speaks_of(self._sense, text) or not same_script:
+            return True
+        shared = len(words & self._units)
+        return shared >= 3
+
+    def _is_of_other_asset(self, text: str) -> bool:
+        return self._claim.event_type in _NAMED_EVENTS and bool(tickers_in(text) - {self._claim.asset.upper()})
+
+
+def _names(name: str, low: str, words: frozenset[str]) -> bool:
+    return name in words if name.isascii() and name.isalnum() else name in low
+
+
+def utc(moment: datetime) -> datetime:
+    """Return the moment in UTC; one without a zone is taken as UTC."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def published_at(result: SearchResult) -> datetime | None:
+    """Return when a page was published (UTC): the provider's word, else a date in its address, else None."""
+    if result.published_at is not None:
+        return utc(result.published_at)
+    found = _URL_DATE.search(result.url)
+    if found is None:
+        return None
+    try:
+        return datetime(int(found[1]), int(found[2]), int(found[3]), tzinfo=UTC)
+    except ValueError:
+        return None

@@ -1,0 +1,189 @@
+"""One search query per provider from a claim (VERIFICATION, "Query builder" and the keyword rules of "Plan")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from agents.evidence.claim import Claim
+from agents.evidence.compiled import Compiled, compiled
+from agents.evidence.injection import strip_invisible
+from agents.evidence.segment import zh_keywords
+from agents.evidence.texts import fold, has_cjk, words_pattern
+from schemas.config import Tables
+from schemas.signals import Draft
+
+MAX_QUERY = 400
+"""Characters; Tavily refuses longer queries."""
+CHINESE_PROVIDERS = frozenset({"bocha", "ragflow"})
+_OFFICIAL_EVENTS = frozenset({"hack", "regulation", "partnership"})
+_NEWS_EVENTS = frozenset({"hack", "regulation"})
+_HEAD = 1200
+"""Characters of the news that a query is made of."""
+_AMOUNT = re.compile(
+    r"[$€£¥]\s?\d[\d,.]*(?:\s?(?:[kKmMbB]n?|million|billion|trillion))?\b|\d[\d,.]*\s?(?:%|[亿万]\s?[\u4e00-\u9fff]{0,3}|"
+    r"(?:million|billion)\b|[MB]\b|(?:BTC|ETH|USDC|USDT|SOL|XRP|BNB)\b)"
+)
+_PROPER = re.compile(r"(?<![A-Za-z0-9$])[A-Z][A-Za-z0-9]*(?:[.'&-][A-Za-z0-9]+)*(?:\s+[A-Z][a-z][A-Za-z0-9]*)?")
+_WORD = re.compile(r"(?<![A-Za-z-])[a-z][a-z-]{4,}")
+
+
+def build_query(claim: Claim, *, provider: str, tables: Tables) -> str:
+    """Return the query for a provider, at most 400 characters: what is concrete first, then the words of the event.
+
+    Tavily (and any other web search) gets Chinese and English mixed for Chinese news, Bocha and RAGFlow the language of
+    the news, Arxiv English terms of method. Words of no weight (news, report, 新闻, 消息) are never put in.
+    """
+    known = compiled(tables)
+    text = fold(strip_invisible(claim.text[:_HEAD]))
+    if provider == "arxiv":
+        return _joined(known, [claim.asset_name or claim.asset, *_method_terms(claim, tables, text)])
+    zh = claim.language == "zh" or has_cjk(text)
+    chinese_only = provider in CHINESE_PROVIDERS and zh
+    mixed = zh and not chinese_only
+    concrete = _concrete(known, claim, text)
+    words = zh_keywords(text, 5) if zh else _en_words(known, text, 3)
+    terms = [t for t in _event_terms(claim, tables, text) if _fits(t, zh=zh, mixed=mixed)]
+    official = _official_words(claim, tables, zh=zh, mixed=mixed)
+    return _joined(known, [*concrete[:6], *words[:4], *terms, *official, *_venue(known, claim, tables, zh)])
+
+
+def fallback_query(draft: Draft) -> str:
+    """Return ``asset event_type``, with ``news official`` for hack and regulation: what is left when nothing else is."""
+    tail = " news official" if draft.event_type in _NEWS_EVENTS else ""
+    return f"{draft.asset} {draft.event_type}{tail}".strip()[:MAX_QUERY]
+
+
+def _concrete(known: Compiled, claim: Claim, text: str) -> list[str]:
+    named = [claim.entity] if claim.entity else []
+    found = known.entities.mentioned(text)
+    written = [m for m in (_as_written(e.name, e.aliases, text) for e in found) if m]
+    proper = [p for p in _PROPER.findall(text) if not all(w.lower() in known.name_stopwords for w in p.split())]
+    amounts = [a.strip(" ,.") for a in _AMOUNT.findall(text)]
+    asset = [claim.asset] if claim.asset and claim.asset.lower() not in {"unknown", "none", "n/a"} else []
+    # Names and amounts take turns, so that neither fills the query alone.
+    return [*named, *asset, *written[:3], *amounts[:2], *_trimmed(known, proper)[:4]]
+
+
+def _as_written(name: str, aliases: tuple[str, ...], text: str) -> str | None:
+    hits = [n for n in (name, *aliases) if n.casefold() in text.casefold()]
+    return max(hits, key=len) if hits else None
+
+
+def _trimmed(known: Compiled, names: Iterable[str]) -> list[str]:
+    out = []
+    for name in names:
+        words = [w for w in name.split() if w.lower() not in known.name_stopwords]
+        out.append(" ".join(words))
+    return out
+
+
+def _en_words(known: Compiled, text: str, limit: int) -> tuple[str, ...]:
+    seen = [w for w in _WORD.findall(text) if w not in known.name_stopwords and w not in _COMMON]
+    return tuple(sorted(dict.fromkeys(seen), key=lambda w: (-len(w), seen.index(w)))[:limit])
+
+
+_COMMON = frozenset(
+    [
+        "about",
+        "after",
+        "again",
+        "against",
+        "before",
+        "being",
+        "could",
+        "every",
+        "first",
+        "following",
+        "their",
+        "there",
+        "these",
+        "those",
+        "through",
+        "today",
+        "under",
+        "until",
+        "which",
+        "while",
+        "would",
+        "should",
+        "where",
+        "other",
+        "major",
+        "several",
+        "according",
+        "expects",
+        "other",
+        "since",
+        "still",
+        "than",
+        "that",
+        "with",
+        "says",
+        "message",
+        "source",
+        "sources",
+        "previous",
+        "instructions",
+        "output",
+        "confidence",
+        "ignore",
+    ]
+)
+
+
+def _event_terms(claim: Claim, tables: Tables, text: str) -> list[str]:
+    """Terms of the event type, then of every finer entry that the text itself names."""
+    out = list(tables.event_terms.get(claim.event_type, ()))
+    low = text.casefold()
+    for key, terms in tables.event_terms.items():
+        if ":" not in key and key != claim.event_type and any(_named(t, low) for t in terms):
+            out += terms[:2]
+    return out[:9]
+
+
+def _named(term: str, low: str) -> bool:
+    if has_cjk(term):
+        return term in low
+    return re.search(words_pattern((term.casefold(),)), low) is not None
+
+
+def _method_terms(claim: Claim, tables: Tables, text: str) -> tuple[str, ...]:
+    table = tables.event_terms
+    finer = [
+        k for k in table if k.startswith("arxiv:") and any(_named(t, text.casefold()) for t in table.get(k[6:], ()))
+    ]
+    key = next((k for k in (f"arxiv:{claim.event_type}", *finer) if k in table), "arxiv:other")
+    return table.get(key, ("cryptocurrency",))
+
+
+def _official_words(claim: Claim, tables: Tables, *, zh: bool, mixed: bool) -> tuple[str, ...]:
+    if claim.event_type not in _OFFICIAL_EVENTS:
+        return ()
+    chinese, english = (tables.lexicon.get(f"official_query_{k}", ()) for k in ("zh", "en"))
+    return (chinese if zh else ()) + (english if mixed or not zh else ())
+
+
+def _venue(known: Compiled, claim: Claim, tables: Tables, zh: bool) -> tuple[str, ...]:
+    kinds = [e.kind for e in known.entities.mentioned(claim.entity or claim.text[:_HEAD])[:1]]
+    terms = tables.event_terms.get(f"venue:{kinds[0]}", ()) if kinds else ()
+    return tuple(t for t in terms if has_cjk(t) == zh)[:1]
+
+
+def _fits(term: str, *, zh: bool, mixed: bool) -> bool:
+    return mixed or has_cjk(term) == zh
+
+
+def _joined(known: Compiled, words: Iterable[str]) -> str:
+    out: list[str] = []
+    seen: set[str] = set()
+    size = -1
+    for word in words:
+        clean = " ".join(known.filler.sub(" ", word).split())
+        key = clean.casefold()
+        if not clean or key in seen or size + 1 + len(clean) > MAX_QUERY:
+            continue
+        seen.add(key)
+        out.append(clean)
+        size += 1 + len(clean)
+    return " ".join(out)

@@ -1,0 +1,191 @@
+"""What a page says of a claim: supports, denies, hedges, or speaks of something else (zh and en).
+
+The words are in the lexicon of the tables; this is the grammar that joins them: what a negation reaches, what is called
+false, and which claims are denials themselves, so that a page that denies the same thing supports them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from agents.evidence.texts import CJK, fold, words_pattern, words_regex
+from schemas.evidence import Stance
+
+_I = re.IGNORECASE
+# What may stand between a negation and the verb that it negates. Anything else (“did not say how it was hacked”,
+# “未披露被盗金额”) means that something other than the verb is negated.
+_EN_BETWEEN = (
+    r"(?:been|be|being|yet|ever|actually|have|has|had|having|a|an|the|any|its|their|this|such|of|to|in|into|with|on|for|by|and|or|"
+    r"plans?|planning|intends?|intention|intend|going|considering|considered|formally|officially|currently|signed|sign|entered|entering|"
+    r"evidence|signs?|indication|agreed|agree|made|make|announced|subject|suffered|suffer|experienced?|decided|decide|received|issued?|"
+    r"official|formal|new|spot|wallets?|systems?|security|hot|cold|commercial|business|existing|kind|form|reason|approval|decision|"
+    r"truth|immediate|being|or|nor|directly|previously|even|was|were|is|are|bitcoin|crypto|etf|etfs|application|applications|token|"
+    r"conduct(?:ed|ing)?|complete[ds]?|start(?:ed|ing)?|began|begun|fall(?:en)?|victim|target(?:ed)?|affected|reserve|funds?|user|customer)"
+)
+_EN_NEGATION = rf"(?:\b(?:not|never|no|neither|nor|without|cannot)\b(?!\s+only\b|\s+just\b)|n't\b)(?:[\s-]+{_EN_BETWEEN}){{0,6}}[\s-]+"
+_ZH_BETWEEN = (
+    r"(?:遭受到?|遭到|遭遇|遭|被|受到|受|计划|打算|考虑|任何|任一|发生|出现|存在|有|过|正式|真正|实际|达成|建立|签署|进行|宣布|开展|提出|"
+    r"形式的?|黑客|安全|相关|所谓|的|一切|官方|将|会|要|就|因|证据|表明|迹象|显示|意向|现货|比特币|代币|ETF|提供|该|此|其|公开|"
+    r"[与和同跟对向就][^,,。;;!?!?]{1,14}?|[A-Za-z0-9]{1,12}|\s)"
+)
+_ZH_NEGATION = (
+    r"(?:从未|并未|尚未|并没有|没有|未曾|不曾|不会|并非|未(?!经|来|知|必|公布|披露)|无意|不存在|没(?!收)|未有|暂无|暂未|尚无|绝无|毫无|无任何|无)"
+    rf"{_ZH_BETWEEN}{{0,5}}"
+)
+_YET = re.compile(r"\byet\b|尚未|暂未|还未|暂无|尚无", _I)
+_CLAUSES = re.compile(r"[,,。;;!?!?]|\.\s|\.$|\s[-–—]\s")
+_MODAL_REACH = r"[\s-]+(?:also|soon|be|get|being|land|gain|secure|on|to|in|\w+ly)?(?:[\s-]+)?"
+
+
+class ClaimSense:
+    """What matters of a claim for reading pages against it, worked out once."""
+
+    __slots__ = ("account_hack", "denial", "future", "groups", "hedged_modal", "negated", "suit")
+
+    def __init__(self) -> None:
+        self.groups: tuple[str, ...] = ()
+        self.negated: tuple[str, ...] = ()
+        self.denial = self.suit = self.future = self.hedged_modal = self.account_hack = False
+
+
+class Reading:
+    """A page's stance. ``carries`` tells whether a page that hedges also tells the story itself; ``explicit`` a plain no."""
+
+    __slots__ = ("carries", "stance")
+
+    def __init__(self, stance: Stance, carries: bool) -> None:
+        self.stance = stance
+        self.carries = carries
+
+
+class Grammar:
+    """The lexicon's word lists, compiled into the patterns that decide a stance."""
+
+    def __init__(self, lexicon: Mapping[str, tuple[str, ...]]) -> None:
+        def words(key: str) -> re.Pattern[str]:
+            return words_regex(lexicon.get(key, ()))
+
+        self._denial, self._not_denial, self._suit_denial = words("denial"), words("not_denial"), words("suit_denial")
+        self._earlier, self._hedge, self._confirm = words("earlier_denial"), words("hedge"), words("confirm")
+        self._account_hack, self._future = words("account_hack"), words("future")
+        objects = words_pattern(lexicon.get("denial_object", ()))
+        self._act_denied = re.compile(
+            rf"\b(?:den(?:y|ies|ied|ying)|reject(?:s|ed)?|dismiss(?:es|ed)?)\s+(?:[\w'.-]+\s+){{0,5}}(?:{objects})", _I
+        )
+        self._false = _false_patterns(lexicon)
+        self._predicates, self._negations, self._modals, self._antonyms = {}, {}, {}, {}
+        modal = words_pattern(lexicon.get("hedge_modal", ()))
+        for key, entries in lexicon.items():
+            family, _, group = key.partition("/")
+            pattern = words_pattern(entries)
+            if family == "predicate":
+                self._predicates[group] = re.compile(pattern, _I)
+                self._negations[group] = re.compile(rf"(?:{_EN_NEGATION}|{_ZH_NEGATION})(?:{pattern})", _I)
+                self._modals[group] = re.compile(rf"(?:{modal})(?:{_MODAL_REACH})?(?:{pattern})", _I)
+            elif family == "antonym":
+                self._antonyms[group] = re.compile(pattern, _I)
+        self._any_modal = re.compile(modal, _I)
+
+    def sense(self, claim_text: str) -> ClaimSense:
+        """Read a claim once."""
+        text = fold(claim_text)
+        out = ClaimSense()
+        present = [g for g, p in self._predicates.items() if p.search(text)]
+        out.negated = tuple(g for g in present if self._negations[g].search(text))
+        out.groups = tuple(g for g in present if g not in out.negated)
+        out.suit = "sue" in present
+        out.account_hack = self._account_hack.search(text) is not None
+        out.denial = bool(out.negated) or self._says_false(self._cleaned(text, out.suit), out.suit, claim=True)
+        out.future = self._future.search(text) is not None
+        out.hedged_modal = self._any_modal.search(text) is not None
+        return out
+
+    def read(self, claim: ClaimSense, title: str, content: str, *, fresh: bool) -> Reading:
+        """Return the stance of a page that speaks of the claim. ``fresh``: published about when the claim was."""
+        text = fold(f"{title.rstrip('. ')}. {content}")
+        cleaned = self._cleaned(text, claim.suit)
+        confirms = self._confirms(cleaned)
+        denies = self._denies(claim, cleaned)
+        if denies and confirms and self._earlier.search(cleaned):
+            denies = False
+        hedges = self._hedges(claim, text, confirms)
+        if claim.denial:
+            # A page that repeats what the claim denies came before the denial more often than after it: no support, no denial.
+            return Reading("supports" if denies else "hedges", False)
+        if denies:
+            return Reading("denies", False)
+        if self._opposite(claim, cleaned):
+            return Reading("denies" if fresh else "hedges", False)
+        return Reading("hedges", self._carries(claim, text)) if hedges else Reading("supports", True)
+
+    def speaks_of(self, claim: ClaimSense, text: str) -> bool:
+        """Whether a folded text uses a verb of the claim."""
+        return any(self._predicates[g].search(text) for g in claim.groups + claim.negated)
+
+    def _cleaned(self, text: str, suit: bool) -> str:
+        text = self._not_denial.sub(" ; ", text)
+        text = self._suit_denial.sub(" ; ", text) if suit else text
+        return self._act_denied.sub(" ; ", text)
+
+    def _says_false(self, text: str, suit: bool, *, claim: bool = False) -> bool:
+        if self._denial.search(text):
+            return True
+        attributive, predicative = self._false
+        # In a suit “false statements” are what is sued for; there only “the report is false” denies.
+        return predicative.search(text) is not None or (not suit and attributive.search(text) is not None)
+
+    def _denies(self, claim: ClaimSense, text: str) -> bool:
+        if self._says_false(text, claim.suit):
+            return True
+        if not claim.account_hack and "hack" not in claim.groups and self._account_hack.search(text):
+            return True
+        for group in claim.groups + claim.negated:
+            for match in self._negations[group].finditer(text):
+                if not (claim.future and _YET.search(match.group())):
+                    return True
+        return False
+
+    def _opposite(self, claim: ClaimSense, text: str) -> bool:
+        return any(
+            p.search(text) and not self._predicates[g].search(p.sub(" ", text))
+            for g, p in self._antonyms.items()
+            if g in claim.groups
+        ) or any(p.search(text) for g, p in self._antonyms.items() if g == "halt" and g in claim.groups)
+
+    def _confirms(self, text: str) -> bool:
+        return any(
+            self._confirm.search(part)
+            and not self._hedge.search(part)
+            and not re.search(r"\b(?:not|no|yet|un)\b|n't|未|没|无", part, _I)
+            for part in _CLAUSES.split(text)
+        )
+
+    def _hedges(self, claim: ClaimSense, text: str, confirms: bool) -> bool:
+        if confirms:
+            return False
+        if self._hedge.search(text) or (claim.future and any(
+            _YET.search(m.group()) for g in claim.groups for m in self._negations[g].finditer(text)
+        )):  # fmt: skip
+            return True
+        return not claim.hedged_modal and any(self._modals[g].search(text) for g in claim.groups)
+
+    def _carries(self, claim: ClaimSense, text: str) -> bool:
+        # “用户称热钱包异常转出, 消息未经证实”: the second clause hedges, the first tells the story all the same.
+        content = text.split(". ", 1)[-1]
+        return any(part.strip() and _long(part) and not self._hedge.search(part) for part in _CLAUSES.split(content))
+
+
+def _long(part: str) -> bool:
+    return len(re.findall(rf"[{CJK}]|[A-Za-z0-9]+", part)) >= 10
+
+
+def _false_patterns(lexicon: Mapping[str, tuple[str, ...]]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    false, nouns = words_pattern(lexicon.get("false_words", ())), words_pattern(lexicon.get("speech_nouns", ()))
+    attributive = re.compile(rf"(?:{false})[\s-]+(?:[\w'$.-]+[\s-]+){{0,3}}?(?:{nouns})", _I)
+    predicative = re.compile(
+        rf"(?:{nouns}|\b(?:it|this|that|which))\b(?:\s+[\w'$.%-]+){{0,12}}?\s+(?:is|are|was|were|be|been|being|as|called|calls|labelled|labeled|deemed|"
+        rf"proved|proven|turned out to be)\s+(?:[\w'-]+\s+){{0,2}}?(?:{false})",
+        _I,
+    )
+    return attributive, predicative
