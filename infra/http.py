@@ -14,12 +14,14 @@ import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
 from infra.ports import Answer
-from schemas.errors import ConfigError, FailureKind, PermanentError, TransientError
+from schemas.effects import Failure
+from schemas.errors import ConfigError, FailureKind, NewsproofError, TransientError
 
 MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 """Largest body that an adapter reads: twice ``max.message.bytes``, so nothing larger could be journalled anyway."""
@@ -28,30 +30,31 @@ _MAX_CONNECTIONS = 256
 _PACKED = {"gzip", "x-gzip", "deflate"}
 
 
-class InvalidOutputError(TransientError):
-    """A provider answered, may have been paid, and the answer is of no use; another try may do better.
+class UselessAnswerError(NewsproofError):
+    """Inside an adapter: the provider answered, and the answer cannot be used. ``perform`` returns ``answer``.
 
-    ``spent`` tells what the useless answer used and cost (its reply is a ``Failure``); None where that is unknown.
+    It is an answer and no exception to the world because it may have been paid: ``spent`` (fields of ``Answer`` beside
+    the reply) goes into the call record; without it the cost is unknown.
     """
 
-    def __init__(self, message: str, *, spent: Answer | None = None, status: int | None = None) -> None:
-        super().__init__(message, kind="invalid_output", status=status)
-        self.spent = spent
-
-
-class RefusedError(PermanentError):
-    """A provider declined this very request on grounds of its policy. ``spent`` as in :class:`InvalidOutputError`."""
-
-    def __init__(self, message: str, *, spent: Answer | None = None, status: int | None = None) -> None:
-        super().__init__(message, kind="refused", status=status)
-        self.spent = spent
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: FailureKind = "invalid_output",
+        retryable: bool = True,
+        spent: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        reply = Failure(kind=kind, message=message, retryable=retryable, status=200)
+        self.answer = Answer(reply=reply, **(spent or {"cost_usd": None, "cost_source": "unknown"}))
 
 
 class BoundedTransport(httpx.AsyncBaseTransport):
     """Reads each response whole, but never more than ``max_bytes`` of it, packed or unpacked.
 
     Raises (through httpx, which lets foreign exceptions pass):
-        PermanentError: ``too_large``; TransientError: ``network`` when the packed body is broken.
+        UselessAnswerError: ``too_large``; TransientError: ``network`` when the packed body is broken.
     """
 
     def __init__(self, inner: httpx.AsyncBaseTransport, max_bytes: int) -> None:
@@ -77,17 +80,17 @@ class BoundedTransport(httpx.AsyncBaseTransport):
     async def _read(self, response: httpx.Response, host: str) -> bytes:
         announced = response.headers.get("content-length", "")
         if announced.isdigit() and int(announced) > self._max_bytes:
-            raise self._too_large(host, response.status_code)
+            raise self._too_large(host)
         body = bytearray()
         assert isinstance(response.stream, httpx.AsyncByteStream)
         async for chunk in response.stream:
             body += chunk
             if len(body) > self._max_bytes:
-                raise self._too_large(host, response.status_code)
+                raise self._too_large(host)
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
-        return self._unpack(bytes(body), encoding, host, response.status_code)
+        return self._unpack(bytes(body), encoding, host)
 
-    def _unpack(self, body: bytes, encoding: str, host: str, status: int) -> bytes:
+    def _unpack(self, body: bytes, encoding: str, host: str) -> bytes:
         if encoding in {"", "identity"} or not body:
             return body
         if encoding not in _PACKED:
@@ -98,15 +101,15 @@ class BoundedTransport(httpx.AsyncBaseTransport):
         except zlib.error as exc:
             raise TransientError(f"{host} sent a broken {encoding} body; it is tried again", kind="network") from exc
         if len(plain) > self._max_bytes:
-            raise self._too_large(host, status)
+            raise self._too_large(host)
         return plain
 
-    def _too_large(self, host: str, status: int) -> PermanentError:
+    def _too_large(self, host: str) -> UselessAnswerError:
         limit = f"{self._max_bytes / 1024 / 1024:.3g} MiB"
-        return PermanentError(
+        return UselessAnswerError(
             f"{host} sent more than {limit}; the rest was not read. Ask for fewer or shorter results",
             kind="too_large",
-            status=status,
+            retryable=False,
         )
 
     async def aclose(self) -> None:
@@ -190,7 +193,7 @@ def transport_failure(exc: Exception, who: str, timeout_s: float) -> TransientEr
     """Return ours for an exception of the way there and back. The caller raises it ``from exc``."""
     if isinstance(exc, TimeoutError | httpx.TimeoutException):
         return TransientError(f"{who} did not answer within {timeout_s:g} s; it is tried again", kind="timeout")
-    detail = f"{type(exc).__name__}: {exc}".rstrip(": ")
+    detail = quoted(f"{type(exc).__name__}: {exc}".rstrip(": "))
     return TransientError(
         f"no connection to {who} ({detail}); it is tried again, check the network and its address if this goes on",
         kind="network",
@@ -216,6 +219,12 @@ def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
 def kind_of_server_error(status: int) -> FailureKind:
     """Return the kind of a 408 or 5xx status."""
     return "timeout" if status in {408, 504} else "unavailable"
+
+
+def quoted(words: object, limit: int = 300) -> str:
+    """Return a service's own words for an error text: one line, no terminal codes, at most ``limit`` long."""
+    line = " ".join(str(words).split())[:limit]
+    return "".join(c if c.isprintable() else "?" for c in line)
 
 
 def storable_text(text: str) -> str:

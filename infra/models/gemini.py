@@ -18,7 +18,7 @@ from google.genai import types
 
 from infra.http import (
     MAX_RESPONSE_BYTES,
-    InvalidOutputError,
+    UselessAnswerError,
     checked_address,
     checked_key,
     guarded_client,
@@ -79,16 +79,19 @@ class GeminiModel:
         )
 
     async def perform(self, effect: CallModel) -> Answer:
-        """Ask the model once.
+        """Ask the model once. An answer that cannot be used is a ``Failure`` reply, with what it cost where known.
 
         Raises:
-            InvalidOutputError, RefusedError: with what the useless answer cost, where known.
-            TransientError: rate_limit, unavailable, timeout, network. PermanentError: auth, invalid_request, too_large.
+            TransientError: rate_limit, unavailable, timeout, network.
+            PermanentError: auth, invalid_request, too_large (the request), not_configured.
         """
         contents, config = _request(effect)
         asked_at = datetime.now(UTC)
-        response = await self._ask(contents, config)
-        return read_reply(response, effect, model=self.model, prices=self._prices, asked_at=asked_at)
+        try:
+            response = await self._ask(contents, config)
+            return read_reply(response, effect, model=self.model, prices=self._prices, asked_at=asked_at)
+        except UselessAnswerError as exc:
+            return exc.answer
 
     async def _ask(self, contents: types.Content, config: types.GenerateContentConfig) -> types.GenerateContentResponse:
         try:
@@ -97,14 +100,14 @@ class GeminiModel:
                     model=self.model, contents=contents, config=config
                 )
         except NewsproofError:
-            raise  # from the transport: the body was too large
+            raise  # from the transport: the body was too large or broken
         except vendor.APIError as exc:
             raise translate_status(exc, self.model, datetime.now(UTC)) from exc
         except (TimeoutError, httpx.HTTPError, httpx.StreamError) as exc:
             raise transport_failure(exc, "Gemini", self._timeout_s) from exc
         except (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError) as exc:
             # Not JSON, or JSON of another shape than the library expects; the request was built before.
-            raise InvalidOutputError(
+            raise UselessAnswerError(
                 f"Gemini's answer is not a generateContent response ({type(exc).__name__}); it is asked again, "
                 "check GEMINI_BASE_URL if this goes on"
             ) from exc

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 from google.genai import errors as vendor
 
-from infra.http import kind_of_server_error, retry_after_s, storable_text
+from infra.http import kind_of_server_error, quoted, retry_after_s
 from schemas.errors import PermanentError, TransientError
 
 _KEY_REASONS = {"API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED"}
@@ -23,7 +23,7 @@ _KEY_REASONS = {"API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED",
 def translate_status(exc: vendor.APIError, model: str, now: datetime) -> TransientError | PermanentError:
     """Return ours for an answer with another status than 200. The caller raises it ``from exc``."""
     status = exc.code if isinstance(exc.code, int) else 0
-    said = storable_text(str(exc.message or exc.status or "no reason given"))[:300]
+    said = quoted(exc.message or exc.status or "no reason given")
     if status in {401, 403} or any(d.get("reason") in _KEY_REASONS for d in _details(exc)):
         return PermanentError(
             f"Gemini refuses the key ({status}: {said}); write a valid one into GEMINI_API_KEY",

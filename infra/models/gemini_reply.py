@@ -1,6 +1,6 @@
 """From a generateContent response to an ``Answer``, or to the reason why there is none.
 
-A response that is of no use was paid for all the same: the errors carry what it used and cost.
+A response that is of no use was paid for all the same: the error carries what it used and cost.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from typing import Any
 import orjson
 from google.genai import types
 
-from infra.http import InvalidOutputError, RefusedError, storable_text
+from infra.http import UselessAnswerError, quoted, storable_text
 from infra.models.prices import Prices, TokenUsage
 from infra.ports import Answer
-from schemas.effects import CallModel, Failure, FunctionCall, ModelReply
-from schemas.errors import FailureKind
+from schemas.effects import CallModel, FunctionCall, ModelReply
 
 _REFUSALS = {
     "SAFETY",
@@ -42,8 +41,8 @@ def read_reply(
     """Return the answer.
 
     Raises:
-        InvalidOutputError: cut short, malformed, empty, not JSON or not the function that was forced.
-        RefusedError: the prompt or the answer was blocked.
+        UselessAnswerError: cut short, malformed, empty, not JSON or not the function that was forced (invalid_output);
+            the prompt or the answer was blocked (refused).
     """
     spent = _spent(response, model, prices, asked_at)
     candidate = response.candidates[0] if response.candidates else None
@@ -104,9 +103,7 @@ def _call(call: types.FunctionCall, spent: dict[str, Any]) -> FunctionCall:
     return FunctionCall(name=storable_text(call.name or ""), args=args)
 
 
-def _without_candidate(
-    response: types.GenerateContentResponse, spent: dict[str, Any]
-) -> InvalidOutputError | RefusedError:
+def _without_candidate(response: types.GenerateContentResponse, spent: dict[str, Any]) -> UselessAnswerError:
     feedback = response.prompt_feedback
     if feedback is not None and feedback.block_reason is not None:
         detail = feedback.block_reason_message or "no further word"
@@ -140,15 +137,10 @@ def _spent(response: types.GenerateContentResponse, model: str, prices: Prices, 
     }
 
 
-def _invalid(message: str, spent: dict[str, Any]) -> InvalidOutputError:
-    text = f"{storable_text(message)[:400]}; it is asked again"
-    return InvalidOutputError(text, spent=_failed("invalid_output", text, True, spent))
+def _invalid(message: str, spent: dict[str, Any]) -> UselessAnswerError:
+    return UselessAnswerError(f"{quoted(message, 400)}; it is asked again", spent=spent)
 
 
-def _refused(message: str, spent: dict[str, Any]) -> RefusedError:
-    text = f"{storable_text(message)[:400]}; asking again would end alike, read the case's text or use another model"
-    return RefusedError(text, spent=_failed("refused", text, False, spent))
-
-
-def _failed(kind: FailureKind, message: str, retryable: bool, spent: dict[str, Any]) -> Answer:
-    return Answer(reply=Failure(kind=kind, message=message, retryable=retryable), **spent)
+def _refused(message: str, spent: dict[str, Any]) -> UselessAnswerError:
+    text = f"{quoted(message, 400)}; asking again would end alike, read the case's text or use another model"
+    return UselessAnswerError(text, kind="refused", retryable=False, spent=spent)

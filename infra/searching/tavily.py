@@ -16,11 +16,12 @@ import httpx
 
 from infra.http import (
     MAX_RESPONSE_BYTES,
-    InvalidOutputError,
+    UselessAnswerError,
     checked_address,
     checked_key,
     guarded_client,
     kind_of_server_error,
+    quoted,
     retry_after_s,
     storable_text,
     transport_failure,
@@ -28,7 +29,7 @@ from infra.http import (
 from infra.ports import Answer
 from infra.searching.tavily_results import read_results
 from schemas.calls import ProviderMode
-from schemas.effects import Failure, Search, SearchReply
+from schemas.effects import Search, SearchReply
 from schemas.errors import NewsproofError, PermanentError, TransientError
 
 DEFAULT_BASE_URL = "https://api.tavily.com"
@@ -73,24 +74,29 @@ class TavilySearch:
         )
 
     async def perform(self, effect: Search) -> Answer:
-        """Search once. No result is an answer; a failed search never looks like one.
+        """Search once. No result is an answer; one that cannot be read is a ``Failure`` reply, never "no results".
 
         Raises:
-            TransientError: rate_limit, unavailable, timeout, network, invalid_output.
-            PermanentError: auth, plan_limit, invalid_request, too_large, not_configured.
+            TransientError: rate_limit, unavailable, timeout, network.
+            PermanentError: auth, plan_limit, invalid_request, not_configured.
         """
         query = _cut_query(effect.query)
-        response = await self._post(self._body(effect, query))
-        if response.status_code != 200:
-            raise _translate_status(response)
-        body = _json_object(response)
+        try:
+            response = await self._post(self._body(effect, query))
+            if response.status_code != 200:
+                raise _translate_status(response)
+            return self._read(_json_object(response), effect, query)
+        except UselessAnswerError as exc:
+            return exc.answer
+
+    def _read(self, body: dict[str, Any], effect: Search, query: str) -> Answer:
         found = read_results(body, self.provider, effect.max_results)
         cost, source = self._cost(body, effect.depth)
         reply = SearchReply(provider=self.provider, query=query, results=found.results, truncated=found.truncated)
         if found.malformed and not found.results:
-            raise InvalidOutputError(
+            raise UselessAnswerError(
                 f"none of the {found.malformed} results of Tavily can be read; it is asked again",
-                spent=Answer(reply=_unreadable(found.malformed), cost_usd=cost, cost_source=source),
+                spent={"cost_usd": cost, "cost_source": source},
             )
         return Answer(reply=reply, cost_usd=cost, cost_source=source)
 
@@ -113,7 +119,7 @@ class TavilySearch:
             async with asyncio.timeout(self._timeout_s):
                 return await self._http.post(self._url, json=body)
         except NewsproofError:
-            raise  # from the transport: the body was too large
+            raise  # from the transport: the body was too large or broken
         except (TimeoutError, httpx.HTTPError, httpx.StreamError) as exc:
             raise transport_failure(exc, "Tavily", self._timeout_s) from exc
         except Exception as exc:
@@ -153,14 +159,10 @@ def _json_object(response: httpx.Response) -> dict[str, Any]:
         # Not orjson: it would refuse the whole body for one lone surrogate in one title.
         body = json.loads(response.content)
     except (ValueError, RecursionError) as exc:
-        raise InvalidOutputError(f"Tavily's answer is not JSON ({type(exc).__name__}); it is asked again") from exc
+        raise UselessAnswerError(f"Tavily's answer is not JSON ({type(exc).__name__}); it is asked again") from exc
     if not isinstance(body, dict):
-        raise InvalidOutputError("Tavily's answer is not a JSON object; it is asked again")
+        raise UselessAnswerError("Tavily's answer is not a JSON object; it is asked again")
     return body
-
-
-def _unreadable(count: int) -> Failure:
-    return Failure(kind="invalid_output", message=f"none of the {count} results can be read", retryable=True)
 
 
 def _translate_status(response: httpx.Response) -> TransientError | PermanentError:
@@ -196,4 +198,4 @@ def _said(response: httpx.Response) -> str:
         body = response.text
     detail = body.get("detail", body) if isinstance(body, dict) else body
     error = detail.get("error", detail) if isinstance(detail, dict) else detail
-    return " ".join(storable_text(str(error)).split())[:200] or "no reason given"
+    return quoted(error, 200) or "no reason given"

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 import structlog
 
-from infra.http import InvalidOutputError, storable_text
+from infra.http import UselessAnswerError, storable_text
 from schemas.evidence import SearchResult
 from schemas.topics import MAX_BODY_BYTES
 
@@ -37,11 +37,11 @@ def read_results(body: dict[str, Any], provider: str, limit: int) -> FoundResult
     """Return at most ``limit`` results, best first as given.
 
     Raises:
-        InvalidOutputError: the body has no list of results.
+        UselessAnswerError: the body has no list of results.
     """
     items = body.get("results")
     if not isinstance(items, list):
-        raise InvalidOutputError("Tavily's answer has no list of results; it is asked again")
+        raise UselessAnswerError("Tavily's answer has no list of results; it is asked again")
     read = [_read_item(item, provider) for item in items]
     kept = [result for result in read if result is not None]
     malformed = len(read) - len(kept)

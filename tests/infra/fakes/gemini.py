@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.infra.fakes.server import Say
+import msgspec
+
+from infra.models.gemini import GeminiModel
+from infra.models.prices import Prices
+from schemas.effects import CallModel, FunctionDeclaration, Trusted, Untrusted
+from tests.infra.fakes.server import Behaviour, FakeServer, Say
 
 USAGE = {
     "promptTokenCount": 1000,
@@ -55,3 +62,39 @@ BLOCKED_PROMPT = Say(
     {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 1000}}
 )
 NO_CANDIDATE = Say({"candidates": [], "usageMetadata": USAGE})
+
+PLAN = FunctionDeclaration(
+    name="decide_next_tools",
+    description="Choose tools.",
+    parameters={
+        "type": "object",
+        "properties": {"tools": {"type": "array", "items": {"type": "string"}}, "reason": {"type": "string"}},
+        "required": ["tools", "reason"],
+        "additionalProperties": False,
+    },
+)
+SCHEMA = {"type": "object", "properties": {"confidence": {"type": "number"}}, "required": ["confidence"]}
+ASK = CallModel(
+    task="triage",
+    tier="heavy",
+    prompt_name="triage",
+    prompt_version="1",
+    prompt_hash="0" * 32,
+    system="You judge crypto news.",
+    parts=(Trusted("Judge this:"), Untrusted(label="history", text="SEC 批准比特币现货 ETF")),
+    temperature=0.2,
+    max_output_tokens=500,
+)
+FORCED = msgspec.structs.replace(ASK, functions=(PLAN,), forced_function=PLAN.name)
+STRUCTURED = msgspec.structs.replace(ASK, response_schema=SCHEMA)
+
+
+@asynccontextmanager
+async def gemini(*script: Behaviour, **settings: Any) -> AsyncIterator[tuple[GeminiModel, FakeServer]]:
+    async with FakeServer(*script) as server:
+        given = {"api_key": "AIza-secret", "model": "gemini-2.5-pro", "timeout_s": 5.0, **settings}
+        model = GeminiModel(base_url=server.url, prices=Prices(), **given)
+        try:
+            yield model, server
+        finally:
+            await model.close()

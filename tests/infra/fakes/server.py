@@ -125,8 +125,9 @@ class FakeServer:
     def __init__(self, *script: Behaviour) -> None:
         assert script, "a fake server needs at least one behaviour"
         self._script = list(script)
-        self._connections: set[asyncio.Task[None]] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self.requests: list[Received] = []
+        self.connections = 0
         self.url = ""
 
     async def __aenter__(self) -> Self:
@@ -136,14 +137,15 @@ class FakeServer:
 
     async def __aexit__(self, *_: object) -> None:
         self._server.close()
-        for task in self._connections:
+        for task in self._serving:
             task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await asyncio.gather(*self._serving, return_exceptions=True)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
-        self._connections.add(task)
-        task.add_done_callback(self._connections.discard)
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):

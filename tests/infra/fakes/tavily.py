@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
-from tests.infra.fakes.server import Say
+from infra.searching.tavily import TavilySearch
+from schemas.effects import Search
+from tests.infra.fakes.server import Behaviour, FakeServer, Say
 
 
 def item(**changes: Any) -> dict[str, Any]:
@@ -27,3 +32,18 @@ def results(*items: Any, **more: Any) -> Say:
 
 def error(status: int, message: str = "said the fake", headers: dict[str, str] | None = None) -> Say:
     return Say({"detail": {"error": message}}, status=status, headers=headers or {})
+
+
+AS_OF = datetime(2024, 11, 12, 9, tzinfo=UTC)
+SEARCH = Search(provider="tavily", query="USDC Circle depeg 脱锚 官方声明", max_results=5, as_of=AS_OF)
+
+
+@asynccontextmanager
+async def tavily(*script: Behaviour, **settings: Any) -> AsyncIterator[tuple[TavilySearch, FakeServer]]:
+    async with FakeServer(*script) as server:
+        given = {"api_key": "tvly-secret", "timeout_s": 5.0, "cost_per_credit_usd": 0.008, **settings}
+        search = TavilySearch(**{"base_url": server.url, **given})
+        try:
+            yield search, server
+        finally:
+            await search.close()

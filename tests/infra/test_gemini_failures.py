@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from infra.models.gemini import GeminiModel
+from infra.models.prices import Prices
+from schemas.effects import CallModel, Failure, ModelReply
+from schemas.errors import ConfigError, PermanentError, TransientError
+from tests.infra.fakes import gemini as fake
+from tests.infra.fakes.gemini import ASK, FORCED, PLAN, STRUCTURED, gemini
+from tests.infra.fakes.server import Behaviour, Drip, FakeServer, Flood, HangUp, Reset, Say, StaySilent
+
+INVALID: list[tuple[str, Behaviour, CallModel]] = [
+    ("malformed call", fake.reply(finish="MALFORMED_FUNCTION_CALL", usageMetadata=fake.USAGE), FORCED),
+    ("unexpected call", fake.reply(finish="UNEXPECTED_TOOL_CALL"), FORCED),
+    ("malformed response", fake.reply(finish="MALFORMED_RESPONSE"), ASK),
+    ("other", fake.text("x", finish="OTHER"), ASK),
+    ("continuation", fake.text("x", finish="CONTINUATION", continuationToken="dG9r"), ASK),
+    ("a reason of next year", fake.text("x", finish="BORED"), ASK),
+    ("cut without text", fake.reply(finish="MAX_TOKENS"), ASK),
+    ("cut JSON", fake.text('{"confidence": 0.', finish="MAX_TOKENS"), STRUCTURED),
+    ("cut call", fake.call(PLAN.name, {}, finish="MAX_TOKENS"), FORCED),
+    ("no candidate", fake.NO_CANDIDATE, ASK),
+    ("no parts", fake.reply(), ASK),
+    ("only thoughts", fake.reply({"text": "hmm", "thought": True}), ASK),
+    ("not JSON", fake.text("Sure! Here you go"), STRUCTURED),
+    ("empty JSON", fake.text(""), STRUCTURED),
+    ("deep JSON", fake.text("[" * 900), STRUCTURED),
+    ("text where a call was forced", fake.text("I'd rather talk"), FORCED),
+    ("another function", fake.call("rm", {}), FORCED),
+    ("a function out of nowhere", fake.call(PLAN.name, {}), ASK),
+    ("arguments not storable", Say(json.dumps(fake.call(PLAN.name, {"n": 2**64}).body).encode()), FORCED),
+]
+
+
+@pytest.mark.filterwarnings("ignore:BORED is not a valid FinishReason")
+@pytest.mark.parametrize(("behaviour", "effect"), [i[1:] for i in INVALID], ids=[i[0] for i in INVALID])
+async def test_a_useless_answer_is_worth_another_try_and_its_cost_is_not_lost(
+    behaviour: Behaviour, effect: CallModel
+) -> None:
+    async with gemini(behaviour) as (model, server):
+        answer = await model.perform(effect)
+    assert len(server.requests) == 1
+    assert isinstance(answer.reply, Failure)
+    assert (answer.reply.kind, answer.reply.retryable) == ("invalid_output", True)
+    assert answer.usage_output_tokens == 200
+    assert answer.cost_usd is not None
+    assert answer.cost_usd > 0
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [fake.reply(finish=r) for r in ("SAFETY", "RECITATION", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "BLOCKLIST")]
+    + [fake.BLOCKED_PROMPT],
+)
+async def test_a_refusal_is_permanent_and_its_cost_is_not_lost(behaviour: Behaviour) -> None:
+    async with gemini(behaviour) as (model, _):
+        answer = await model.perform(ASK)
+    assert isinstance(answer.reply, Failure)
+    assert (answer.reply.kind, answer.reply.retryable) == ("refused", False)
+    assert answer.cost_usd is not None
+    assert answer.cost_usd > 0
+
+
+MALFORMED_BODIES = [
+    b"",
+    b"<html>busy</html>",
+    b"{",
+    b"[]",
+    b"7",
+    b'"ok"',
+    b"null",
+    b"{}",
+    b'{"candidates": "none"}',
+    b'{"candidates": [7]}',
+    b'{"candidates": [{"content": {"parts": [{"text": 7}]}}]}',
+    b'{"candidates": [{"content": {"parts": [{"functionCall": {"args": []}}]}}]}',
+    b'{"usageMetadata": {"promptTokenCount": "many"}}',
+    b"[" * 100_000,
+    b'{"candidates": ' + b"9" * 5000 + b"}",
+    b"\xff\xfe\x00",
+]
+
+
+@pytest.mark.parametrize("body", MALFORMED_BODIES, ids=[repr(b[:40]) for b in MALFORMED_BODIES])
+async def test_a_malformed_body_is_invalid_output(body: bytes) -> None:
+    async with gemini(Say(body)) as (model, _):
+        answer = await model.perform(ASK)
+    assert isinstance(answer.reply, Failure)
+    assert (answer.reply.kind, answer.reply.retryable, answer.cost_usd) == ("invalid_output", True, None)
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "kind", "transient", "hint"),
+    [
+        (fake.error(400, "INVALID_ARGUMENT", "bad schema"), "invalid_request", False, "bad schema"),
+        (fake.WRONG_KEY, "auth", False, "GEMINI_API_KEY"),
+        (fake.error(401, "UNAUTHENTICATED"), "auth", False, "GEMINI_API_KEY"),
+        (fake.error(403, "PERMISSION_DENIED"), "auth", False, "GEMINI_API_KEY"),
+        (fake.error(404, "NOT_FOUND"), "invalid_request", False, "MODEL_LIGHT or MODEL_HEAVY"),
+        (fake.error(413, "X"), "too_large", False, "less text"),
+        (fake.error(429, "RESOURCE_EXHAUSTED"), "rate_limit", True, "later"),
+        (fake.error(500, "INTERNAL"), "unavailable", True, "tried again"),
+        (fake.error(503, "UNAVAILABLE"), "unavailable", True, "tried again"),
+        (fake.error(504, "DEADLINE_EXCEEDED"), "timeout", True, "tried again"),
+        (Say({}, status=302, headers={"location": "http://127.0.0.1:9/"}), "not_configured", False, "GEMINI_BASE_URL"),
+        (Say(b"<html>", status=502), "unavailable", True, "tried again"),
+        (Say("繁忙".encode("gbk"), status=503), "unavailable", True, "tried again"),
+        (Say([{"error": {"code": 429}}], status=429), "rate_limit", True, "later"),
+        (Say({"error": "plain words"}, status=503), "unavailable", True, "tried again"),
+        (Say({"error": {"details": {"retryDelay": "1s"}}}, status=429), "rate_limit", True, "later"),
+    ],
+)
+async def test_a_status_becomes_a_kind_with_a_way_out(
+    behaviour: Behaviour, kind: str, transient: bool, hint: str
+) -> None:
+    async with gemini(behaviour) as (model, server):
+        with pytest.raises(TransientError if transient else PermanentError) as caught:
+            await model.perform(ASK)
+    assert caught.value.kind == kind
+    assert hint in str(caught.value)
+    assert "secret" not in str(caught.value)
+    assert len(server.requests) == 1
+    assert type(caught.value.__cause__).__module__.startswith("google.genai")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "seconds"),
+    [
+        (fake.error(429, "RESOURCE_EXHAUSTED", headers={"retry-after": "7"}), 7.0),
+        (fake.error(429, "RESOURCE_EXHAUSTED", "m", fake.RETRY_INFO), 34.5),
+        (fake.error(503, "UNAVAILABLE", "m", {"x": 1}, fake.RETRY_INFO), 34.5),
+        (fake.error(429, "RESOURCE_EXHAUSTED", "m", {"retryDelay": "soons"}), None),
+        (fake.error(429, "RESOURCE_EXHAUSTED"), None),
+    ],
+)
+async def test_the_wait_is_the_providers_own_wish(behaviour: Behaviour, seconds: float | None) -> None:
+    async with gemini(behaviour) as (model, _):
+        with pytest.raises(TransientError) as caught:
+            await model.perform(ASK)
+    assert caught.value.retry_after_s == seconds
+
+
+TROUBLE: list[tuple[Behaviour, str]] = [
+    (StaySilent(), "timeout"),
+    (Drip(), "timeout"),
+    (Reset(), "network"),
+    (Reset(after=b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{"), "network"),
+    (Reset(after=b"SSH-2.0-hello\r\n\r\n"), "network"),
+    (HangUp(), "network"),
+    (Say(b"not gzip", headers={"content-encoding": "gzip"}), "network"),
+]
+
+
+@pytest.mark.parametrize(("behaviour", "kind"), TROUBLE, ids=[repr(b)[:40] for b, _ in TROUBLE])
+async def test_trouble_on_the_way_ends_in_time_after_one_request(behaviour: Behaviour, kind: str) -> None:
+    async with gemini(behaviour, timeout_s=0.3 if kind == "timeout" else 5.0) as (model, server):
+        with pytest.raises(TransientError) as caught:
+            await model.perform(ASK)
+    assert caught.value.kind == kind
+    assert len(server.requests) == 1
+
+
+HUGE: list[Behaviour] = [Flood(), Flood(announced=10**12), Say(b" " * 300_000, packed=True), Say(b" " * 200_001)]
+
+
+@pytest.mark.parametrize("behaviour", HUGE, ids=["endless", "announced", "packed", "just over"])
+async def test_a_huge_body_is_not_read_to_its_end(behaviour: Behaviour) -> None:
+    async with gemini(behaviour, max_response_bytes=200_000) as (model, _):
+        answer = await model.perform(ASK)
+    assert isinstance(answer.reply, Failure)
+    assert (answer.reply.kind, answer.reply.retryable, answer.cost_usd) == ("too_large", False, None)
+
+
+TOO_DEEP = fake.text("[" * 50_000)
+"""Trips the client library while it parses, so what was used stays unknown."""
+EVERY_MISBEHAVIOUR: list[tuple[Behaviour, CallModel]] = [
+    *((behaviour, ASK) for behaviour, _ in TROUBLE),
+    *((behaviour, ASK) for behaviour in HUGE),
+    *((behaviour, effect) for _, behaviour, effect in INVALID),
+    (TOO_DEEP, STRUCTURED),
+    *((Say(body), effect) for body in MALFORMED_BODIES for effect in (ASK, STRUCTURED)),
+    *((Say(body, status=status), ASK) for body in MALFORMED_BODIES for status in (301, 400, 418, 429, 503, 599)),
+]
+
+
+@pytest.mark.filterwarnings("ignore:BORED is not a valid FinishReason")
+@pytest.mark.parametrize(("behaviour", "effect"), EVERY_MISBEHAVIOUR, ids=range(len(EVERY_MISBEHAVIOUR)))
+async def test_no_vendor_exception_passes_untranslated(behaviour: Behaviour, effect: CallModel) -> None:
+    async with gemini(behaviour, timeout_s=0.5, max_response_bytes=200_000) as (model, _):
+        try:
+            answer = await model.perform(effect)
+        except (TransientError, PermanentError) as ours:
+            kind, message = ours.kind, str(ours)
+        else:
+            assert isinstance(answer.reply, Failure)
+            kind, message = answer.reply.kind, answer.reply.message
+    assert kind != "internal"
+    assert message.isprintable()
+
+
+async def test_a_call_that_is_cancelled_ends_as_cancelled_and_the_next_one_works() -> None:
+    async with gemini(StaySilent(), fake.text("ok")) as (model, server):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(model.perform(ASK), 0.1)
+        answer = await model.perform(ASK)
+    assert isinstance(answer.reply, ModelReply)
+    assert len(server.requests) == 2
+
+
+async def test_calls_one_after_another_share_a_connection() -> None:
+    async with gemini(fake.text("ok")) as (model, server):
+        for _ in range(3):
+            await model.perform(ASK)
+    assert (len(server.requests), server.connections) == (3, 1)
+
+
+async def test_a_closed_port_is_a_network_failure() -> None:
+    async with FakeServer(HangUp()) as server:
+        url = server.url
+    model = GeminiModel(api_key="k", model="m", base_url=url, timeout_s=2.0, prices=Prices())
+    with pytest.raises(TransientError) as caught:
+        await model.perform(ASK)
+    assert caught.value.kind == "network"
+    await model.close()
+
+
+async def test_closing_twice_is_harmless_and_a_later_call_says_so() -> None:
+    async with gemini(fake.text("ok")) as (model, server):
+        await model.close()
+        await model.close()
+        with pytest.raises(PermanentError) as caught:
+            await model.perform(ASK)
+    assert (caught.value.kind, server.requests) == ("internal", [])
+
+
+@pytest.mark.parametrize(("key", "address"), [("", None), ("“k”", None), ("k", "gateway.local"), ("k", "http://[")])
+def test_settings_that_cannot_work_are_refused_at_the_start(key: str, address: str | None) -> None:
+    with pytest.raises(ConfigError, match="GEMINI_API_KEY" if address is None else "GEMINI_BASE_URL"):
+        GeminiModel(api_key=key, model="m", base_url=address, prices=Prices())
+
+
+async def test_the_environment_cannot_send_the_key_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
+    monkeypatch.setenv("GOOGLE_API_KEY", "another")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    async with gemini(fake.text("ok")) as (model, server):
+        await model.perform(ASK)
+    assert server.requests[0].headers["x-goog-api-key"] == "AIza-secret"
