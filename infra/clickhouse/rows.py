@@ -31,8 +31,8 @@ class AcceptedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     ``value`` is the record's value as it was read (its bytes become ``events.payload``). ``time`` and ``cause_time``
     are the event times (``ce_time``) of the event and of its cause; ``appended_ms`` is the log append time,
-    milliseconds since 1970. ``step`` is the step that produced the event, None for intake and commands. ``news_text`` is the text
-    that memory is searched by; where the reader has none the signal's summary is taken.
+    milliseconds since 1970. ``step`` is the step that produced the event, None for intake and commands.
+    ``news_text`` is the text that memory is searched by; where the reader has none the signal's summary is taken.
     """
 
     event_id: str
@@ -133,13 +133,13 @@ def _llm_row(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
         call.usage_thinking_tokens,
         int(call.repair or (isinstance(reply, ModelReply) and reply.repaired)),
         reply.finish_reason if isinstance(reply, ModelReply) else "",
-        *_call_end(r, call),
+        *_call_end(r, call, accepted),
     )
 
 
 def _tool_row(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
     query, results = _looked_up(call.reply)
-    return (*_call_start(r, index, call, accepted), call.kind, query, results, *_call_end(r, call))
+    return (*_call_start(r, index, call, accepted), call.kind, query, results, *_call_end(r, call, accepted))
 
 
 def _call_start(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
@@ -169,14 +169,15 @@ def _call_start(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Ro
     )
 
 
-def _call_end(r: AcceptedRecord, call: Call) -> Row:
+def _call_end(r: AcceptedRecord, call: Call, accepted: bool) -> Row:
     return (
         "executed",  # Everything in the live journal was; a backtest's reused replies are not calls of this record.
         call.request_hash,
         _ms(r.time),
         _ms(call.replied_at) - round(call.latency_ms),
         _encode(call.reply),
-        FIRST_WINS_TOP - r.offset,
+        # The key holds the offset, so no other record competes: of one record's rows the accepted one stays.
+        FIRST_WINS_TOP - r.offset - (not accepted),
     )
 
 

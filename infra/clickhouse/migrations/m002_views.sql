@@ -194,10 +194,9 @@ SELECT s.run_id AS run_id,
        floor(abs(s.confidence_delta) * 10 + 1e-9) / 10 AS delta_from,
        count() AS signals,
        avg(c.searches) AS mean_searches,
-       sum(c.search_cost_usd) AS total_search_cost_usd,
-       sum(c.unpriced_searches) AS unpriced_searches,
-       avg(toFloat64(c.search_cost_usd)) AS mean_search_cost_usd,
-       corr(toFloat64(c.searches), abs(s.confidence_delta)) AS correlation
+       sum(if(c.searches = 0, 0, c.search_cost_usd)) AS total_search_cost_usd,
+       avg(if(c.searches = 0, 0, toFloat64(c.search_cost_usd))) AS mean_search_cost_usd,
+       sum(c.unpriced_searches) AS unpriced_searches
 FROM v_judgements AS s
 LEFT JOIN
 (
