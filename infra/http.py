@@ -27,6 +27,8 @@ MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 """Largest body that an adapter reads: twice ``max.message.bytes``, so nothing larger could be journalled anyway."""
 _MAX_CONNECTIONS = 256
 """As many as ``EFFECTS_IN_FLIGHT`` allows by default, so that the pool is never the bottleneck."""
+_ERROR_BYTES = 64 * 1024
+"""What is read of the body of a failure: enough for every error that a service words itself."""
 _PACKED = {"gzip", "x-gzip", "deflate"}
 
 
@@ -78,13 +80,16 @@ class BoundedTransport(httpx.AsyncBaseTransport):
         return httpx.Response(response.status_code, headers=kept, content=body)
 
     async def _read(self, response: httpx.Response, host: str) -> bytes:
+        failed = response.status_code != 200
         announced = response.headers.get("content-length", "")
-        if announced.isdigit() and int(announced) > self._max_bytes:
+        if announced.isdecimal() and int(announced) > self._max_bytes and not failed:
             raise self._too_large(host)
         body = bytearray()
         assert isinstance(response.stream, httpx.AsyncByteStream)
         async for chunk in response.stream:
             body += chunk
+            if failed and len(body) > _ERROR_BYTES:
+                break  # the status says it all, however long the page is
             if len(body) > self._max_bytes:
                 raise self._too_large(host)
         encoding = response.headers.get("content-encoding", "identity").strip().lower()

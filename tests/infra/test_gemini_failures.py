@@ -112,6 +112,7 @@ async def test_a_malformed_body_is_invalid_output(body: bytes) -> None:
         (Say({}, status=302, headers={"location": "http://127.0.0.1:9/"}), "not_configured", False, "GEMINI_BASE_URL"),
         (Say(b"<html>", status=502), "unavailable", True, "tried again"),
         (Say("繁忙".encode("gbk"), status=503), "unavailable", True, "tried again"),
+        (Flood(status=503), "unavailable", True, "tried again"),
         (Say([{"error": {"code": 429}}], status=429), "rate_limit", True, "later"),
         (Say({"error": "plain words"}, status=503), "unavailable", True, "tried again"),
         (Say({"error": {"details": {"retryDelay": "1s"}}}, status=429), "rate_limit", True, "later"),

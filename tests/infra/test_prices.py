@@ -38,10 +38,13 @@ def test_long_prompts_take_the_price_of_their_tier() -> None:
 
 def test_the_price_is_that_of_the_time_of_the_request() -> None:
     usage = TokenUsage(input=MILLION, output=MILLION)
-    first, later = (
-        Prices().cost("gemini-2.5-flash", usage, datetime(year, 6, 30, tzinfo=UTC)).source for year in (2025, 2026)
+    before, after = (
+        Prices().cost("gemini-3.8-flash", usage, day)
+        for day in (datetime(2026, 12, 30, tzinfo=UTC), datetime(2027, 1, 2, tzinfo=UTC))
     )
-    assert (first[-10:], later[-10:]) == ("2025-06-30", "2026-06-30")
+    # The list knows that this model's introductory price ends with the year 2026.
+    assert (before.usd, after.usd) == (Decimal("4.5"), Decimal(9))
+    assert (before.source[-10:], after.source[-10:]) == ("2026-12-30", "2027-01-02")
 
 
 @pytest.mark.parametrize("model", ["gemini-99-ultra", "gpt-4o", "", "offline-rules"])

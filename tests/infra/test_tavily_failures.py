@@ -121,6 +121,13 @@ async def test_searches_one_after_another_share_a_connection() -> None:
     assert (len(server.requests), server.connections) == (3, 1)
 
 
+async def test_a_huge_error_page_does_not_hide_its_status() -> None:
+    async with tavily(Flood(status=503), max_response_bytes=100_000) as (search, _):
+        with pytest.raises(TransientError) as caught:
+            await search.perform(SEARCH)
+    assert (caught.value.kind, caught.value.status) == ("unavailable", 503)
+
+
 async def test_a_packed_body_within_the_limit_is_read() -> None:
     say = fake.results(fake.item())
     async with tavily(Say(say.body, packed=True)) as (search, _):

@@ -83,13 +83,14 @@ class Flood:
     """Send a body without end until the client hangs up; with ``announced``, name that length and send nothing."""
 
     announced: int | None = None
+    status: int = 200
 
     async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.announced is not None:
-            writer.write(_head(200, {"content-length": str(self.announced)}))
+            writer.write(_head(self.status, {"content-length": str(self.announced)}))
             await reader.read()
             return
-        writer.write(_head(200, {"transfer-encoding": "chunked"}))
+        writer.write(_head(self.status, {"transfer-encoding": "chunked"}))
         block = b" " * 65536
         while not writer.is_closing():
             writer.write(b"%x\r\n%b\r\n" % (len(block), block))
