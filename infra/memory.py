@@ -103,7 +103,7 @@ class ClickHouseMemory:
             return ()
         as_of_ms = round(effect.as_of.timestamp() * 1000)
         found = await self._client.query(
-            _NEAREST.replace("VECTOR", literal_vector(vector)),
+            _NEAREST.replace("VECTOR", f"CAST({literal_vector(vector)}, 'Array(Float32)')"),
             {
                 "dimensions": DIMENSIONS,
                 "run_id": self._run_id,
