@@ -27,7 +27,9 @@ news in other words (zh or en) lies above 0.6."""
 SAME_ASSET_FLOOR = 0.3
 """The same for a case about the same asset, which is likeness of its own."""
 TIMEOUT_S = 0.9
-"""Seconds for the whole answer; the design gives recall one second."""
+"""Seconds for one search; the design gives recall one second."""
+SEARCHES_AT_ONCE = 4
+"""Exact search is bound by the processor: more at once would only time out together. A burst queues here instead."""
 
 _NEAREST = """
 SELECT case_id, summary, event_type, asset, confidence, decided_at, signal_id,
@@ -79,19 +81,30 @@ class ClickHouseMemory:
         self._floor = floor
         self._same_asset_floor = same_asset_floor
         self._timeout_s = timeout_s
+        self._searches = asyncio.Semaphore(SEARCHES_AT_ONCE)
+        self._failed_at = float("-inf")
+        self._failure = _unavailable("", retryable=True)
 
     async def perform(self, effect: Recall) -> Answer:
         """Return the similar past cases, or a Failure of kind unavailable. Raises nothing of ours."""
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                entries = await self._recall(effect)
-        except TimeoutError:
-            return _unavailable(
-                f"ClickHouse did not answer within {self._timeout_s:g} s: check its load", retryable=True
-            )
-        except NewsproofError as exc:
-            return _unavailable(str(exc), retryable=isinstance(exc, TransientError))
-        return Answer(reply=RecallReply(entries=entries), cost_usd=Decimal(0), cost_source="local")
+        now = asyncio.get_running_loop().time
+        asked_at = now()
+        async with self._searches:
+            if self._failed_at >= asked_at:
+                # ClickHouse turned out to be away while this one waited: trying again would take it another second.
+                return self._failure
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    entries = await self._recall(effect)
+            except TimeoutError:
+                why = f"ClickHouse did not answer within {self._timeout_s:g} s: check that it runs, and its load"
+                self._failure = _unavailable(why, retryable=True)
+            except NewsproofError as exc:
+                self._failure = _unavailable(str(exc), retryable=isinstance(exc, TransientError))
+            else:
+                return Answer(reply=RecallReply(entries=entries), cost_usd=Decimal(0), cost_source="local")
+            self._failed_at = now()
+            return self._failure
 
     async def close(self) -> None:
         """Close the client. Idempotent."""

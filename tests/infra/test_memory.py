@@ -166,6 +166,13 @@ async def test_a_text_without_letters_matches_nothing(clickhouse: ClickHouse) ->
     assert await recall(clickhouse, "?!") == ()
 
 
+async def test_a_burst_waits_its_turn_rather_than_being_told_that_memory_is_away(clickhouse: ClickHouse) -> None:
+    await fill(clickhouse, [remembered("a", "USDC 跌至 0.87 美元")])
+    memory = ClickHouseMemory(clickhouse, timeout_s=0.9)
+    answers = await asyncio.gather(*(memory.perform(asked("USDC 跌至 0.87 美元")) for _ in range(200)))
+    assert {type(a.reply) for a in answers} == {RecallReply}
+
+
 async def unavailable_within_a_second(memory: ClickHouseMemory) -> Failure:
     began = time.perf_counter()
     answer = await memory.perform(asked("USDC"))
@@ -191,11 +198,18 @@ async def test_recall_says_unavailable_within_a_second_when_the_server_accepts_a
     async with await asyncio.start_server(lambda r, w: held.append(w), "127.0.0.1", 0) as silent:
         port = silent.sockets[0].getsockname()[1]
         memory = ClickHouseMemory(connect(Address(host="127.0.0.1", port=port), database="newsproof"))
-        failures = await asyncio.gather(*(unavailable_within_a_second(memory) for _ in range(3)))
+        failures = await asyncio.gather(*(unavailable_within_a_second(memory) for _ in range(20)))
         assert all("did not answer within" in f.message for f in failures)
         await memory.close()
         for writer in held:
             writer.close()
+
+
+async def test_recall_answers_again_after_it_said_unavailable(clickhouse: ClickHouse) -> None:
+    memory = ClickHouseMemory(clickhouse, timeout_s=0.0)
+    assert isinstance((await memory.perform(asked("USDC"))).reply, Failure)
+    memory._timeout_s = 30.0
+    assert isinstance((await memory.perform(asked("USDC"))).reply, RecallReply)
 
 
 async def test_recall_says_unavailable_and_what_to_do_when_the_tables_are_missing(empty: ClickHouse) -> None:
