@@ -18,7 +18,7 @@ INVALID: list[tuple[str, Behaviour, CallModel]] = [
     ("unexpected call", fake.reply(finish="UNEXPECTED_TOOL_CALL"), FORCED),
     ("malformed response", fake.reply(finish="MALFORMED_RESPONSE"), ASK),
     ("other", fake.text("x", finish="OTHER"), ASK),
-    ("continuation", fake.text("x", finish="CONTINUATION", continuationToken="dG9r"), ASK),
+    ("continuation", fake.text("x", finish="CONTINUATION", candidate={"continuationToken": "dG9r"}), ASK),
     ("a reason of next year", fake.text("x", finish="BORED"), ASK),
     ("cut without text", fake.reply(finish="MAX_TOKENS"), ASK),
     ("cut JSON", fake.text('{"confidence": 0.', finish="MAX_TOKENS"), STRUCTURED),
@@ -163,7 +163,7 @@ TROUBLE: list[tuple[Behaviour, str]] = [
 async def test_trouble_on_the_way_ends_in_time_after_one_request(behaviour: Behaviour, kind: str) -> None:
     async with gemini(behaviour, timeout_s=0.3 if kind == "timeout" else 5.0) as (model, server):
         with pytest.raises(TransientError) as caught:
-            await model.perform(ASK)
+            await asyncio.wait_for(model.perform(ASK), 10)
     assert caught.value.kind == kind
     assert len(server.requests) == 1
 
@@ -253,4 +253,5 @@ async def test_the_environment_cannot_send_the_key_elsewhere(monkeypatch: pytest
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     async with gemini(fake.text("ok")) as (model, server):
         await model.perform(ASK)
+    assert server.requests[0].path.startswith("/v1/models/")
     assert server.requests[0].headers["x-goog-api-key"] == "AIza-secret"

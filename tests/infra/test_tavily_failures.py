@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from infra.searching.tavily import TavilySearch
@@ -96,7 +98,7 @@ async def test_a_malformed_body_is_invalid_output_and_worth_another_try(body: by
 async def test_trouble_on_the_way_is_transient(behaviour: Behaviour, kind: str) -> None:
     async with tavily(behaviour, timeout_s=0.3) as (search, server):
         with pytest.raises(TransientError) as caught:
-            await search.perform(SEARCH)
+            await asyncio.wait_for(search.perform(SEARCH), 10)
     assert caught.value.kind == kind
     assert len(server.requests) == 1
 

@@ -23,10 +23,10 @@ USAGE = {
 }
 
 
-def reply(*parts: dict[str, Any], finish: str = "STOP", **more: Any) -> Say:
-    """Return a success with one candidate."""
-    candidate = {"content": {"role": "model", "parts": list(parts)}, "finishReason": finish, "index": 0}
-    body = {"candidates": [candidate], "usageMetadata": USAGE, "modelVersion": "gemini-2.5-pro", "responseId": "r-1"}
+def reply(*parts: dict[str, Any], finish: str = "STOP", candidate: dict[str, Any] | None = None, **more: Any) -> Say:
+    """Return a success with one candidate; ``candidate`` adds to it, ``more`` to the response."""
+    only = {**(candidate or {}), "content": {"role": "model", "parts": list(parts)}, "finishReason": finish, "index": 0}
+    body = {"candidates": [only], "usageMetadata": USAGE, "modelVersion": "gemini-2.5-pro", "responseId": "r-1"}
     return Say({**body, **more})
 
 
