@@ -22,7 +22,8 @@ class Compiled:
     def __init__(self, tables: Tables) -> None:
         lexicon = tables.lexicon
         self.entities = EntityIndex(tables)
-        self.imitations = Imitations(self.entities.by_domain, lexicon.get("spoof_affixes", ()))
+        self.spoof_affixes = frozenset(lexicon.get("spoof_affixes", ()))
+        self.imitations = Imitations(self.entities.by_domain, self.spoof_affixes)
         self.credibility = CredibilityTable(tables.credibility)
         self.grammar = Grammar(lexicon)
         self.name_stopwords = frozenset(lexicon.get("name_stopwords", ()))

@@ -66,34 +66,35 @@ class Imitations:
 
     def __init__(self, official: Iterable[str], affixes: Iterable[str]) -> None:
         self._official = frozenset(official)
-        self._brands = {brand_of(d) for d in self._official}
-        self._looks: dict[str, str] = {host_skeleton(b): b for b in sorted(self._brands) if len(b) >= _DIGIT_SWAP_MIN}
-        self._glued = {d.replace(".", sep) for d in self._official for sep in ("", "-") if len(d) >= 6}
         self._affixes = frozenset(affixes)
-        named = sorted((d for d in self._official if len(d) >= 6), key=lambda d: (-len(d), d))
-        alternation = "|".join(re.escape(d) for d in named) or r"(?!)"
-        self._embedded = re.compile(rf"(?:^|[.\-@/])(?:{alternation})(?=[.\-])")
+        self._brands = {brand_of(d) for d in self._official} - self._affixes
+        self._looks = {host_skeleton(b) for b in self._brands if len(b) >= _DIGIT_SWAP_MIN}
+        self._glued = {d.replace(".", sep) for d in self._official for sep in ("", "-") if len(d) >= 6}
+        self._domain_looks = {host_skeleton(d) for d in self._official if len(d) >= 7}
+        named = {f for d in self._official if len(d) >= 6 for f in (d, host_skeleton(d))}
+        alternation = "|".join(re.escape(d) for d in sorted(named, key=lambda d: (-len(d), d))) or r"(?!)"
+        self._embedded = re.compile(rf"(?:^|[.\-])(?:{alternation})(?=[.\-])")
 
     def imitates(self, url: str, claim_brands: Iterable[str]) -> bool:
         """Whether the host imitates an official domain. Slips of a letter count for the claim's own names only."""
         host = host_of(url)
         if not host or _is_address(host):
             return False
-        domain = registrable_domain(host)
         if not host.isascii() or "xn--" in host:
             return self._foreign_letters(host)
+        domain = registrable_domain(host)
         if domain in self._official:
             return False
         # Everything left of the registrable domain is its owner's free choice, and so proves nothing.
-        if self._embedded.search(f"{host}.") and not _ends_official(host, self._official):
+        looks = host_skeleton(host)
+        if self._embedded.search(f"{host}.") or self._embedded.search(f"{looks}."):
             return True
         label = brand_of(domain)
-        if label in self._glued or (label not in self._brands and host_skeleton(label) in self._looks):
+        if label in self._glued or host_skeleton(domain) in self._domain_looks:
             return True
-        return (
-            any(self._mimics(label, b) for b in claim_brands)
-            or "@" in url.rsplit("//", maxsplit=1)[-1].split("/", maxsplit=1)[0]
-        )
+        if label not in self._brands and host_skeleton(label) in self._looks:
+            return True
+        return _has_user(url) or any(self._mimics(label, b) for b in claim_brands if b not in self._affixes)
 
     def _foreign_letters(self, host: str) -> bool:
         for label in host.split("."):
@@ -105,7 +106,7 @@ class Imitations:
             if tokens & self._brands or host_skeleton(shown) in self._looks:
                 return True
         plain_host = ascii_skeleton(".".join(_shown(p) for p in host.split("."))).lower()
-        return registrable_domain(plain_host) in self._official
+        return registrable_domain(plain_host) in self._official or self._embedded.search(f"{plain_host}.") is not None
 
     def _mimics(self, label: str, brand: str) -> bool:
         if label == brand:
@@ -119,8 +120,9 @@ class Imitations:
         return len(brand) >= _TYPO_MIN and label not in self._brands and _one_slip(label, brand)
 
 
-def _ends_official(host: str, official: frozenset[str]) -> bool:
-    return any(host == d or host.endswith(f".{d}") for d in official)
+def _has_user(url: str) -> bool:
+    # “https://www.sec.gov@evil.example/”: no honest page is cited with a user name in its address.
+    return "@" in url.split("//", 1)[-1].split("/", 1)[0]
 
 
 def _shown(label: str) -> str:

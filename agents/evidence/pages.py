@@ -58,7 +58,7 @@ class Judge:
         self._speakers = tables.entities.speakers(claim)
         parties = tables.entities.parties(claim)
         self._party_ids = {id(e) for e in parties}
-        self._brands = frozenset(brand_of(d) for e in parties for d in e.domains)
+        self._brands = frozenset(brand_of(d) for e in parties for d in e.domains) - tables.spoof_affixes
         self._names = self._claim_names()
         self._slugs = frozenset(s for s in (_SLUG.sub("", n.lower()) for n in self._names | self._brands) if len(s) > 1)
         self._subjects = self._subject_names([n for e in parties for n in (e.name, *e.aliases)])
@@ -68,7 +68,8 @@ class Judge:
 
     def imitates(self, url: str) -> bool:
         """Whether the host imitates an official one."""
-        return self._tables.imitations.imitates(url, self._brands)
+        listed = self._tables.credibility.lists(host_of(url))
+        return not listed and self._tables.imitations.imitates(url, self._brands)
 
     def page(self, result: SearchResult, published: datetime | None) -> JudgedPage:
         """Return the page with its owner, its credibility and its stance."""
@@ -100,7 +101,7 @@ class Judge:
     def _subject_names(self, party_names: list[str]) -> frozenset[str]:
         parties = {w for n in party_names for w in units(fold(n))}
         asset = {n.lower() for n in (self._claim.asset, self._claim.asset_name, *self._asset_names()) if n}
-        return asset | frozenset(n.lower() for n in self._names if not set(units(fold(n))) <= parties)
+        return frozenset(asset) | frozenset(n.lower() for n in self._names if not set(units(fold(n))) <= parties)
 
     def _is_claimants_own(self, page: JudgedPage) -> bool:
         entities = self._tables.entities.by_domain

@@ -21,7 +21,7 @@ _EN_BETWEEN = (
     r"evidence|signs?|indication|agreed|agree|made|make|announced|subject|suffered|suffer|experienced?|decided|decide|received|issued?|"
     r"official|formal|new|spot|wallets?|systems?|security|hot|cold|commercial|business|existing|kind|form|reason|approval|decision|"
     r"truth|immediate|being|or|nor|directly|previously|even|was|were|is|are|bitcoin|crypto|etf|etfs|application|applications|token|"
-    r"conduct(?:ed|ing)?|complete[ds]?|start(?:ed|ing)?|began|begun|fall(?:en)?|victim|target(?:ed)?|affected|reserve|funds?|user|customer)"
+    r"pursu(?:e|ing)|potential|proposed|proceed(?:ing)?|move|moving|forward|go|happen(?:ed|ing)?|conduct(?:ed|ing)?|complete[ds]?|start(?:ed|ing)?|began|begun|fall(?:en)?|victim|target(?:ed)?|affected|reserve|funds?|user|customer)"
 )
 _EN_NEGATION = rf"(?:\b(?:not|never|no|neither|nor|without|cannot)\b(?!\s+only\b|\s+just\b)|n't\b)(?:[\s-]+{_EN_BETWEEN}){{0,6}}[\s-]+"
 _ZH_BETWEEN = (
@@ -71,7 +71,7 @@ class Grammar:
         self._account_hack, self._future = words("account_hack"), words("future")
         objects = words_pattern(lexicon.get("denial_object", ()))
         self._act_denied = re.compile(
-            rf"\b(?:den(?:y|ies|ied|ying)|reject(?:s|ed)?|dismiss(?:es|ed)?)\s+(?:[\w'.-]+\s+){{0,5}}(?:{objects})", _I
+            rf"\b(?:den(?:y|ies|ied|ying|ials?(?:\s+of)?)|reject(?:s|ed|ion(?:\s+of)?)?|dismiss(?:es|ed)?)\s+(?:[\w'.-]+\s+){{0,5}}(?:{objects})", _I
         )
         self._false = _false_patterns(lexicon)
         self._predicates, self._negations, self._modals, self._antonyms = {}, {}, {}, {}
@@ -183,9 +183,13 @@ def _long(part: str) -> bool:
 def _false_patterns(lexicon: Mapping[str, tuple[str, ...]]) -> tuple[re.Pattern[str], re.Pattern[str]]:
     false, nouns = words_pattern(lexicon.get("false_words", ())), words_pattern(lexicon.get("speech_nouns", ()))
     attributive = re.compile(rf"(?:{false})[\s-]+(?:[\w'$.-]+[\s-]+){{0,3}}?(?:{nouns})", _I)
+    # Three ways to call it false: “the report is false”, “called the report about X false”, “which turned out fake”.
+    between = r"(?:\s+[\w'$.%-]+)"
+    copula = r"(?:is|are|was|were|be|been|being|as|proved|proven|out|deemed)"
+    naming = r"\b(?:call|label|brand|describ|declar|deem|dubb)\w*"
     predicative = re.compile(
-        rf"(?:{nouns}|\b(?:it|this|that|which))\b(?:\s+[\w'$.%-]+){{0,12}}?\s+(?:is|are|was|were|be|been|being|as|called|calls|labelled|labeled|deemed|"
-        rf"proved|proven|turned out to be)\s+(?:[\w'-]+\s+){{0,2}}?(?:{false})",
+        rf"(?:{nouns}|\b(?:it|this|that|which))\b{between}{{0,12}}?\s+{copula}(?:\s+[\w'-]+){{0,2}}?\s+(?:{false})"
+        rf"|{naming}{between}{{0,3}}?\s+(?:{nouns}){between}{{0,6}}?\s+(?:{false})",
         _I,
     )
     return attributive, predicative
