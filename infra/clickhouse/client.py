@@ -7,6 +7,7 @@ the first statement, so a process starts while ClickHouse is away, and goes on w
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn
@@ -181,6 +182,8 @@ class ClickHouse:
         async with self._connecting:
             if self._client is None:
                 a = self.address
+                if a.host in _LOOPBACK:
+                    _reach_without_proxy(a.host)
                 self._client = await clickhouse_connect.get_async_client(
                     host=a.host,
                     port=a.port,
@@ -225,6 +228,15 @@ class ClickHouse:
                 reason="bad_row",
             ) from exc
         raise PermanentError(f"ClickHouse refuses the statement, correct it: {said}") from exc
+
+
+def _reach_without_proxy(host: str) -> None:
+    # clickhouse_connect obeys HTTP_PROXY even for this machine's own addresses, where no proxy can lead.
+    if not (os.environ.get("http_proxy") or os.environ.get("HTTP_PROXY")):
+        return
+    names = [n for n in (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "").split(",") if n]
+    if host not in names and names != ["*"]:
+        os.environ["no_proxy"] = ",".join([*names, host])
 
 
 async def insert_rows(client: ClickHouse, table: str, rows: Sequence[Row], token: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from infra.clickhouse.client import Address, ClickHouse, connect, parse_url
 from infra.embedded.clickhouse import EmbeddedClickHouse, EngineUser
-from schemas.errors import ConfigError, PermanentError, TransientError
+from schemas.errors import ConfigError, ContractError, PermanentError, TransientError
 
 pytest_plugins = ["tests.infra.clickhouse_engine"]
 
@@ -106,3 +106,25 @@ async def test_statements_of_one_client_run_side_by_side(empty: ClickHouse) -> N
     async with connect(empty.address, database="default") as client:
         found = await asyncio.gather(*(client.query("SELECT {n:UInt8}", {"n": n}) for n in range(20)))
     assert [r.rows for r in found] == [[(n,)] for n in range(20)]
+
+
+async def test_the_loopback_is_reached_although_the_environment_names_a_proxy(
+    empty: ClickHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv("no_proxy", "intranet.example")
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    async with connect(empty.address, database="default") as client:
+        assert await client.ping()
+
+
+async def test_a_reader_may_be_kept_from_writing(clickhouse: ClickHouse) -> None:
+    assert (await clickhouse.query("SELECT count() FROM events", settings={"readonly": 1})).rows == [(0,)]
+    with pytest.raises(PermanentError, match=r"(?i)readonly"):
+        await clickhouse.query("INSERT INTO runs (run_id) SELECT 'x'", settings={"readonly": 1})
+
+
+@pytest.mark.parametrize("bad", [-1, None, 2**70, "many"])
+async def test_a_value_that_no_column_can_hold_breaks_the_contract(clickhouse: ClickHouse, bad: object) -> None:
+    with pytest.raises(ContractError, match="a row does not fit its table"):
+        await clickhouse.insert("outcomes", ("case_id", "horizon_s"), [("a", bad)])
