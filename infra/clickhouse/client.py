@@ -22,7 +22,7 @@ from clickhouse_connect.driver.exceptions import ClickHouseError as VendorError
 from clickhouse_connect.driver.exceptions import DataError, Error, OperationalError
 
 from infra.clickhouse.columns import COLUMNS
-from infra.clickhouse.rows import Row
+from infra.clickhouse.record import Row
 from schemas.errors import ConfigError, ContractError, NewsproofError, PermanentError, TransientError
 
 __all__ = ["Address", "ClickHouse", "Result", "connect", "insert_rows", "parse_url"]

@@ -7,52 +7,16 @@ A record that the rule of acceptance passes by gives no event row, but its calls
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
-import msgspec
-
+from infra.clickhouse.call_rows import llm_row, tool_row
 from infra.clickhouse.columns import FIRST_WINS_TOP
+from infra.clickhouse.record import AcceptedRecord, Row, Rows, epoch_ms
 from infra.embedding import EMBEDDING_MODEL, embed
 from schemas import events as ev
-from schemas.calls import Call
-from schemas.effects import Failure, MarketReply, ModelReply, PageReply, RecallReply, Reply, SearchReply
 from schemas.ids import LIVE_RUN
 from schemas.signals import Signal
 
 __all__ = ["AcceptedRecord", "Row", "Rows", "memory_row", "rows_of", "signal_row"]
-
-Row = tuple[Any, ...]
-Rows = dict[str, list[Row]]
-_encode = msgspec.json.Encoder().encode
-
-
-class AcceptedRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One record of a journal that the rule of acceptance has judged: envelope, place in the log, decoded event.
-
-    ``value`` is the record's value as it was read (its bytes become ``events.payload``). ``time`` and ``cause_time``
-    are the event times (``ce_time``) of the event and of its cause; ``appended_ms`` is the log append time,
-    milliseconds since 1970. ``step`` is the step that produced the event, None for intake and commands.
-    ``news_text`` is the text that memory is searched by; where the reader has none the signal's summary is taken.
-    """
-
-    event_id: str
-    event_type: str
-    case_id: str
-    run_id: str
-    time: datetime
-    topic: str
-    partition: int
-    offset: int
-    appended_ms: int
-    event: ev.Event
-    value: bytes
-    causation_id: str | None = None
-    schema_version: int = 1
-    step: str | None = None
-    cause_time: datetime | None = None
-    provider_mode: str = ""
-    news_text: str | None = None
-    knowable_at: datetime | None = None
 
 
 def rows_of(record: AcceptedRecord, *, accepted: bool = True) -> Rows:
@@ -71,9 +35,9 @@ def rows_of(record: AcceptedRecord, *, accepted: bool = True) -> Rows:
                 rows["signals"] = [_backtest_signal_row(record, event.signal)]
     for index, call in enumerate(event.calls):
         if call.kind == "model":
-            rows.setdefault("llm_calls", []).append(_llm_row(record, index, call, accepted))
+            rows.setdefault("llm_calls", []).append(llm_row(record, index, call, accepted))
         else:
-            rows.setdefault("tool_calls", []).append(_tool_row(record, index, call, accepted))
+            rows.setdefault("tool_calls", []).append(tool_row(record, index, call, accepted))
     return rows
 
 
@@ -104,7 +68,7 @@ def _event_row(r: AcceptedRecord) -> Row:
         r.causation_id or "",
         r.event_type,
         r.schema_version,
-        _ms(r.time),
+        epoch_ms(r.time),
         r.appended_ms,
         r.step or "",
         "" if field is None else getattr(event, field),
@@ -117,82 +81,6 @@ def _event_row(r: AcceptedRecord) -> Row:
         r.value,
         FIRST_WINS_TOP - r.offset,
     )
-
-
-def _llm_row(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
-    reply = call.reply
-    return (
-        *_call_start(r, index, call, accepted),
-        call.model or "",
-        call.prompt_name or "",
-        call.prompt_version or "",
-        call.prompt_hash or "",
-        call.usage_input_tokens,
-        call.usage_cached_tokens,
-        call.usage_output_tokens,
-        call.usage_thinking_tokens,
-        int(call.repair or (isinstance(reply, ModelReply) and reply.repaired)),
-        reply.finish_reason if isinstance(reply, ModelReply) else "",
-        *_call_end(r, call, accepted),
-    )
-
-
-def _tool_row(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
-    query, results = _looked_up(call.reply)
-    return (*_call_start(r, index, call, accepted), call.kind, query, results, *_call_end(r, call, accepted))
-
-
-def _call_start(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
-    # A failure that the adapter returned as a value counts like one that it raised.
-    error = call.error or (call.reply.kind if isinstance(call.reply, Failure) else "")
-    step = r.event.step if isinstance(r.event, ev.EffectCompleted | ev.StepFailed) else r.step
-    return (
-        r.run_id,
-        r.case_id,
-        r.event_id,
-        r.topic,
-        r.partition,
-        r.offset,
-        index,
-        int(accepted),
-        r.event_type,
-        step or "",
-        call.provider,
-        call.mode,
-        call.cost_usd,
-        None,
-        call.cost_source,
-        call.latency_ms,
-        call.attempt,
-        int(call.cached),
-        error,
-    )
-
-
-def _call_end(r: AcceptedRecord, call: Call, accepted: bool) -> Row:
-    return (
-        "executed",  # Everything in the live journal was; a backtest's reused replies are not calls of this record.
-        call.request_hash,
-        _ms(r.time),
-        _ms(call.replied_at) - round(call.latency_ms),
-        _encode(call.reply),
-        # The key holds the offset, so no other record competes: of one record's rows the accepted one stays.
-        FIRST_WINS_TOP - r.offset - (not accepted),
-    )
-
-
-def _looked_up(reply: Reply) -> tuple[str, int]:
-    match reply:
-        case SearchReply():
-            return reply.query, len(reply.results)
-        case PageReply():
-            return reply.page.url, 1
-        case RecallReply():
-            return "", len(reply.entries)
-        case MarketReply():
-            return "", len(reply.values)
-        case _:
-            return "", 0
 
 
 def memory_row(record: AcceptedRecord) -> Row:
@@ -217,7 +105,7 @@ def memory_row(record: AcceptedRecord) -> Row:
         signal.summary,
         signal.confidence,
         signal.language,
-        _ms(signal.decided_at),
+        epoch_ms(signal.decided_at),
         EMBEDDING_MODEL,
         embed(record.news_text or signal.summary),
         record.topic,
@@ -257,7 +145,7 @@ def signal_row(
     ``emitted_ms`` is the append time on ``signals``, milliseconds since 1970. ``knowable_at`` is when one could first
     have acted on the news; without it, when the news was published.
     """
-    published = _ms(signal.published_at)
+    published = epoch_ms(signal.published_at)
     return (
         run_id,
         signal.signal_id,
@@ -266,6 +154,23 @@ def signal_row(
         signal.status,
         signal.case_id,
         cause_id,
+        *_judgement(signal),
+        *_grounds(signal),
+        published,
+        published if knowable_at is None else epoch_ms(knowable_at),
+        epoch_ms(signal.decided_at),
+        epoch_ms(signal.valid_until),
+        emitted_ms,
+        journal_topic,
+        journal_partition,
+        journal_offset,
+        FIRST_WINS_TOP - journal_offset,
+    )
+
+
+def _judgement(signal: Signal) -> Row:
+    """From ``event_type`` to ``confidence_delta``."""
+    return (
         signal.event_type,
         signal.asset,
         signal.asset_name,
@@ -280,11 +185,17 @@ def signal_row(
         signal.confidence,
         signal.confidence_calibrated,
         signal.confidence - signal.preliminary_confidence,
+    )
+
+
+def _grounds(signal: Signal) -> Row:
+    """From ``adjustments`` to ``language``."""
+    return (
         [(a.rule, a.amount, a.reason) for a in signal.adjustments],
         list(signal.risk_flags),
         signal.independent_sources,
         [
-            (e.url, e.hash, e.stance, int(e.official), int(e.independent), e.published_at and _ms(e.published_at))
+            (e.url, e.hash, e.stance, int(e.official), int(e.independent), e.published_at and epoch_ms(e.published_at))
             for e in signal.evidence
         ],
         list(signal.links),
@@ -296,17 +207,4 @@ def signal_row(
         signal.provider_mode,
         signal.news_source,
         signal.language,
-        published,
-        published if knowable_at is None else _ms(knowable_at),
-        _ms(signal.decided_at),
-        _ms(signal.valid_until),
-        emitted_ms,
-        journal_topic,
-        journal_partition,
-        journal_offset,
-        FIRST_WINS_TOP - journal_offset,
     )
-
-
-def _ms(at: datetime) -> int:
-    return round(at.timestamp() * 1000)

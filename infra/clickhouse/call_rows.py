@@ -1,0 +1,91 @@
+"""Rows of calls: one per model call and one per tool call, whatever the call's record became of."""
+
+from __future__ import annotations
+
+import msgspec
+
+from infra.clickhouse.columns import FIRST_WINS_TOP
+from infra.clickhouse.record import AcceptedRecord, Row, epoch_ms
+from schemas import events as ev
+from schemas.calls import Call
+from schemas.effects import Failure, MarketReply, ModelReply, PageReply, RecallReply, Reply, SearchReply
+
+_encode = msgspec.json.Encoder().encode
+
+
+def llm_row(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
+    """Return the row of a model call, in the order of ``columns.LLM_CALLS``; ``index`` is its place in the event."""
+    reply = call.reply
+    return (
+        *_call_start(r, index, call, accepted),
+        call.model or "",
+        call.prompt_name or "",
+        call.prompt_version or "",
+        call.prompt_hash or "",
+        call.usage_input_tokens,
+        call.usage_cached_tokens,
+        call.usage_output_tokens,
+        call.usage_thinking_tokens,
+        int(call.repair or (isinstance(reply, ModelReply) and reply.repaired)),
+        reply.finish_reason if isinstance(reply, ModelReply) else "",
+        *_call_end(r, call, accepted),
+    )
+
+
+def tool_row(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
+    """Return the row of any other call, in the order of ``columns.TOOL_CALLS``."""
+    query, results = _looked_up(call.reply)
+    return (*_call_start(r, index, call, accepted), call.kind, query, results, *_call_end(r, call, accepted))
+
+
+def _call_start(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
+    # A failure that the adapter returned as a value counts like one that it raised.
+    error = call.error or (call.reply.kind if isinstance(call.reply, Failure) else "")
+    step = r.event.step if isinstance(r.event, ev.EffectCompleted | ev.StepFailed) else r.step
+    return (
+        r.run_id,
+        r.case_id,
+        r.event_id,
+        r.topic,
+        r.partition,
+        r.offset,
+        index,
+        int(accepted),
+        r.event_type,
+        step or "",
+        call.provider,
+        call.mode,
+        call.cost_usd,
+        None,
+        call.cost_source,
+        call.latency_ms,
+        call.attempt,
+        int(call.cached),
+        error,
+    )
+
+
+def _call_end(r: AcceptedRecord, call: Call, accepted: bool) -> Row:
+    return (
+        "executed",  # Everything in the live journal was; a backtest's reused replies are not calls of this record.
+        call.request_hash,
+        epoch_ms(r.time),
+        epoch_ms(call.replied_at) - round(call.latency_ms),
+        _encode(call.reply),
+        # The key holds the offset, so no other record competes: of one record's rows the accepted one stays.
+        FIRST_WINS_TOP - r.offset - (not accepted),
+    )
+
+
+def _looked_up(reply: Reply) -> tuple[str, int]:
+    match reply:
+        case SearchReply():
+            return reply.query, len(reply.results)
+        case PageReply():
+            return reply.page.url, 1
+        case RecallReply():
+            return "", len(reply.entries)
+        case MarketReply():
+            return "", len(reply.values)
+        case _:
+            return "", 0
