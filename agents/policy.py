@@ -1,7 +1,7 @@
 """The quantified rules of synthesis, enforced by code (VERIFICATION, "Synthesis"; every number is from there).
 
-One base rule applies, the first that matches; then memory pulls, then the result is held in 0–1. What was done is listed,
-and the listed amounts add up to the change of confidence.
+One base rule applies, the first that matches; then memory pulls, then the result is held in 0-1. What was done is
+listed, and the listed amounts add up to the change of confidence.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def conclude(
         action=action,
         direction=_DIRECTIONS[action],
         adjustments=tuple(steps),
-        risk_flags=_flags(draft, findings, rule, verdict, confidence, extra_flags),
+        risk_flags=_flags(draft, findings, rule, verdict, confidence=confidence, extra=extra_flags),
         base_rule=rule,
     )
 
@@ -155,6 +155,7 @@ def _flags(
     findings: Findings | None,
     rule: BaseRule,
     verdict: Verdict | None,
+    *,
     confidence: float,
     extra: tuple[str, ...],
 ) -> tuple[str, ...]:

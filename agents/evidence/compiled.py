@@ -32,6 +32,7 @@ class Compiled:
         self.official_words = tuple(w.casefold() for w in lexicon.get("official", ()))
         self.moods = tuple(tuple(w.casefold() for w in lexicon.get(m, ())) for m in ("panic", "neutral", "optimistic"))
         self.asset_names = {k.split("/", 1)[1]: v for k, v in lexicon.items() if k.startswith("asset/")}
+        self.common_words = frozenset(lexicon.get("common_words", ()))
         self.filler = words_regex(lexicon.get("filler", ()))
 
 
@@ -40,7 +41,10 @@ _by_content: OrderedDict[str, Compiled] = OrderedDict()
 
 
 def compiled(tables: Tables) -> Compiled:
-    """Return the compiled tables. Equal tables give the same object; the cache holds its keys, so an id is never reused."""
+    """Return the compiled tables. Equal tables give the same object.
+
+    The cache holds the tables themselves, so that the id of one which is cached is never given to another.
+    """
     known = _by_identity.get(id(tables))
     if known is not None:
         return known[1]

@@ -54,7 +54,7 @@ class EntityIndex:
         return re.compile(rf"(?<![A-Za-z0-9])(?:{latin})(?![A-Za-z0-9])|(?:{cjk})", re.IGNORECASE)
 
     def mentioned(self, text: str) -> tuple[Entity, ...]:
-        """Return the entities that a text names, in the order of the text; the longest name wins where names overlap."""
+        """Return the entities that a text names, in its order; the longest name wins where names overlap."""
         found: dict[int, Entity] = {}
         for match in self._names.finditer(fold(text)):
             written = match.group()

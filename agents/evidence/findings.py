@@ -30,7 +30,8 @@ def assess(claim: Claim, results: Sequence[SearchResult], *, query: str, snapsho
 
     The references are numbered from 1, best first. ``independent_sources`` counts usable pages of any stance;
     ``multi_source`` asks for more: with an official confirmation that so many stand at all, without one that so many
-    support, since a hedge gives no support. A hedged page that still tells the story stands against a denial (``conflict``).
+    support, since a hedge gives no support. A hedged page that still tells the story stands against a denial
+    (``conflict``).
     """
     judge = Judge(claim, compiled(snapshot.tables))
     dropped: list[DroppedResult] = []
@@ -40,7 +41,16 @@ def assess(claim: Claim, results: Sequence[SearchResult], *, query: str, snapsho
     mark_independent(judge, pages)
     if steers_model(claim.text):
         flags.add("injection_suspected")
-    return _findings(claim, results, pages, dropped, flags, query, snapshot, judge)
+    return _findings(
+        claim,
+        results,
+        pages,
+        dropped=tuple(dropped),
+        flags=tuple(f for f in _DROP_FLAGS if f in flags),
+        query=query,
+        threshold=snapshot.search_multi_source_threshold,
+        judge=judge,
+    )
 
 
 def _allowed(
@@ -107,13 +117,13 @@ def _findings(
     claim: Claim,
     results: Sequence[SearchResult],
     pages: list[JudgedPage],
-    dropped: list[DroppedResult],
-    flags: set[str],
+    *,
+    dropped: tuple[DroppedResult, ...],
+    flags: tuple[str, ...],
     query: str,
-    snapshot: Snapshot,
+    threshold: int,
     judge: Judge,
 ) -> Findings:
-    threshold = snapshot.search_multi_source_threshold
     supporting = [p for p in pages if p.reading.stance == "supports"]
     independent = sum(p.independent for p in pages)
     official = any(p.official for p in supporting)
@@ -126,7 +136,7 @@ def _findings(
     return Findings(
         keyword=query,
         references=tuple(_reference(n, p, claim, query) for n, p in enumerate(pages, start=1)),
-        dropped=tuple(dropped),
+        dropped=dropped,
         independent_sources=independent,
         multi_source=multi,
         official_confirmed=official,
@@ -137,7 +147,7 @@ def _findings(
         source_count=len(pages),
         confidence=round(min(1.0, relevance + bonus), 4) if pages else 0.0,
         triggered=multi and official,
-        risk_flags=tuple(f for f in _DROP_FLAGS if f in flags),
+        risk_flags=flags,
         plain_source_count=len(results),
         plain_official_confirmed=any(w in t for t in texts for w in judge.official_words),
         quality_controlled=True,

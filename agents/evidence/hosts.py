@@ -90,9 +90,8 @@ class Imitations:
         if self._embedded.search(f"{host}.") or self._embedded.search(f"{looks}."):
             return True
         label = brand_of(domain)
-        if label in self._glued or host_skeleton(domain) in self._domain_looks:
-            return True
-        if label not in self._brands and host_skeleton(label) in self._looks:
+        swapped = label not in self._brands and host_skeleton(label) in self._looks
+        if swapped or label in self._glued or host_skeleton(domain) in self._domain_looks:
             return True
         return _has_user(url) or any(self._mimics(label, b) for b in claim_brands if b not in self._affixes)
 

@@ -1,3 +1,4 @@
+
 """Texts that try to steer the model, and the invisible characters that hide them.
 
 A match does not prove an attack. It drops a page from the evidence and flags the signal, which costs one source; the
@@ -19,7 +20,7 @@ _INVISIBLE = re.compile(
 
 
 def strip_invisible(text: str) -> str:
-    """Return the text without characters that a reader does not see (zero width, bidi, tags, controls but tab and newline)."""
+    """Return the text without what a reader does not see: zero width, bidi, tags, most controls."""
     return _INVISIBLE.sub("", text)
 
 

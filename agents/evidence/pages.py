@@ -25,9 +25,6 @@ _NAMED_EVENTS = frozenset({"listing", "partnership", "product", "funding", "aird
 class JudgedPage:
     """A usable page and its marks. Mutable on purpose: quality control and independence fill in their part."""
 
-    __slots__ = ("address", "as_of", "credibility", "domain", "host", "independent", "official", "official_host", "order",
-                 "own_page", "published", "quality", "reading", "result", "shape", "text", "title", "trust")  # fmt: skip
-
     def __init__(self, result: SearchResult, published: datetime | None, as_of: datetime, order: int) -> None:
         self.result, self.published, self.as_of, self.order = result, published, as_of, order
         self.host = host_of(result.url)

@@ -49,7 +49,7 @@ def build_query(claim: Claim, *, provider: str, tables: Tables) -> str:
 
 
 def fallback_query(draft: Draft) -> str:
-    """Return ``asset event_type``, with ``news official`` for hack and regulation: what is left when nothing else is."""
+    """Return ``asset event_type``, with ``news official`` for hack and regulation."""
     tail = " news official" if draft.event_type in _NEWS_EVENTS else ""
     return f"{draft.asset} {draft.event_type}{tail}".strip()[:MAX_QUERY]
 
@@ -79,57 +79,8 @@ def _trimmed(known: Compiled, names: Iterable[str]) -> list[str]:
 
 
 def _en_words(known: Compiled, text: str, limit: int) -> tuple[str, ...]:
-    seen = [w for w in _WORD.findall(text) if w not in known.name_stopwords and w not in _COMMON]
+    seen = [w for w in _WORD.findall(text) if w not in known.name_stopwords and w not in known.common_words]
     return tuple(sorted(dict.fromkeys(seen), key=lambda w: (-len(w), seen.index(w)))[:limit])
-
-
-_COMMON = frozenset(
-    [
-        "about",
-        "after",
-        "again",
-        "against",
-        "before",
-        "being",
-        "could",
-        "every",
-        "first",
-        "following",
-        "their",
-        "there",
-        "these",
-        "those",
-        "through",
-        "today",
-        "under",
-        "until",
-        "which",
-        "while",
-        "would",
-        "should",
-        "where",
-        "other",
-        "major",
-        "several",
-        "according",
-        "expects",
-        "other",
-        "since",
-        "still",
-        "than",
-        "that",
-        "with",
-        "says",
-        "message",
-        "source",
-        "sources",
-        "previous",
-        "instructions",
-        "output",
-        "confidence",
-        "ignore",
-    ]
-)
 
 
 def _event_terms(claim: Claim, tables: Tables, text: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Fold look-alike characters, so that what a person would read alike compares equal.
 
-Source: the letters of Unicode's confusables (UTS #39) that imitate a-z and 0-9 in Cyrillic, Greek, Armenian, Cherokee and
+Source: the letters of Unicode's confusables (UTS #39) that imitate a-z in Cyrillic, Greek, Armenian and
 Latin extensions; only those that browsers show in host names.
 """
 
@@ -46,7 +46,7 @@ _DIGITS = str.maketrans(
 
 
 def ascii_skeleton(text: str) -> str:
-    """Return the text with foreign look-alikes of Latin letters replaced and accents removed. Case of the rest is kept."""
+    """Return the text with foreign look-alikes of Latin letters replaced, and accents removed."""
     swapped = unicodedata.normalize("NFKC", text).translate(_TABLE)
     return "".join(c for c in unicodedata.normalize("NFKD", swapped) if not unicodedata.combining(c))
 

@@ -21,9 +21,13 @@ _EN_BETWEEN = (
     r"evidence|signs?|indication|agreed|agree|made|make|announced|subject|suffered|suffer|experienced?|decided|decide|received|issued?|"
     r"official|formal|new|spot|wallets?|systems?|security|hot|cold|commercial|business|existing|kind|form|reason|approval|decision|"
     r"truth|immediate|being|or|nor|directly|previously|even|was|were|is|are|bitcoin|crypto|etf|etfs|application|applications|token|"
-    r"pursu(?:e|ing)|potential|proposed|proceed(?:ing)?|move|moving|forward|go|happen(?:ed|ing)?|conduct(?:ed|ing)?|complete[ds]?|start(?:ed|ing)?|began|begun|fall(?:en)?|victim|target(?:ed)?|affected|reserve|funds?|user|customer)"
+    r"pursu(?:e|ing)|potential|proposed|proceed(?:ing)?|move|moving|forward|go|happen(?:ed|ing)?|"
+    r"conduct(?:ed|ing)?|complete[ds]?|start(?:ed|ing)?|began|begun|fall(?:en)?|victim|target(?:ed)?|affected|reserve|funds?|user|customer)"
 )
-_EN_NEGATION = rf"(?:\b(?:not|never|no|neither|nor|without|cannot)\b(?!\s+only\b|\s+just\b)|n't\b)(?:[\s-]+{_EN_BETWEEN}){{0,6}}[\s-]+"
+_EN_NEGATION = (
+    rf"(?:\b(?:not|never|no|neither|nor|without|cannot)\b(?!\s+only\b|\s+just\b)|n't\b)"
+    rf"(?:[\s-]+{_EN_BETWEEN}){{0,6}}[\s-]+"
+)
 _ZH_BETWEEN = (
     r"(?:遭受到?|遭到|遭遇|遭|被|受到|受|计划|打算|考虑|任何|任一|发生|出现|存在|有|过|正式|真正|实际|达成|建立|签署|进行|宣布|开展|提出|"
     r"形式的?|黑客|安全|相关|所谓|的|一切|官方|将|会|要|就|因|证据|表明|迹象|显示|意向|现货|比特币|代币|ETF|提供|该|此|其|公开|"
@@ -50,7 +54,7 @@ class ClaimSense:
 
 
 class Reading:
-    """A page's stance. ``carries`` tells whether a page that hedges also tells the story itself; ``explicit`` a plain no."""
+    """A page's stance. ``carries`` tells whether a page that hedges tells the story itself."""
 
     __slots__ = ("carries", "stance")
 
@@ -71,7 +75,9 @@ class Grammar:
         self._account_hack, self._future = words("account_hack"), words("future")
         objects = words_pattern(lexicon.get("denial_object", ()))
         self._act_denied = re.compile(
-            rf"\b(?:den(?:y|ies|ied|ying|ials?(?:\s+of)?)|reject(?:s|ed|ion(?:\s+of)?)?|dismiss(?:es|ed)?)\s+(?:[\w'.-]+\s+){{0,5}}(?:{objects})", _I
+            r"\b(?:den(?:y|ies|ied|ying|ials?(?:\s+of)?)|reject(?:s|ed|ion(?:\s+of)?)?|dismiss(?:es|ed)?)"
+            rf"\s+(?:[\w'.-]+\s+){{0,5}}(?:{objects})",
+            _I,
         )
         self._false = _false_patterns(lexicon)
         self._predicates, self._negations, self._modals, self._antonyms = {}, {}, {}, {}
@@ -111,7 +117,7 @@ class Grammar:
             denies = False
         hedges = self._hedges(claim, text, confirms)
         if claim.denial:
-            # A page that repeats what the claim denies came before the denial more often than after it: no support, no denial.
+            # A page that repeats what the claim denies mostly came before it: no support, no denial.
             return Reading("supports" if denies else "hedges", False)
         if denies:
             return Reading("denies", False)

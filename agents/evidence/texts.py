@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ NEVER = re.compile(r"(?!)")
 
 
 def fold(text: str) -> str:
-    """Return the text in compatible Unicode form (full-width becomes plain), straight quotes, single spaces. Case is kept."""
+    """Return the text in compatible Unicode form (no full width), with plain quotes and single spaces."""
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
     return _SPACE.sub(" ", plain.replace("\u2019", "'").replace("\u2018", "'")).strip()
 
@@ -47,7 +48,7 @@ class Shape:
         parts = units(fold(text))
         self.size = len(parts)
         self.singles = frozenset(parts)
-        self.pairs = frozenset(zip(parts, parts[1:], strict=False))
+        self.pairs = frozenset(itertools.pairwise(parts))
         self.prefix = "".join(parts)[:120]
 
 

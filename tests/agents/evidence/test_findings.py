@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agents.evidence.situations import SITUATIONS, P, Situation
+from situations import SITUATIONS, P, Situation
 
 from agents.evidence import Claim, assess
 from agents.policy import Conclusion, conclude
@@ -35,7 +35,9 @@ def draft(event_type: Any, asset: str, confidence: float = 0.7, action: Any = "o
 
 def result(page: P) -> SearchResult:
     at = None if page.days is None else NOW - timedelta(days=page.days)
-    return SearchResult(title=page.title, url=page.url, domain="", snippet=page.content, score=page.score, published_at=at)
+    return SearchResult(
+        title=page.title, url=page.url, domain="", snippet=page.content, score=page.score, published_at=at
+    )
 
 
 def claim(text: str, event_type: str, asset: str, entity: str | None = None, **more: Any) -> Claim:
@@ -101,7 +103,11 @@ def test_the_order_of_the_results_does_not_change_the_judgement() -> None:
 
 
 def test_demo_hosts_are_official_only_with_the_demo_table() -> None:
-    page = P("https://www.binance.example/nova", "Binance lists NOVA", "Binance opens spot trading for NOVA today at noon, deposits are open.")
+    page = P(
+        "https://www.binance.example/nova",
+        "Binance lists NOVA",
+        "Binance opens spot trading for NOVA today at noon, deposits are open.",
+    )
     situation = Situation("demo", "Binance lists Nova (NOVA)", "listing", "NOVA", (page,), {})
     assert judged(situation, DEMO)[0].official_confirmed is True
     plain = judged(situation)[0]
@@ -110,7 +116,11 @@ def test_demo_hosts_are_official_only_with_the_demo_table() -> None:
 
 def test_the_official_page_survives_its_syndicated_copies() -> None:
     text = "Tether has frozen forty wallets connected with a sanctioned entity at the request of two agencies."
-    pages = (P("https://wire.example/1", "A", text), P("https://tether.to/n", "B", text), P("https://www.coindesk.com/c", "C", text))
+    pages = (
+        P("https://wire.example/1", "A", text),
+        P("https://tether.to/n", "B", text),
+        P("https://www.coindesk.com/c", "C", text),
+    )
     findings = judged(Situation("copies", "Tether freezes 40 wallets", "regulation", "USDT", pages, {}))[0]
     assert [r.registrable_domain for r in findings.references] == ["tether.to"]
     assert [d.reason for d in findings.dropped] == ["duplicate", "duplicate"]
@@ -119,27 +129,50 @@ def test_the_official_page_survives_its_syndicated_copies() -> None:
 
 def test_a_text_and_its_negation_are_never_copies() -> None:
     pages = (
-        P("https://a.example/1", "SEC on the ABC ETF", "The Commission has approved the listing of the ABC spot fund on Monday."),
-        P("https://b.example/1", "SEC on the ABC ETF", "The Commission has not approved the listing of the ABC spot fund on Monday."),
+        P(
+            "https://a.example/1",
+            "SEC on the ABC ETF",
+            "The Commission has approved the listing of the ABC spot fund on Monday.",
+        ),
+        P(
+            "https://b.example/1",
+            "SEC on the ABC ETF",
+            "The Commission has not approved the listing of the ABC spot fund on Monday.",
+        ),
     )
     findings = judged(Situation("negation", "SEC approves ABC ETF", "regulation", "ABC", pages, {}))[0]
     assert (findings.independent_sources, findings.conflict) == (2, True)
 
 
 def test_the_page_that_the_news_came_from_is_no_evidence_for_it() -> None:
-    page = P("https://blog.example/a?utm_source=x", "Sable exploited", "Sable was exploited for twelve million dollars on Monday, a researcher wrote.")
+    page = P(
+        "https://blog.example/a?utm_source=x",
+        "Sable exploited",
+        "Sable was exploited for twelve million dollars on Monday, a researcher wrote.",
+    )
     of = claim("Sable exploited for $12M", "hack", "SBL", source_url="http://www.blog.example/a/")
     assert assess(of, [result(page)], query="q", snapshot=SNAPSHOT).independent_sources == 0
 
 
 def test_a_date_in_the_address_stands_in_for_a_missing_one() -> None:
-    page = P("https://www.coindesk.com/2021/02/11/sable", "Sable exploited", "Sable lost twelve million dollars in an exploit of its lending pools.", None)
+    page = P(
+        "https://www.coindesk.com/2021/02/11/sable",
+        "Sable exploited",
+        "Sable lost twelve million dollars in an exploit of its lending pools.",
+        None,
+    )
     assert judged(Situation("old", "Sable exploited for $12M", "hack", "SBL", (page,), {}))[0].stale is True
 
 
 def test_references_are_numbered_best_first_and_at_most_ten_are_kept() -> None:
     pages = tuple(
-        P(f"https://site{n}.example/x", f"Report {n}", f"Report number {n}: observer {n * 7919} wrote {'abcdefghijklmno'[n]}{n}x about Sable in words of kind {n * 31}.", 0.5, 0.6 + n / 50)
+        P(
+            f"https://site{n}.example/x",
+            f"Report {n}",
+            f"Report number {n}: observer {n * 7919} wrote {'abcdefghijklmno'[n]}{n}x about Sable in words of kind {n * 31}.",
+            0.5,
+            0.6 + n / 50,
+        )
         for n in range(15)
     )
     findings = judged(Situation("many", "Sable exploited for $12M", "hack", "SBL", pages, {}))[0]
@@ -151,7 +184,11 @@ def test_references_are_numbered_best_first_and_at_most_ten_are_kept() -> None:
 
 
 def test_plain_figures_count_without_judging() -> None:
-    spoof = P("https://www.sec.gov.approval.example/1", "SEC", "Official announcement of the Commission on the approval of the fund.")
+    spoof = P(
+        "https://www.sec.gov.approval.example/1",
+        "SEC",
+        "Official announcement of the Commission on the approval of the fund.",
+    )
     findings = judged(Situation("plain", "SEC approves ABC ETF", "regulation", "ABC", (spoof, spoof), {}))[0]
     assert (findings.plain_source_count, findings.plain_official_confirmed) == (2, True)
     assert (findings.independent_sources, findings.official_confirmed) == (0, False)
