@@ -9,6 +9,7 @@ from itertools import count
 import pytest
 
 from infra.clickhouse.client import Address, ClickHouse, connect
+from infra.clickhouse.columns import COLUMNS
 from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse import EmbeddedClickHouse
 
@@ -32,7 +33,11 @@ async def empty(clickhouse_server: EmbeddedClickHouse) -> AsyncIterator[ClickHou
 
 
 @pytest.fixture
-async def clickhouse(empty: ClickHouse) -> ClickHouse:
-    """A client of a database of its own with the newest schema."""
-    await migrate(empty)
-    return empty
+async def clickhouse(clickhouse_server: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
+    """A client of a database with the newest schema and nothing in it."""
+    address = Address(host=clickhouse_server.host, port=clickhouse_server.port)
+    async with connect(address, database="shared") as client:
+        await migrate(client)
+        for table in (*COLUMNS, "outcomes", "runs"):
+            await client.command(f"TRUNCATE TABLE {table}")
+        yield client
