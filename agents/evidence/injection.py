@@ -33,7 +33,7 @@ _EN = (
     r"\b(?:new|updated|real|actual|hidden|developer|system)\s+(?:instructions?|prompt|directives?)\s*(?::|are\b|follow)",
     r"(?:^|[\s>\]\"'#*])(?:system|assistant|developer)\s*[:\]>]+\s*[^.\n]{0,80}\b(?:must|you|set|ignore|output|override|mark|return|treat)\b",
     r"\b(?:the\s+)?(?:analyst|model|assistant|ai|llm|verifier|agent|classifier|reviewer|system)\s+(?:must|should|shall|has to|needs to|is to)\s+"
-    r"(?:now\s+)?(?:set|output|mark|answer|return|respond|treat|report|rate|give|conclude|classify|ignore|assign|accept)\b",
+    r"(?:now\s+)?(?:set|output|mark|answer|respond|treat|rate|conclude|classify|ignore|assign)\b",
     rf"\b(?:set|output|return|assign|raise|change|make|force|give|put)\b[^.!?\n]{{0,30}}\b{_FIELDS}\b[^.!?\n]{{0,12}}(?:\bto\b|=|:|\b(?:true|false|high|max|buy|sell)\b|[01](?:\.\d+)?\b|100)",
     r"\b(?:output|answer|respond|reply|return|print|say)\b[^.!?\n]{0,25}\b(?:buy|sell)\b[^.!?\n]{0,25}\bconfidence\b",
     r"\bofficial_confirmed\b|\bdecide_next_tools\b|\brisk_flags\b",

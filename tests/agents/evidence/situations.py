@@ -1,4 +1,3 @@
-
 """Own evidence situations, in zh and en: a claim, the pages found, and what a careful person makes of them."""
 
 from __future__ import annotations

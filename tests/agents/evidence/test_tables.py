@@ -1,0 +1,89 @@
+"""The tables that a person edits: complete, consistent, and read as written."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+
+import pytest
+
+from agents.evidence import Claim, entities_in
+from agents.evidence.compiled import compiled
+from agents.evidence.hosts import registrable_domain
+from agents.tables import load_tables
+from schemas.config import Tables
+
+REAL, DEMO = load_tables(demo=False), load_tables(demo=True)
+
+
+def test_the_official_table_is_large_and_every_domain_registrable() -> None:
+    assert len(REAL.entities) >= 150
+    assert [d for e in DEMO.entities for d in e.domains if registrable_domain(d) != d or d != d.lower()] == []
+    assert len({e.name for e in REAL.entities}) == len(REAL.entities)
+
+
+def test_synthetic_entries_come_with_the_demo_only_and_lie_on_reserved_hosts() -> None:
+    assert not any(e.synthetic for e in REAL.entities)
+    assert not any(d.endswith(".example") for e in REAL.entities for d in e.domains)
+    added = [e for e in DEMO.entities if e.synthetic]
+    assert added and all(d.endswith(".example") for e in added for d in e.domains)
+    assert {e.name for e in added} <= {e.name for e in REAL.entities}
+
+
+@pytest.mark.parametrize("name", ["entities.json", "entities_demo.json"])
+def test_the_entity_files_keep_one_entry_a_line(name: str) -> None:
+    lines = resources.files("agents.tables").joinpath(name).read_text("utf-8").splitlines()
+    assert len([json.loads(line.rstrip(",")) for line in lines[1:-1]]) == len(lines) - 2
+
+
+def test_there_are_at_least_forty_events_with_search_terms() -> None:
+    events = [k for k in REAL.event_terms if ":" not in k]
+    assert len(events) >= 40
+    assert all(REAL.event_terms[k] for k in events)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("币安创始人赵长鹏与 SEC 达成和解", ["Binance", "US Securities and Exchange Commission"]),
+        ("DMM Bitcoin 被盗", ["DMM Bitcoin"]),
+        ("中国人民银行发布通知", ["People's Bank of China"]),
+        ("binance lists a coin", ["Binance"]),
+        ("it took thirty sec to circle the block", []),
+        ("Circle confirms", ["Circle"]),
+        ("Coinbases of miners", []),
+    ],
+)
+def test_entities_are_found_by_whole_names_in_zh_and_en(text: str, names: list[str]) -> None:
+    assert [e.name for e in entities_in(text, REAL)] == names
+
+
+@pytest.mark.parametrize(
+    ("text", "event_type", "asset", "official", "other"),
+    [
+        ("Binance pleads guilty, to pay over $4.3B", "regulation", "BNB", "justice.gov", "sfc.hk"),
+        ("BlackRock files for a spot Bitcoin ETF", "listing", "BTC", "sec.gov", "cftc.gov"),
+        ("香港批准现货以太坊 ETF", "regulation", "ETH", "sfc.hk", "sec.gov"),
+        ("Judge rules XRP sales are not securities", "regulation", "XRP", "uscourts.gov", "pbc.gov.cn"),
+        ("Kraken adds token LUM", "listing", "LUM", "kraken.com", "sec.gov"),
+        ("Tether freezes wallets", "regulation", "USDT", "tether.to", "ethereum.org"),
+        ("Ethereum completes the Merge", "product", "ETH", "ethereum.org", "sec.gov"),
+        ("Bybit lists NOVA despite an SEC warning", "listing", "NOVA", "bybit.com", "sec.gov"),
+    ],
+)
+def test_only_parties_and_competent_authorities_speak_officially(
+    text: str, event_type: str, asset: str, official: str, other: str
+) -> None:
+    from datetime import UTC, datetime
+
+    claim = Claim(text=text, language="en", event_type=event_type, asset=asset, as_of=datetime(2024, 6, 3, tzinfo=UTC))
+    speakers = compiled(REAL).entities.speakers(claim)
+    assert official in speakers
+    assert other not in speakers
+
+
+def test_equal_tables_are_compiled_once_and_empty_ones_work() -> None:
+    copy = Tables(**{f: getattr(REAL, f) for f in REAL.__struct_fields__})
+    assert copy is not REAL
+    assert compiled(copy) is compiled(REAL)
+    assert compiled(Tables()).entities.mentioned("Binance") == ()
