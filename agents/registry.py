@@ -39,7 +39,10 @@ class Registry:
 
     def next_step(self, case: Case) -> Step | None:
         """Return the step that the head leads to, None when the case is closed. Pure."""
-        head = case.head
+        return self.step_after(case.head)
+
+    def step_after(self, head: ev.Event) -> Step | None:
+        """Return the step that this head leads to: what :meth:`next_step` decides by."""
         if isinstance(head, ev.StepStarted) or (isinstance(head, ev.StepFailed) and head.outcome == "retry"):
             return self.steps[head.step]
         found = self._table.get(type(head))
@@ -51,13 +54,16 @@ class Registry:
     def edges(self) -> list[tuple[str, str, str]]:
         """Return (step or "intake", wire event with its route, step or "publish") for every arrow, in flow order."""
         arrows: list[tuple[str, str, str]] = []
-        emitters = [("intake", (ev.EventReceived,)), *((s.name, s.emits) for s in self._in_flow_order())]
+        emitters: list[tuple[str, tuple[type[ev.Event], ...]]] = [
+            ("intake", (ev.EventReceived,)),
+            *((s.name, s.emits) for s in self._in_flow_order()),
+        ]
         for source, emitted in emitters:
             for event in emitted:
                 if event in ev.TERMINAL:
                     arrows.append((source, event.__name__, "publish"))
                     continue
-                field, by_value = self._table[event]
+                _, by_value = self._table[event]
                 for value, step in by_value.items():
                     label = event.__name__ if value is None else f"{event.__name__} · {value}"
                     arrows.append((source, label, step.name))

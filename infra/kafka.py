@@ -209,15 +209,16 @@ async def offsets_of(address: KafkaAddress, topic: str, **more: Any) -> dict[Top
     consumer = address.consumer(**more)
     await consumer.start()
     try:
-        await consumer._client._maybe_wait_metadata()
-        partitions = consumer.partitions_for_topic(topic)
-        if partitions is None:
-            await consumer._client.add_topic(topic)
-            partitions = consumer.partitions_for_topic(topic) or set()
-        tps = [TopicPartition(topic, p) for p in sorted(partitions)]
+        tps = [TopicPartition(topic, p) for p in await partitions_of(consumer, topic)]
         if not tps:
             return {}
         first, end = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
         return {tp: (first[tp], end[tp]) for tp in tps}
     finally:
         await consumer.stop()
+
+
+async def partitions_of(consumer: AIOKafkaConsumer, topic: str) -> list[int]:
+    """Return the partition numbers of a topic, ascending; empty when it does not exist. The consumer is started."""
+    await consumer._client.add_topic(topic)
+    return sorted(consumer._client.cluster.partitions_for_topic(topic) or ())

@@ -194,8 +194,9 @@ class Projector:
                 async for _, records in read_range(self._address, span):
                     for missed in records:
                         self._fold(number, p, missed)
-                if p.accepted.position < record.offset:
-                    p.accepted.position = record.offset  # the broker has nothing there: not a gap of ours
+                p.accepted.position = max(
+                    p.accepted.position, record.offset
+                )  # the broker has nothing there: not a gap of ours
                 self._drain(number, p)
                 if p.waiting is None and not p.live and p.accepted.position >= p.end:
                     self._go_live(number, p)

@@ -1,0 +1,209 @@
+"""The audit: reads the whole log in bulk and says whether it kept its promises. Independent of the runtime's state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+from aiokafka import TopicPartition
+
+from infra.kafka import KafkaAddress, offsets_of, read_range
+from schemas import envelope as wire
+from schemas.errors import ContractError
+from schemas.events import (
+    BY_WIRE_NAME,
+    EFFECT_NAME,
+    OPENING_NAME,
+    TERMINAL_NAMES,
+    WIRE_NAMES,
+    CaseDegraded,
+    CaseDropped,
+    CaseFailed,
+)
+from schemas.news import decode_news
+from schemas.topics import Topics
+from streams.following import FollowedPartition
+from streams.projector import utc_now
+
+
+class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the log holds and what went wrong in it.
+
+    ``lost``: news with neither a case nor a dead letter, plus cases that are open although the log is quiet.
+    ``repeated_records``: records that the rule of acceptance passes by; harmless. ``duplicate_events``: two accepted
+    successors of one head, found by a pass that knows no windows. ``duplicate_signals``: a (signal, revision) seen twice
+    by a read_committed reader. ``repeated_calls``: paid calls in records passed by, plus equal requests paid twice.
+    """
+
+    news: int
+    cases: int
+    events: int
+    open: int
+    lost: int
+    repeated_records: int
+    duplicate_events: int
+    duplicate_signals: int
+    calls: int
+    repeated_calls: int
+    signals: int
+    dropped: int
+    failed: int
+    degraded: int
+    dead_letters: int
+
+    @property
+    def clean(self) -> bool:
+        """Whether the promises held: nothing lost, nothing twice."""
+        return not (self.lost or self.duplicate_events or self.duplicate_signals)
+
+
+class _Call(msgspec.Struct):
+    request_hash: str
+    kind: str
+    reply: msgspec.Raw
+    cost_usd: str | None = None
+    cached: bool = False
+
+
+class _Costs(msgspec.Struct):
+    calls: tuple[_Call, ...] = ()
+
+
+class _Independent:
+    """Successors per head over the whole log: no windows, no tombstones, no state shared with ``AcceptedEvents``."""
+
+    def __init__(self) -> None:
+        self._head: dict[str, str] = {}
+        self._successor: dict[tuple[str, str], str] = {}
+        self.duplicates = 0
+
+    def see(self, env: wire.Envelope, accepted: bool) -> None:
+        """Take one record that the rule has judged."""
+        if not accepted or env.type == EFFECT_NAME:
+            return
+        if env.type == OPENING_NAME:
+            self.duplicates += env.case_id in self._head
+        elif env.causation_id is not None:
+            edge = (env.case_id, env.causation_id)
+            self.duplicates += edge in self._successor or self._head.get(env.case_id) != env.causation_id
+            self._successor[edge] = env.id
+        self._head[env.case_id] = env.id
+
+
+class _Journal:
+    """Counts over one pass of the journal."""
+
+    def __init__(self) -> None:
+        self.types: Counter[str] = Counter()
+        self.passed_by = self.calls = self.repeated_calls = 0
+        self.cases: set[str] = set()
+        self.independent = _Independent()
+        self._paid: dict[str, set[str]] = {}
+        self._decode = msgspec.json.Decoder(_Costs).decode
+
+    def see(self, record: Any, env: wire.Envelope, accepted: bool) -> None:
+        """Take one record."""
+        self.independent.see(env, accepted)
+        if accepted:
+            self.types[env.type] += 1
+            if env.type == OPENING_NAME:
+                self.cases.add(env.case_id)
+        else:
+            self.passed_by += 1
+        if b'"calls":' in record.value:
+            self._count_calls(env, accepted, self._decode(record.value).calls)
+        if accepted and env.type in TERMINAL_NAMES:
+            self._paid.pop(env.case_id, None)
+
+    def _count_calls(self, env: wire.Envelope, accepted: bool, calls: tuple[_Call, ...]) -> None:
+        self.calls += len(calls)
+        for call in calls:
+            if call.cached or (call.cost_usd is not None and float(call.cost_usd) == 0):
+                continue
+            seen = self._paid.setdefault(env.case_id, set())
+            answered = b'"type":"failure"' not in bytes(call.reply)[:64]
+            if not accepted or call.request_hash in seen:
+                self.repeated_calls += 1
+            elif answered:
+                seen.add(call.request_hash)
+
+
+async def audit(address: KafkaAddress, topics: Topics) -> AuditReport:
+    """Read news, journal, dead letters and signals, and report. Reads up to the ends as they are now."""
+    bounds = await offsets_of(address, topics.cases)
+    parts = {tp: FollowedPartition(first) for tp, (first, _) in bounds.items()}
+    journal = _Journal()
+    async for tp, records in read_range(address, bounds):
+        part = parts[tp]
+        for record in records:
+            env, accepted = part.judge(record)
+            if env is None:
+                journal.passed_by += 1
+            else:
+                journal.see(record, env, accepted)
+    still_open = sum(len(p.accepted.open) for p in parts.values())
+    letters, lettered = await _dead_letters(address, topics)
+    news, without = await _news(address, topics, journal.cases, lettered)
+    signals, twice = await _signals(address, topics)
+    of = {t: journal.types[WIRE_NAMES[t]] for t in BY_WIRE_NAME.values()}
+    return AuditReport(
+        news=news,
+        cases=len(journal.cases),
+        events=sum(journal.types.values()),
+        open=still_open,
+        lost=without + still_open,
+        repeated_records=journal.passed_by,
+        duplicate_events=journal.independent.duplicates,
+        duplicate_signals=twice,
+        calls=journal.calls,
+        repeated_calls=journal.repeated_calls,
+        signals=signals,
+        dropped=of[CaseDropped],
+        failed=of[CaseFailed],
+        degraded=of[CaseDegraded],
+        dead_letters=letters,
+    )
+
+
+async def _dead_letters(address: KafkaAddress, topics: Topics) -> tuple[int, set[tuple[str, int, int]]]:
+    where: set[tuple[str, int, int]] = set()
+    count = 0
+    async for _, records in read_range(address, await offsets_of(address, topics.dead_letters)):
+        for record in records:
+            count += 1
+            h = dict(record.headers)
+            if "dl_offset" in h:
+                where.add((h["dl_topic"].decode(), int(h["dl_partition"]), int(h["dl_offset"])))
+    return count, where
+
+
+async def _news(
+    address: KafkaAddress, topics: Topics, cases: set[str], lettered: set[tuple[str, int, int]]
+) -> tuple[int, int]:
+    count = without = 0
+    async for tp, records in read_range(address, await offsets_of(address, topics.news)):
+        for record in records:
+            count += 1
+            try:
+                known = decode_news(record.value, now=utc_now()).case_id in cases
+            except ContractError:
+                known = False
+            if not known and (tp.topic, tp.partition, record.offset) not in lettered:
+                without += 1
+    return count, without
+
+
+async def _signals(address: KafkaAddress, topics: Topics) -> tuple[int, int]:
+    committed: dict[str, Any] = {"isolation_level": "read_committed"}
+    seen: set[tuple[bytes, bytes]] = set()
+    twice = 0
+    async for _, records in read_range(address, await offsets_of(address, topics.signals, **committed), **committed):
+        for record in records:
+            revision = (record.key or b"", dict(record.headers)["np_revision"])
+            twice += revision in seen
+            seen.add(revision)
+    return len({signal for signal, _ in seen}), twice
+
+
+__all__ = ["AuditReport", "TopicPartition", "audit"]

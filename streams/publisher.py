@@ -1,0 +1,251 @@
+"""Publish: the ends of cases → ``signals``, exactly once for read_committed subscribers.
+
+Every worker hosts a publisher and one is active: the one that holds the lease (a one-partition group). It starts its
+producer with the fixed transactional id, which fences a predecessor, rebuilds what was published from ``signals`` itself,
+folds the journal from its own watermark, and writes signals and watermark in one transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import structlog
+from aiokafka import ConsumerRebalanceListener, TopicPartition
+from aiokafka.errors import KafkaError
+from aiokafka.structs import OffsetAndMetadata
+from msgspec.structs import replace
+
+from infra.kafka import KafkaAddress, offsets_of, read_range
+from schemas import envelope as wire
+from schemas.errors import ContractError
+from schemas.events import WIRE_NAMES, SignalSynthesized
+from schemas.ids import uuid5
+from schemas.signals import Signal
+from schemas.topics import Topics
+from streams.following import FollowedPartition, follow_from_watermarks
+
+log = structlog.get_logger(__name__)
+
+TRANSACTION_TIMEOUT_MS = 10_000
+"""A killed publisher must not hold read_committed readers for longer."""
+COMMIT_IDLE_S = 5.0
+"""How often the watermark is committed when there is nothing to publish."""
+LEASE_SESSION_S = 6.0
+CAUSE, TOPIC, PARTITION, OFFSET = "np_causeid", "np_journaltopic", "np_journalpartition", "np_journaloffset"
+REVISION = "np_revision"
+
+_SYNTHESIZED = WIRE_NAMES[SignalSynthesized]
+
+
+class _Lease(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Whether this process holds the one partition."""
+
+    def __init__(self) -> None:
+        self.held = asyncio.Event()
+        self.lost = asyncio.Event()
+
+    async def on_partitions_revoked(self, revoked: Any) -> None:
+        if revoked:
+            self.held.clear()
+            self.lost.set()
+
+    async def on_partitions_assigned(self, assigned: Any) -> None:
+        if assigned:
+            self.lost.clear()
+            self.held.set()
+
+
+class Publisher:
+    """One candidate for publishing. ``run`` ends when :meth:`stop` is called; a lost lease makes it stand by again."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics) -> None:
+        self._address, self._topics = address, topics
+        self._group = topics.group("publisher")
+        self._stopped = asyncio.Event()
+        self.published = 0
+        self.active = False
+
+    def stop(self) -> None:
+        """Ask for a clean end."""
+        self._stopped.set()
+
+    async def run(self) -> None:
+        """Stand by for the lease, publish while holding it, until stopped."""
+        lease = _Lease()
+        consumer = self._address.consumer(
+            group_id=self._topics.group("publisher-lease"),
+            session_timeout_ms=int(LEASE_SESSION_S * 1000),
+            heartbeat_interval_ms=1500,
+        )
+        await consumer.start()
+        consumer.subscribe([self._topics.publisher_lease], listener=lease)
+        polling = asyncio.create_task(_poll(consumer), name="publisher-lease")
+        try:
+            while not self._stopped.is_set():
+                await _first_of(lease.held.wait(), self._stopped.wait())
+                if lease.held.is_set() and not self._stopped.is_set():
+                    await self._lead(lease)
+        finally:
+            polling.cancel()
+            await consumer.stop()
+
+    async def _lead(self, lease: _Lease) -> None:
+        publishing = asyncio.create_task(self._publish(), name="publish")
+        await _first_of(lease.lost.wait(), self._stopped.wait(), asyncio.shield(publishing))
+        publishing.cancel()
+        try:
+            await publishing
+        except asyncio.CancelledError:
+            pass
+        except (KafkaError, OSError) as exc:
+            # Fenced by a successor, or the broker went away: start over from what the log says.
+            log.warning("publishing starts over", error=repr(exc))
+            await _first_of(asyncio.sleep(1.0), self._stopped.wait())
+        finally:
+            self.active = False
+
+    async def _publish(self) -> None:
+        producer = self._address.producer(
+            transactional_id=self._topics.transactional_id("publisher"),
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            linger_ms=0,
+        )
+        await producer.start()
+        try:
+            published = await self._published_so_far()
+            self.active = True
+            log.info("this process publishes signals")
+            async with follow_from_watermarks(self._address, self._topics.cases, self._group) as (consumer, parts):
+                await self._follow(producer, consumer, parts, *published)
+        finally:
+            await producer.stop()
+
+    async def _follow(
+        self,
+        producer: Any,
+        consumer: Any,
+        parts: dict[TopicPartition, FollowedPartition],
+        through: dict[int, int],
+        revisions: dict[str, int],
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        committed_at = loop.time()
+        while True:
+            got = await consumer.getmany(timeout_ms=1000, max_records=5000)
+            ready: list[tuple[Signal, wire.Envelope, int, int]] = []
+            for tp, records in got.items():
+                for env, record in parts[tp].accept(records):
+                    if env.type == _SYNTHESIZED and record.offset > through.get(tp.partition, -1):
+                        signal = _signal_of(env, record)
+                        if signal is not None:
+                            ready.append((signal, env, tp.partition, record.offset))
+            if ready or loop.time() - committed_at > COMMIT_IDLE_S:
+                await self._commit(producer, ready, parts, through, revisions)
+                committed_at = loop.time()
+
+    async def _commit(
+        self,
+        producer: Any,
+        ready: list[tuple[Signal, wire.Envelope, int, int]],
+        parts: dict[TopicPartition, FollowedPartition],
+        through: dict[int, int],
+        revisions: dict[str, int],
+    ) -> None:
+        await producer.begin_transaction()
+        try:
+            for signal, env, partition, offset in ready:
+                last = revisions.get(signal.signal_id, 0)
+                revised = replace(signal, revision=last + 1, supersedes=last or None)
+                await producer.send(
+                    self._topics.signals, **_record(revised, env, self._topics.cases, partition, offset)
+                )
+                revisions[signal.signal_id] = last + 1
+                through[partition] = max(through.get(partition, -1), offset)
+            offsets = {
+                tp: OffsetAndMetadata(p.accepted.watermark, f"published_through={through.get(tp.partition, -1)}")
+                for tp, p in parts.items()
+            }
+            await producer.send_offsets_to_transaction(offsets, self._group)
+        except BaseException:
+            await _abort(producer)
+            raise
+        await producer.commit_transaction()
+        self.published += len(ready)
+
+    async def _published_so_far(self) -> tuple[dict[int, int], dict[str, int]]:
+        through: dict[int, int] = {}
+        revisions: dict[str, int] = {}
+        committed: dict[str, Any] = {"isolation_level": "read_committed"}
+        spans = await offsets_of(self._address, self._topics.signals, **committed)
+        async for _, records in read_range(self._address, spans, **committed):
+            for record in records:
+                headers = dict(record.headers)
+                partition, offset = int(headers[PARTITION]), int(headers[OFFSET])
+                through[partition] = max(through.get(partition, -1), offset)
+                signal_id = (record.key or b"").decode()
+                revisions[signal_id] = max(revisions.get(signal_id, 0), int(headers[REVISION]))
+        return through, revisions
+
+
+def _signal_of(env: wire.Envelope, record: Any) -> Signal | None:
+    try:
+        event = wire.decode(env.type, env.version, record.value)
+    except wire.NewerSchemaError:
+        raise
+    except ContractError as exc:
+        log.error(
+            "a signal that does not decode is not published; its case is quarantined", case=env.case_id, why=str(exc)
+        )
+        return None
+    assert isinstance(event, SignalSynthesized)
+    return event.signal
+
+
+def _record(signal: Signal, env: wire.Envelope, topic: str, partition: int, offset: int) -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat(timespec="microseconds")
+    headers = {
+        "ce_specversion": "1.0",
+        "content-type": "application/json",
+        "ce_id": uuid5("signal-revision", signal.signal_id, str(signal.revision)),
+        "ce_source": "newsproof",
+        "ce_type": "newsproof.signal",
+        "ce_time": now,
+        "ce_subject": signal.signal_id,
+        "ce_schemaversion": str(signal.schema_version),
+        "ce_runid": env.run_id,
+        CAUSE: env.id,
+        TOPIC: topic,
+        PARTITION: str(partition),
+        OFFSET: str(offset),
+        REVISION: str(signal.revision),
+    }
+    return {
+        "value": msgspec.json.encode(signal),
+        "key": signal.signal_id.encode(),
+        "headers": [(k, v.encode()) for k, v in headers.items()],
+    }
+
+
+async def _abort(producer: Any) -> None:
+    try:
+        await producer.abort_transaction()
+    except (KafkaError, OSError) as exc:
+        log.warning("the transaction ends by its timeout", error=repr(exc))
+
+
+async def _poll(consumer: Any) -> None:
+    while True:
+        await consumer.getmany(timeout_ms=1000)
+
+
+async def _first_of(*waits: Any) -> None:
+    tasks = [asyncio.ensure_future(w) for w in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            if not task.done():
+                task.cancel()

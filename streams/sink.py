@@ -1,0 +1,319 @@
+"""The sink: journal and signals → ClickHouse, each record's rows once.
+
+A batch is one partition and one offset range. The range is written into the group's commit metadata before the rows are
+sent, and the rows carry a token made of it: after a crash the same range is sent again and the token drops it. The
+committed offset is the watermark D, so the fold starts again with every open case; what is ``through`` is not sent again.
+A zombie sink's other ranges escape the token; first-wins rows under ``FINAL`` (the ``v_*`` views) are the second line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import structlog
+from aiokafka import TopicPartition
+from msgspec.structs import replace
+
+from agents.registry import Registry, verification
+from infra.clickhouse.client import ClickHouse, insert_rows
+from infra.clickhouse.rows import AcceptedRecord, Rows, rows_of, signal_row
+from infra.kafka import KafkaAddress, offsets_of
+from schemas import envelope as wire
+from schemas.errors import ContractError, TransientError
+from schemas.events import COMMANDS, TERMINAL, EffectCompleted, Event, EventReceived
+from schemas.signals import Signal
+from schemas.topics import Topics
+from streams.append import Appender
+from streams.following import FollowedPartition, load_tombstones
+from streams.publisher import CAUSE, OFFSET, PARTITION, TOPIC
+
+log = structlog.get_logger(__name__)
+
+MAX_BATCH = 20_000
+RETRY_S = (0.5, 1.0, 2.0, 5.0)
+COMMIT_IDLE_S = 5.0
+
+
+class _Head(msgspec.Struct):
+    """What the rows of a case's next event need to know of the case."""
+
+    event: Event
+    at: datetime
+    news_text: str
+    knowable_at: datetime
+
+
+class _Progress(msgspec.Struct):
+    """The commit metadata of one partition: inserted up to ``through``; ``pending`` is a range that may be in or not."""
+
+    through: int = -1
+    pending: int = -1
+
+    @classmethod
+    def of(cls, metadata: str) -> _Progress:
+        try:
+            return msgspec.json.decode(metadata or "{}", type=cls)
+        except msgspec.DecodeError:
+            return cls()
+
+
+class _Journal:
+    """One journal partition: acceptance, open heads, and the rows of its records."""
+
+    def __init__(self, position: int, registry: Registry, progress: _Progress) -> None:
+        self.followed = FollowedPartition(position)
+        self.progress = progress
+        self._registry = registry
+        self._heads: dict[str, _Head] = {}
+
+    @property
+    def watermark(self) -> int:
+        return self.followed.accepted.watermark
+
+    def rows(self, records: Sequence[Any]) -> tuple[Rows, list[tuple[Any, ContractError]]]:
+        """Return the rows of records (in order, contiguous) and those that do not decode."""
+        rows: Rows = {}
+        bad: list[tuple[Any, ContractError]] = []
+        for record in records:
+            env, accepted = self.followed.judge(record)
+            try:
+                if env is None:
+                    raise ContractError("the record has no readable envelope", reason="bad_envelope")
+                event = wire.decode(env.type, env.version, record.value)
+            except wire.NewerSchemaError:
+                raise
+            except ContractError as exc:
+                bad.append((record, exc))
+                continue
+            placed = self._placed(env, event, record)
+            if accepted:
+                self._move(env, event)
+            if record.offset > self.progress.through:
+                for table, of_table in rows_of(placed, accepted=accepted).items():
+                    rows.setdefault(table, []).extend(of_table)
+        return rows, bad
+
+    def _placed(self, env: wire.Envelope, event: Event, record: Any) -> AcceptedRecord:
+        head = self._heads.get(env.case_id)
+        step = None
+        if head is not None and not isinstance(event, COMMANDS):
+            by = self._registry.step_after(head.event)
+            step = None if by is None else by.name
+        return AcceptedRecord(
+            event_id=env.id,
+            event_type=env.type,
+            case_id=env.case_id,
+            run_id=env.run_id,
+            time=env.time,
+            topic=record.topic,
+            partition=record.partition,
+            offset=record.offset,
+            appended_ms=record.timestamp,
+            event=event,
+            value=record.value,
+            causation_id=env.causation_id,
+            schema_version=env.version,
+            step=step,
+            cause_time=None if head is None else head.at,
+            news_text=None if head is None else head.news_text,
+            knowable_at=None if head is None else head.knowable_at,
+        )
+
+    def _move(self, env: wire.Envelope, event: Event) -> None:
+        if isinstance(event, EventReceived):
+            bare = replace(event, calls=())
+            self._heads[env.case_id] = _Head(bare, env.time, event.news.text, event.news.as_of)
+        elif isinstance(event, TERMINAL):
+            self._heads.pop(env.case_id, None)
+        elif not isinstance(event, EffectCompleted) and (head := self._heads.get(env.case_id)) is not None:
+            head.event, head.at = replace(event, calls=()), env.time
+
+
+class Sink:
+    """Keeps ClickHouse in step with the log. Waits while ClickHouse is away and catches up exactly.
+
+    One sink serves all partitions (assigned by hand); a second one would only repeat what the tables drop again.
+    """
+
+    def __init__(
+        self, address: KafkaAddress, topics: Topics, client: ClickHouse, *, registry: Registry | None = None
+    ) -> None:
+        self._address, self._topics, self._client = address, topics, client
+        self._registry = registry or verification()
+        self._group = topics.group("sink")
+        self._appender = Appender(address, client_id="newsproof-sink")
+        self._consumer: Any = None
+        self._journals: dict[TopicPartition, _Journal] = {}
+        self._signals: dict[TopicPartition, _Progress] = {}
+        self._settled: dict[TopicPartition, int] = {}
+        self._stopped = asyncio.Event()
+        self._moved = asyncio.Condition()
+        self.inserted = 0
+
+    def stop(self) -> None:
+        """Ask for a clean end."""
+        self._stopped.set()
+
+    async def run(self) -> None:
+        """Insert until stopped."""
+        await self._appender.start()
+        try:
+            await self._start()
+            loop = asyncio.get_running_loop()
+            committed_at = loop.time()
+            while not self._stopped.is_set():
+                got = await self._consumer.getmany(timeout_ms=300, max_records=MAX_BATCH)
+                if got:
+                    await self._take(got)
+                    committed_at = loop.time()
+                elif loop.time() - committed_at > COMMIT_IDLE_S:
+                    await self._commit()
+                    committed_at = loop.time()
+                self._settled = {tp: await self._consumer.position(tp) for tp in self._consumer.assignment()}
+                async with self._moved:
+                    self._moved.notify_all()
+            await self._commit()
+        finally:
+            if self._consumer is not None:
+                await self._consumer.stop()
+            await self._appender.stop()
+
+    async def caught_up(self, timeout_s: float = 60.0) -> None:
+        """Wait until everything that is in the log now is in the tables.
+
+        Raises:
+            TransientError: when that takes longer than ``timeout_s``.
+        """
+        ends = {**await self._ends(self._topics.cases), **await self._ends(self._topics.signals)}
+        try:
+            async with asyncio.timeout(timeout_s), self._moved:
+                while not all(self._settled.get(tp, 0) >= end for tp, end in ends.items()):
+                    await self._moved.wait()
+        except TimeoutError as exc:
+            raise TransientError("the sink did not catch up in time; look at its log", kind="timeout") from exc
+
+    # Start
+
+    async def _start(self) -> None:
+        async with self._address.admin() as admin:
+            offsets = await admin.list_consumer_group_offsets(self._group)
+        known = {TopicPartition(t.topic, t.partition): m for t, m in offsets.items() if m.offset >= 0}
+        cases = await offsets_of(self._address, self._topics.cases)
+        signals = await offsets_of(self._address, self._topics.signals, isolation_level="read_committed")
+        self._consumer = self._address.consumer(
+            group_id=self._group, isolation_level="read_committed", fetch_max_wait_ms=100, client_id="newsproof-sink"
+        )
+        await self._consumer.start()
+        self._consumer.assign([*cases, *signals])
+        for tp, (first, _) in {**cases, **signals}.items():
+            meta = known.get(tp)
+            position = first if meta is None else meta.offset
+            progress = _Progress(through=position - 1) if meta is None else _Progress.of(meta.metadata)
+            if tp.topic == self._topics.cases:
+                self._journals[tp] = _Journal(position, self._registry, progress)
+            else:
+                self._signals[tp] = progress
+            self._consumer.seek(tp, position)
+        await load_tombstones(
+            self._address, {tp: j.followed for tp, j in self._journals.items()}, {tp: f for tp, (f, _) in cases.items()}
+        )
+
+    # Batches
+
+    async def _take(self, got: dict[TopicPartition, list[Any]]) -> None:
+        ranges = {tp: parts for tp, records in got.items() if (parts := self._split(tp, records))}
+        planned = {tp: parts[-1][-1].offset for tp, parts in ranges.items()}
+        for tp, last in planned.items():
+            self._progress(tp).pending = max(self._progress(tp).pending, last)
+        await self._commit()
+        for tp, parts in ranges.items():
+            for records in parts:
+                await self._insert(tp, records)
+        await self._commit()
+
+    def _split(self, tp: TopicPartition, records: list[Any]) -> list[list[Any]]:
+        # What was planned before a crash is sent as the same range, so that its token is the same.
+        progress = self._progress(tp)
+        cuts = sorted({progress.through, progress.pending})
+        parts: list[list[Any]] = []
+        rest = records
+        for cut in cuts:
+            head = [r for r in rest if r.offset <= cut]
+            rest = rest[len(head) :]
+            if head:
+                parts.append(head)
+        if rest:
+            parts.append(rest)
+        return parts
+
+    async def _insert(self, tp: TopicPartition, records: list[Any]) -> None:
+        progress = self._progress(tp)
+        if tp in self._journals:
+            rows, bad = self._journals[tp].rows(records)
+        else:
+            rows, bad = self._signal_rows(records, progress.through)
+        fresh = [r for r in records if r.offset > progress.through]
+        for record, exc in bad:
+            if record.offset > progress.through:
+                await self._appender.dead_letter(
+                    self._topics.dead_letters, record, reason=exc.reason, why=str(exc), consumer="sink"
+                )
+        if fresh:
+            token = f"{tp.topic}-{tp.partition}-{fresh[0].offset}-{fresh[-1].offset}"
+            for table, of_table in rows.items():
+                await self._send(table, of_table, f"{token}-{table}")
+            progress.through = fresh[-1].offset
+
+    def _signal_rows(self, records: list[Any], through: int) -> tuple[Rows, list[tuple[Any, ContractError]]]:
+        rows: list[Any] = []
+        bad: list[tuple[Any, ContractError]] = []
+        for record in records:
+            if record.offset <= through:
+                continue
+            try:
+                rows.append(_row_of_signal(record))
+            except (msgspec.DecodeError, KeyError, ValueError) as exc:
+                bad.append((record, ContractError(f"not a signal: {exc!r}", reason="bad_signal")))
+        return ({"signals": rows} if rows else {}), bad
+
+    async def _send(self, table: str, rows: list[Any], token: str) -> None:
+        attempt = 0
+        while True:
+            try:
+                await insert_rows(self._client, table, rows, token)
+                self.inserted += len(rows)
+                return
+            except TransientError as exc:
+                wait = RETRY_S[min(attempt, len(RETRY_S) - 1)]
+                attempt += 1
+                log.warning("ClickHouse is away; the same rows are sent again", table=table, error=str(exc), in_s=wait)
+                await asyncio.sleep(wait)
+
+    async def _commit(self) -> None:
+        offsets = {tp: (j.watermark, j.progress) for tp, j in self._journals.items()}
+        offsets |= {tp: (p.through + 1, p) for tp, p in self._signals.items()}
+        wanted = {tp: (max(offset, 0), msgspec.json.encode(p).decode()) for tp, (offset, p) in offsets.items()}
+        await self._consumer.commit(wanted)
+
+    def _progress(self, tp: TopicPartition) -> _Progress:
+        return self._journals[tp].progress if tp in self._journals else self._signals[tp]
+
+    async def _ends(self, topic: str) -> dict[TopicPartition, int]:
+        return {tp: end for tp, (_, end) in (await offsets_of(self._address, topic)).items()}
+
+
+def _row_of_signal(record: Any) -> Any:
+    headers = dict(record.headers)
+    return signal_row(
+        msgspec.json.decode(record.value, type=Signal),
+        run_id=headers["ce_runid"].decode(),
+        cause_id=headers[CAUSE].decode(),
+        journal_topic=headers[TOPIC].decode(),
+        journal_partition=int(headers[PARTITION]),
+        journal_offset=int(headers[OFFSET]),
+        emitted_ms=record.timestamp,
+    )
