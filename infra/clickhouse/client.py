@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn
@@ -31,12 +32,39 @@ CONNECT_TIMEOUT_S = 5.0
 SEND_RECEIVE_TIMEOUT_S = 120.0
 
 _TRANSIENT = frozenset(
-    {159, 160, 198, 202, 203, 209, 210, 212, 236, 241, 242, 243, 252, 279, 285, 319, 394, 425, 473, 499, 999}
+    {
+        159,
+        160,
+        198,
+        202,
+        203,
+        209,
+        210,
+        212,
+        236,
+        241,
+        242,
+        243,
+        252,
+        279,
+        285,
+        319,
+        394,
+        425,
+        439,
+        473,
+        499,
+        735,
+        745,
+        999,
+    }
 )
 """Codes of ClickHouse's ErrorCodes.cpp that another try may not meet: timeouts, limits of memory, parts and queries,
 network and Keeper, a query that was killed."""
 _AUTH = frozenset({192, 193, 194, 497, 516})
 _MISSING = frozenset({60, 81})
+_GATEWAY = re.compile(r"HTTP status (429|5\d\d)\b")
+"""An answer without a ClickHouse code comes from what stands before it: a load balancer, a gateway."""
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -216,13 +244,17 @@ class ClickHouse:
             ) from exc
         if code in _TRANSIENT:
             raise TransientError(f"ClickHouse is overloaded or was interrupted, try again: {said}") from exc
-        if code is None and isinstance(exc, OperationalError | OSError | TimeoutError):
+        if code is None and (isinstance(exc, OperationalError | OSError | TimeoutError) or _GATEWAY.search(said)):
             kind = "network"
             raise TransientError(
                 f"ClickHouse at {self.address!r} does not answer: check that it runs and CLICKHOUSE_URL ({said})",
                 kind="timeout" if isinstance(exc, TimeoutError) else kind,  # type: ignore[arg-type]
             ) from exc
-        if statement.startswith("INSERT") and (code is None or isinstance(exc, DataError)):
+        if (
+            statement.startswith("INSERT")
+            and code is None
+            and (isinstance(exc, DataError) or not isinstance(exc, Error))
+        ):
             raise ContractError(
                 f"{statement}: a row does not fit its table, correct the mapping or dead-letter it: {said}",
                 reason="bad_row",

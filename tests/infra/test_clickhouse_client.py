@@ -128,3 +128,19 @@ async def test_a_reader_may_be_kept_from_writing(clickhouse: ClickHouse) -> None
 async def test_a_value_that_no_column_can_hold_breaks_the_contract(clickhouse: ClickHouse, bad: object) -> None:
     with pytest.raises(ContractError, match="a row does not fit its table"):
         await clickhouse.insert("outcomes", ("case_id", "horizon_s"), [("a", bad)])
+
+
+@pytest.mark.parametrize(("status", "error"), [(503, TransientError), (429, TransientError), (404, PermanentError)])
+async def test_a_gateway_that_answers_instead_of_clickhouse_is_judged_by_its_status(
+    status: int, error: type[Exception]
+) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 {status} x\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbusy".encode())
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as gateway:
+        address = Address(host="127.0.0.1", port=gateway.sockets[0].getsockname()[1])
+        async with connect(address, database="newsproof") as client:
+            with pytest.raises(error, match="busy"):
+                await client.insert("runs", ("run_id",), [("a",)])
