@@ -87,7 +87,8 @@ class Given:
         """What the step asks for, put to it twice."""
         step = self._step or _registry().next_step(self.case)
         assert step is not None, f"{type(self.case.head).__name__} leads to no step"
-        return _twice(lambda: step.ask(self.case))
+        asked: Asked = _twice(lambda: step.ask(self.case))
+        return asked
 
     def ask_gives(self, *expected: Effect | Event) -> Given:
         """Assert what the step asks for: effects in order, or one event."""
@@ -167,7 +168,7 @@ def run_case(
     """
     graph = registry or _registry()
     case = replace(case_after(event, config=config), opened_at=start, head_at=start)
-    clock, log = [start], [event]
+    clock, log = [start], list[Event]([event])
 
     def now() -> datetime:
         clock[0] += TICK

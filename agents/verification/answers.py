@@ -154,7 +154,7 @@ def clean_flags(flags: list[str]) -> tuple[str, ...]:
 
 
 def clean_keywords(text: str) -> str:
-    """Return search keywords that may become a tool's argument: no links, operators, brackets, filler words; bounded."""
+    """Return keywords that may become a tool's argument: no links, operators, brackets, filler words; bounded."""
     plain = _FILLER.sub(" ", _NOT_KEYWORD.sub(" ", bounded(text, 1_000)))
     words = [w.strip("-+'/.,&") for w in plain.split()]
     kept = " ".join([w for w in words if w][:MAX_KEYWORD_WORDS])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from agents.case import Case, Replies
-from agents.evidence.findings import claim_of
+from agents.evidence.claim import claim_of
 from agents.evidence.query_builder import build_query, fallback_query
 from agents.failures import failed
 from agents.step import Asked, On, StepFailure, invalid_output, needed, only_reply

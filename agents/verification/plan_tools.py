@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.case import Case
-from agents.evidence.findings import claim_of
+from agents.evidence.claim import claim_of
 from agents.evidence.query_builder import build_query
 from agents.verification.asking import bounded
 from schemas.config import Snapshot

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from agents.case import Case
-from agents.evidence.findings import assess, claim_of
+from agents.evidence.claim import claim_of
+from agents.evidence.findings import assess
 from schemas.events import CaseTriaged, ProviderOutcome
 from schemas.evidence import Findings, SearchResult
 from schemas.signals import Draft

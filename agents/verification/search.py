@@ -7,11 +7,12 @@ from typing import Literal
 from msgspec.structs import replace
 
 from agents.case import Case, Replies
-from agents.evidence.findings import assess, claim_of
+from agents.evidence.claim import claim_of
+from agents.evidence.findings import assess
 from agents.failures import failed
 from agents.step import Asked, On, StepFailure
 from agents.verification.rounds import may_expand, merged, pages_worth_opening, results_so_far
-from schemas.effects import Failure, FetchMarket, MarketReply, Search, SearchReply
+from schemas.effects import Effect, Failure, FetchMarket, MarketReply, Search, SearchReply
 from schemas.events import Event, ProviderOutcome, SearchCompleted, ToolPlanned
 from schemas.evidence import Findings
 
@@ -30,7 +31,7 @@ class SearchEvidence:
     emits = (SearchCompleted,)
 
     def ask(self, case: Case) -> Asked:
-        effects = tuple(dict.fromkeys((*searches(case), *markets(case))))
+        effects: tuple[Effect, ...] = (*searches(case), *markets(case))
         return effects[0] if len(effects) == 1 else effects
 
     def tell(self, case: Case, replies: Replies) -> Event:

@@ -1,4 +1,4 @@
-"""The single pass: a model with two functions, then the signal. The way of cases outside the rollout, and the net below."""
+"""The single pass: a model with two functions, then the signal. The way outside the rollout, and the net below."""
 
 from __future__ import annotations
 

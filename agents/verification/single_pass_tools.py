@@ -29,7 +29,7 @@ def functions(config: Snapshot) -> tuple[FunctionDeclaration, ...]:
 
 
 def chosen_effects(case: Case, reply: ModelReply) -> tuple[Effect, ...]:
-    """Return what the model's calls ask for: each function at most once, arguments cleaned, only what is switched on."""
+    """Return what the calls ask for: each function at most once, arguments cleaned, only what is switched on."""
     calls = {c.name: c for c in reversed(reply.function_calls)}
     effects: list[Effect] = [recall_of(case)] if FETCH_MEMORIES.name in calls else []
     if SEARCH_NEWS.name in calls and case.config.tool_search_enabled:

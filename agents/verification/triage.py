@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from agents.case import Case, Replies
-from agents.evidence.findings import steers_model
+from agents.evidence.injection import steers_model
 from agents.step import Asked, On
 from agents.verification.answers import DraftAnswer, answer
 from agents.verification.asking import ask_model, news_parts

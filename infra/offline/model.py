@@ -1,0 +1,191 @@
+"""The model port of offline mode: rules over the text instead of a model, labelled as such. For trying and testing.
+
+It answers every task of the pipeline deterministically from the parts of the call alone, so a demo exercises, journals
+and counts the whole path without a key. Token counts are estimates from characters; nothing costs anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from infra.offline.rules import draft_of, entity_of, event_type_of, is_zh, keywords_of, new_names
+from infra.ports import Answer
+from schemas.calls import ProviderMode
+from schemas.effects import CallModel, FunctionCall, ModelReply, Trusted, Untrusted
+from schemas.errors import PermanentError
+
+MODEL = "offline-rules-1"
+_FACTS = "Facts computed by code: "
+
+
+class OfflineModel:
+    """Serves both tiers. ``latency_s`` (seconds) is waited before each reply, to try timing."""
+
+    provider = "offline"
+    mode: ProviderMode = "offline"
+
+    def __init__(self, *, latency_s: float = 0.0) -> None:
+        self._latency_s = latency_s
+
+    async def perform(self, effect: Any) -> Answer:
+        """Answer one :class:`~schemas.effects.CallModel`.
+
+        Raises:
+            PermanentError: for a task that the rules do not know.
+        """
+        call: CallModel = effect
+        rule = _RULES.get(call.task)
+        if rule is None:
+            known = ", ".join(sorted(_RULES))
+            text = f"offline rules answer {known}, not {call.task!r}: add a rule to infra/offline/model.py"
+            raise PermanentError(text, kind="invalid_request")
+        if self._latency_s > 0:
+            await asyncio.sleep(self._latency_s)
+        reply = rule(call)
+        asked = call.system + "".join(p.text for p in call.parts)
+        said = json.dumps([reply.data, [c.args for c in reply.function_calls]], ensure_ascii=False)
+        return Answer(
+            reply=reply,
+            cost_usd=Decimal(0),
+            cost_source="offline; tokens estimated from characters",
+            model=MODEL,
+            usage_input_tokens=estimated_tokens(asked),
+            usage_output_tokens=estimated_tokens(said),
+        )
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def estimated_tokens(text: str) -> int:
+    """Return a rough token count: four Latin characters a token, one Chinese character a token."""
+    wide = sum(1 for c in text if ord(c) > 0x2E7F)
+    return wide + (len(text) - wide + 3) // 4
+
+
+def _judge(call: CallModel) -> ModelReply:
+    return ModelReply(data=draft_of(_news(call)))
+
+
+def _plan(call: CallModel) -> ModelReply:
+    facts, news = _facts(call), _news(call)
+    tools = call.functions[0].parameters["properties"]["tools"]["items"]["enum"] if call.functions else []
+    kind = str(facts.get("event_type") or event_type_of(news))
+    found = " ".join(_untrusted(call, "expanded_keywords"))
+    remembered = any(float(label.rpartition(" ")[2]) > 0.8 for label in _labels(call, "memory"))
+    wanted: list[str] = []
+    if facts.get("multi_source") or facts.get("searches", 0) >= 2:
+        reason = "the evidence is enough, or two searches were made"
+    elif remembered and not facts.get("searches"):
+        reason = "a past case is nearly the same"
+    else:
+        numbers = (
+            [t for t in tools if t in ("price_check", "onchain_check")] if kind in ("depeg", "liquidation") else []
+        )
+        wanted, reason = ["search", *numbers], f"offline rules: look for sources on a claim of type {kind}"
+    keywords = keywords_of(news, kind, entity_of(news), extra=found) if "search" in wanted else ""
+    args = {"tools": [t for t in wanted if t in tools], "search_keywords": keywords, "reason": reason}
+    return ModelReply(function_calls=(FunctionCall(name="decide_next_tools", args=args),))
+
+
+def _expand(call: CallModel) -> ModelReply:
+    asked = " ".join(_facts(call).get("searches", []))
+    names = new_names(_news(call), asked, _untrusted(call, "reference"))
+    reason = "names that several references give" if names else "the evidence names nothing new"
+    return ModelReply(data={"keywords": names, "reason": f"offline rules: {reason}"})
+
+
+def _critique(call: CallModel) -> ModelReply:
+    facts, news = _facts(call), _news(call)
+    references = facts.get("references", [])
+    against = [r for r in references if r["stance"] == "denies"]
+    support = [r for r in references if r["stance"] == "supports"]
+    verdict, cited = _verdict(against, support)
+    reliability = {"high": 0.9, "medium": 0.7, "unknown": 0.5, "low": 0.3}
+    scores = [reliability.get(r["credibility"], 0.5) for r in cited]
+    claim = {
+        "claim": " ".join(news.split())[:200],
+        "verdict": verdict,
+        "reliability": round(sum(scores) / len(scores), 2) if scores else 0.0,
+        "reference_numbers": [r["number"] for r in cited],
+        "reason": _reason(is_zh(news), len(support), len(against)),
+    }
+    sides = [f"[{a['number']}] denies what [{support[0]['number']}] reports" for a in against] if support else []
+    timeliness = "stale" if facts.get("stale") else "fresh" if support else "unknown"
+    return ModelReply(
+        data={"claims": [claim], "verdict": verdict, "contradictions": sides[:3], "timeliness": timeliness}
+    )
+
+
+def _verdict(against: list[dict[str, Any]], support: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
+    voices = [r for r in support if r["independent"]]
+    if against:
+        refuted = any(r["official"] for r in against) or len(against) >= len(voices)
+        return ("refuted", against) if refuted else ("conflicting", [*against, *support])
+    return ("supported", support) if support else ("not_enough_evidence", [])
+
+
+def _synthesize(call: CallModel) -> ModelReply:
+    facts, news = _facts(call), _news(call)
+    draft = facts["draft"]
+    cited = "".join(f"[{r['number']}]" for r in facts.get("references", []) if r["stance"] in ("supports", "denies"))
+    zh = is_zh(news)
+    return ModelReply(
+        data={
+            "adjustment": round((facts["lowest"] + facts["highest"]) / 2, 4),
+            "summary": " ".join(news.split())[:200],
+            "action": draft["action"],
+            "direction": draft["direction"],
+            "strength": draft["strength"],
+            "timeframe": draft["timeframe"],
+            "reason": f"离线规则取区间中值 {cited}" if zh else f"Offline rules took the middle of the range {cited}",
+        }
+    )
+
+
+def _choose_functions(call: CallModel) -> ModelReply:
+    news = _news(call)
+    query = keywords_of(news, event_type_of(news), entity_of(news))
+    args: dict[str, dict[str, Any]] = {"search_news": {"query": query}, "fetch_memories": {}}
+    offered = [f.name for f in call.functions if f.name in args]
+    return ModelReply(function_calls=tuple(FunctionCall(name=n, args=args[n]) for n in offered))
+
+
+def _reason(zh: bool, support: int, against: int) -> str:
+    return (
+        f"{support} 个来源支持, {against} 个来源否认" if zh else f"{support} references support it, {against} deny it"
+    )
+
+
+def _news(call: CallModel) -> str:
+    return next((p.text for p in call.parts if isinstance(p, Untrusted) and p.label == "news"), "")
+
+
+def _untrusted(call: CallModel, label: str) -> list[str]:
+    return [p.text for p in call.parts if isinstance(p, Untrusted) and p.label.startswith(label)]
+
+
+def _labels(call: CallModel, label: str) -> list[str]:
+    return [p.label for p in call.parts if isinstance(p, Untrusted) and p.label.startswith(label)]
+
+
+def _facts(call: CallModel) -> dict[str, Any]:
+    # Our own words only: an untrusted part that imitates this line is not read.
+    lines = (p.text for p in call.parts if isinstance(p, Trusted) and p.text.startswith(_FACTS))
+    line = next(lines, None)
+    return {} if line is None else dict(json.loads(line.removeprefix(_FACTS)))
+
+
+_RULES: dict[str, Callable[[CallModel], ModelReply]] = {
+    "triage": _judge,
+    "plan": _plan,
+    "expand": _expand,
+    "critique": _critique,
+    "synthesize": _synthesize,
+    "single_pass": _choose_functions,
+    "single_pass_final": _judge,
+}

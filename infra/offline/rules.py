@@ -1,0 +1,140 @@
+"""The offline model's judgement: rules over the words of a text, zh and en. They read no clock, no label, no case id."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from infra.offline import lexicon as lx
+
+TOP_CONFIDENCE = 0.79
+"""Rules over words alone never sound surer than this."""
+_NUMBER = re.compile(r"\d[\d,.]*")
+_BIG = re.compile(r"\$?\s?\d[\d,.]*\s?(?:B\b|bn|billion|亿)|\$?\s?[1-9]\d{2}[\d,.]*\s?(?:M\b|million)", re.IGNORECASE)
+_TICKER = re.compile(r"(?<![A-Za-z])\$?([A-Z]{2,6})(?![A-Za-z])")
+_NAME = re.compile(r"[A-Z][\w.\-]*(?:\s+(?:[A-Z][\w.\-]*|\d+))*")
+_WORD = re.compile(r"\$?\d[\d,.]*[A-Za-z%]*|[A-Za-z][\w.\-']*|[一-鿿]+")
+_CJK = re.compile(r"[一-鿿]")
+
+
+def is_zh(text: str) -> bool:
+    """Whether the text is Chinese rather than a Latin text with a Chinese word in it."""
+    return len(_CJK.findall(text)) * 4 > len(text)
+
+
+def draft_of(text: str) -> dict[str, Any]:
+    """Return the judgement of one news text, as the triage prompt's schema has it."""
+    kind, asset, entity = event_type_of(text), asset_of(text), entity_of(text)
+    hedged = bool(lx.HEDGES.search(text))
+    action = "observe" if kind == "scam_alert" else _action(text)
+    confidence = _confidence(text, kind, entity, hedged)
+    flags = ["rumour", "unnamed_source"] if hedged else []
+    flags += ["second_hand"] if lx.SECOND_HAND.search(text) else []
+    flags += ["price_gap"] if _BIG.search(text) and action != "observe" else []
+    zh = is_zh(text)
+    return {
+        "summary": " ".join(text.split())[:200],
+        "event_type": kind,
+        "asset": asset[0],
+        "asset_name": asset[1],
+        "entity": entity,
+        "action": action,
+        "direction": {"buy": "long", "sell": "short", "observe": "neutral"}[action],
+        "confidence": confidence,
+        "strength": "low" if hedged else "high" if _BIG.search(text) or kind in ("hack", "depeg") else "medium",
+        "timeframe": "short" if kind in ("hack", "depeg", "liquidation", "whale", "scam_alert") else "medium",
+        "risk_flags": flags,
+        "notes": _notes(zh, kind, hedged),
+        "spam": bool(lx.SPAM.search(text)),
+    }
+
+
+def event_type_of(text: str) -> str:
+    """Return the event type whose words weigh most; ``other`` when none occurs."""
+    weights = {kind: weight * len(set(words.findall(text))) for kind, (words, weight) in lx.EVENT_WORDS.items()}
+    best = max(weights, key=lambda kind: weights[kind])
+    return best if weights[best] > 0 else "other"
+
+
+def asset_of(text: str) -> tuple[str, str]:
+    """Return ticker and name: the first coin or actor's token in the text, else the market's own, Bitcoin."""
+    low = text.lower()
+    found: list[tuple[int, str, str]] = []
+    taken = low
+    for name, (ticker, title) in lx.ASSETS.items():
+        at = taken.find(name)
+        if at >= 0:
+            found.append((at, ticker, title))
+            taken = taken.replace(name, " " * len(name))
+    found += [(m.start(), m[1], m[1]) for m in _TICKER.finditer(text) if m[1] in lx.TICKERS]
+    # A stable coin beside another coin is the unit of a sum, unless it is the story.
+    kind = event_type_of(text)
+    if kind != "depeg" and any(t not in lx.STABLE for _, t, _ in found):
+        found = [f for f in found if f[1] not in lx.STABLE]
+    # An actor's own token follows the actor's fate; the coin that is told of may only be what was lost or paid.
+    actors = [(low.find(a), t, t) for a, t in lx.TOKEN_OF.items() if a in low and kind != "scam_alert"]
+    first = min([*found, *actors]) if found or actors else None
+    if first is not None:
+        return first[1], first[2]
+    return ("BTC", "Bitcoin") if re.search(r"crypto|虚拟货币|加密|代币", low) else ("UNKNOWN", "unknown")
+
+
+def entity_of(text: str) -> str:
+    """Return whom the text is about: the earliest known actor, else the capitalised words that open it, else nothing."""
+    at = {e: m.start() for e in lx.ENTITIES if (m := re.search(_bounded(e), text))}
+    if at:
+        return min(at, key=lambda e: (at[e], -len(e)))
+    opening = next((m[0] for m in _NAME.finditer(text[:120]) if m[0].upper() != "BREAKING"), "")
+    return opening[:60]
+
+
+def keywords_of(text: str, kind: str, entity: str, *, extra: str = "") -> str:
+    """Return search keywords as the planning prompt wants them: names, tickers, amounts, event and official words."""
+    words = [w.strip(".,-'") for w in _WORD.findall(text)]
+    concrete = [w for w in words if w and w.lower() not in lx.STOP]
+    zh = is_zh(text)
+    official = lx.OFFICIAL_QUERY[0 if zh else 1] if kind in ("hack", "regulation", "partnership") else ""
+    event = lx.EVENT_QUERY.get(kind, "")
+    event = event if zh else " ".join(w for w in event.split() if w.isascii())
+    parts = [extra, *([entity] if extra or entity not in text else []), *(concrete[:6] if extra else concrete[:16])]
+    return " ".join(dict.fromkeys(" ".join([*parts, event, official]).split()))
+
+
+def new_names(news: str, asked: str, references: list[str]) -> list[str]:
+    """Return names that at least two references give and neither the news nor a search so far had; at most 2."""
+    known = f"{news} {asked}".lower()
+    counts: dict[str, int] = {}
+    for reference in references:
+        for name in {m[0] for m in _NAME.finditer(reference.partition("\n")[2]) if " " in m[0]}:
+            if name.lower() not in known and 5 <= len(name) <= 40:
+                counts[name] = counts.get(name, 0) + 1
+    often = sorted((n for n, c in counts.items() if c > 1), key=lambda n: (-counts[n], n))
+    return often[:2]
+
+
+def _bounded(entity: str) -> str:
+    return rf"(?<![A-Za-z]){re.escape(entity)}(?![A-Za-z])" if entity.isascii() else re.escape(entity)
+
+
+def _action(text: str) -> str:
+    bad, good = len(set(lx.NEGATIVE.findall(text.lower()))), len(set(lx.POSITIVE.findall(text.lower())))
+    return "sell" if bad > 0 and bad >= good else "buy" if good > 0 else "observe"
+
+
+def _confidence(text: str, kind: str, entity: str, hedged: bool) -> float:
+    if kind == "scam_alert":
+        return 0.2
+    level = 0.68
+    level += 0.04 if entity else 0.0
+    level += 0.03 if _NUMBER.search(text) else 0.0
+    level += 0.06 if lx.OFFICIAL_ACTS.search(text) else 0.0
+    level -= 0.03 if lx.LOUD.search(text) else 0.0
+    level -= 0.02 if lx.SECOND_HAND.search(text) else 0.0
+    level -= 0.28 if hedged else 0.0
+    return round(min(TOP_CONFIDENCE, max(0.05, level)), 2)
+
+
+def _notes(zh: bool, kind: str, hedged: bool) -> str:
+    if zh:
+        return f"离线规则判断: 用词属于 {kind}" + (", 措辞为传闻或来源未具名" if hedged else "")
+    return f"Judged by offline rules: words of {kind}" + (", told as a rumour or by unnamed sources" if hedged else "")
