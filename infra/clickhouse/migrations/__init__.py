@@ -1,0 +1,1 @@
+"""Numbered SQL files. A package, so that an installed wheel carries them."""
