@@ -9,8 +9,7 @@ from schemas.signals import EventType
 
 
 def _any(*words: str) -> re.Pattern[str]:
-    # English words are matched from their beginning,
-    so that "exploit" finds "exploited"; Chinese has no boundaries.
+    # English words are matched from their beginning ("exploit" finds "exploited"); Chinese has no boundaries.
     return re.compile("|".join(rf"\b{w}" if w[0].isascii() and w[0].isalnum() else w for w in words), re.IGNORECASE)
 
 
