@@ -18,7 +18,9 @@ from schemas.errors import ConfigError
 class Settings(BaseSettings):
     """The settings of one process. Units are in the names or the descriptions."""
 
-    model_config = SettingsConfigDict(env_file=".env", extra="ignore", case_sensitive=False, frozen=True)
+    model_config = SettingsConfigDict(
+        env_file=".env", extra="ignore", case_sensitive=False, frozen=True, env_ignore_empty=True
+    )
 
     # Where things are
     newsproof_mode: Literal["auto", "live", "offline", "simulated"] = Field(

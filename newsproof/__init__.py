@@ -1,0 +1,37 @@
+"""Newsproof for programs: publish news, subscribe to signals.
+
+    async for signal in newsproof.subscribe(min_confidence=0.7):
+        ...
+
+Importing this package loads nothing; each name is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from newsproof.client import PublishReport, publish, subscribe
+    from newsproof.version import VERSION as __version__
+    from schemas.news import News
+    from schemas.signals import Signal
+
+__all__ = ["News", "PublishReport", "Signal", "__version__", "publish", "subscribe"]
+
+_WHERE = {
+    "publish": ("newsproof.client", "publish"),
+    "subscribe": ("newsproof.client", "subscribe"),
+    "PublishReport": ("newsproof.client", "PublishReport"),
+    "News": ("schemas.news", "News"),
+    "Signal": ("schemas.signals", "Signal"),
+    "__version__": ("newsproof.version", "VERSION"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'newsproof' has no attribute {name!r}")
+    from importlib import import_module
+
+    module, attribute = _WHERE[name]
+    return getattr(import_module(module), attribute)

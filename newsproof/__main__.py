@@ -1,0 +1,5 @@
+"""``python -m newsproof``."""
+
+from newsproof.cli import main
+
+main()

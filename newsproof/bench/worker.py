@@ -1,0 +1,70 @@
+"""A worker process of the plain graph, for benchmarks and chaos runs: ``python -m newsproof.bench.worker --help``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import signal
+import sys
+from pathlib import Path
+
+import structlog
+
+from infra.kafka import KafkaAddress
+from infra.offline.simulated import simulated_ports
+from newsproof.bench.graph import plain_registry
+from schemas.config import Snapshot
+from schemas.topics import Topics
+from streams.publisher import Publisher
+from streams.worker import Worker, WorkerOptions
+
+
+def main() -> None:
+    """Run until SIGTERM; exit 1 when the worker could not go on."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--prefix", default="newsproof.")
+    parser.add_argument("--slot", default="0")
+    parser.add_argument("--slot-dir", type=Path, required=True)
+    parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds of each step's one call; 0: no calls")
+    parser.add_argument("--max-open", type=int, default=2000)
+    parser.add_argument("--in-flight", type=int, default=8000)
+    parser.add_argument("--session-timeout", type=float, default=10.0)
+    args = parser.parse_args()
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(20), logger_factory=structlog.PrintLoggerFactory(sys.stderr)
+    )
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_run(args))
+
+
+async def _run(args: argparse.Namespace) -> None:
+    address, topics = KafkaAddress(bootstrap=args.bootstrap), Topics(args.prefix)
+    options = WorkerOptions(
+        slot=args.slot,
+        slot_dir=args.slot_dir,
+        partitions=args.partitions,
+        max_open_cases=args.max_open,
+        step_concurrency=args.in_flight,
+        effects_in_flight=args.in_flight,
+        session_timeout_s=args.session_timeout,
+    )
+    registry = plain_registry(asks=args.latency > 0)
+    snapshot = Snapshot(provider_mode="simulated")
+    worker = Worker(address, topics, registry, simulated_ports(args.latency), snapshot, options)
+    publisher = Publisher(address, topics)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, worker.stop)
+    publishing = asyncio.create_task(publisher.run())
+    publishing.add_done_callback(lambda t: t.cancelled() or t.exception() is None or worker.fail(t.exception()))  # type: ignore[arg-type,func-returns-value]
+    try:
+        await worker.run()
+    finally:
+        publisher.stop()
+        await publishing
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""The SDK: ``publish`` for listeners, ``subscribe`` for bots. Plain Kafka clients; no runtime, no Faust.
+
+Where Kafka is: the ``kafka`` argument, else ``KAFKA_BOOTSTRAP_SERVERS`` and the other settings of the environment, else
+the embedded server that ``newsproof up`` runs on this machine.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+
+from infra.kafka import KafkaAddress, partitions_of
+from infra.settings import Settings, load_settings
+from schemas.errors import ConfigError, ContractError, TransientError
+from schemas.news import News, decode_news
+from schemas.signals import SIGNAL_SCHEMA_VERSION, Signal, SignalStatus
+from schemas.topics import Topics
+
+__all__ = ["PublishReport", "checked_news", "find_kafka", "publish", "subscribe"]
+
+_REMEMBERED = 100_000
+"""Signals whose newest revision is remembered, to pass by older ones that come again."""
+
+
+class PublishReport(msgspec.Struct, kw_only=True):
+    """What :func:`publish` did. ``refused`` holds (position, reason code, what to change) of each item not sent."""
+
+    published: int = 0
+    refused: list[tuple[int, str, str]] = []
+
+
+async def find_kafka(settings: Settings) -> KafkaAddress:
+    """Return the configured Kafka, else the embedded one that runs on the data directory (or the demo's).
+
+    Raises:
+        ConfigError: neither is there.
+    """
+    if settings.kafka_bootstrap_servers:
+        return KafkaAddress.of(settings, settings.kafka_bootstrap_servers)
+    from newsproof.servers import DEMO, running_kafka
+
+    for directory in (settings.newsproof_data_dir, settings.newsproof_data_dir / DEMO):
+        if (bootstrap := await running_kafka(directory / "kafka")) is not None:
+            return KafkaAddress(bootstrap=bootstrap)
+    raise ConfigError(
+        f"no Kafka is configured and none runs in {settings.newsproof_data_dir}: set KAFKA_BOOTSTRAP_SERVERS, "
+        "or start `newsproof up` first"
+    )
+
+
+# Publishing
+
+
+def checked_news(item: News | Mapping[str, Any] | bytes, *, now: datetime) -> tuple[News, bytes]:
+    """Return an item as it would be read by intake, and the bytes to send.
+
+    Raises:
+        ContractError: intake would refuse it; the text says what to change.
+    """
+    if isinstance(item, News):
+        value = msgspec.json.encode({**msgspec.to_builtins(item), "unknown": None, **item.unknown})
+    else:
+        value = item if isinstance(item, bytes) else msgspec.json.encode(item)
+    return decode_news(value, now=now), value
+
+
+async def publish(
+    items: Iterable[News | Mapping[str, Any] | bytes] | AsyncIterable[News | Mapping[str, Any] | bytes],
+    *,
+    kafka: KafkaAddress | str | None = None,
+    prefix: str | None = None,
+) -> PublishReport:
+    """Check items and send them to ``news``; return when the last one is durable.
+
+    An item is a :class:`News`, a mapping of its fields, or the bytes of a JSON object. What intake would refuse is not
+    sent, and reported. Sending the same item again is harmless: one case is opened for it.
+
+    Raises:
+        ConfigError, TransientError: no Kafka is known, or it does not answer.
+    """
+    settings = load_settings()
+    address = await _address(kafka, settings)
+    topic = Topics(settings.topic_prefix if prefix is None else prefix).news
+    report = PublishReport()
+    async with _started(address.producer(linger_ms=5), address) as producer:
+        sent = []
+        position = 0
+        async for item in _each(items):
+            try:
+                news, value = checked_news(item, now=datetime.now(UTC))
+            except ContractError as exc:
+                report.refused.append((position, exc.reason, str(exc)))
+            else:
+                sent.append(await producer.send(topic, value, key=news.key))
+                report.published += 1
+            position += 1
+        for one in sent:
+            await one
+    return report
+
+
+# Subscribing
+
+
+async def subscribe(
+    *,
+    statuses: Collection[SignalStatus] = ("verified",),
+    assets: Collection[str] = (),
+    min_confidence: float = 0.0,
+    group: str | None = None,
+    start: Literal["latest", "earliest"] = "latest",
+    kafka: KafkaAddress | str | None = None,
+    prefix: str | None = None,
+) -> AsyncIterator[Signal]:
+    """Yield signals for ever, those of a partition in the order in which they were published.
+
+    Guarantees: only signals whose transaction was committed. Within one iteration no revision of a signal comes after
+    a newer one, or twice (of the last 100,000 signals). Without ``group`` nothing is remembered between iterations:
+    they begin at ``start``. With a ``group`` the progress is committed when the *next* signal is asked for, so each
+    one is delivered at least once: after a crash the one that was being worked on comes again (same ``signal_id``
+    and ``revision``: use them as the key of what you do). ``start`` then counts for a new group only.
+
+    ``assets`` such as ``{"BTC"}``, empty = all. ``min_confidence`` 0–1; a retraction (where ``statuses`` asks for it)
+    is never held back by it. Signals whose ``provider_mode`` is not live are for trying things out.
+
+    Raises:
+        ConfigError, TransientError: no Kafka is known, or it does not answer.
+        ContractError: a signal of a newer schema than this package knows.
+    """
+    settings = load_settings()
+    address = await _address(kafka, settings)
+    topics = Topics(settings.topic_prefix if prefix is None else prefix)
+    wanted = _Wanted(statuses, assets, min_confidence)
+    async with _consumer(address, topics, group, start) as consumer:
+        while True:
+            for tp, records in (await consumer.getmany(timeout_ms=1000)).items():
+                for record in records:
+                    if (signal := wanted.read(record)) is None:
+                        continue
+                    yield signal
+                    if group is not None:
+                        await consumer.commit({tp: record.offset + 1})
+                if group is not None:
+                    await consumer.commit({tp: records[-1].offset + 1})
+
+
+class _Wanted:
+    """Which records are passed on."""
+
+    def __init__(self, statuses: Collection[str], assets: Collection[str], min_confidence: float) -> None:
+        self._statuses = frozenset(statuses)
+        self._assets = frozenset(a.upper() for a in assets)
+        self._min_confidence = min_confidence
+        self._newest: OrderedDict[str, int] = OrderedDict()
+
+    def read(self, record: Any) -> Signal | None:
+        """Return the signal, None when it is not wanted or an older revision than one that was seen."""
+        try:
+            signal = msgspec.json.decode(record.value, type=Signal)
+        except msgspec.DecodeError as exc:
+            raise ContractError(
+                f"a record of the signals topic (partition {record.partition}, offset {record.offset}) is no signal "
+                f"that this version of newsproof reads: {exc}. Update newsproof here",
+                reason="bad_signal",
+            ) from exc
+        if signal.schema_version > SIGNAL_SCHEMA_VERSION:
+            raise ContractError(
+                f"signal schema {signal.schema_version} is newer than this newsproof reads "
+                f"({SIGNAL_SCHEMA_VERSION}): update newsproof here",
+                reason="newer_schema",
+            )
+        if signal.revision <= self._newest.get(signal.signal_id, 0):
+            return None
+        self._newest[signal.signal_id] = signal.revision
+        self._newest.move_to_end(signal.signal_id)
+        if len(self._newest) > _REMEMBERED:
+            self._newest.popitem(last=False)
+        return signal if self._fits(signal) else None
+
+    def _fits(self, signal: Signal) -> bool:
+        if signal.status not in self._statuses or (self._assets and signal.asset.upper() not in self._assets):
+            return False
+        return signal.status in ("retracted", "superseded") or signal.confidence >= self._min_confidence
+
+
+# Connections
+
+
+async def _address(kafka: KafkaAddress | str | None, settings: Settings) -> KafkaAddress:
+    if isinstance(kafka, KafkaAddress):
+        return kafka
+    return await find_kafka(settings) if kafka is None else KafkaAddress.of(settings, kafka)
+
+
+@asynccontextmanager
+async def _started(client: Any, address: KafkaAddress) -> AsyncIterator[Any]:
+    try:
+        await client.start()
+    except (KafkaError, OSError) as exc:
+        await client.stop()
+        raise TransientError(
+            f"no Kafka broker answers at {address.bootstrap}: start it, or correct KAFKA_BOOTSTRAP_SERVERS"
+        ) from exc
+    try:
+        yield client
+    finally:
+        await client.stop()
+
+
+@asynccontextmanager
+async def _consumer(address: KafkaAddress, topics: Topics, group: str | None, start: str) -> AsyncIterator[Any]:
+    more: dict[str, Any] = {"isolation_level": "read_committed", "auto_offset_reset": start, "fetch_max_wait_ms": 100}
+    if group is not None:
+        more["group_id"] = topics.group(f"bot.{group}")
+    async with _started(address.consumer(**more), address) as consumer:
+        if group is not None:
+            consumer.subscribe([topics.signals])
+        else:
+            tps = [TopicPartition(topics.signals, p) for p in await partitions_of(consumer, topics.signals)]
+            if not tps:
+                raise ConfigError(
+                    f"there is no topic {topics.signals} at {address.bootstrap}: start `newsproof up`, or create it with "
+                    "`newsproof topics create`, or correct NEWSPROOF_TOPIC_PREFIX"
+                )
+            consumer.assign(tps)
+            await (consumer.seek_to_end(*tps) if start == "latest" else consumer.seek_to_beginning(*tps))
+        yield consumer
+
+
+async def _each(items: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Any]:
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item

@@ -1,0 +1,53 @@
+"""Exit statuses of the command line, and which error means which. Documented in docs/cli.md."""
+
+from __future__ import annotations
+
+import asyncio
+
+from schemas.errors import ConfigError, ContractError, NewsproofError, PermanentError, TransientError
+
+OK = 0
+FINDING = 1
+"""The command worked and found something wrong: an audit that is not clean, a refused line, a failed check."""
+USAGE = 2
+"""Wrong arguments, a wrong setting, or a statement that the engine refuses: mend it, then run again."""
+UNREACHABLE = 3
+"""A server does not answer."""
+INTERNAL = 70
+"""A fault of ours (``EX_SOFTWARE`` of sysexits.h); ``--debug`` shows where."""
+INTERRUPTED = 130
+
+MEANINGS = {
+    OK: "done",
+    FINDING: "the command worked and found something wrong: an audit that is not clean, a refused line, a failed check",
+    USAGE: "wrong arguments, a wrong setting or a refused statement: mend it, then run again",
+    UNREACHABLE: "a server does not answer",
+    INTERNAL: "a fault of Newsproof itself; run again with --debug and report it",
+    INTERRUPTED: "interrupted (Ctrl-C)",
+}
+
+
+def status_of(exc: BaseException) -> int:
+    """Return the exit status that an error means."""
+    if isinstance(exc, KeyboardInterrupt | asyncio.CancelledError):
+        return INTERRUPTED
+    if isinstance(exc, TransientError) or _is_kafka_error(exc):
+        return UNREACHABLE
+    if isinstance(exc, ConfigError | PermanentError):
+        return USAGE
+    if isinstance(exc, ContractError | NewsproofError):
+        return FINDING
+    return INTERNAL
+
+
+def text_of(exc: BaseException) -> str:
+    """Return the line that a person reads."""
+    if _is_kafka_error(exc):
+        return f"Kafka does not answer as it should ({exc!r}): check that it runs, and KAFKA_BOOTSTRAP_SERVERS"
+    if isinstance(exc, NewsproofError):
+        return str(exc)
+    return f"{type(exc).__name__}: {exc} — a fault of Newsproof; --debug shows where it happened"
+
+
+def _is_kafka_error(exc: BaseException) -> bool:
+    return any(base.__module__.startswith("aiokafka.") and base.__name__ == "KafkaError" for base in type(exc).__mro__)

@@ -1,0 +1,137 @@
+"""What every command shares: the global options, reading the settings, running a coroutine, and how results are printed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Coroutine, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from newsproof import exits
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
+
+T = TypeVar("T")
+
+PIPE_WIDTH = 160
+"""Columns of a table that goes to a file or a pipe, where there is no terminal to ask."""
+
+
+class Invocation:
+    """The global options of this call."""
+
+    debug = False
+    data_dir: Path | None = None
+
+    @property
+    def data_dir_given(self) -> bool:
+        """Whether the user named a data directory, by option, environment or ``.env`` file."""
+        return "newsproof_data_dir" in self.settings().model_fields_set
+
+    def settings(self, **overrides: object) -> Settings:
+        """Read the settings; the command line wins over the environment."""
+        from infra.settings import load_settings
+
+        if self.data_dir is not None:
+            overrides["newsproof_data_dir"] = self.data_dir
+        return load_settings(**overrides)
+
+
+def of(ctx: typer.Context) -> Invocation:
+    """Return the global options of this call."""
+    return ctx.ensure_object(Invocation)
+
+
+def run(work: Coroutine[Any, Any, T], *, service: bool = False) -> T:
+    """Run a command's coroutine; on SIGINT, SIGTERM or SIGHUP cancel it, so that it cleans up, and exit with 130.
+
+    ``service``: the coroutine watches for the signals itself, and logs are its output.
+    """
+    from newsproof.logs import configure_logs
+
+    configure_logs(os.environ.get("LOG_LEVEL", "INFO").upper() if service else "WARNING", libraries=_libraries(service))
+    with asyncio.Runner(loop_factory=_fast_loop if service else None) as runner:
+        try:
+            return runner.run(work if service else _cancelled_by_signals(work))
+        except (asyncio.CancelledError, KeyboardInterrupt):
+            raise SystemExit(exits.INTERRUPTED) from None
+
+
+def _libraries(service: bool) -> str:
+    # A command reports by itself that a server is away; the client library's own words would only repeat it.
+    return "WARNING" if service else "CRITICAL"
+
+
+def _fast_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+async def _cancelled_by_signals(work: Coroutine[Any, Any, T]) -> T:
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        if task.cancelling():
+            os._exit(exits.INTERRUPTED)  # Asked twice: at once. Our children end with us.
+        task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, interrupt)
+    return await task
+
+
+# Results
+
+
+def json_line(value: Any) -> None:
+    """Print one JSON document on one line of standard output."""
+    import msgspec
+
+    sys.stdout.write(msgspec.json.encode(value, enc_hook=str).decode() + "\n")
+    sys.stdout.flush()
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", right: Sequence[str] = ()) -> None:
+    """Print a table on standard output; columns named in ``right`` are aligned to the right."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(title=title or None, title_justify="left", title_style="bold", header_style="bold")
+    for column in columns:
+        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(Text(_cell(value)) for value in row))
+    console().print(made)
+
+
+def say_result(text: str = "") -> None:
+    """Print text on standard output as it is."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def console() -> Any:
+    """Return a rich console on standard output."""
+    from rich.console import Console
+
+    terminal = sys.stdout.isatty()
+    return Console(width=None if terminal else PIPE_WIDTH, highlight=False, soft_wrap=False)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

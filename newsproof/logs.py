@@ -1,0 +1,45 @@
+"""Logs: configured once a process, always on standard error, so that standard output holds results alone."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import structlog
+
+_QUIET = ("aiokafka", "faust", "mode", "asyncio", "httpx", "httpcore", "urllib3", "clickhouse_connect", "jgo")
+
+
+def configure_logs(level: str = "INFO", *, libraries: str = "WARNING") -> None:
+    """Send our events and those of libraries to standard error: coloured on a terminal, else one JSON object a line.
+
+    ``libraries`` is the least level of what other packages say; commands that wait for a server set it to CRITICAL,
+    because they report what is wrong themselves.
+    """
+    terminal = sys.stderr.isatty()
+    renderer: structlog.types.Processor = (
+        structlog.dev.ConsoleRenderer() if terminal else structlog.processors.JSONRenderer(ensure_ascii=False)
+    )
+    shared: list[structlog.types.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    tail: list[structlog.types.Processor] = [] if terminal else [structlog.processors.format_exc_info]
+    structlog.configure(
+        processors=[*shared, *tail, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level)),
+        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *tail, renderer],
+        )
+    )
+    logging.root.handlers[:] = [handler]
+    logging.root.setLevel(level)
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(libraries)

@@ -1,0 +1,112 @@
+"""The two long-running processes, worker and sink: made from settings, run until a signal, ended in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import structlog
+
+from agents.registry import verification
+from infra.clickhouse.client import ClickHouse
+from infra.clickhouse.migrate import migrate
+from infra.kafka import ensure_topics
+from infra.settings import Settings
+from newsproof.bootstrap import address_of, clickhouse_of, ports_of, snapshot_of, topics_of, worker_options
+from schemas.errors import TransientError
+from streams.publisher import Publisher
+from streams.text_index import TextIndex
+from streams.worker import Worker, refuse_taken_slot
+
+log = structlog.get_logger(__name__)
+
+_RETRY_CLICKHOUSE_S = 2.0
+
+
+async def run_worker(settings: Settings, *, take_over: bool = False) -> None:
+    """Run one worker and the publisher beside it until SIGINT or SIGTERM.
+
+    ``take_over``: the slot's former worker is known to have ended, so its membership, which Kafka keeps until the session
+    times out, is no reason to refuse.
+
+    Raises:
+        NewsproofError: what a person must mend.
+    """
+    address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
+    options, snapshot = worker_options(settings), snapshot_of(settings)
+    if not take_over:
+        await refuse_taken_slot(address, topics.group("worker"), options.slot)
+    await ensure_topics(
+        address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication
+    )
+    texts = TextIndex(address, topics, window_days=settings.dedup_days)
+    ports = ports_of(settings, clickhouse, texts)
+    worker = Worker(address, topics, verification(), ports, snapshot, options)
+    publisher = Publisher(address, topics)
+    await texts.start()
+    log.info("worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
+    await _until_signal((worker.run, worker.stop), (publisher.run, publisher.stop))
+    log.info("worker ended in order", slot=options.slot)
+
+
+async def run_sink(settings: Settings) -> None:
+    """Fill ClickHouse from the journal until SIGINT or SIGTERM; wait for ClickHouse while it is away.
+
+    Raises:
+        NewsproofError: what a person must mend.
+    """
+    from streams.sink import Sink
+
+    address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
+    await ensure_topics(
+        address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication
+    )
+    await _migrated(clickhouse)
+    sink = Sink(address, topics, clickhouse)
+    log.info("sink starts")
+    try:
+        await _until_signal((sink.run, sink.stop))
+    finally:
+        await clickhouse.close()
+    log.info("sink ended in order")
+
+
+async def _migrated(clickhouse: ClickHouse) -> None:
+    while True:
+        try:
+            await migrate(clickhouse)
+        except TransientError as exc:
+            log.warning("ClickHouse is away, trying again", error=str(exc), in_s=_RETRY_CLICKHOUSE_S)
+            await asyncio.sleep(_RETRY_CLICKHOUSE_S)
+        else:
+            return
+
+
+Part = tuple[Callable[[], Coroutine[Any, Any, None]], Callable[[], Any]]
+
+
+async def _until_signal(*parts: Part) -> None:
+    """Run the parts side by side; on a signal, or when one of them ends, stop all of them in the order given."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    running = [asyncio.create_task(run()) for run, _ in parts]
+    stopped = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({*running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopped.cancel()
+        for (_, end), task in zip(parts, running, strict=True):
+            if not task.done():
+                said = end()
+                if isinstance(said, Awaitable):
+                    await said
+            with contextlib.suppress(BaseException):
+                await task
+    for task in running:
+        if not task.cancelled():
+            task.result()

@@ -1,0 +1,165 @@
+"""One process tree: embedded servers, workers and the sink as children, restarted when they die, ended in order.
+
+Whatever ends this process, SIGKILL included, its children end too (``infra.embedded.child``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from infra.clickhouse.migrate import migrate
+from infra.embedded.child import ChildProcess
+from infra.kafka import ensure_topics
+from infra.settings import Settings
+from newsproof.bootstrap import address_of, clickhouse_of, topics_of
+from newsproof.servers import Say, Servers, say_on_stderr, servers
+from schemas.errors import ConfigError
+
+PROJECT = Path(__file__).resolve().parents[1]
+BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+STEADY_S = 60.0
+"""A child that ran this long has recovered: its next restart waits shortly again."""
+MUST_BE_MENDED = 2
+"""Exit status of a configuration error (``newsproof.exits``): starting again would fail alike."""
+STOP_S = 25.0
+
+
+class Service:
+    """One child: ``newsproof NAME …``. :meth:`keep` runs it until cancelled, again and again."""
+
+    def __init__(self, name: str, arguments: Sequence[str], *, env: Mapping[str, str], log_file: Path) -> None:
+        self.name = name
+        self.restarts = 0
+        self._arguments = list(arguments)
+        # Away from the user's directory, whose .env file would speak against the settings that we pass on.
+        self.child = ChildProcess(name, [], log_file=log_file, env=env, cwd=log_file.parent)
+
+    def start(self, *, take_over: bool) -> None:
+        """Start the process; ``take_over`` tells a worker that its slot's former process has ended for certain."""
+        more = ["--take-over"] if take_over and self._arguments[0] == "worker" else []
+        self.child.command = [sys.executable, "-P", "-m", "newsproof", *self._arguments, *more]
+        self.child.start()
+
+    async def keep(self, say: Say) -> None:
+        """Start it again whenever it ends, after a growing wait.
+
+        Raises:
+            ConfigError: it ended because something must be mended first; the text is what it said.
+        """
+        loop = asyncio.get_running_loop()
+        failures = 0
+        while True:
+            started = loop.time()
+            status = await self.child.wait()
+            last = self.child.log_tail(1)
+            if status == MUST_BE_MENDED:
+                raise ConfigError(f"{self.name} refuses to start: {last}\nIts log: {self.child.log_file}")
+            failures = 0 if loop.time() - started > STEADY_S else failures
+            wait = BACKOFF_S[min(failures, len(BACKOFF_S) - 1)]
+            failures += 1
+            self.restarts += 1
+            say(f"{self.name} ended with status {status} ({last[:200]}); starting it again in {wait:g} s")
+            await asyncio.sleep(wait)
+            self.start(take_over=True)
+
+    async def stop(self) -> None:
+        """End it in order."""
+        await self.child.stop(timeout_s=STOP_S)
+
+
+class Pipeline:
+    """A running installation. ``settings`` carry the addresses in force."""
+
+    def __init__(self, settings: Settings, found: Servers, services: list[Service], say: Say) -> None:
+        self.settings = settings
+        self.servers = found
+        self.services = services
+        self._say = say
+
+    async def watch(self) -> None:
+        """Keep the children running until cancelled.
+
+        Raises:
+            ConfigError: a child says that something must be mended first.
+        """
+        tasks = [asyncio.create_task(service.keep(self._say), name=service.name) for service in self.services]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def pipeline(
+    settings: Settings, *, workers: int = 1, say: Say = say_on_stderr
+) -> AsyncIterator[Pipeline]:
+    """Start servers, topics, tables, workers and sink; end all of them in the opposite order.
+
+    The children get exactly these settings, whatever the environment or a ``.env`` file says.
+
+    Raises:
+        ConfigError, TransientError: as :func:`newsproof.servers.servers`.
+    """
+    async with servers(settings, say=say) as found:
+        at = found.applied_to(settings)
+        await asyncio.gather(prepare_topics(at), prepare_tables(at))
+        services = _services(at, workers)
+        try:
+            for service in services:
+                # Workers of an embedded Kafka share this data directory, whose slot files tell a taken slot.
+                service.start(take_over=found.embedded_kafka)
+            yield Pipeline(at, found, services, say)
+        finally:
+            await asyncio.gather(*(s.stop() for s in services if s.name != "sink"))
+            await asyncio.gather(*(s.stop() for s in services if s.name == "sink"))
+
+
+async def prepare_topics(settings: Settings) -> dict[str, int]:
+    """Create and check the topics; return those that were created."""
+    return await ensure_topics(
+        address_of(settings),
+        topics_of(settings),
+        partitions=settings.topic_partitions,
+        replication=settings.topic_replication,
+    )
+
+
+async def prepare_tables(settings: Settings) -> None:
+    """Bring ClickHouse to the newest schema."""
+    async with clickhouse_of(settings) as client:
+        await migrate(client)
+
+
+def _services(settings: Settings, workers: int) -> list[Service]:
+    directory = settings.newsproof_data_dir.absolute()
+    paths = (str(PROJECT), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    env = environment_of(settings) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
+    logs = directory / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    made = [
+        Service(f"worker-{n}", ["worker"], env={**env, "WORKER_SLOT": str(n)}, log_file=logs / f"worker-{n}.log")
+        for n in range(workers)
+    ]
+    return [*made, Service("sink", ["sink"], env=env, log_file=logs / "sink.log")]
+
+
+def environment_of(settings: Settings) -> dict[str, str]:
+    """Return every setting as the environment variable that says it; what is unset is empty."""
+    return {name.upper(): _as_text(getattr(settings, name)) for name in Settings.model_fields}
+
+
+def _as_text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    return str(value.absolute() if isinstance(value, Path) else value)

@@ -1,0 +1,55 @@
+"""``newsproof up``: the pipeline in one process tree until a signal ends it."""
+
+from __future__ import annotations
+
+from infra.settings import Settings
+from newsproof.bootstrap import FULL_PIPELINE, refuse_unusable
+from newsproof.servers import say_on_stderr as say
+from newsproof.supervisor import Pipeline, pipeline
+
+
+async def up(settings: Settings, *, workers: int) -> None:
+    """Run until cancelled.
+
+    Raises:
+        NewsproofError: what must be mended before it can start.
+    """
+    changes = {name: value for name, value in FULL_PIPELINE.items() if name not in settings.model_fields_set}
+    at = settings.model_copy(update=changes)
+    refuse_unusable(at)
+    say(f"Starting in {settings.newsproof_data_dir} …")
+    async with pipeline(at, workers=workers) as running:
+        _tell(running, changes, workers)
+        await running.watch()
+
+
+def _tell(running: Pipeline, changes: dict[str, object], workers: int) -> None:
+    settings = running.settings
+    own = running.servers.own
+    say("")
+    say(f"Newsproof runs, {mode_in_words(settings)}; {workers} worker(s), one sink. Ctrl-C ends all of it.")
+    say(f"  Kafka       {settings.kafka_bootstrap_servers}{'  (embedded)' if 'kafka' in own else ''}")
+    say(f"  ClickHouse  {_without_password(settings.clickhouse_url or '')}{'  (embedded)' if 'clickhouse' in own else ''}")
+    say(f"  Logs        {settings.newsproof_data_dir / 'logs'}")
+    for name, value in changes.items():
+        say(f"  {name.upper()}={value} is set by `up`, because you have not set it")
+    say("")
+    say("In another terminal, here:")
+    say('  echo "SEC approves a spot Bitcoin ETF" | newsproof publish -')
+    say("  newsproof signals --follow")
+    say("  newsproof cases;  newsproof case ID;  newsproof audit")
+    say('  newsproof sql "SELECT * FROM v_cost_by_step"')
+
+
+def mode_in_words(settings: Settings) -> str:
+    """Return how it judges, said so that nobody takes an offline signal for a real one."""
+    return {
+        "live": "live (real models and search)",
+        "offline": "OFFLINE (rules and a bundled corpus instead of models and search; for trying things out)",
+        "simulated": "SIMULATED (empty answers; for measuring only)",
+    }[settings.mode]
+
+
+def _without_password(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
