@@ -1,0 +1,177 @@
+"""What the specifications of the steps share: a deep configuration, a draft, and the events that lead to each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from agents.prompts import load_prompts
+from agents.tables import load_tables
+from agents.testing import START
+from schemas.config import Snapshot
+from schemas.effects import FunctionCall, ModelReply, SearchReply
+from schemas.events import CaseTriaged, ContextGathered, SearchCompleted, SubTask, ToolPlanned
+from schemas.evidence import Findings, SearchReference, SearchResult, Sentiment
+from schemas.signals import Draft
+
+NEWS = "Poly Network exploited, more than $600M moved from three chains"
+
+
+@pytest.fixture(scope="session")
+def deep() -> Snapshot:
+    return Snapshot(
+        deep_analysis_tools_enabled=True,
+        phase1_rollout_percentage=1.0,
+        prompts=load_prompts(),
+        tables=load_tables(demo=True),
+    )
+
+
+@pytest.fixture
+def draft() -> Draft:
+    return Draft(
+        summary=NEWS,
+        event_type="hack",
+        asset="ETH",
+        asset_name="Ethereum",
+        action="sell",
+        direction="short",
+        confidence=0.8,
+        strength="high",
+        timeframe="short",
+        entity="Poly Network",
+    )
+
+
+@pytest.fixture
+def triaged(draft: Draft) -> Callable[..., CaseTriaged]:
+    def make(route: str = "deep", **changes: Any) -> CaseTriaged:
+        return CaseTriaged(draft=replace(draft, **changes), route=route, gate_reason="", rollout_bucket=0.0)
+
+    return make
+
+
+@pytest.fixture
+def no_memory() -> ContextGathered:
+    return ContextGathered(entries=(), memory="no_match")
+
+
+@pytest.fixture
+def planned() -> Callable[..., ToolPlanned]:
+    def make(*tools: str, keywords: str = "Poly Network exploit", round: int = 1) -> ToolPlanned:
+        tasks = tuple(SubTask(tool=t, query=keywords, claim=NEWS) for t in (tools or ("search:offline",)))
+        return ToolPlanned(
+            round=round,
+            tools=("search",),
+            search_keywords=keywords,
+            keywords_from="model",
+            decided_by="force_search",
+            reason="",
+            tasks=tasks,
+            route="search",
+        )
+
+    return make
+
+
+@pytest.fixture
+def findings() -> Callable[..., Findings]:
+    def make(references: int = 1, **changes: Any) -> Findings:
+        refs = tuple(
+            SearchReference(
+                reference_number=n,
+                source_tool="offline",
+                title=f"Report {n}",
+                url=f"https://house{n}.example/a",
+                snippet="Poly Network was exploited." * 3,
+                relevance_score=0.9,
+                quality_score=80,
+                content_complete=True,
+                source_credibility="medium",
+                query="q",
+                independent=True,
+            )
+            for n in range(1, references + 1)
+        )
+        plain = Findings(
+            keyword="q",
+            references=refs,
+            dropped=(),
+            independent_sources=references,
+            multi_source=references >= 3,
+            official_confirmed=False,
+            denied=False,
+            conflict=False,
+            stale=False,
+            sentiment=Sentiment(panic=0.33, neutral=0.34, optimistic=0.33),
+            source_count=references,
+            confidence=0.9,
+            triggered=False,
+        )
+        return replace(plain, **changes)
+
+    return make
+
+
+@pytest.fixture
+def searched(findings: Callable[..., Findings]) -> Callable[..., SearchCompleted]:
+    def make(route: str = "critique", references: int = 3, **changes: Any) -> SearchCompleted:
+        return SearchCompleted(round=1, findings=findings(references, **changes), outcomes=(), route=route)
+
+    return make
+
+
+@pytest.fixture
+def found() -> Callable[..., SearchReply]:
+    def make(*hosts: str, provider: str = "offline") -> SearchReply:
+        results = tuple(
+            SearchResult(
+                title=f"Poly Network exploited, says {host}",
+                url=f"https://{host}/poly",
+                domain=host,
+                snippet=f"{host} reports that Poly Network was exploited and more than $600M was moved. " * 2,
+                score=0.9,
+                published_at=START - timedelta(hours=2),
+                provider=provider,
+            )
+            for host in hosts
+        )
+        return SearchReply(provider=provider, query="Poly Network exploit", results=results)
+
+    return make
+
+
+@pytest.fixture
+def judged() -> Callable[..., ModelReply]:
+    def make(**changes: Any) -> ModelReply:
+        data = {
+            "summary": NEWS,
+            "event_type": "hack",
+            "asset": "ETH",
+            "asset_name": "Ethereum",
+            "entity": "Poly Network",
+            "action": "sell",
+            "direction": "short",
+            "confidence": 0.8,
+            "strength": "high",
+            "timeframe": "short",
+            "risk_flags": [],
+            "notes": "a named protocol",
+            "spam": False,
+        }
+        return ModelReply(data=data | changes)
+
+    return make
+
+
+@pytest.fixture
+def decided() -> Callable[..., ModelReply]:
+    def make(*tools: str, keywords: str = "Poly Network exploit official statement") -> ModelReply:
+        args = {"tools": list(tools), "search_keywords": keywords, "reason": "because"}
+        return ModelReply(function_calls=(FunctionCall(name="decide_next_tools", args=args),))
+
+    return make

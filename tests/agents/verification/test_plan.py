@@ -1,0 +1,119 @@
+"""Planning: the rules in their order, and keywords that may become a tool's argument."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from agents.testing import given, opened
+from schemas.effects import CallModel, Failure, ModelReply
+from schemas.events import KeywordsExpanded, ToolPlanned
+from tests.agents.verification.conftest import NEWS
+
+REFUSED = Failure(kind="refused", message="no", retryable=False)
+DOWN = Failure(kind="unavailable", message="down", retryable=True)
+MORE = KeywordsExpanded(round=1, keywords=("attacker address",), reason="", route="plan")
+
+
+@pytest.fixture
+def at_plan(deep, triaged, no_memory):
+    return lambda config=deep, **draft: given(opened(NEWS), triaged(**draft), no_memory, config=config)
+
+
+@pytest.fixture
+def second_round(deep, triaged, no_memory, planned, searched):
+    def make(config=deep, references=2, kind="hack", rounds=1, **found):
+        events = [opened(NEWS), triaged(event_type=kind), no_memory]
+        for number in range(1, rounds + 1):
+            events += [planned(round=number), searched("expand", references, **found), MORE]
+        return given(*events, config=config)
+
+    return make
+
+
+def nothing(spec, rule):
+    spec.told().emits_like(ToolPlanned, decided_by=rule, route="critique", tools=(), tasks=(), keywords_from="none")
+
+
+def test_with_every_tool_off_nothing_is_asked(at_plan, deep):
+    nothing(at_plan(replace(deep, tool_search_enabled=False)), "disabled")
+    nothing(at_plan(replace(deep, search_providers=())), "disabled")
+
+
+@pytest.mark.parametrize("kind", ["macro", "governance", "airdrop", "celebrity"])
+def test_some_types_are_never_searched_for(at_plan, kind):
+    nothing(at_plan(event_type=kind), "never_search")
+
+
+@pytest.mark.parametrize("kind", ["hack", "regulation", "partnership"])
+def test_some_types_are_always_searched_for_in_the_first_round(at_plan, decided, kind):
+    told = at_plan(event_type=kind).told(decided())
+    told.emits_like(ToolPlanned, decided_by="force_search", tools=("search",), route="search", keywords_from="model")
+
+
+def test_the_function_call_is_forced_and_names_the_enabled_tools(at_plan, deep):
+    call = at_plan(replace(deep, tool_price_enabled=True)).asked
+    assert isinstance(call, CallModel) and call.forced_function == "decide_next_tools"
+    parameters = call.functions[0].parameters
+    assert parameters["properties"]["tools"]["items"]["enum"] == ["search", "price_check"]
+    assert parameters["required"] == ["tools", "reason"]
+
+
+def test_a_forced_search_survives_a_model_that_refuses(at_plan):
+    told = at_plan().told(REFUSED).emits_like(ToolPlanned, keywords_from="query_builder", route="search")
+    assert "Poly" in told.event.search_keywords
+
+
+def test_a_forced_search_waits_for_a_model_that_may_come_back(at_plan):
+    at_plan().told(DOWN).fails_with("unavailable", retryable=True)
+
+
+def test_an_unforced_plan_fails_with_its_model(at_plan):
+    at_plan(event_type="listing").told(REFUSED).fails_with("refused")
+    at_plan(event_type="listing").told(ModelReply(text="search!")).fails_with("invalid_output")
+
+
+def test_the_model_may_choose_nothing(at_plan, decided):
+    told = at_plan(event_type="listing").told(decided())
+    told.emits_like(ToolPlanned, decided_by="model", tools=(), route="critique", search_keywords="")
+
+
+def test_unknown_and_disabled_tools_are_left_out(at_plan, decided):
+    told = at_plan(event_type="listing").told(decided("search", "rm -rf", "price_check"))
+    told.emits_like(ToolPlanned, tools=("search",))
+
+
+def test_keywords_are_cleaned_and_missing_ones_recorded_as_fallback(at_plan, decided):
+    wild = "site:evil.com https://evil.com/x \u200b<script> Poly Network latest news {}" + " word" * 100
+    plan = at_plan().told(decided(keywords=wild)).event
+    assert plan.keywords_from == "model" and len(plan.search_keywords) <= 160
+    assert not {"https", "<", "{", ":", "\u200b", "news"} & set(plan.search_keywords.split()) - {""}
+    assert "evil.com/x" not in plan.search_keywords
+    empty = at_plan().told(decided(keywords=" 消息 ")).event
+    assert empty.keywords_from == "fallback" and "ETH" in empty.search_keywords
+
+
+def test_several_providers_get_a_sub_task_each(at_plan, deep, decided):
+    plan = at_plan(replace(deep, search_providers=("tavily", "bocha"))).told(decided()).event
+    assert [t.tool for t in plan.tasks] == ["search:tavily", "search:bocha"]
+
+
+def test_evidence_that_is_there_ends_the_search_unless_it_is_contradictory(second_round):
+    nothing(second_round(references=3), "evidence_there")
+    assert isinstance(second_round(references=3, conflict=True).asked, CallModel)
+
+
+def test_in_a_later_round_the_model_decides_even_for_forced_types(second_round, decided):
+    second_round().told(decided("search")).emits_like(ToolPlanned, decided_by="model", round=2)
+
+
+def test_rounds_and_steps_are_bounded(second_round, deep):
+    nothing(second_round(rounds=3), "rounds_used")
+    nothing(second_round(replace(deep, max_steps=5)), "rounds_used")
+    nothing(second_round(replace(deep, deep_analysis_max_tool_calls=0), rounds=1), "rounds_used")
+
+
+def test_words_from_the_evidence_reach_the_model_as_untrusted_only(second_round):
+    call = second_round().asked
+    assert "attacker address" not in call.system
+    assert [p.text for p in call.parts if getattr(p, "label", "") == "expanded_keywords"] == ["attacker address"]
