@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 from agents.evidence.claim import Claim
-from agents.evidence.texts import CJK, fold, has_cjk, words_pattern
+from agents.evidence.texts import CJK, fold, words_pattern
 from schemas.config import Entity, Tables
 
+_STARTS = re.compile(rf"[^\W_{CJK}]+|[{CJK}]")
+"""Where a name may begin: at a Latin word, and at any CJK character."""
 AUTHORITIES = frozenset({"regulator", "central_bank", "court", "government"})
 _AUTHORITY_EVENTS = frozenset(
     {"regulation", "hack", "liquidation", "depeg", "scam_alert", "other", "macro", "governance", "celebrity"}
@@ -27,13 +29,17 @@ class EntityIndex:
         for entity in tables.entities:
             for name in {entity.name, *entity.aliases}:
                 if len(name) > 1:
-                    self._by_name.setdefault(fold(name).casefold(), []).append(entity)
+                    self._by_name.setdefault(fold(name).lower(), []).append(entity)
             for domain in entity.domains:
                 self.by_domain.setdefault(domain.lower(), []).append(entity)
             for asset in entity.assets:
                 self._by_asset.setdefault(asset.upper(), []).append(entity)
         self._ambiguous = frozenset(tables.lexicon.get("ambiguous_names", ()))
-        self._names = self._names_regex()
+        self._by_start: dict[str, list[str]] = {}
+        for name in sorted(self._by_name, key=lambda n: (-len(n), n)):
+            start = _STARTS.match(name)
+            if start is not None:
+                self._by_start.setdefault(start.group(), []).append(name)
         lexicon = tables.lexicon
         self._jurisdictions = {
             k.split("/", 1)[1]: re.compile(words_pattern(v))
@@ -47,27 +53,37 @@ class EntityIndex:
         }  # fmt: skip
         self._filing = re.compile(words_pattern(lexicon.get("filing_words", ())))
 
-    def _names_regex(self) -> re.Pattern[str]:
-        names = sorted(self._by_name, key=lambda n: (-len(n), n))
-        latin = "|".join(re.escape(n) for n in names if not has_cjk(n)) or r"(?!)"
-        cjk = "|".join(re.escape(n) for n in names if has_cjk(n)) or r"(?!)"
-        return re.compile(rf"(?<![A-Za-z0-9])(?:{latin})(?![A-Za-z0-9])|(?:{cjk})", re.IGNORECASE)
-
     def mentioned(self, text: str) -> tuple[Entity, ...]:
         """Return the entities that a text names, in its order; the longest name wins where names overlap."""
         found: dict[int, Entity] = {}
-        for match in self._names.finditer(fold(text)):
-            written = match.group()
-            name = written.casefold()
-            if written.islower() and written.isascii() and (name in self._ambiguous or len(name) <= 3):
+        written = fold(text)
+        low = written.lower()
+        end = 0
+        for match in _STARTS.finditer(low):
+            at = match.start()
+            if at < end:
                 continue
-            for entity in self._by_name[name]:
-                found.setdefault(id(entity), entity)
+            for name in self._by_start.get(match.group(), ()):
+                if low.startswith(name, at) and self._is_whole(written, at, name):
+                    end = at + len(name)
+                    for entity in self._by_name[name]:
+                        found.setdefault(id(entity), entity)
+                    break
         return tuple(found.values())
+
+    def _is_whole(self, written: str, at: int, name: str) -> bool:
+        if not name[-1].isascii():
+            return True
+        after = written[at + len(name) : at + len(name) + 1]
+        if after.isascii() and after.isalnum():
+            return False
+        # “it took thirty sec”, “full circle”: such names are words unless they are written as names.
+        spelled = written[at : at + len(name)]
+        return not spelled.islower() or (name not in self._ambiguous and len(name) > 3)
 
     def named(self, name: str) -> tuple[Entity, ...]:
         """Return the entities that bear this name, in any case; else those that the name contains whole."""
-        exact = self._by_name.get(fold(name).casefold())
+        exact = self._by_name.get(fold(name).lower())
         return tuple(exact) if exact else self.mentioned(name)
 
     def parties(self, claim: Claim) -> tuple[Entity, ...]:
@@ -83,7 +99,7 @@ class EntityIndex:
         own = {id(e) for e in self.named(claim.entity)} if claim.entity else set()
         allowed = [e for e in self.parties(claim) if id(e) in own or self._may_speak(e, claim.event_type, text)]
         if claim.event_type == "regulation" or (claim.event_type in _JUDGED_EVENTS and self._filing.search(text)):
-            allowed += [e for name in self._competent(text) for e in self._by_name.get(name.casefold(), [])]
+            allowed += [e for name in self._competent(text) for e in self._by_name.get(name.lower(), [])]
         return frozenset(d.lower() for e in allowed for d in e.domains)
 
     def _may_speak(self, entity: Entity, event_type: str, text: str) -> bool:
@@ -122,6 +138,3 @@ def names_in(text: str, stopwords: frozenset[str]) -> frozenset[str]:
 def tickers_in(text: str) -> frozenset[str]:
     """Return the tickers that a text marks as such: ``$ABC`` or ``(ABC)``."""
     return frozenset(_TICKER_IN_TEXT.findall(fold(text)))
-
-
-LATIN_NAME = re.compile(rf"[^{CJK}\s]{{2,}}")

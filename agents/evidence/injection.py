@@ -1,4 +1,3 @@
-
 """Texts that try to steer the model, and the invisible characters that hide them.
 
 A match does not prove an attack. It drops a page from the evidence and flags the signal, which costs one source; the
@@ -9,8 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from agents.evidence.skeleton import ascii_skeleton
+from agents.evidence.texts import has_cjk
 
 _INVISIBLE = re.compile(
     "[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -61,7 +62,14 @@ _ZH = (
     r"(?:致|告|给)(?:AI|人工智能|大模型|语言模型|助手|模型|机器人)(?:的)?(?:指令|提示|说明|留言|[::])",
     r"如果你是(?:一个)?(?:AI|人工智能|大?语言模型|大模型|助手|机器人)",
 )
-_STEERS = re.compile("|".join(f"(?:{p})" for p in (*_EN, *_ZH)), re.IGNORECASE)
+_CUES = (
+    "instruction", "prompt", "rules", "direction", "directive", "guideline", "context", "message", "check",
+    "system", "assistant", "developer", "must", "should", "shall", "has to", "needs to", "is to",
+    "confidence", "confirmed", "multi_source", "multi source", "risk_flag", "risk flag", "independent", "action", "verdict", "stance",
+    "decide_next_tools", "</", "<", "[", "you are", "as an", "as the", "as a", " as ", "do not", "dear", "attention", "note to", "to the", "if you",
+)  # fmt: skip
+_STEERS_EN = re.compile("|".join(f"(?:{p})" for p in _EN))
+_STEERS_ZH = re.compile("|".join(f"(?:{p})" for p in _ZH), re.IGNORECASE)
 _SPACED = re.compile(r"\b(?:[a-z][ ._\-*]){5,}[a-z]\b", re.IGNORECASE)
 _GAPS = re.compile(r"[ ._\-*]")
 _JOINED = re.compile(
@@ -69,14 +77,22 @@ _JOINED = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def steers_model(text: str) -> bool:
     """Whether a text speaks to the model that reads it rather than to people (zh and en)."""
     seen = unicodedata.normalize("NFKC", strip_invisible(text))
-    if _STEERS.search(seen):
+    low = seen.lower()
+    if _steers(low):
         return True
-    if not seen.isascii():
-        plain = ascii_skeleton(seen)
-        if plain != seen and _STEERS.search(plain):
+    if not low.isascii():
+        plain = ascii_skeleton(low)
+        if plain != low and _steers(plain):
             return True
     # Letters set apart (“i g n o r e”) are read by a model and missed by a pattern.
-    return any(_JOINED.search(_GAPS.sub("", m.group()).lower()) for m in _SPACED.finditer(seen))
+    return any(_JOINED.search(_GAPS.sub("", m.group())) for m in _SPACED.finditer(low))
+
+
+def _steers(low: str) -> bool:
+    if any(cue in low for cue in _CUES) and _STEERS_EN.search(low):
+        return True
+    return has_cjk(low) and _STEERS_ZH.search(low) is not None

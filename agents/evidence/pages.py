@@ -101,14 +101,13 @@ class Judge:
         return frozenset(asset) | frozenset(n.lower() for n in self._names if not set(units(fold(n))) <= parties)
 
     def _is_claimants_own(self, page: JudgedPage) -> bool:
-        entities = self._tables.entities.by_domain
-        if page.domain in entities:
+        if page.official_host:
             return False
         parts = [p for p in urlsplit(page.result.url).path.lower().split("/") if p][:2]
-        if any(page.domain == p or page.host.endswith(f".{p}") for p in self._tables.claimant_platforms):
+        if page.domain in self._tables.claimant_platforms:
             first = page.host.split(".")[0]
             return any(self._is_own_name(x.lstrip("@")) for x in (first, *parts))
-        if self._tables.credibility.lists(page.host):
+        if page.domain in self._tables.entities.by_domain or self._tables.credibility.lists(page.host):
             return False
         return self._is_own_name(brand_of(page.domain))
 
@@ -139,7 +138,7 @@ class Judge:
             # “Kraken lists PEPE” says nothing of LUM: for such claims the page must name what the claim is about.
             strict = same_script and bool(self._subjects) and self._claim.event_type in _NAMED_EVENTS
             return not strict
-        if self._tables.grammar.speaks_of(self._sense, text) or not same_script:
+        if self._tables.grammar.speaks_of(self._sense, text.lower()) or not same_script:
             return True
         shared = len(words & self._units)
         return shared >= 3

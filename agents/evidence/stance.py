@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from agents.evidence.texts import CJK, fold, words_pattern, words_regex
+from agents.evidence.texts import CJK, fold, lower_words_regex, words_pattern
 from schemas.evidence import Stance
 
-_I = re.IGNORECASE
 # What may stand between a negation and the verb that it negates. Anything else (“did not say how it was hacked”,
 # “未披露被盗金额”) means that something other than the verb is negated.
 _EN_BETWEEN = (
@@ -21,7 +20,7 @@ _EN_BETWEEN = (
     r"evidence|signs?|indication|agreed|agree|made|make|announced|subject|suffered|suffer|experienced?|decided|decide|received|issued?|"
     r"official|formal|new|spot|wallets?|systems?|security|hot|cold|commercial|business|existing|kind|form|reason|approval|decision|"
     r"truth|immediate|being|or|nor|directly|previously|even|was|were|is|are|bitcoin|crypto|etf|etfs|application|applications|token|"
-    r"pursu(?:e|ing)|potential|proposed|proceed(?:ing)?|move|moving|forward|go|happen(?:ed|ing)?|"
+    r"agreements?|deals?|contracts?|talks|discussions|pursu(?:e|ing)|potential|proposed|proceed(?:ing)?|move|moving|forward|go|happen(?:ed|ing)?|"
     r"conduct(?:ed|ing)?|complete[ds]?|start(?:ed|ing)?|began|begun|fall(?:en)?|victim|target(?:ed)?|affected|reserve|funds?|user|customer)"
 )
 _EN_NEGATION = (
@@ -37,7 +36,7 @@ _ZH_NEGATION = (
     r"(?:从未|并未|尚未|并没有|没有|未曾|不曾|不会|并非|未(?!经|来|知|必|公布|披露)|无意|不存在|没(?!收)|未有|暂无|暂未|尚无|绝无|毫无|无任何|无)"
     rf"{_ZH_BETWEEN}{{0,5}}"
 )
-_YET = re.compile(r"\byet\b|尚未|暂未|还未|暂无|尚无", _I)
+_YET = re.compile(r"\byet\b|尚未|暂未|还未|暂无|尚无")
 _CLAUSES = re.compile(r"[,,。;;!?!?]|\.\s|\.$|\s[-–—]\s")
 _MODAL_REACH = r"[\s-]+(?:also|soon|be|get|being|land|gain|secure|on|to|in|\w+ly)?(?:[\s-]+)?"
 
@@ -68,34 +67,33 @@ class Grammar:
 
     def __init__(self, lexicon: Mapping[str, tuple[str, ...]]) -> None:
         def words(key: str) -> re.Pattern[str]:
-            return words_regex(lexicon.get(key, ()))
+            return lower_words_regex(lexicon.get(key, ()))
 
         self._denial, self._not_denial, self._suit_denial = words("denial"), words("not_denial"), words("suit_denial")
         self._earlier, self._hedge, self._confirm = words("earlier_denial"), words("hedge"), words("confirm")
         self._account_hack, self._future = words("account_hack"), words("future")
-        objects = words_pattern(lexicon.get("denial_object", ()))
+        objects = _lower_pattern(lexicon, "denial_object")
         self._act_denied = re.compile(
             r"\b(?:den(?:y|ies|ied|ying|ials?(?:\s+of)?)|reject(?:s|ed|ion(?:\s+of)?)?|dismiss(?:es|ed)?)"
             rf"\s+(?:[\w'.-]+\s+){{0,5}}(?:{objects})",
-            _I,
         )
         self._false = _false_patterns(lexicon)
         self._predicates, self._negations, self._modals, self._antonyms = {}, {}, {}, {}
-        modal = words_pattern(lexicon.get("hedge_modal", ()))
+        modal = _lower_pattern(lexicon, "hedge_modal")
         for key, entries in lexicon.items():
             family, _, group = key.partition("/")
-            pattern = words_pattern(entries)
+            pattern = words_pattern(e.lower() for e in entries)
             if family == "predicate":
-                self._predicates[group] = re.compile(pattern, _I)
-                self._negations[group] = re.compile(rf"(?:{_EN_NEGATION}|{_ZH_NEGATION})(?:{pattern})", _I)
-                self._modals[group] = re.compile(rf"(?:{modal})(?:{_MODAL_REACH})?(?:{pattern})", _I)
+                self._predicates[group] = re.compile(pattern)
+                self._negations[group] = re.compile(rf"(?:{_EN_NEGATION}|{_ZH_NEGATION})(?:{pattern})")
+                self._modals[group] = re.compile(rf"(?:{modal})(?:{_MODAL_REACH})?(?:{pattern})")
             elif family == "antonym":
-                self._antonyms[group] = re.compile(pattern, _I)
-        self._any_modal = re.compile(modal, _I)
+                self._antonyms[group] = re.compile(pattern)
+        self._any_modal = re.compile(modal)
 
     def sense(self, claim_text: str) -> ClaimSense:
         """Read a claim once."""
-        text = fold(claim_text)
+        text = fold(claim_text).lower()
         out = ClaimSense()
         present = [g for g, p in self._predicates.items() if p.search(text)]
         out.negated = tuple(g for g in present if self._negations[g].search(text))
@@ -109,7 +107,7 @@ class Grammar:
 
     def read(self, claim: ClaimSense, title: str, content: str, *, fresh: bool) -> Reading:
         """Return the stance of a page that speaks of the claim. ``fresh``: published about when the claim was."""
-        text = fold(f"{title.rstrip('. ')}. {content}")
+        text = fold(f"{title.rstrip('. ')}. {content}").lower()
         cleaned = self._cleaned(text, claim.suit)
         confirms = self._confirms(cleaned)
         denies = self._denies(claim, cleaned)
@@ -126,7 +124,7 @@ class Grammar:
         return Reading("hedges", self._carries(claim, text)) if hedges else Reading("supports", True)
 
     def speaks_of(self, claim: ClaimSense, text: str) -> bool:
-        """Whether a folded text uses a verb of the claim."""
+        """Whether a text (folded, in lower case) uses a verb of the claim."""
         return any(self._predicates[g].search(text) for g in claim.groups + claim.negated)
 
     def _cleaned(self, text: str, suit: bool) -> str:
@@ -163,7 +161,7 @@ class Grammar:
         return any(
             self._confirm.search(part)
             and not self._hedge.search(part)
-            and not re.search(r"\b(?:not|no|yet|un)\b|n't|未|没|无", part, _I)
+            and not re.search(r"\b(?:not|no|yet|un)\b|n't|未|没|无", part)
             for part in _CLAUSES.split(text)
         )
 
@@ -182,13 +180,17 @@ class Grammar:
         return any(part.strip() and _long(part) and not self._hedge.search(part) for part in _CLAUSES.split(content))
 
 
+def _lower_pattern(lexicon: Mapping[str, tuple[str, ...]], key: str) -> str:
+    return words_pattern(e.lower() for e in lexicon.get(key, ()))
+
+
 def _long(part: str) -> bool:
     return len(re.findall(rf"[{CJK}]|[A-Za-z0-9]+", part)) >= 10
 
 
 def _false_patterns(lexicon: Mapping[str, tuple[str, ...]]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    false, nouns = words_pattern(lexicon.get("false_words", ())), words_pattern(lexicon.get("speech_nouns", ()))
-    attributive = re.compile(rf"(?:{false})[\s-]+(?:[\w'$.-]+[\s-]+){{0,3}}?(?:{nouns})", _I)
+    false, nouns = _lower_pattern(lexicon, "false_words"), _lower_pattern(lexicon, "speech_nouns")
+    attributive = re.compile(rf"(?:{false})[\s-]+(?:[\w'$.-]+[\s-]+){{0,3}}?(?:{nouns})")
     # Three ways to call it false: “the report is false”, “called the report about X false”, “which turned out fake”.
     between = r"(?:\s+[\w'$.%-]+)"
     copula = r"(?:is|are|was|were|be|been|being|as|proved|proven|out|deemed)"
@@ -196,6 +198,5 @@ def _false_patterns(lexicon: Mapping[str, tuple[str, ...]]) -> tuple[re.Pattern[
     predicative = re.compile(
         rf"(?:{nouns}|\b(?:it|this|that|which))\b{between}{{0,12}}?\s+{copula}(?:\s+[\w'-]+){{0,2}}?\s+(?:{false})"
         rf"|{naming}{between}{{0,3}}?\s+(?:{nouns}){between}{{0,6}}?\s+(?:{false})",
-        _I,
     )
     return attributive, predicative

@@ -6,6 +6,7 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Iterable
+from typing import Any
 
 CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _UNIT = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
@@ -72,27 +73,43 @@ def near_duplicates(a: Shape, b: Shape) -> bool:
         return True
     if large > 1.8 * small:
         return False
-    shared = len(a.singles & b.singles)
-    jaccard = shared / len(a.singles | b.singles)
     overlap = len(a.pairs & b.pairs) / max(1, min(len(a.pairs), len(b.pairs)))
-    return (jaccard >= 0.72 and overlap >= 0.4) or (overlap >= 0.55 and jaccard >= 0.5)
+    if overlap < 0.4:
+        return False
+    jaccard = len(a.singles & b.singles) / len(a.singles | b.singles)
+    return jaccard >= 0.72 or (overlap >= 0.55 and jaccard >= 0.5)
 
 
 def words_pattern(entries: Iterable[str]) -> str:
     """Return the alternation for a word list: ``approv*`` matches any ending, Latin words whole, CJK anywhere."""
-    latin: list[str] = []
-    cjk: list[str] = []
-    for entry in sorted(set(entries), key=lambda e: (-len(e), e)):
-        if has_cjk(entry):
-            cjk.append(re.escape(fold(entry)))
-        elif entry.endswith("*"):
-            latin.append(re.escape(fold(entry[:-1])) + r"[a-z]*")
-        else:
-            latin.append(re.escape(fold(entry)))
-    parts = [rf"(?<![A-Za-z0-9])(?:{'|'.join(latin)})(?![A-Za-z0-9])"] if latin else []
-    return "|".join(parts + cjk) or r"(?!)"
+    latin: dict[str, Any] = {}
+    cjk: dict[str, Any] = {}
+    for entry in entries:
+        _plant(cjk if has_cjk(entry) else latin, fold(entry))
+    parts = [rf"(?<![A-Za-z0-9]){_branches(latin)}(?![A-Za-z0-9])"] if latin else []
+    parts += [_branches(cjk)] if cjk else []
+    return "|".join(parts) or r"(?!)"
+
+
+# A list is compiled as a tree of its letters: Python's matcher tries a flat alternation word by word, at every position.
+def _plant(tree: dict[str, Any], entry: str) -> None:
+    for letter in entry.removesuffix("*"):
+        tree = tree.setdefault(letter, {})
+    tree["*" if entry.endswith("*") else ""] = {}
+
+
+def _branches(tree: dict[str, Any]) -> str:
+    ends = [r"[a-z]*" if key == "*" else "" for key in ("*", "") if key in tree]
+    longer = [re.escape(k) + (_branches(tree[k]) if tree[k] else "") for k in sorted(tree) if len(k) == 1 and k != "*"]
+    options = [*longer, *ends]
+    return options[0] if len(options) == 1 else f"(?:{'|'.join(options)})"
 
 
 def words_regex(entries: Iterable[str]) -> re.Pattern[str]:
     """Compile :func:`words_pattern`, without regard to case."""
     return re.compile(words_pattern(entries), re.IGNORECASE)
+
+
+def lower_words_regex(entries: Iterable[str]) -> re.Pattern[str]:
+    """Compile :func:`words_pattern` for texts in lower case, which is several times faster than ignoring case."""
+    return re.compile(words_pattern(e.lower() for e in entries))
