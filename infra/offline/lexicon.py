@@ -194,7 +194,7 @@ SPAM = _any(
 LOUD = _any("breaking\\b", "urgent", "突发", "重磅")
 SECOND_HAND = _any(
     "press release says",
-    "according to a press release",
+    "(?:according to|per|citing) an? (?:press release|post)",
     "account on X\\b",
     "according to a post",
     "screenshots?",

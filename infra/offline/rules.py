@@ -76,7 +76,7 @@ def asset_of(text: str) -> tuple[str, str]:
     first = min([*found, *actors]) if found or actors else None
     if first is not None:
         return first[1], first[2]
-    return ("BTC", "Bitcoin") if re.search(r"crypto|虚拟货币|加密|代币", low) else ("UNKNOWN", "unknown")
+    return ("BTC", "Bitcoin") if re.search(r"crypto|defi|虚拟货币|加密|代币", low) else ("UNKNOWN", "unknown")
 
 
 def entity_of(text: str) -> str:

@@ -34,54 +34,12 @@ MIN_SCORE = 0.2
 TITLE_WEIGHT = 2
 
 _TOKEN = re.compile(r"[a-z0-9]+(?:[.,][0-9]+)*|[一-鿿]+")
-_ASKING = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "of",
-        "to",
-        "in",
-        "on",
-        "at",
-        "for",
-        "by",
-        "and",
-        "or",
-        "with",
-        "from",
-        "as",
-        "is",
-        "are",
-        "be",
-        "has",
-        "have",
-        "it",
-        "its",
-        "this",
-        "that",
-        "all",
-        "says",
-        "say",
-        "said",
-        "over",
-        "after",
-        "official",
-        "statement",
-        "announc",
-        "announ",
-        "confir",
-        "press",
-        "releas",
-        "report",
-        "latest",
-        "crypto",
-        "cryptocurrency",
-        "not",
-        "will",
-    ]
+_ASKING_EN = (
+    "a an the of to in on at for by and or with from as is are be has have it its this that all says say said over after"
+    " official statement announcement announces confirmed press release report latest crypto not will"
 )
-_ASKING_ZH = frozenset(["官方", "声明", "公告", "方声", "方公", "明官", "确认", "新闻", "消息", "报道", "最新"])
+_ASKING_ZH = "官方 声明 公告 方声 方公 明官 确认 新闻 消息 报道 最新"
+_ASKING = frozenset({word[:STEM_CHARACTERS] for word in _ASKING_EN.split()} | set(_ASKING_ZH.split()))
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -132,10 +90,12 @@ class OfflineSearch:
         if total == 0:
             return []
         gains: dict[int, float] = defaultdict(float)
+        shared: dict[int, int] = defaultdict(int)
         for term, weight in wanted.items():
             for number in self._postings.get(term, ()):
                 gains[number] += weight * self._saturated(number, term)
-        scored = [(self.documents[n], _score(gain / total)) for n, gain in gains.items()]
+                shared[number] += 1
+        scored = [(self.documents[n], _score(gain / total, shared[n], len(wanted))) for n, gain in gains.items()]
         kept = [(d, s) for d, s in scored if s >= MIN_SCORE]
         return sorted(kept, key=lambda pair: (-pair[1], pair[0].id))
 
@@ -187,13 +147,15 @@ def terms(text: str) -> list[str]:
 
 def _asks(term: str) -> bool:
     # Words of asking rather than of the matter: they are in every query that plans make, and match any page.
-    return term in _ASKING or term in _ASKING_ZH
+    return term in _ASKING
 
 
-def _score(share: float) -> float:
+def _score(share: float, shared: int, wanted: int) -> float:
     # The share of the query's weight that a document holds. Half of it is a clear match: queries name things in two
     # languages and by several words. The curve puts 0.5 at 0.71 and 0.37 at 0.6.
-    return round(min(1.0, 1 - math.exp(-2.5 * min(share, 1.5))), 4)
+    # One word of several in common is no clear match, however rare the word is.
+    most = 0.5 if shared == 1 and wanted > 2 else 1.0
+    return round(min(most, 1 - math.exp(-2.5 * min(share, 1.5))), 4)
 
 
 def _inside(document: Document, domains: tuple[str, ...]) -> bool:

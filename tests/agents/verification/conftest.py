@@ -18,6 +18,12 @@ from schemas.events import CaseTriaged, ContextGathered, SearchCompleted, SubTas
 from schemas.evidence import Findings, SearchReference, SearchResult, Sentiment
 from schemas.signals import Draft
 
+TELLINGS = (
+    "Poly Network was exploited on Tuesday; trackers count more than $600M that left its contracts on three chains.",
+    "An attacker abused a contract call to drain Poly Network. Losses pass 600 million dollars, analysts of the house say.",
+    "The cross-chain protocol Poly Network confirmed an exploit and asked exchanges to freeze what was stolen from users.",
+)
+"""Told in different words, so that the rules do not take one for a copy of another."""
 NEWS = "Poly Network exploited, more than $600M moved from three chains"
 
 
@@ -130,10 +136,10 @@ def found() -> Callable[..., SearchReply]:
     def make(*hosts: str, provider: str = "offline") -> SearchReply:
         results = tuple(
             SearchResult(
-                title=f"Poly Network exploited, says {host}",
+                title=f"{host.partition('.')[0]}: Poly Network exploited",
                 url=f"https://{host}/poly",
                 domain=host,
-                snippet=f"{host} reports that Poly Network was exploited and more than $600M was moved. " * 2,
+                snippet=TELLINGS[len(host) % 3] + f" Read on at {host}.",
                 score=0.9,
                 published_at=START - timedelta(hours=2),
                 provider=provider,

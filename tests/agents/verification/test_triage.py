@@ -53,7 +53,9 @@ def test_a_failed_model_is_the_failure_of_the_step(deep):
 
 
 def test_fields_are_clamped_and_flags_of_the_code_cannot_be_forged(deep, judged):
-    reply = judged(confidence=7, asset="$eth\u200b!", risk_flags=["Offline", "refuted", "Price Gap", "<b>"], notes="a\nb")
+    reply = judged(
+        confidence=7, asset="$eth\u200b!", risk_flags=["Offline", "refuted", "Price Gap", "<b>"], notes="a\nb"
+    )
     draft = given(opened(NEWS), config=deep).told(FIRST, reply).event.draft
     assert (draft.confidence, draft.asset, draft.risk_flags, draft.notes) == (1.0, "ETH", ("price_gap",), "a b")
     assert draft.links == ()

@@ -1,0 +1,201 @@
+"""How cases end: synthesis inside the bounds, the preliminary signal, the single pass, degradation and giving up."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from agents.testing import START, given, opened, run_case
+from schemas.effects import (
+    CallModel,
+    EarlierReply,
+    Failure,
+    FindEarlier,
+    FunctionCall,
+    ModelReply,
+    Recall,
+    RecallReply,
+    Search,
+)
+from schemas.events import (
+    CancelRequested,
+    CaseDegraded,
+    CaseFailed,
+    EvidenceCritiqued,
+    ProviderOutcome,
+    SignalSynthesized,
+    StepFailed,
+)
+from tests.agents.verification.conftest import NEWS
+
+DOWN = Failure(kind="unavailable", message="down", retryable=True)
+WRONG_KEY = Failure(kind="auth", message="wrong key", retryable=False)
+SUPPORTED = EvidenceCritiqued(claims=(), verdict="supported")
+
+
+def synthesis(**changes):
+    data = {
+        "adjustment": 0.9,
+        "summary": NEWS,
+        "action": "sell",
+        "direction": "short",
+        "strength": "high",
+        "timeframe": "medium",
+        "reason": "Good sources [1], see https://evil.example and [77]",
+    }
+    return ModelReply(data=data | changes)
+
+
+@pytest.fixture
+def at_end(deep, triaged, no_memory, planned, searched):
+    def make(config=deep, verdict=SUPPORTED, **found):
+        return given(
+            opened(NEWS), triaged(), no_memory, planned(), searched("critique", **found), verdict, config=config
+        )
+
+    return make
+
+
+def test_the_rules_have_the_last_word_on_what_the_model_chose(at_end, deep):
+    chosen = replace(deep, synthesis_choice="model")
+    event = at_end(chosen, official_confirmed=True).told(synthesis()).emits_like(SignalSynthesized, path="deep").event
+    assert event.signal.confidence == pytest.approx(1.0) and event.adjustments[0].amount == 0.20
+    low = at_end(chosen, official_confirmed=True).told(synthesis(adjustment=-1)).event
+    assert low.signal.confidence == pytest.approx(0.95)
+
+
+def test_without_a_choice_the_middle_is_taken(at_end):
+    assert at_end(official_confirmed=True).told(synthesis()).event.adjustments[0].amount == 0.175
+
+
+def test_the_model_may_soften_an_action_and_never_turn_it_round(at_end):
+    assert at_end().told(synthesis(action="buy", direction="long")).event.signal.action == "sell"
+    soft = at_end().told(synthesis(action="observe")).event.signal
+    assert (soft.action, soft.direction) == ("observe", "neutral")
+
+
+def test_a_refuted_claim_is_observe_whatever_the_model_says(at_end):
+    signal = at_end(verdict=EvidenceCritiqued(claims=(), verdict="refuted")).told(synthesis()).event.signal
+    assert signal.action == "observe" and {"refuted", "data_incomplete"} <= set(signal.risk_flags)
+    assert signal.confidence == pytest.approx(0.6)
+
+
+def test_the_signal_names_its_evidence_prompts_horizon_and_mode(at_end):
+    signal = at_end().told(synthesis()).event.signal
+    assert signal.links == ("https://house1.example/a", "https://house2.example/a", "https://house3.example/a")
+    assert "[1]" in signal.notes and "evil" not in signal.notes and "[77]" not in signal.notes
+    assert signal.horizon == 7 * 86400 and signal.valid_until == signal.decided_at + timedelta(days=7)
+    assert [p.name for p in signal.prompt_versions] == ["synthesize"] and signal.model == "offline-model"
+    assert "offline" in signal.risk_flags and (signal.venue, signal.symbol, signal.revision) == (None, None, 1)
+    assert signal.decided_at > START
+
+
+def test_a_search_that_failed_is_said_in_the_flags(deep, triaged, no_memory, planned, searched):
+    lost = replace(
+        searched("critique", 0), outcomes=(ProviderOutcome(provider="a", query="q", hits=0, failure=WRONG_KEY),)
+    )
+    spec = given(opened(NEWS), triaged(), no_memory, planned(), lost, SUPPORTED, config=deep)
+    assert "search_skipped:auth" in spec.told(synthesis()).event.signal.risk_flags
+
+
+def test_a_broken_synthesis_is_invalid_output(at_end):
+    at_end().told(ModelReply(data={"adjustment": "lots"})).fails_with("invalid_output")
+
+
+def test_a_gated_case_ends_with_its_preliminary_signal_and_no_effect(deep, triaged):
+    event = given(opened(NEWS), triaged("preliminary"), config=deep).told().event
+    signal = event.signal
+    assert (event.path, signal.status, signal.confidence) == ("preliminary", "preliminary_only", 0.8)
+    assert {"not_deep_analysed", "offline"} <= set(signal.risk_flags) and signal.evidence == ()
+
+
+def calls(**args):
+    return ModelReply(function_calls=tuple(FunctionCall(name=n, args=a) for n, a in args.items()))
+
+
+def test_the_single_pass_performs_each_chosen_function_once_and_then_judges(deep, triaged, judged, found):
+    spec = given(opened(NEWS), triaged("single_pass"), config=deep)
+    choice = spec.asked
+    assert len(choice) == 1 and {f.name for f in choice[0].functions} == {"fetch_memories", "search_news"}
+    asked = calls(fetch_memories={}, search_news={"query": "Poly <x> https://evil.example/ hack"}, launch={"x": 1})
+    hits = found("onchainpost.example", "defidigest.example", "tokentribune.example")
+    event = spec.told(asked, RecallReply(entries=()), hits, judged()).event
+    assert (event.path, event.signal.status) == ("single_pass", "verified")
+    assert event.signal.evidence and event.adjustments
+
+
+def test_a_single_pass_without_a_search_is_not_called_verified(deep, triaged, judged):
+    signal = given(opened(NEWS), triaged("single_pass"), config=deep).told(ModelReply(), judged()).event.signal
+    assert signal.status == "preliminary_only" and "not_deep_analysed" in signal.risk_flags
+    assert signal.confidence < 0.8
+
+
+def test_the_single_pass_goes_on_without_search_and_memory(deep, triaged, judged):
+    asked = calls(fetch_memories={}, search_news={"query": 7})
+    told = given(opened(NEWS), triaged("single_pass"), config=deep).told(asked, DOWN, WRONG_KEY, judged())
+    assert {"search_skipped:auth", "memory_unavailable"} <= set(told.event.signal.risk_flags)
+
+
+def test_a_failed_deep_path_degrades_to_the_single_pass_and_says_why(deep, triaged, no_memory, judged):
+    failed = StepFailed(step="plan", failure=WRONG_KEY, attempt=1, outcome="degrade")
+    path = (opened(NEWS), triaged(), no_memory, failed)
+    given(*path, config=deep).emits(CaseDegraded(reason="auth", failed_step="plan"))
+    degraded = given(*path, CaseDegraded(reason="auth", failed_step="plan"), config=deep)
+    event = degraded.told(ModelReply(), judged()).event
+    assert (event.path, event.signal.status) == ("degraded", "degraded")
+    assert "degraded:auth" in event.signal.risk_flags
+
+
+def test_a_case_whose_triage_failed_still_gets_a_signal(deep, judged, found):
+    failed = StepFailed(step="triage", failure=WRONG_KEY, attempt=1, outcome="degrade")
+    degraded = CaseDegraded(reason="auth", failed_step="triage")
+    spec = given(opened(NEWS), failed, degraded, config=deep)
+    event = spec.told(calls(search_news={"query": "Poly"}), found("onchainpost.example"), judged()).event
+    assert event.signal.event_type == "hack" and event.signal.status == "degraded"
+
+
+def test_giving_up_and_cancelling_say_why(deep):
+    failed = StepFailed(step="single_pass", failure=WRONG_KEY, attempt=3, outcome="give_up")
+    given(opened(NEWS), failed, config=deep).emits(
+        CaseFailed(reason="auth: wrong key", failed_step="single_pass", attempts=3)
+    )
+    cancelled = CancelRequested(requested_by="ann", reason="test item")
+    given(opened(NEWS), cancelled, config=deep).emits(
+        CaseFailed(reason="cancelled by ann: test item", failed_step="", attempts=0)
+    )
+
+
+def world(model):
+    def perform(effect):
+        match effect:
+            case FindEarlier():
+                return EarlierReply(first_case=None)
+            case Recall():
+                return RecallReply(entries=())
+            case CallModel():
+                return model(effect)
+            case _:
+                assert isinstance(effect, Search)
+                return DOWN
+
+    return perform
+
+
+def test_a_case_without_any_model_ends_as_failed(deep):
+    run = run_case(opened(NEWS), world(lambda _: DOWN), config=deep)
+    assert isinstance(run.case.head, CaseFailed) and run.case.head.failed_step == "single_pass"
+    outcomes = [e.outcome for e in run.events if isinstance(e, StepFailed)]
+    assert outcomes == ["retry", "retry", "degrade", "retry", "retry", "give_up"]
+
+
+def test_an_invalid_reply_is_asked_for_once_more_and_then_degrades(deep, judged):
+    def model(call):
+        if call.task == "triage":
+            return ModelReply(data={})
+        return judged() if call.task == "single_pass_final" else ModelReply()
+
+    run = run_case(opened(NEWS), world(model), config=deep)
+    assert [e.outcome for e in run.events if isinstance(e, StepFailed)] == ["retry", "degrade"]
+    assert run.case.head.signal.status == "degraded" and "degraded:invalid_output" in run.case.head.signal.risk_flags

@@ -1,0 +1,172 @@
+"""Recall, search, scrape, expand and critique: failures are values, and nothing a model wrote is believed unchecked."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from agents.testing import START, given, opened
+from schemas.effects import (
+    CallModel,
+    Failure,
+    FetchMarket,
+    MarketReply,
+    ModelReply,
+    PageReply,
+    Recall,
+    RecallReply,
+    Scrape,
+    Search,
+    SearchReply,
+    Untrusted,
+)
+from schemas.events import (
+    ContextGathered,
+    EvidenceCritiqued,
+    KeywordsExpanded,
+    PagesScraped,
+    SearchCompleted,
+    StepFailed,
+)
+from schemas.evidence import MarketValue, MemoryEntry, Page
+from tests.agents.verification.conftest import NEWS
+
+DOWN = Failure(kind="unavailable", message="down", retryable=True)
+WRONG_KEY = Failure(kind="auth", message="wrong key", retryable=False)
+HOUSES = ("onchainpost.example", "defidigest.example", "tokentribune.example")
+
+
+def failed_search(attempt):
+    return StepFailed(step="search", failure=DOWN, attempt=attempt, outcome="retry", retry_at=START)
+
+
+def test_recall_asks_as_of_the_case_s_own_time_and_never_for_itself(deep, triaged):
+    event = opened(NEWS)
+    wanted = Recall(text=NEWS, asset="ETH", as_of=START, limit=5, exclude_case=event.news.case_id)
+    given(event, triaged(), config=deep).ask_gives(wanted)
+
+
+def test_recall_says_plainly_what_it_found(deep, triaged):
+    spec = given(opened(NEWS), triaged(), config=deep)
+    entry = MemoryEntry(
+        case_id="c", summary="s", event_type="hack", asset="ETH", confidence=0.6, similarity=0.9, decided_at=START
+    )
+    spec.told(RecallReply(entries=(entry,))).emits(ContextGathered(entries=(entry,), memory="found"))
+    spec.told(RecallReply(entries=())).emits(ContextGathered(entries=(), memory="no_match"))
+    spec.told(DOWN).emits(ContextGathered(entries=(), memory="unavailable"))
+
+
+def test_one_provider_is_one_effect_and_several_run_side_by_side(deep, triaged, no_memory, planned):
+    one = given(opened(NEWS), triaged(), no_memory, planned(), config=deep).asked
+    assert isinstance(one, Search) and (one.provider, one.as_of, one.query) == (
+        "offline",
+        START,
+        "Poly Network exploit",
+    )
+    both = given(opened(NEWS), triaged(), no_memory, planned("search:a", "search:b"), config=deep).asked
+    assert [s.provider for s in both] == ["a", "b"]
+
+
+def test_market_values_are_fetched_only_where_the_plan_names_them(deep, triaged, no_memory, planned, found):
+    spec = given(opened(NEWS), triaged(), no_memory, planned("search:offline", "price_check"), config=deep)
+    assert spec.asked[1] == FetchMarket(kind="price", asset="ETH", as_of=START)
+    value = MarketValue(name="price", value=3000.0, unit="USD", source="x", observed_at=START)
+    assert spec.told(found(*HOUSES), MarketReply(values=(value,))).event.market == (value,)
+
+
+def test_enough_evidence_goes_to_the_critique_and_little_to_expansion(deep, triaged, no_memory, planned, found):
+    spec = given(opened(NEWS), triaged(), no_memory, planned(), config=deep)
+    spec.told(found(*HOUSES[:1])).emits_like(SearchCompleted, route="expand")
+    spec.told(found()).emits_like(SearchCompleted, route="critique")
+    off = replace(deep, tool_expand_enabled=False)
+    given(opened(NEWS), triaged(), no_memory, planned(), config=off).told(found(*HOUSES[:1])).emits_like(
+        SearchCompleted, route="critique"
+    )
+
+
+def test_pages_are_opened_first_where_scraping_is_on(deep, triaged, no_memory, planned, found):
+    on = replace(deep, tool_scrape_enabled=True)
+    spec = given(opened(NEWS), triaged(), no_memory, planned(), config=on)
+    spec.told(found(*HOUSES[:1])).emits_like(SearchCompleted, route="scrape")
+    spec.told(found()).emits_like(SearchCompleted, route="critique")
+
+
+def test_a_failed_provider_beside_one_that_answers_is_recorded(deep, triaged, no_memory, planned, found):
+    spec = given(opened(NEWS), triaged(), no_memory, planned("search:a", "search:b"), config=deep)
+    event = spec.told(DOWN, found(*HOUSES, provider="b")).event
+    assert [(o.provider, o.hits, o.failure) for o in event.outcomes] == [("a", 0, DOWN), ("b", 3, None)]
+    assert event.findings.references
+
+
+def test_when_every_provider_is_down_for_now_the_step_is_retried_and_then_goes_on(deep, triaged, no_memory, planned):
+    path = (opened(NEWS), triaged(), no_memory, planned())
+    given(*path, config=deep).told(DOWN).fails_with("unavailable", retryable=True)
+    given(*path, failed_search(1), config=deep).told(DOWN).fails_with("unavailable", retryable=True)
+    last = given(*path, failed_search(1), failed_search(2), config=deep).told(DOWN)
+    last.emits_like(SearchCompleted, route="critique")
+    assert last.event.outcomes[0].failure == DOWN
+
+
+def test_a_permanent_failure_is_not_retried(deep, triaged, no_memory, planned):
+    spec = given(opened(NEWS), triaged(), no_memory, planned(), config=deep)
+    assert spec.told(WRONG_KEY).emits_like(SearchCompleted, route="critique").event.outcomes[0].failure == WRONG_KEY
+
+
+def test_later_rounds_are_judged_together_with_the_earlier_ones(deep, triaged, no_memory, planned, found):
+    first = given(opened(NEWS), triaged(), no_memory, planned(), config=deep).told(found(*HOUSES[:2])).event
+    expanded = KeywordsExpanded(round=1, keywords=("x",), reason="", route="plan")
+    later = given(opened(NEWS), triaged(), no_memory, planned(), first, expanded, planned(round=2), config=deep)
+    event = later.told(found(HOUSES[2])).event
+    assert {r.registrable_domain for r in event.findings.references} == set(HOUSES)
+
+
+def test_pages_that_stay_shut_are_values(deep, triaged, no_memory, planned, searched):
+    spec = given(opened(NEWS), triaged(), no_memory, planned(), searched("scrape", 2), config=deep)
+    spec.ask_gives(Scrape(url="https://house1.example/a"), Scrape(url="https://house2.example/a"))
+    page = Page(url="https://house1.example/a", title="t", text="body")
+    event = spec.told(PageReply(page=page), WRONG_KEY).emits_like(PagesScraped, route="expand").event
+    assert (event.pages, event.failures) == ((page,), (WRONG_KEY,))
+
+
+def test_expansion_gives_new_keywords_only_and_never_stops_a_case(deep, triaged, no_memory, planned, searched):
+    spec = given(opened(NEWS), triaged(), no_memory, planned(), searched("expand", 1), config=deep)
+    wanted = ["Poly Network", "attacker http://evil.example 0xabc", "zksync", "tornado", "mixer"]
+    event = spec.told(ModelReply(data={"keywords": wanted, "reason": "r"})).event
+    assert (event.keywords, event.route) == (("attacker 0xabc", "zksync", "tornado"), "plan")
+    spec.told(ModelReply(data={"keywords": [], "reason": ""})).emits_like(KeywordsExpanded, route="critique")
+    spec.told(DOWN).emits_like(KeywordsExpanded, route="critique", keywords=())
+    spec.told(ModelReply(data="?")).emits_like(KeywordsExpanded, route="critique")
+
+
+def critique(verdict="refuted", numbers=(1,), **more):
+    claim = {"claim": NEWS, "verdict": verdict, "reliability": 3, "reference_numbers": list(numbers), "reason": "r"}
+    return ModelReply(data={"claims": [claim], "verdict": verdict, "contradictions": [], "timeliness": "fresh"} | more)
+
+
+def test_a_critique_without_evidence_costs_nothing(deep, triaged, no_memory, planned, searched):
+    spec = given(opened(NEWS), triaged(), no_memory, planned(), searched("critique", 0), config=deep)
+    spec.emits(EvidenceCritiqued(claims=(), verdict="not_enough_evidence"))
+
+
+def test_a_verdict_must_rest_on_references_that_exist(deep, triaged, no_memory, planned, searched):
+    spec = given(opened(NEWS), triaged(), no_memory, planned(), searched("critique", 2), config=deep)
+    good = spec.told(critique(numbers=(1, 9, 1))).event
+    assert good.verdict == "refuted" and good.claims[0].reference_numbers == (1,) and good.claims[0].reliability == 1.0
+    spec.told(critique(numbers=(9,))).emits_like(EvidenceCritiqued, verdict="not_enough_evidence")
+    spec.told(critique(claims=[])).emits_like(EvidenceCritiqued, verdict="not_enough_evidence")
+    spec.told(ModelReply(data={"verdict": "true"})).fails_with("invalid_output")
+
+
+def test_evidence_reaches_the_critic_as_untrusted_parts_only(deep, triaged, no_memory, planned, searched):
+    call = given(opened(NEWS), triaged(), no_memory, planned(), searched("critique", 2), config=deep).asked
+    assert isinstance(call, CallModel) and call.tier == "heavy"
+    ours = call.system + "".join(p.text for p in call.parts if not isinstance(p, Untrusted))
+    assert "house1" not in ours and NEWS not in ours
+    assert [p.label for p in call.parts if isinstance(p, Untrusted)] == [
+        "news_source", "news", "reference 1", "reference 2",
+    ]  # fmt: skip
+
+
+def test_no_search_reply_is_taken_for_nothing_found(deep, triaged, no_memory, planned):
+    spec = given(opened(NEWS), triaged(), no_memory, planned(), config=deep)
+    nothing = SearchReply(provider="offline", query="q", results=())
+    assert spec.told(nothing).event.outcomes[0].failure is None
