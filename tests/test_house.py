@@ -1,0 +1,159 @@
+"""The rules of the house that no linter knows: sizes, names, import contracts, and what may not stand in a file."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parents[1]
+PACKAGES = ("schemas", "agents", "infra", "streams", "newsproof")
+MODULES = sorted(path for package in PACKAGES for path in (PROJECT / package).rglob("*.py"))
+MAX_LINES = 300
+MAX_STEP_LINES = 120
+MAX_FUNCTION_LINES = 40
+VAGUE = {"utils", "util", "helpers", "helper", "manager", "base", "common", "misc"}
+"""Names that say nothing of what a module holds."""
+# Written in two parts, so that this file may be looked at like every other one.
+FORBIDDEN = {
+    "a folder outside the project": r"\.\./" + "shared",
+    "a path of one machine": r"(?<![\w.~-])/(?:" + "home|work|Users" + r")/[A-Za-z]",
+    "the address of a package index": r"(?:index-url\s|INDEX_URL=|/" + r"simple/?\s|find-links\s)",
+}
+TEXT = {".py", ".md", ".toml", ".yml", ".yaml", ".json", ".jsonl", ".sql", ".txt", ".lock", ".sh", ""}
+
+
+def tracked() -> list[Path]:
+    """Every text file of the project: those that git tracks, else (in an archive) all outside hidden folders."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=PROJECT, capture_output=True, check=False)
+    if listed.returncode == 0:
+        found = [PROJECT / name for name in listed.stdout.decode().split("\0") if name]
+    else:
+        found = [p for p in PROJECT.rglob("*") if not any(part.startswith(".v") for part in p.parts)]
+    return [p for p in found if p.is_file() and p.suffix in TEXT]
+
+
+def name(path: Path) -> str:
+    return path.relative_to(PROJECT).as_posix()
+
+
+def lines(path: Path) -> int:
+    return len(path.read_text("utf-8").splitlines())
+
+
+def test_no_file_is_longer_than_one_sitting() -> None:
+    too_long = {name(path): count for path in MODULES if (count := lines(path)) > MAX_LINES}
+    assert not too_long, f"split by what they do: {too_long}"
+
+
+def test_no_step_is_longer_than_a_page() -> None:
+    steps = [path for path in MODULES if re.search(r"^STEP = ", path.read_text("utf-8"), re.MULTILINE)]
+    assert len(steps) >= 10
+    too_long = {name(path): count for path in steps if (count := lines(path)) > MAX_STEP_LINES}
+    assert not too_long, f"move out what is not ask or tell: {too_long}"
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    too_long = {
+        f"{name(path)}:{node.name}": length
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := _body_lines(node)) > MAX_FUNCTION_LINES
+    }
+    assert not too_long, f"one thought a function: {too_long}"
+
+
+def _body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return (function.end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def test_every_module_says_in_its_name_what_it_holds() -> None:
+    assert not [name(path) for path in MODULES if VAGUE & set(path.stem.split("_"))]
+
+
+def test_every_module_says_what_it_is_for_and_defers_its_annotations() -> None:
+    silent, eager = [], []
+    for path in MODULES:
+        tree = ast.parse(path.read_text("utf-8"))
+        if tree.body and ast.get_docstring(tree) is None:
+            silent.append(name(path))
+        defines = any(
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.AnnAssign) for node in ast.walk(tree)
+        )
+        if defines and "from __future__ import annotations" not in path.read_text("utf-8"):
+            eager.append(name(path))
+    assert (silent, eager) == ([], [])
+
+
+def test_every_name_that_a_module_offers_is_there() -> None:
+    offering = [path for path in MODULES if re.search(r"^__all__ = ", path.read_text("utf-8"), re.MULTILINE)]
+    assert offering
+    for path in offering:
+        parts = path.relative_to(PROJECT).with_suffix("").parts
+        module = importlib.import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+        missing = [offered for offered in module.__all__ if not hasattr(module, offered)]
+        assert not missing, f"{name(path)} offers {missing}"
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_no_file_names(what: str) -> None:
+    pattern = re.compile(FORBIDDEN[what])
+    found = {
+        name(path): match.group(0)
+        for path in tracked()
+        if (match := pattern.search(path.read_text("utf-8", errors="replace") + "\n")) is not None
+    }
+    assert not found, f"{what}: {found}"
+
+
+def import_contracts(project: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command as main; main()", "--no-cache"],
+        cwd=project,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(project), "COLUMNS": "200", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_imports_point_one_way() -> None:
+    done = import_contracts(PROJECT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "contract"),
+    [
+        ("agents/verification/triage.py", "import time", "Steps see no clock"),
+        ("agents/case.py", "from random import random", "Steps see no clock"),
+        ("agents/evidence/stance.py", "from importlib import resources", "two loaders"),
+        ("schemas/ids.py", "import agents.case", "Imports point one way"),
+        ("infra/memory.py", "import agents.case", "Imports point one way"),
+        ("streams/sink.py", "import newsproof.version", "Imports point one way"),
+        ("newsproof/client.py", "import streams.reading", "plain Kafka clients"),
+        ("newsproof/servers.py", "import faust", "Faust is known in streams alone"),
+    ],
+)
+def test_an_import_that_points_elsewhere_is_found(tmp_path: Path, module: str, line: str, contract: str) -> None:
+    shutil.copy(PROJECT / ".importlinter", tmp_path)
+    for package in PACKAGES:
+        shutil.copytree(PROJECT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    changed = tmp_path / module
+    text = changed.read_text("utf-8")
+    changed.write_text(
+        text.replace("from __future__ import annotations\n", f"from __future__ import annotations\n\n{line}\n", 1)
+    )
+    done = import_contracts(tmp_path)
+    broken = [told for told in done.stdout.splitlines() if " BROKEN" in told]
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert any(contract in told for told in broken), done.stdout
