@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
 
 from agents.evidence.skeleton import ascii_skeleton
 from agents.evidence.texts import has_cjk
@@ -77,7 +76,6 @@ _JOINED = re.compile(
 )
 
 
-@lru_cache(maxsize=4096)
 def steers_model(text: str) -> bool:
     """Whether a text speaks to the model that reads it rather than to people (zh and en)."""
     seen = unicodedata.normalize("NFKC", strip_invisible(text))

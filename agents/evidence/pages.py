@@ -10,7 +10,7 @@ from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import names_in, tickers_in
 from agents.evidence.hosts import brand_of, canonical_url, host_of, registrable_domain
-from agents.evidence.stance import Reading
+from agents.evidence.stance import READ_LIMIT, Reading
 from agents.evidence.texts import Shape, fold, has_cjk, units
 from schemas.evidence import Credibility, SearchResult
 
@@ -30,9 +30,9 @@ class JudgedPage:
         self.host = host_of(result.url)
         self.domain = registrable_domain(self.host)
         self.address = canonical_url(result.url)
-        self.text = fold(f"{result.title} {result.snippet}")
+        self.text = fold(f"{result.title} {result.snippet[:READ_LIMIT]}")
         self.title = " ".join(units(fold(result.title)))
-        self.shape = Shape(result.snippet)
+        self.shape = Shape(result.snippet[:READ_LIMIT])
         self.credibility: Credibility = "unknown"
         self.reading = Reading("supports", True)
         self.official = self.official_host = self.own_page = self.independent = False

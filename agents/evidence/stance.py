@@ -29,13 +29,18 @@ _EN_NEGATION = (
 )
 _ZH_BETWEEN = (
     r"(?:遭受到?|遭到|遭遇|遭|被|受到|受|计划|打算|考虑|任何|任一|发生|出现|存在|有|过|正式|真正|实际|达成|建立|签署|进行|宣布|开展|提出|"
-    r"形式的?|黑客|安全|相关|所谓|的|一切|官方|将|会|要|就|因|证据|表明|迹象|显示|意向|现货|比特币|代币|ETF|提供|该|此|其|公开|"
-    r"[与和同跟对向就][^,,。;;!?!?]{1,14}?|[A-Za-z0-9]{1,12}|\s)"
+    r"形式的?|黑客|安全|相关|所谓|的|一切|官方|将|会|要|就|因|证据|表明|迹象|显示|意向|现货|比特币|代币|提供|该|此|其|公开|"
+    r"[a-z0-9]{1,12}(?![a-z0-9])|\s)"
 )
+_ZH_WITH = r"(?:[与和同跟对向就][^,,。;;!?!?]{1,14}?)?"
 _ZH_NEGATION = (
     r"(?:从未|并未|尚未|并没有|没有|未曾|不曾|不会|并非|未(?!经|来|知|必|公布|披露)|无意|不存在|没(?!收)|未有|暂无|暂未|尚无|绝无|毫无|无任何|无)"
-    rf"{_ZH_BETWEEN}{{0,5}}"
+    rf"{_ZH_BETWEEN}{{0,4}}{_ZH_WITH}{_ZH_BETWEEN}{{0,4}}"
 )
+_HEAD = 1200
+"""Characters of the news that count as its claim."""
+READ_LIMIT = 8000
+"""Characters of a page that its stance is read from: articles say what they say at their head, and time is bounded."""
 _YET = re.compile(r"\byet\b|尚未|暂未|还未|暂无|尚无")
 _CLAUSES = re.compile(r"[,,。;;!?!?]|\.\s|\.$|\s[-–—]\s")
 _MODAL_REACH = r"[\s-]+(?:also|soon|be|get|being|land|gain|secure|on|to|in|\w+ly)?(?:[\s-]+)?"
@@ -92,8 +97,8 @@ class Grammar:
         self._any_modal = re.compile(modal)
 
     def sense(self, claim_text: str) -> ClaimSense:
-        """Read a claim once."""
-        text = fold(claim_text).lower()
+        """Read a claim once. What is claimed stands at the head of the news; what follows is background."""
+        text = fold(claim_text[:_HEAD]).lower()
         out = ClaimSense()
         present = [g for g, p in self._predicates.items() if p.search(text)]
         out.negated = tuple(g for g in present if self._negations[g].search(text))
@@ -107,7 +112,7 @@ class Grammar:
 
     def read(self, claim: ClaimSense, title: str, content: str, *, fresh: bool) -> Reading:
         """Return the stance of a page that speaks of the claim. ``fresh``: published about when the claim was."""
-        text = fold(f"{title.rstrip('. ')}. {content}").lower()
+        text = fold(f"{title.rstrip('. ')}. {content[:READ_LIMIT]}").lower()
         cleaned = self._cleaned(text, claim.suit)
         confirms = self._confirms(cleaned)
         denies = self._denies(claim, cleaned)

@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 from situations import SITUATIONS, P, Situation
 
-from agents.evidence import Claim, assess
+from agents.case import fold, open_case
+from agents.evidence import Claim, assess, claim_of
 from agents.policy import Conclusion, conclude
 from agents.tables import load_tables
 from schemas.config import Snapshot
+from schemas.events import CaseTriaged, EventReceived
 from schemas.evidence import Findings, SearchResult
+from schemas.news import News
 from schemas.signals import Draft
 
 SNAPSHOT = Snapshot(tables=load_tables(demo=False))
@@ -198,3 +201,28 @@ def test_sentiment_shares_sum_to_one() -> None:
     for situation in SITUATIONS:
         mood = judged(situation)[0].sentiment
         assert abs(mood.panic + mood.neutral + mood.optimistic - 1.0) < 1e-9
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "part", ["没有与和", "未", "not been ", "report is ", "system: ", "ignore ", "call report ", "a "]
+)
+def test_hostile_repetitions_are_read_to_the_end_without_blowing_up(part: str) -> None:
+    # Found in the writing: nested repetition in a negation made 45,000 characters take minutes.
+    text = f"SEC approves ABC fund {part * (60_000 // len(part))}"
+    page = P("https://a.example/1", "ABC", text)
+    findings = judged(Situation("hostile", text, "regulation", "ABC", (page,), {}))[0]
+    assert len(findings.references) + len(findings.dropped) == 1
+
+
+def test_the_claim_of_a_case_is_its_news_and_its_triage() -> None:
+    news = News(source="s", text="Kraken adds LUM", published_at=NOW, url="https://n.example/1")
+    received = EventReceived(news=news, config_hash="", text_hash="", language="en")
+    case = open_case(received, case_id="c", event_id="e1", run_id="live", at=NOW, config=SNAPSHOT)
+    with pytest.raises(LookupError):
+        claim_of(case)
+    triaged = CaseTriaged(draft=draft("listing", "LUM"), route="deep", gate_reason="", rollout_bucket=0.0)
+    of = claim_of(fold(case, triaged, event_id="e2", at=NOW))
+    assert (of.text, of.event_type, of.asset, of.as_of, of.source_url, of.language) == (
+        "Kraken adds LUM", "listing", "LUM", NOW, "https://n.example/1", "en"
+    )  # fmt: skip
