@@ -196,7 +196,6 @@ SECOND_HAND = _any(
     "press release says",
     "(?:according to|per|citing) an? (?:press release|post)",
     "account on X\\b",
-    "according to a post",
     "screenshots?",
     "截图",
 )

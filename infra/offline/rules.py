@@ -92,11 +92,15 @@ def keywords_of(text: str, kind: str, entity: str, *, extra: str = "") -> str:
     """Return search keywords as the planning prompt wants them: names, tickers, amounts, event and official words."""
     words = [w.strip(".,-'") for w in _WORD.findall(text)]
     concrete = [w for w in words if w and w.lower() not in lx.STOP]
+    if extra:
+        # A further search asks for what is new, of whom; the words of the first one would only find its pages again.
+        named = [w for w in concrete if w[0].isupper() or not w[0].isascii()]
+        return " ".join(dict.fromkeys(" ".join([extra.replace(",", " "), entity, *named[:4]]).split()))
     zh = is_zh(text)
     official = lx.OFFICIAL_QUERY[0 if zh else 1] if kind in ("hack", "regulation", "partnership") else ""
     event = lx.EVENT_QUERY.get(kind, "")
     event = event if zh else " ".join(w for w in event.split() if w.isascii())
-    parts = [extra, *([entity] if extra or entity not in text else []), *(concrete[:6] if extra else concrete[:16])]
+    parts = [*([] if entity in text else [entity]), *concrete[:16]]
     return " ".join(dict.fromkeys(" ".join([*parts, event, official]).split()))
 
 

@@ -15,23 +15,29 @@ from schemas.effects import CallModel, EarlierReply, FindEarlier, RecallReply, S
 from schemas.events import SignalSynthesized
 from tests.agents.verification.conftest import NEWS
 
+MODEL, SEARCH = OfflineModel(), OfflineSearch()
+
 
 def run(config, text=NEWS, language="en"):
-    model, search, hashes = OfflineModel(), OfflineSearch(), []
+    return run_event(config, opened(text, language=language))
+
+
+def run_event(config, event):
+    hashes = []
 
     def perform(effect):
         hashes.append(request_hash(effect))
         match effect:
             case CallModel():
-                return asyncio.run(model.perform(effect)).reply
+                return asyncio.run(MODEL.perform(effect)).reply
             case Search():
-                return asyncio.run(search.perform(effect)).reply
+                return asyncio.run(SEARCH.perform(effect)).reply
             case FindEarlier():
                 return EarlierReply(first_case=None)
             case _:
                 return RecallReply(entries=())
 
-    return run_case(opened(text, language=language), perform, config=config), hashes
+    return run_case(event, perform, config=config), hashes
 
 
 def test_two_runs_of_a_case_ask_and_say_the_same(deep):

@@ -1,0 +1,33 @@
+"""The sample events through the offline pipeline: what is false does not end as a confident buy, what is true survives."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from agents.testing import opened
+from schemas.events import SignalSynthesized
+from tests.agents.verification.test_purity import run_event
+
+SAMPLE = Path(__file__).resolve().parents[3] / "infra" / "offline" / "sample" / "history.jsonl"
+
+
+@pytest.mark.parametrize("results", [5, 10])
+def test_false_news_ends_as_no_confident_buy_and_true_news_keeps_its_confidence(deep, results):
+    config = replace(deep, search_max_results=results)
+    signals = []
+    for line in SAMPLE.read_text("utf-8").splitlines():
+        row = json.loads(line)
+        at = datetime.fromisoformat(row["published_at"])
+        event = opened(row["text"], source="history", language=row["lang"], at=at, external_id=row["id"])
+        head = run_event(config, event)[0].case.head
+        assert isinstance(head, SignalSynthesized), row["id"]
+        signals.append((row["truth"], row["id"], head.signal))
+    assert [i for t, i, s in signals if t == "false" and s.action == "buy" and s.confidence >= 0.6] == []
+    true = [s.confidence for t, _, s in signals if t == "true"]
+    assert sum(c >= 0.4 for c in true) >= 0.8 * len(true)
+    assert any(s.action == "buy" and s.confidence >= 0.75 for t, _, s in signals if t == "true")
