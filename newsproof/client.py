@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 from aiokafka import TopicPartition
@@ -24,6 +24,9 @@ from schemas.signals import SIGNAL_SCHEMA_VERSION, Signal, SignalStatus
 from schemas.topics import Topics
 
 __all__ = ["PublishReport", "checked_news", "find_kafka", "publish", "subscribe"]
+
+VERIFIED: tuple[SignalStatus, ...] = ("verified",)
+ALL_STATUSES: tuple[SignalStatus, ...] = get_args(SignalStatus)
 
 _REMEMBERED = 100_000
 """Signals whose newest revision is remembered, to pass by older ones that come again."""
@@ -111,7 +114,7 @@ async def publish(
 
 async def subscribe(
     *,
-    statuses: Collection[SignalStatus] = ("verified",),
+    statuses: Collection[SignalStatus] = VERIFIED,
     assets: Collection[str] = (),
     min_confidence: float = 0.0,
     group: str | None = None,
