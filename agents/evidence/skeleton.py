@@ -7,6 +7,7 @@ Latin extensions; only those that browsers show in host names.
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 
 _LOOK_ALIKES = {
     "a": "аɑαạąāăȧ",
@@ -47,10 +48,13 @@ _DIGITS = str.maketrans(
 
 def ascii_skeleton(text: str) -> str:
     """Return the text with foreign look-alikes of Latin letters replaced, and accents removed."""
+    if text.isascii():
+        return text
     swapped = unicodedata.normalize("NFKC", text).translate(_TABLE)
     return "".join(c for c in unicodedata.normalize("NFKD", swapped) if not unicodedata.combining(c))
 
 
+@lru_cache(maxsize=4096)
 def host_skeleton(label: str) -> str:
     """Return what a label of a host name looks like: also folds digits and pairs such as ``rn`` (m), ``vv`` (w)."""
     folded = ascii_skeleton(label.lower()).lower().replace("rn", "m").replace("vv", "w").replace("cl", "d")

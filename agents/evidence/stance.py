@@ -135,7 +135,8 @@ class Grammar:
     def _cleaned(self, text: str, suit: bool) -> str:
         text = self._not_denial.sub(" ; ", text)
         text = self._suit_denial.sub(" ; ", text) if suit else text
-        return self._act_denied.sub(" ; ", text)
+        # Most pages hold none of these words; looking for them first is what keeps a page at a fraction of a millisecond.
+        return self._act_denied.sub(" ; ", text) if any(w in text for w in ("den", "reject", "dismiss")) else text
 
     def _says_false(self, text: str, suit: bool, *, claim: bool = False) -> bool:
         if self._denial.search(text):
@@ -163,7 +164,7 @@ class Grammar:
         ) or any(p.search(text) for g, p in self._antonyms.items() if g == "halt" and g in claim.groups)
 
     def _confirms(self, text: str) -> bool:
-        return any(
+        return self._confirm.search(text) is not None and any(
             self._confirm.search(part)
             and not self._hedge.search(part)
             and not re.search(r"\b(?:not|no|yet|un)\b|n't|未|没|无", part)
