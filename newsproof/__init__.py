@@ -11,10 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from newsproof import version
     from newsproof.client import PublishReport, publish, subscribe
-    from newsproof.version import VERSION as __version__
     from schemas.news import News
     from schemas.signals import Signal
+
+    __version__ = version.VERSION
 
 __all__ = ["News", "PublishReport", "Signal", "__version__", "publish", "subscribe"]
 

@@ -24,13 +24,11 @@ async def find_case(address: KafkaAddress, topics: Topics, wanted: str) -> str:
         ConfigError: no case or more than one is meant; the text lists what there is.
     """
     cases = await read_cases(address, topics)
-    for fits in (
-        lambda c: c.case_id == wanted,
-        lambda c: c.external_id == wanted or f"{c.source}:{c.external_id}" == wanted,
-        lambda c: len(wanted) >= 4 and c.case_id.startswith(wanted.lower()),
-    ):
-        if found := [c for c in cases if fits(c)]:
-            return _only(found, wanted)
+    by_id = [c for c in cases if c.case_id == wanted]
+    by_news = [c for c in cases if wanted in (c.external_id, f"{c.source}:{c.external_id}")]
+    by_prefix = [c for c in cases if len(wanted) >= 4 and c.case_id.startswith(wanted.lower())]
+    if found := by_id or by_news or by_prefix:
+        return _only(found, wanted)
     known = ", ".join(sorted({c.external_id or c.case_id[:8] for c in cases})[:12]) or "none at all"
     raise ConfigError(
         f"no case is called {wanted!r}: give a case id, at least 4 of its first characters, or the news's external id. "
@@ -140,7 +138,13 @@ def _print_critique(records: Sequence[JournalRecord]) -> None:
     critique = story.critique_of(records)
     if critique is not None and critique.claims:
         rows = [
-            (c.claim, story.VERDICTS[c.verdict], c.reliability, " ".join(f"[{n}]" for n in c.reference_numbers), c.reason)
+            (
+                c.claim,
+                story.VERDICTS[c.verdict],
+                c.reliability,
+                " ".join(f"[{n}]" for n in c.reference_numbers),
+                c.reason,
+            )
             for c in critique.claims
         ]
         table(("claim", "verdict", "reliability", "says so", "reason"), rows, title="Critique, claim by claim")
@@ -154,7 +158,12 @@ def _print_signal(records: Sequence[JournalRecord]) -> None:
         (step.rule, "" if step.amount is None else f"{step.amount:+.2f}", f"{step.confidence:.2f}", step.reason)
         for step in story.waterfall(*found)
     ]
-    table(("rule", "change", "confidence", "reason"), rows, title="How the confidence came about", right=("change", "confidence"))
+    table(
+        ("rule", "change", "confidence", "reason"),
+        rows,
+        title="How the confidence came about",
+        right=("change", "confidence"),
+    )
     s = found[0]
     flags = " ".join(s.risk_flags) or "none"
     say_result(f"Signal {s.signal_id}: {s.action} {s.asset} ({s.direction}, {s.strength}, {s.timeframe}), {s.status}")

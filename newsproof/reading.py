@@ -79,9 +79,7 @@ async def show_signals(invocation: Invocation, wanted: Filter, *, follow: bool, 
 async def _follow(log: Log, wanted: Filter, *, as_json: bool) -> None:
     from newsproof.client import ALL_STATUSES, subscribe
 
-    async for signal in subscribe(
-        statuses=ALL_STATUSES, start="earliest", kafka=log.address, prefix=log.topics.prefix
-    ):
+    async for signal in subscribe(statuses=ALL_STATUSES, start="earliest", kafka=log.address, prefix=log.topics.prefix):
         if not wanted.fits(signal):
             continue
         if as_json:

@@ -39,9 +39,7 @@ async def run_worker(settings: Settings, *, take_over: bool = False) -> None:
     options, snapshot = worker_options(settings), snapshot_of(settings)
     if not take_over:
         await refuse_taken_slot(address, topics.group("worker"), options.slot)
-    await ensure_topics(
-        address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication
-    )
+    await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
     texts = TextIndex(address, topics, window_days=settings.dedup_days)
     ports = ports_of(settings, clickhouse, texts)
     worker = Worker(address, topics, verification(), ports, snapshot, options)
@@ -61,9 +59,7 @@ async def run_sink(settings: Settings) -> None:
     from streams.sink import Sink
 
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
-    await ensure_topics(
-        address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication
-    )
+    await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
     await _migrated(clickhouse)
     sink = Sink(address, topics, clickhouse)
     log.info("sink starts")

@@ -35,11 +35,11 @@ class WaterfallStep(msgspec.Struct, frozen=True, kw_only=True):
 
 def lines_of(records: Iterable[JournalRecord]) -> list[Line]:
     """Return the story of the accepted records, in their order."""
-    accepted = [r for r in records if r.accepted]
-    opened = accepted[0].envelope.time if accepted else datetime.min
     told: list[Line] = []
-    for record in accepted:
+    opened: datetime | None = None
+    for record in (r for r in records if r.accepted):
         phase, what, thought = _told(record.event)
+        opened = opened or record.envelope.time
         after = (record.envelope.time - opened).total_seconds()
         told.append(Line(phase=phase, after_s=after, what=what, thought=thought))
     return told
@@ -131,7 +131,11 @@ def findings_in_words(found: Findings) -> str:
     """Return what the evidence so far amounts to, in one sentence."""
     said = [f"{found.independent_sources} independent sources"]
     said.append("confirmed by an official source" if found.official_confirmed else "no official confirmation")
-    said += [word for flag, word in ((found.denied, "denied"), (found.conflict, "conflicting"), (found.stale, "old news")) if flag]
+    said += [
+        word
+        for flag, word in ((found.denied, "denied"), (found.conflict, "conflicting"), (found.stale, "old news"))
+        if flag
+    ]
     if found.dropped:
         said.append(f"{len(found.dropped)} results not used")
     return ", ".join(said)
@@ -153,7 +157,11 @@ def _told_ending(event: Any) -> tuple[str, str, str]:
             what = f"Failed at step {event.failed_step} after {event.attempts} attempts; there is no signal."
             return "ended", what, event.reason
         case _:
-            return "degraded", f"The deep path gave up at {event.failed_step}; the single pass takes over.", event.reason
+            return (
+                "degraded",
+                f"The deep path gave up at {event.failed_step}; the single pass takes over.",
+                event.reason,
+            )
 
 
 VERDICTS = {

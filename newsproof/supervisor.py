@@ -99,9 +99,7 @@ class Pipeline:
 
 
 @contextlib.asynccontextmanager
-async def pipeline(
-    settings: Settings, *, workers: int = 1, say: Say = say_on_stderr
-) -> AsyncIterator[Pipeline]:
+async def pipeline(settings: Settings, *, workers: int = 1, say: Say = say_on_stderr) -> AsyncIterator[Pipeline]:
     """Start servers, topics, tables, workers and sink; end all of them in the opposite order.
 
     The children get exactly these settings, whatever the environment or a ``.env`` file says.

@@ -29,7 +29,9 @@ def _tell(running: Pipeline, changes: dict[str, object], workers: int) -> None:
     say("")
     say(f"Newsproof runs, {mode_in_words(settings)}; {workers} worker(s), one sink. Ctrl-C ends all of it.")
     say(f"  Kafka       {settings.kafka_bootstrap_servers}{'  (embedded)' if 'kafka' in own else ''}")
-    say(f"  ClickHouse  {_without_password(settings.clickhouse_url or '')}{'  (embedded)' if 'clickhouse' in own else ''}")
+    say(
+        f"  ClickHouse  {_without_password(settings.clickhouse_url or '')}{'  (embedded)' if 'clickhouse' in own else ''}"
+    )
     say(f"  Logs        {settings.newsproof_data_dir / 'logs'}")
     for name, value in changes.items():
         say(f"  {name.upper()}={value} is set by `up`, because you have not set it")

@@ -1,0 +1,156 @@
+"""``newsproof doctor``: what is configured, reachable and missing, and what to write where. Starts nothing, calls no paid
+service, and prints no secret."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from infra.settings import Settings
+from newsproof.bootstrap import address_of, clickhouse_of, refuse_unusable, topics_of
+from newsproof.invocation import Invocation, json_line, say_result, table
+from newsproof.servers import running_clickhouse, running_kafka
+from newsproof.up import mode_in_words
+from schemas.errors import ConfigError, NewsproofError
+
+State = Literal["ok", "note", "missing"]
+FREE_BYTES = 2 * 1024**3
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing looked at. ``missing`` is what must be mended, ``note`` is worth knowing."""
+
+    name: str
+    state: State
+    found: str
+    do: str = ""
+
+
+async def diagnose(invocation: Invocation, *, as_json: bool) -> bool:
+    """Print every check; return whether nothing is missing."""
+    settings = invocation.settings()
+    of_servers = await asyncio.gather(_kafka(settings), _clickhouse(settings))
+    checks = [_python(), _disk(settings), *of_servers, *_providers(settings)]
+    _print(checks, as_json=as_json)
+    return all(check.state != "missing" for check in checks)
+
+
+def _print(checks: Iterable[Check], *, as_json: bool) -> None:
+    if as_json:
+        for check in checks:
+            json_line(check)
+        return
+    table(("", "what", "found", "what to do"), [(c.state, c.name, c.found, c.do) for c in checks])
+    missing = [c.name for c in checks if c.state == "missing"]
+    say_result(f"To mend: {', '.join(missing)}." if missing else "Nothing is missing.")
+
+
+def _python() -> Check:
+    return Check(name="Python", state="ok", found=f"{sys.version.split()[0]} at {sys.executable}")
+
+
+def _disk(settings: Settings) -> Check:
+    directory = settings.newsproof_data_dir.absolute()
+    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    found = f"{directory}, {free / 1024**3:.1f} GiB free"
+    if not _writable(existing):
+        return Check(
+            name="data directory",
+            state="missing",
+            found=f"{directory} is not writable",
+            do="set NEWSPROOF_DATA_DIR to a directory that you may write to",
+        )
+    if free < FREE_BYTES:
+        return Check(name="data directory", state="note", found=found, do="make room: the log is kept for ever")
+    return Check(name="data directory", state="ok", found=found)
+
+
+def _writable(directory: Path) -> bool:
+    import os
+
+    return os.access(directory, os.W_OK | os.X_OK)
+
+
+async def _kafka(settings: Settings) -> Check:
+    if not settings.kafka_bootstrap_servers:
+        address = await running_kafka(settings.newsproof_data_dir / "kafka")
+        found = f"embedded, runs at {address}" if address else _embedded_java()
+        return Check(name="Kafka", state="ok", found=found, do="" if address else "nothing: commands start it")
+    try:
+        async with asyncio.timeout(15), address_of(settings).admin() as admin:
+            topics = set(await admin.list_topics())
+    except (NewsproofError, TimeoutError) as exc:
+        return Check(name="Kafka", state="missing", found=str(exc) or "no answer within 15 s", do=_START_KAFKA)
+    at = f"reachable at {settings.kafka_bootstrap_servers}"
+    if topics_of(settings).cases not in topics:
+        return Check(name="Kafka", state="note", found=f"{at}, without topics", do="newsproof topics create")
+    return Check(name="Kafka", state="ok", found=at)
+
+
+_START_KAFKA = "start it, correct KAFKA_BOOTSTRAP_SERVERS, or unset it to use an embedded Kafka"
+
+
+def _embedded_java() -> str:
+    from infra.embedded.java import find_java
+
+    try:
+        java = find_java()
+    except ConfigError as exc:
+        return f"embedded, but no Java works: {exc}"
+    return f"embedded, not running (Java {java.major} at {java.path})"
+
+
+async def _clickhouse(settings: Settings) -> Check:
+    if not settings.clickhouse_url:
+        url = await running_clickhouse(settings.newsproof_data_dir / "clickhouse")
+        found = f"embedded, runs at {url}" if url else "embedded, not running"
+        return Check(name="ClickHouse", state="ok", found=found, do="" if url else "nothing: commands start it")
+    try:
+        async with asyncio.timeout(15), clickhouse_of(settings) as client:
+            version = (await client.query("SELECT version()")).rows[0][0]
+    except (NewsproofError, TimeoutError) as exc:
+        return Check(
+            name="ClickHouse",
+            state="missing",
+            found=str(exc) or "no answer within 15 s",
+            do="start it, correct CLICKHOUSE_URL, or unset it to use the embedded engine",
+        )
+    return Check(name="ClickHouse", state="ok", found=f"version {version}")
+
+
+def _providers(settings: Settings) -> list[Check]:
+    checks = [Check(name="mode", state="ok", found=mode_in_words(settings))]
+    if settings.mode != "live":
+        checks[0] = Check(
+            name="mode",
+            state="note",
+            found=mode_in_words(settings),
+            do="for real signals set GEMINI_API_KEY and TAVILY_API_KEY, in the environment or in .env",
+        )
+    try:
+        refuse_unusable(settings)
+    except ConfigError as exc:
+        checks.append(Check(name="providers", state="missing", found="a key or a name is missing", do=str(exc)))
+    for name, key, where in (
+        ("models (Gemini)", settings.gemini_api_key, "GEMINI_API_KEY, from https://aistudio.google.com/apikey"),
+        ("search (Tavily)", settings.tavily_api_key, "TAVILY_API_KEY, from https://app.tavily.com"),
+    ):
+        state: State = "ok" if key else "note"
+        checks.append(Check(name=name, state=state, found="key is set" if key else "no key", do="" if key else where))
+    if settings.mode == "live" and not settings.deep_analysis_tools_enabled:
+        checks.append(
+            Check(
+                name="deep path",
+                state="note",
+                found="DEEP_ANALYSIS_TOOLS_ENABLED is false: workers give every case the single pass",
+                do="set it to true, and PHASE1_ROLLOUT_PERCENTAGE to the share that you want (`up` does both)",
+            )
+        )
+    return checks
