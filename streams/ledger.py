@@ -7,6 +7,7 @@ and the consumer commits that and nothing else.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,9 @@ from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from faust.transport.drivers.aiokafka import Consumer as FaustConsumer
 from faust.transport.drivers.aiokafka import Transport as FaustTransport
 from faust.types import TP
+
+YIELD_EVERY = 50
+"""Records handed on before the event loop gets a turn: the streams fold them meanwhile."""
 
 SafeOffset = Callable[[str, int], int | None]
 """(topic, partition) → the offset that may be committed now, None while nothing is known of that partition."""
@@ -40,6 +44,50 @@ class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
 
     def _new_consumer_thread(self) -> LedgerConsumerThread:
         return LedgerConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    async def _drain_messages(self, fetcher: Any) -> None:
+        """Hand fetched records to their streams, in order, until stopped.
+
+        Faust's own loop starts two tasks and a wait for every record, so that a suspended flow can interrupt a full
+        queue; measured at a fifth of the worker's time. Here a suspended flow is seen before each record instead, and
+        Faust's clearing of the queues wakes a put that waits.
+        """
+        stopping, fetcher_stopping = self._stopped.is_set, fetcher._stopped.is_set
+        to_message, callback, read_offset = self._to_message, self.callback, self._read_offset
+        try:
+            while not (stopping() or fetcher_stopping()):
+                records, active = await self._wait_next_records(timeout=1.0)
+                await self.sleep(0)
+                if records is None or self.should_stop:
+                    continue
+                if not self.flow_active:
+                    await self._seek_back()
+                    continue
+                generation = self.app.consumer_generation_id
+                handed = 0
+                for tp, record in self.scheduler.iterate(records):
+                    if not self.flow_active or self.app.consumer_generation_id != generation:
+                        break
+                    if not (active is None or tp in active or tp in self._buffered_partitions):
+                        continue
+                    last = read_offset[tp]
+                    if last is not None and record.offset < last:
+                        continue
+                    await callback(to_message(tp, record))
+                    read_offset[tp] = record.offset
+                    handed += 1
+                    if handed % YIELD_EVERY == 0:
+                        await asyncio.sleep(0)
+        except self.consumer_stopped_errors:
+            if not self.transport.app.should_stop:
+                raise
+
+    async def _seek_back(self) -> None:
+        # As Faust does: records fetched while the flow was suspended are dropped, so read again from the commit.
+        try:
+            await self.perform_seek()
+        except Exception as exc:
+            self.log.warning("could not seek while the flow was suspended: %r", exc)
 
     def _filter_tps_with_pending_acks(self, topics: Any = None) -> Iterator[TP]:
         return (tp for tp in list(self.assignment()) if topics is None or tp in topics or tp.topic in topics)
