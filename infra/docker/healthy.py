@@ -1,0 +1,61 @@
+"""Health check of a container: ``python -P healthy.py worker|sink``; exit status 0 = healthy, else the reason on stderr.
+
+A worker is healthy while the broker counts it as a member of its group: a stuck one stops its heartbeats, or its own
+watchdog ends it. The sink assigns partitions by hand and is no member of anything: it is healthy while Kafka and
+ClickHouse both answer it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from aiokafka.errors import KafkaError
+
+from infra.clickhouse.client import connect
+from infra.kafka import KafkaAddress, offsets_of
+from infra.settings import Settings, load_settings
+from schemas.errors import ConfigError, NewsproofError, TransientError
+from schemas.topics import Topics
+
+WITHIN_S = 8.0
+"""Less than the ``timeout`` of the health checks in docker-compose.yml, so that the reason gets out."""
+
+
+async def worker(settings: Settings, address: KafkaAddress, topics: Topics) -> None:
+    """Raise unless this slot's worker is a member of the workers' group."""
+    group = topics.group("worker")
+    async with address.admin() as admin:
+        described = await admin.describe_consumer_groups([group])
+    members = [str(member) for response in described for found in response.groups for member in found[5]]
+    slot = f"{group}-{settings.worker_slot}"
+    if not any(slot in member for member in members):
+        raise TransientError(f"{slot} is no member of the group {group}: look at the worker's log")
+
+
+async def sink(settings: Settings, address: KafkaAddress, topics: Topics) -> None:
+    """Raise unless Kafka and ClickHouse answer."""
+    if not await offsets_of(address, topics.cases):
+        raise TransientError(f"the topic {topics.cases} does not exist yet")
+    async with connect(settings.clickhouse_url or "", database=settings.clickhouse_database) as tables:
+        await tables.query("SELECT count() FROM migrations")
+
+
+async def main(service: str) -> int:
+    """Check, and return the exit status."""
+    checks = {"worker": worker, "sink": sink}
+    try:
+        if service not in checks:
+            raise ConfigError(f"there is no check of {service!r}: write one of {', '.join(checks)}")
+        settings = load_settings()
+        address = KafkaAddress.of(settings, settings.kafka_bootstrap_servers or "")
+        async with asyncio.timeout(WITHIN_S):
+            await checks[service](settings, address, Topics(settings.topic_prefix))
+    except (NewsproofError, KafkaError, OSError) as exc:
+        print(f"unhealthy: {exc or type(exc).__name__}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "")))

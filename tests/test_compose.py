@@ -1,0 +1,190 @@
+"""docker-compose.yml and the image: what can be checked without a Docker engine, and the client's own check where it is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from aiokafka import AIOKafkaConsumer
+
+from infra.embedded.kafka import EmbeddedKafka
+from infra.embedded.kafka_settings import PROPERTIES
+from infra.kafka import KafkaAddress, ensure_topics
+from infra.settings import Settings
+from newsproof.cli import app
+from schemas.topics import Topics
+
+yaml = pytest.importorskip("yaml", reason="PyYAML reads docker-compose.yml; it is part of requirements-dev.lock")
+
+PROJECT = Path(__file__).parents[1]
+DOCKER = PROJECT / "infra" / "docker"
+OURS = ("topics", "worker", "worker-2", "sink")
+# In both: what keeps the log whole and readers prompt. The embedded broker differs only in what makes it small.
+SHARED_WITH_EMBEDDED = (
+    "auto.create.topics.enable",
+    "log.retention.ms",
+    "log.retention.bytes",
+    "message.max.bytes",
+    "offsets.retention.minutes",
+    "replica.fetch.max.bytes",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+)
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((PROJECT / "docker-compose.yml").read_text("utf-8"))
+    return found
+
+
+def services(compose: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = compose["services"]
+    return found
+
+
+def test_the_clients_own_check_finds_nothing() -> None:
+    if (
+        shutil.which("docker") is None
+        or subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("there is no docker compose here; it checks the file against its own schema where it is")
+    done = subprocess.run(
+        ["docker", "compose", "--profile", "two-workers", "config", "--quiet"],
+        cwd=PROJECT,
+        env={**os.environ, "CLICKHOUSE_PASSWORD": "secret"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_set_is_the_production_like_one(compose: dict[str, Any]) -> None:
+    assert set(services(compose)) == {"kafka", "clickhouse", *OURS}
+
+
+def test_every_port_is_published_on_loopback_alone(compose: dict[str, Any]) -> None:
+    ports = [port for service in services(compose).values() for port in service.get("ports", ())]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_every_variable_of_our_services_is_a_setting_with_a_value_that_it_takes(compose: dict[str, Any]) -> None:
+    for name in OURS:
+        told = {key: expanded(str(value)) for key, value in services(compose)[name]["environment"].items()}
+        assert set(told) <= {field.upper() for field in Settings.model_fields}, name
+        settings = Settings(_env_file=None, **{key.lower(): value for key, value in told.items() if value})
+        assert settings.kafka_bootstrap_servers == "kafka:9092"
+
+
+def expanded(value: str) -> str:
+    """What compose makes of ``${NAME:-default}`` when nothing is set, and of ``${NAME:?…}`` when it is."""
+    return re.sub(r"\$\{\w+:([-?])([^}]*)\}", lambda m: m[2] if m[1] == "-" else "secret", value)
+
+
+def test_workers_have_slots_and_disks_of_their_own(compose: dict[str, Any]) -> None:
+    workers = [services(compose)[name] for name in ("worker", "worker-2")]
+    assert len({w["environment"]["WORKER_SLOT"] for w in workers}) == 2
+    assert len({str(w["volumes"]) for w in workers}) == 2
+
+
+def test_every_service_waits_for_what_it_needs_ends_in_order_and_says_how_it_is(compose: dict[str, Any]) -> None:
+    every = services(compose)
+    for name, service in every.items():
+        assert set(service.get("depends_on", {})) <= set(every), name
+        assert "restart" in service, name
+        assert name == "topics" or "healthcheck" in service, name
+        assert int(service["stop_grace_period"].removesuffix("s")) >= 30, name
+        assert all(volume.split(":")[0] in compose["volumes"] for volume in service.get("volumes", ())), name
+
+
+def test_our_services_run_commands_that_exist_without_privileges(compose: dict[str, Any]) -> None:
+    group = typer.main.get_command(app)
+    for name in OURS:
+        service, command = services(compose)[name], group
+        for word in service["command"]:
+            command = command.commands[word]  # type: ignore[attr-defined]
+        assert service["read_only"] and service["cap_drop"] == ["ALL"] and service["init"]
+        assert "no-new-privileges:true" in service["security_opt"]
+
+
+def test_images_are_pinned_to_a_version(compose: dict[str, Any]) -> None:
+    tags = [service["image"].rpartition(":")[2] for name, service in services(compose).items() if name not in OURS]
+    assert all(re.fullmatch(r"\d+\.\d+(\.\d+)?", tag) for tag in tags)
+
+
+def test_the_broker_keeps_and_refuses_what_the_embedded_one_does(compose: dict[str, Any]) -> None:
+    embedded = dict(line.split("=", 1) for line in PROPERTIES.splitlines() if "=" in line and not line.startswith("#"))
+    environment = {k: str(v).lower() for k, v in services(compose)["kafka"]["environment"].items()}
+    told = {key: environment["KAFKA_" + key.upper().replace(".", "_")] for key in SHARED_WITH_EMBEDDED}
+    assert told == {key: embedded[key] for key in SHARED_WITH_EMBEDDED}
+
+
+def test_the_image_holds_the_project_installs_by_hash_and_does_not_run_as_root() -> None:
+    lines = (DOCKER / "Dockerfile").read_text("utf-8").splitlines()
+    copied = [line.split()[1] for line in lines if line.startswith("COPY ")]
+    assert copied == ["requirements.lock", "schemas", "agents", "infra", "streams", "newsproof"]
+    assert all((PROJECT / source).exists() for source in copied)
+    assert any("--require-hashes" in line for line in lines if line.startswith("RUN pip"))
+    users = [number for number, line in enumerate(lines) if line == "USER newsproof"]
+    assert users and users[0] < next(n for n, line in enumerate(lines) if line.startswith("ENTRYPOINT"))
+    ignored = (DOCKER / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
+    assert {line[1:] for line in ignored if line.startswith("!")} == set(copied)
+
+
+# The health check, against a real broker
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    server = EmbeddedKafka(tmp_path_factory.mktemp("kafka"))
+    asyncio.run(server.start())
+    yield server.bootstrap
+    asyncio.run(server.stop())
+
+
+async def healthy(service: str, bootstrap: str) -> tuple[int, str]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",
+        str(DOCKER / "healthy.py"),
+        service,
+        env={"PYTHONPATH": str(PROJECT), "KAFKA_BOOTSTRAP_SERVERS": bootstrap, "WORKER_SLOT": "7"},
+        cwd=DOCKER,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, said = await process.communicate()
+    return process.returncode or 0, said.decode()
+
+
+async def test_a_worker_is_healthy_exactly_while_it_is_a_member_of_its_group(broker: str) -> None:
+    topics = Topics()
+    await ensure_topics(KafkaAddress(bootstrap=broker), topics, partitions=1, replication=1)
+    status, said = await healthy("worker", broker)
+    assert (status, said.startswith("unhealthy: ")) == (1, True), said
+    member = AIOKafkaConsumer(
+        topics.news,
+        bootstrap_servers=broker,
+        group_id=topics.group("worker"),
+        group_instance_id=topics.group("worker") + "-7",
+    )
+    await member.start()
+    try:
+        assert await healthy("worker", broker) == (0, "")
+    finally:
+        await member.stop()
+
+
+async def test_a_sink_without_its_tables_is_not_healthy(broker: str) -> None:
+    await ensure_topics(KafkaAddress(bootstrap=broker), Topics(), partitions=1, replication=1)
+    status, said = await healthy("sink", broker)
+    assert (status, "CLICKHOUSE_URL" in said) == (1, True)
