@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -24,7 +25,6 @@ from schemas.events import (
 from schemas.news import decode_news
 from schemas.topics import Topics
 from streams.following import FollowedPartition
-from streams.projector import utc_now
 
 
 class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,7 +186,8 @@ async def _news(
         for record in records:
             count += 1
             try:
-                known = decode_news(record.value, now=utc_now()).case_id in cases
+                appended = datetime.fromtimestamp(record.timestamp / 1000, UTC)  # as intake judges it
+                known = decode_news(record.value, now=appended).case_id in cases
             except ContractError:
                 known = False
             if not known and (tp.topic, tp.partition, record.offset) not in lettered:

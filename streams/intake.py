@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import structlog
@@ -38,12 +38,12 @@ class Opened:
     """What was opened: case ids, and the first case of each (source, external id). Entries leave after ``DEDUP_DAYS``."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, float] = {}
+        self._seen: dict[str, tuple[float, str]] = {}
         self._first: dict[str, str] = {}
 
     def add(self, news_key: str, case_id: str, at_ms: float) -> None:
         """Remember an opened case."""
-        self._seen.setdefault(case_id, at_ms)
+        self._seen.setdefault(case_id, (at_ms, news_key))
         self._first.setdefault(news_key, case_id)
 
     def __contains__(self, case_id: str) -> bool:
@@ -55,10 +55,13 @@ class Opened:
 
     def forget_before(self, at_ms: float) -> None:
         """Drop what is older than the window."""
-        for case_id, seen in list(self._seen.items()):
+        while self._seen:
+            case_id, (seen, news_key) = next(iter(self._seen.items()))
             if seen >= at_ms:
-                break
+                return
             del self._seen[case_id]
+            if self._first.get(news_key) == case_id:
+                del self._first[news_key]
 
 
 class NewsPartition:
@@ -177,7 +180,7 @@ class Intake:
         while len(p.under_way) >= MAX_UNCOMMITTED:
             await p.under_way[0][1]
         try:
-            news = decode_news(record.value, now=utc_now())
+            news = decode_news(record.value, now=_appended_at(record))
         except ContractError as exc:
             self.poison += 1
             self._finish_with(p, record, self._letter(record, exc))
@@ -196,6 +199,7 @@ class Intake:
             await self._room.wait()
         key = news.key.decode()
         first = p.opened.first_of(key)
+        p.opened.forget_before(_append_ms(record) - self._window.total_seconds() * 1000)
         p.opened.add(key, news.case_id, _append_ms(record))
         self._opening.add(news.case_id)
         self._finish_with(p, record, self._open(news, record, first))
@@ -279,7 +283,7 @@ class Intake:
 
     def _index(self, p: NewsPartition, record: Any) -> None:
         try:
-            news = decode_news(record.value, now=utc_now())
+            news = decode_news(record.value, now=_appended_at(record))
         except ContractError:
             return
         p.opened.add(news.key.decode(), news.case_id, _append_ms(record))
@@ -287,6 +291,7 @@ class Intake:
     async def _scan_journal(self, p: NewsPartition, since_ms: int) -> None:
         bounds = await offsets_of(self._address, self._topics.cases)
         spans = {tp: (await self._offset_at(tp, since_ms, default=end), end) for tp, (_, end) in bounds.items()}
+        found: list[tuple[int, float, EventReceived, str]] = []
         async for _, records in read_range(self._address, spans):
             for record in records:
                 if dict(record.headers).get("ce_type") != OPENING_NAME.encode():
@@ -297,7 +302,10 @@ class Intake:
                 except ContractError:
                     continue
                 if isinstance(event, EventReceived):
-                    p.opened.add(event.news.key.decode(), env.case_id, _append_ms(record))
+                    found.append((event.news_offset, _append_ms(record), event, env.case_id))
+        # In the order of the news, not of the journal's partitions: the first case of an external id is named by its edits.
+        for _, at_ms, event, case in sorted(found, key=lambda row: row[:2]):
+            p.opened.add(event.news.key.decode(), case, at_ms)
 
     async def _offset_at(self, tp: TopicPartition, at_ms: int, *, default: int) -> int:
         consumer = self._address.consumer()
@@ -312,3 +320,9 @@ class Intake:
 def _append_ms(record: Any) -> float:
     timestamp = float(record.timestamp or 0.0)
     return timestamp * 1000 if timestamp < 1e11 else timestamp  # Faust counts in seconds, aiokafka in milliseconds
+
+
+def _appended_at(record: Any) -> datetime:
+    # "In the future" is judged by the append time: whoever reads the record, and whenever, judges it alike.
+    at_ms = _append_ms(record)
+    return datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms > 0 else utc_now()

@@ -1,0 +1,75 @@
+"""Graphs for tests of the runtime: the plain graph with steps exchanged, and one that degrades as the real one does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from agents.case import Case, Replies
+from agents.registry import Registry
+from agents.step import Asked, On, Step
+from newsproof.bench.graph import plain_registry, plain_signal
+from schemas import events as ev
+
+
+class Written:
+    """A step made of two given functions."""
+
+    name: ClassVar[str] = ""
+    takes: ClassVar[tuple[On, ...]] = ()
+    emits: ClassVar[tuple[type[ev.Event], ...]] = ()
+
+    def __init__(
+        self,
+        name: str,
+        takes: tuple[On, ...],
+        emits: tuple[type[ev.Event], ...],
+        ask: Callable[[Case], Asked],
+        tell: Callable[[Case, Replies], ev.Event] | None = None,
+    ) -> None:
+        self.name, self.takes, self.emits = name, takes, emits  # type: ignore[misc]
+        self._ask, self._tell = ask, tell
+
+    def ask(self, case: Case) -> Asked:
+        return self._ask(case)
+
+    def tell(self, case: Case, replies: Replies) -> ev.Event:
+        assert self._tell is not None, f"{self.name} asked for nothing"
+        return self._tell(case, replies)
+
+
+def degrading(*, asks: bool = False, **exchanged: Any) -> Registry:
+    """The plain graph whose failures end as in the real one: CaseDegraded, the single-pass analysis, CaseFailed.
+
+    ``exchanged`` maps a step's name to a function that gets the plain step and returns the one to use instead.
+    """
+    plain = plain_registry(asks=asks).steps
+    finish = plain.pop("finish")
+    took = tuple(on for on in finish.takes if on.event is not ev.StepFailed)
+    steps: dict[str, Step] = {
+        **plain,
+        "finish": Written("finish", took, finish.emits, finish.ask),
+        "degrade": Written("degrade", (On(ev.StepFailed, outcome="degrade"),), (ev.CaseDegraded,), _degraded),
+        "single_pass": Written("single_pass", (On(ev.CaseDegraded),), (ev.SignalSynthesized,), _single_pass),
+        "give_up": Written("give_up", (On(ev.StepFailed, outcome="give_up"),), (ev.CaseFailed,), _given_up),
+    }
+    return Registry(exchanged[name](step) if name in exchanged else step for name, step in steps.items())
+
+
+def _degraded(case: Case) -> ev.Event:
+    return ev.CaseDegraded(reason=case.head.failure.kind, failed_step=case.head.step)
+
+
+def _single_pass(case: Case) -> ev.Event:
+    return ev.SignalSynthesized(signal=plain_signal(case), path="degraded")
+
+
+def _given_up(case: Case) -> ev.Event:
+    return ev.CaseFailed(reason=case.head.failure.message, failed_step=case.head.step, attempts=case.head.attempt)
+
+
+def asking(
+    ask: Callable[[Case], Asked], tell: Callable[[Case, Replies], ev.Event] | None = None
+) -> Callable[[Any], Written]:
+    """Exchange a plain step for one with these functions; ``tell`` stays the plain one's unless given."""
+    return lambda plain: Written(plain.name, plain.takes, plain.emits, ask, tell or plain.tell)

@@ -1,0 +1,207 @@
+"""A small installation under test: topics of its own, ways to write to them, workers in this process, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from aiokafka import TopicPartition
+from aiokafka.partitioner import murmur2
+
+from agents.registry import Registry
+from infra.kafka import KafkaAddress, ensure_topics, offsets_of, read_range
+from infra.offline.simulated import simulated_ports
+from infra.ports import Ports
+from schemas import envelope as wire
+from schemas.config import Snapshot
+from schemas.events import CaseEvent
+from schemas.signals import Signal
+from schemas.topics import Topics
+from streams.audit import AuditReport, audit
+from streams.following import FollowedPartition
+from streams.publisher import Publisher
+from streams.worker import Worker, WorkerOptions
+
+QUICK = Snapshot(provider_mode="simulated", retry_base_seconds=0.05)
+"""Retries at once, so that tests of failures need not wait."""
+
+
+class Found(msgspec.Struct):
+    """One journal record, as a reader from the start judges it."""
+
+    record: Any
+    envelope: wire.Envelope | None
+    accepted: bool
+
+    @property
+    def event(self) -> CaseEvent:
+        assert self.envelope is not None
+        return wire.decode(self.envelope.type, self.envelope.version, self.record.value)
+
+
+class World:
+    """Topics under a prefix of their own. ``until`` fails at once when a worker that runs here has failed."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics, slots: Path, partitions: int, producer: Any) -> None:
+        self.address, self.topics, self.slots, self.partitions = address, topics, slots, partitions
+        self.producer = producer
+        self._running: list[asyncio.Task[None]] = []
+
+    @classmethod
+    @asynccontextmanager
+    async def made(cls, address: KafkaAddress, prefix: str, slots: Path, *, partitions: int) -> AsyncIterator[World]:
+        topics = Topics(prefix)
+        await ensure_topics(address, topics, partitions=partitions, replication=1)
+        async with address.producer(linger_ms=0) as producer:
+            yield cls(address, topics, slots, partitions, producer)
+
+    # Writing
+
+    async def publish(self, *items: Any, partition: int | None = None) -> None:
+        """Write news: texts or numbers for a plain item each, a dict of fields to change, or raw bytes."""
+        sent = []
+        for item in items:
+            key, value = _news_record(item)
+            where = (murmur2(key) & 0x7FFFFFFF) % self.partitions if partition is None else partition
+            sent.append(await self.producer.send(self.topics.news, value, key=key, partition=where))
+        for future in sent:
+            await future
+
+    # Working
+
+    @asynccontextmanager
+    async def working(
+        self,
+        registry: Registry,
+        *,
+        ports: Ports | None = None,
+        snapshot: Snapshot = QUICK,
+        slot: str = "0",
+        **options: Any,
+    ) -> AsyncIterator[Worker]:
+        """Run a worker in this process until the block ends; then it ends in order."""
+        chosen = WorkerOptions(
+            slot=slot, slot_dir=self.slots, partitions=self.partitions, session_timeout_s=6.0, **options
+        )
+        worker = Worker(self.address, self.topics, registry, ports or simulated_ports(), snapshot, chosen)
+        async with self._while_running(worker.run()):
+            try:
+                yield worker
+            finally:
+                worker.stop()
+
+    @asynccontextmanager
+    async def publishing(self) -> AsyncIterator[Publisher]:
+        """Run a publisher in this process until the block ends."""
+        publisher = Publisher(self.address, self.topics)
+        async with self._while_running(publisher.run()):
+            try:
+                yield publisher
+            finally:
+                publisher.stop()
+
+    @asynccontextmanager
+    async def _while_running(self, work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+        task = asyncio.create_task(work)
+        self._running.append(task)
+        try:
+            yield
+        finally:
+            self._running.remove(task)
+            await task
+
+    async def until(self, ready: Callable[[], Any], within_s: float = 30.0) -> None:
+        """Wait until ``ready()`` (perhaps awaited) is true."""
+        give_up = time.monotonic() + within_s
+        while True:
+            got = ready()
+            if await got if asyncio.iscoroutine(got) else got:
+                return
+            for task in self._running:
+                if task.done():
+                    task.result()
+                    raise AssertionError("what should run here has ended")
+            assert time.monotonic() < give_up, f"still waiting after {within_s} s for {ready}"
+            await asyncio.sleep(0.05)
+
+    async def until_closed(self, cases: int, within_s: float = 30.0) -> AuditReport:
+        """Wait until the log holds this many cases and none of them is open; return the audit of that moment."""
+        report: AuditReport | None = None
+
+        async def quiet() -> bool:
+            nonlocal report
+            report = await audit(self.address, self.topics)
+            return report.cases >= cases and report.open == 0
+
+        await self.until(quiet, within_s)
+        assert report is not None
+        return report
+
+    # Reading
+
+    async def records(self, topic: str, **more: Any) -> list[Any]:
+        """Every record of a topic."""
+        found: list[Any] = []
+        async for _, records in read_range(self.address, await offsets_of(self.address, topic, **more), **more):
+            found.extend(records)
+        return found
+
+    async def journal(self) -> list[Found]:
+        """Every journal record, with the judgement of a reader from the start."""
+        parts: dict[TopicPartition, FollowedPartition] = {}
+        found = []
+        for record in await self.records(self.topics.cases):
+            part = parts.setdefault(TopicPartition(record.topic, record.partition), FollowedPartition())
+            found.append(Found(record, *part.judge(record)))
+        return found
+
+    async def story(self, *, of_text: str | None = None) -> list[CaseEvent]:
+        """The accepted events, in order; with ``of_text`` those of the case whose news has this text."""
+        events = [(f.envelope.case_id, f.event) for f in await self.journal() if f.accepted and f.envelope is not None]
+        if of_text is None:
+            return [e for _, e in events]
+        wanted = {c for c, e in events if getattr(getattr(e, "news", None), "text", None) == of_text}
+        return [e for c, e in events if c in wanted]
+
+    async def counted(self) -> Counter[str]:
+        """How many accepted events there are, by the class name of the event."""
+        return Counter(type(e).__name__ for e in await self.story())
+
+    async def signals(self) -> list[Signal]:
+        """What a read_committed subscriber sees."""
+        committed: dict[str, Any] = {"isolation_level": "read_committed"}
+        return [msgspec.json.decode(r.value, type=Signal) for r in await self.records(self.topics.signals, **committed)]
+
+    async def letters(self) -> list[dict[str, str]]:
+        """The headers of every dead letter."""
+        return [{k: v.decode() for k, v in record.headers} for record in await self.records(self.topics.dead_letters)]
+
+    async def committed(self, topic: str) -> dict[int, int]:
+        """The worker group's committed offset of each partition."""
+        async with self.address.admin() as admin:
+            offsets = await admin.list_consumer_group_offsets(self.topics.group("worker"))
+        return {tp.partition: m.offset for tp, m in offsets.items() if tp.topic == topic and m.offset >= 0}
+
+
+def news(number: int | str = 0, **changes: Any) -> dict[str, Any]:
+    """The fields of one plain item."""
+    plain = {
+        "source": "wire",
+        "external_id": f"item-{number}",
+        "text": f"news number {number}",
+        "published_at": "2026-01-01T00:00:00Z",
+    }
+    return {k: v for k, v in {**plain, **changes}.items() if v is not None}
+
+
+def _news_record(item: Any) -> tuple[bytes, bytes]:
+    if isinstance(item, bytes):
+        return b"raw", item
+    fields = item if isinstance(item, dict) else news(item)
+    return f"{fields['source']}:{fields['external_id']}".encode(), msgspec.json.encode(fields)
