@@ -1,0 +1,64 @@
+"""What all tests share: one embedded Kafka and one embedded ClickHouse a session, topics of its own for each test, and an
+environment without anybody's settings or keys."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from infra.embedded.clickhouse import EmbeddedClickHouse
+from infra.embedded.kafka import EmbeddedKafka
+from infra.kafka import KafkaAddress, ensure_topics
+from infra.settings import Settings
+from schemas.topics import Topics
+
+PARTITIONS = 2
+
+
+@pytest.fixture(autouse=True)
+def _nobodys_settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads the settings or spends the keys of whoever runs it, but those that are marked for it."""
+    if request.node.get_closest_marker("integration") is None:
+        for name in [name for name in os.environ if name.lower() in Settings.model_fields]:
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """A real broker for the whole session; tests keep apart by their topics' prefixes."""
+    server = EmbeddedKafka(tmp_path_factory.mktemp("kafka"))
+    asyncio.run(server.start())
+    yield server
+    asyncio.run(server.stop())
+
+
+@pytest.fixture(scope="session")
+def clickhouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClickHouse]:
+    """A real engine for the whole session; tests keep apart by their databases."""
+    server = EmbeddedClickHouse(tmp_path_factory.mktemp("clickhouse"), memory_bytes=1024**3)
+    asyncio.run(server.start())
+    yield server
+    asyncio.run(server.stop())
+
+
+@pytest.fixture
+def topics() -> Topics:
+    """Names of this test alone; nothing is created."""
+    return Topics(f"t{uuid.uuid4().hex[:10]}.")
+
+
+@pytest.fixture
+def address(kafka: EmbeddedKafka) -> KafkaAddress:
+    """Where the session's broker is."""
+    return KafkaAddress(bootstrap=kafka.bootstrap)
+
+
+@pytest.fixture
+def made_topics(topics: Topics, address: KafkaAddress) -> Topics:
+    """The same, created with two partitions."""
+    asyncio.run(ensure_topics(address, topics, partitions=PARTITIONS, replication=1))
+    return topics

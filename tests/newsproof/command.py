@@ -1,0 +1,53 @@
+"""The command line as a user runs it: a process of its own, in a directory of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+
+CHECKOUT = Path(__file__).parents[2]
+COMMAND = (sys.executable, "-P", "-m", "newsproof")
+
+
+def environment(**settings: str) -> dict[str, str]:
+    """Return the environment of a command: this process's, our code, and these settings."""
+    return {**os.environ, "PYTHONPATH": str(CHECKOUT), "COLUMNS": "160", **settings}
+
+
+def newsproof(
+    *arguments: str,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    stdin: bytes = b"",
+    timeout_s: float = 120,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; output is text."""
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=cwd,
+        env=environment(**(env or {})),
+        input=stdin,
+        capture_output=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    out, err = done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+    return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+
+
+def processes_in(directory: Path) -> list[str]:
+    """Return the command lines of all processes that work in, or were told of, this directory."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            where, told = process.cwd(), " ".join(process.cmdline())
+        except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
+            continue
+        if where.startswith(str(directory)) or str(directory) in told:
+            found.append(told)
+    return found
