@@ -1,18 +1,24 @@
 """The slot's own small file: which heads were running when the process died, so that a step that kills it is found.
 
-An append-only text file, written before a step starts and after it ends (about 2 µs each; the page cache outlives the
-process, and an operating system that dies is nobody's suspect step). At start it is folded into crash counts.
+A memory-mapped table of places, one per running head: filling and clearing a place is a copy in memory, without a system
+call (the page cache outlives the process, and an operating system that dies is nobody's suspect step). At start the
+places that were not cleared become crash counts, which stand in a text file beside it.
 """
 
 from __future__ import annotations
 
 import fcntl
+import mmap
 import os
 from pathlib import Path
 
 from schemas.errors import ConfigError
 
-_COMPACT_BYTES = 4 * 1024 * 1024
+HEAD_BYTES = 36
+"""An event id: a UUID in text form."""
+PLACES = 65_536
+"""More heads than a worker can have running; where they are not enough, the rest runs unrecorded."""
+_FREE = b"\0" * HEAD_BYTES
 
 
 class SlotFile:
@@ -24,8 +30,8 @@ class SlotFile:
 
     def __init__(self, directory: Path, slot: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self._path = directory / f"slot-{slot}.log"
-        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._counts_path = directory / f"slot-{slot}.crashes"
+        self._fd = os.open(directory / f"slot-{slot}.running", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as exc:
@@ -33,56 +39,56 @@ class SlotFile:
             raise ConfigError(
                 f"worker slot {slot!r} is taken by another process: give this worker its own WORKER_SLOT"
             ) from exc
-        self._running: set[str] = set()
-        self.crashes = self._fold()
-        self._written = 0
-        self._compact()
+        os.ftruncate(self._fd, HEAD_BYTES * PLACES)
+        self._table = mmap.mmap(self._fd, HEAD_BYTES * PLACES)
+        self.crashes = self._read_counts()
+        self._write_counts()
+        self._table[:] = _FREE * PLACES
+        self._free = list(range(PLACES - 1, -1, -1))
+        self._place: dict[str, int] = {}
 
     def started(self, head_id: str) -> None:
         """Note that a step runs at this head."""
-        if head_id not in self._running:
-            self._running.add(head_id)
-            self._write(f"+{head_id}\n")
+        if head_id in self._place or not self._free:
+            return
+        place = self._place[head_id] = self._free.pop()
+        at = place * HEAD_BYTES
+        self._table[at : at + HEAD_BYTES] = head_id.encode()[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
 
     def ended(self, head_id: str) -> None:
         """Note that nothing runs at this head any more."""
-        if head_id in self._running:
-            self._running.discard(head_id)
-            self._write(f"-{head_id}\n")
+        place = self._place.pop(head_id, None)
+        if place is not None:
+            at = place * HEAD_BYTES
+            self._table[at : at + HEAD_BYTES] = _FREE
+            self._free.append(place)
 
     def forget(self, head_id: str) -> None:
         """Drop the crash count of a head that moved on."""
         if self.crashes.pop(head_id, None) is not None:
-            self._write(f"={head_id} 0\n")
+            self._write_counts()
 
     def close(self) -> None:
         """End in order: nothing was running."""
-        self._running.clear()
-        self._compact()
+        self._table[:] = _FREE * PLACES
+        self._table.close()
         os.close(self._fd)
 
-    def _fold(self) -> dict[str, int]:
+    def _read_counts(self) -> dict[str, int]:
         counts: dict[str, int] = {}
-        running: set[str] = set()
-        for line in self._path.read_text(errors="replace").splitlines():
-            mark, rest = line[:1], line[1:]
-            if mark == "+":
-                running.add(rest)
-            elif mark == "-":
-                running.discard(rest)
-            elif mark == "=" and " " in rest:
-                head, number = rest.rsplit(" ", 1)
+        if self._counts_path.exists():
+            for line in self._counts_path.read_text(errors="replace").splitlines():
+                head, _, number = line.partition(" ")
                 counts[head] = int(number) if number.isdigit() else 0
-        for head in running:
-            counts[head] = counts.get(head, 0) + 1
+        table = self._table[:]
+        for place in range(PLACES):
+            raw = table[place * HEAD_BYTES : (place + 1) * HEAD_BYTES]
+            if raw != _FREE:
+                head = raw.rstrip(b"\0").decode(errors="replace")
+                counts[head] = counts.get(head, 0) + 1
         return {h: n for h, n in counts.items() if n}
 
-    def _write(self, line: str) -> None:
-        self._written += os.write(self._fd, line.encode())
-        if self._written > _COMPACT_BYTES:
-            self._compact()
-
-    def _compact(self) -> None:
-        lines = [f"={h} {n}\n" for h, n in self.crashes.items()] + [f"+{h}\n" for h in self._running]
-        os.ftruncate(self._fd, 0)
-        self._written = os.write(self._fd, "".join(lines).encode()) if lines else 0
+    def _write_counts(self) -> None:
+        beside = self._counts_path.with_suffix(".new")
+        beside.write_text("".join(f"{h} {n}\n" for h, n in self.crashes.items()))
+        beside.replace(self._counts_path)

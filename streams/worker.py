@@ -32,7 +32,7 @@ from streams.configs import ConfigStore
 from streams.dispatcher import Dispatcher
 from streams.effects import EffectsHost
 from streams.intake import Intake
-from streams.ledger import LedgerApp
+from streams.ledger import LedgerApp, QuietMonitor
 from streams.projector import Projector, utc_now
 from streams.slot_file import SlotFile
 
@@ -226,6 +226,7 @@ class Worker:
             value_serializer="raw",
             store="memory://",
             datadir=str(o.slot_dir / f"faust-{o.slot}"),
+            Monitor=QuietMonitor,
             web_enabled=False,
             web_bind="127.0.0.1",
             processing_guarantee="at_least_once",
