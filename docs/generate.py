@@ -1,0 +1,124 @@
+"""Rewrite what is generated in the documentation: the marked blocks of README.md, and docs/asyncapi.json.
+
+    ./.venv/bin/python docs/generate.py
+
+``tests/test_docs.py`` compares what stands there with what this would write. docs/settings.md and docs/cli.md come from
+``newsproof config --markdown`` and ``newsproof reference``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+PROJECT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(PROJECT))
+
+from agents.registry import verification  # noqa: E402 - found by the line above, from wherever this is started
+from newsproof.exports import json_schemas  # noqa: E402
+from newsproof.version import VERSION  # noqa: E402
+from schemas.signals import SIGNAL_SCHEMA_VERSION  # noqa: E402
+from schemas.topics import Topics  # noqa: E402
+
+
+def blocks() -> dict[str, str]:
+    """Return marker → what stands between ``<!-- marker:begin -->`` and ``<!-- marker:end -->`` in README.md."""
+    return {
+        "flow": f"```mermaid\n{verification().mermaid()}\n```",
+        "bot": f"```python\n{(PROJECT / 'examples' / 'bot.py').read_text('utf-8').strip()}\n```",
+    }
+
+
+def with_blocks(text: str) -> str:
+    """Return the README with every marked block as it has to be.
+
+    Raises:
+        LookupError: when a marker is missing.
+    """
+    for marker, block in blocks().items():
+        pattern = re.compile(rf"(<!-- {marker}:begin.*?-->\n).*?(<!-- {marker}:end -->)", re.DOTALL)
+        text, count = pattern.subn(lambda m, block=block: f"{m[1]}{block}\n{m[2]}", text)
+        if count != 1:
+            raise LookupError(f"README.md has {count} blocks {marker!r}: put one pair of markers there")
+    return text
+
+
+def asyncapi() -> str:
+    """Return the AsyncAPI 3.0 description of the two public topics, as JSON (which is YAML too)."""
+    schemas, topics = json_schemas(), Topics()
+    signal = f"signal.v{SIGNAL_SCHEMA_VERSION}"
+    document: dict[str, Any] = {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Newsproof",
+            "version": VERSION,
+            "description": "Raw crypto news in, search-verified trading signals out. Topic names have the configurable "
+            "prefix of NEWSPROOF_TOPIC_PREFIX; here it is the default one.",
+        },
+        "defaultContentType": "application/json",
+        "servers": {"kafka": {"host": "localhost:9092", "protocol": "kafka", "description": "KAFKA_BOOTSTRAP_SERVERS"}},
+        "channels": {
+            "news": _channel(topics.news, "news", "Raw news. The key is source:external_id, in UTF-8."),
+            "signals": _channel(
+                topics.signals,
+                "signal",
+                "Revisions of signals, written in transactions: read them with isolation.level=read_committed. The key "
+                "is the signal_id; within one signal_id the highest revision counts.",
+            ),
+        },
+        "operations": {
+            "publishNews": _operation("receive", "news", "Newsproof reads what listeners write."),
+            "publishSignals": _operation("send", "signals", "Newsproof writes what bots subscribe to."),
+        },
+        "components": {
+            "messages": {
+                "news": {"payload": _payload(schemas["news.v1"])},
+                "signal": {"payload": _payload(schemas[signal]), "headers": _signal_headers()},
+            }
+        },
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _channel(address: str, message: str, description: str) -> dict[str, Any]:
+    reference = {"$ref": f"#/components/messages/{message}"}
+    return {"address": address, "description": description, "messages": {message: reference}}
+
+
+def _operation(action: str, channel: str, summary: str) -> dict[str, Any]:
+    return {"action": action, "channel": {"$ref": f"#/channels/{channel}"}, "summary": summary}
+
+
+def _payload(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"schemaFormat": "application/schema+json;version=draft-2020-12", "schema": schema}
+
+
+def _signal_headers() -> dict[str, Any]:
+    names = {
+        "ce_id": "id of this revision",
+        "ce_type": "newsproof.signal",
+        "ce_time": "when it was published (RFC 3339, UTC)",
+        "ce_subject": "signal_id",
+        "ce_schemaversion": "version of the payload",
+        "ce_runid": "live",
+        "np_causeid": "id of the journal event that it was made of",
+        "np_journaltopic": "topic of that event",
+        "np_journalpartition": "its partition",
+        "np_journaloffset": "its offset",
+        "np_revision": "revision",
+    }
+    return {"type": "object", "properties": {k: {"type": "string", "description": v} for k, v in names.items()}}
+
+
+def main() -> None:
+    """Write both."""
+    readme = PROJECT / "README.md"
+    readme.write_text(with_blocks(readme.read_text("utf-8")), "utf-8")
+    (PROJECT / "docs" / "asyncapi.json").write_text(asyncapi(), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
