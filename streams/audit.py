@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -111,8 +112,9 @@ class _Journal:
                 self.cases.add(env.case_id)
         else:
             self.passed_by += 1
-        if b'"calls":' in record.value:
-            self._count_calls(env, accepted, self._decode(record.value).calls)
+        if record.value and b'"calls":' in record.value:
+            with suppress(msgspec.DecodeError):  # a poison record: its case is quarantined, its calls are unknown
+                self._count_calls(env, accepted, self._decode(record.value).calls)
         if accepted and env.type in TERMINAL_NAMES:
             self._paid.pop(env.case_id, None)
 

@@ -122,12 +122,13 @@ class Dispatcher:
     def on_poison(self, record: Any, case: Case | None, reason: str, why: str) -> None:
         """A journal record that cannot be read: kept as a dead letter; its case, where it has one, is closed as failed."""
         log.error("poison record in the journal", partition=record.partition, offset=record.offset, why=why)
-        self._aside(
-            self._appender.dead_letter(self._dead_letters, record, reason=reason, why=why, consumer="projector")
-        )
+        self._aside(self._put_aside(record, case, reason, why))
+
+    async def _put_aside(self, record: Any, case: Case | None, reason: str, why: str) -> None:
+        await self._appender.dead_letter(self._dead_letters, record, reason=reason, why=why, consumer="projector")
         if case is not None:
             event = ev.CaseFailed(reason=f"quarantined: {why}"[:1000], failed_step="journal", attempts=0)
-            self._aside(self._append(case, event))
+            await self._append(case, event, letter=False)
 
     # Routing
 
@@ -326,12 +327,12 @@ class Dispatcher:
 
     # Appending
 
-    async def _append(self, case: Case, event: ev.Event) -> None:
+    async def _append(self, case: Case, event: ev.Event, *, letter: bool = True) -> None:
         if isinstance(event, ev.EffectCompleted):
             new_id = effect_id(case.run_id, case.case_id, case.head_id, event.request_hash)
         else:
             new_id = event_id(case.run_id, case.case_id, case.head_id)
-        if isinstance(event, ev.CaseFailed):
+        if letter and isinstance(event, ev.CaseFailed):
             await self._failed_case_letter(case, event)  # first: a crash in between repeats it rather than loses it
         key, value, headers = wire.encode(
             event, id=new_id, case_id=case.case_id, causation_id=case.head_id, run_id=case.run_id, time=utc_now()

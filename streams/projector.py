@@ -23,13 +23,11 @@ from schemas import envelope as wire
 from schemas.acceptance import TOMBSTONE_OFFSETS, AcceptedEvents
 from schemas.envelope import NewerSchemaError
 from schemas.errors import ConfigError, ContractError
-from schemas.events import TERMINAL_NAMES, EventReceived
+from schemas.events import EFFECT_NAME, TERMINAL_NAMES, EventReceived
 from streams.configs import ConfigStore
+from streams.partition import Partition, Quarantined, Record, unreadable_case
 
 log = structlog.get_logger(__name__)
-
-Record = Any
-"""A Kafka record: topic, partition, offset, key, value, headers (aiokafka's and Faust's are alike in these)."""
 
 
 class Listener(Protocol):
@@ -42,18 +40,6 @@ class Listener(Protocol):
     def on_live(self, partition: int) -> None: ...
 
     def on_poison(self, record: Record, case: Case | None, reason: str, why: str) -> None: ...
-
-
-class Partition:
-    """What this worker knows of one journal partition."""
-
-    def __init__(self) -> None:
-        self.accepted = AcceptedEvents()
-        self.cases: dict[str, Case] = {}
-        self.waiting: deque[Record] | None = deque()
-        self.end = 0
-        self.loaded = False
-        self.live = False
 
 
 class Projector:
@@ -164,6 +150,7 @@ class Projector:
         if p.loaded and start <= p.accepted.position:
             return  # the fold so far is a prefix of the log: go on from there
         p.cases.clear()
+        p.quarantined.clear()
         p.accepted = AcceptedEvents(start)
         span = {TopicPartition(self.topic, number): (max(first, start - TOMBSTONE_OFFSETS), start)}
         async for _, records in read_range(self._address, span):
@@ -209,6 +196,8 @@ class Projector:
 
     def _go_live(self, number: int, p: Partition) -> None:
         p.live = True
+        for q in p.quarantined.values():  # what the log has not closed by now
+            self._listener.on_poison(q.record, q.stub, q.reason, q.why)
         self._listener.on_live(number)
 
     # Folding
@@ -224,6 +213,9 @@ class Projector:
         if not p.accepted.offer(record.offset, env.type, env.case_id, env.id, env.causation_id):
             return
         self.folded += 1
+        if env.case_id in p.quarantined:
+            self._still_quarantined(number, p, env, record)
+            return
         try:
             event = wire.decode(env.type, env.version, record.value)
             if isinstance(event, EventReceived):
@@ -258,10 +250,25 @@ class Projector:
 
     def _quarantine(self, p: Partition, env: wire.Envelope, record: Record, exc: Exception) -> None:
         # The record moved the head (the rule reads headers only), so the case can be closed at it by a regular event.
-        before = p.cases.pop(env.case_id, None)
-        stub = replace(before, head_id=env.id, head_at=env.time) if before is not None else None
-        reason = exc.reason if isinstance(exc, ContractError) else "bad_event"
-        self._listener.on_poison(record, stub, reason, f"{exc}" if isinstance(exc, ContractError) else repr(exc))
+        before = p.cases.pop(env.case_id, None) or unreadable_case(env)
+        reason, why = (exc.reason, str(exc)) if isinstance(exc, ContractError) else ("bad_event", repr(exc))
+        if env.type in TERMINAL_NAMES:
+            self._listener.on_poison(record, None, reason, why)  # closed by it, unreadable as its end is
+            return
+        stub = before if env.type == EFFECT_NAME else replace(before, head_id=env.id, head_at=env.time)
+        p.quarantined[env.case_id] = Quarantined(stub, record, reason, why)
+        if p.live:
+            self._listener.on_poison(record, stub, reason, why)
+
+    def _still_quarantined(self, number: int, p: Partition, env: wire.Envelope, record: Record) -> None:
+        q = p.quarantined.pop(env.case_id)
+        if env.type in TERMINAL_NAMES:
+            self._listener.on_closed(number, q.stub)
+            return
+        stub = q.stub if env.type == EFFECT_NAME else replace(q.stub, head_id=env.id, head_at=env.time)
+        p.quarantined[env.case_id] = q._replace(stub=stub)
+        if p.live and stub is not q.stub:  # its end was appended at a head that has moved on
+            self._listener.on_poison(record, stub, q.reason, q.why)
 
     def _on_config(self, config_hash: str) -> None:
         config = self._configs.get(config_hash)
