@@ -92,7 +92,7 @@ def read_envelope(headers: Headers) -> Envelope:
             case_id=h["ce_subject"].decode(),
             causation_id=None if cause is None else cause.decode(),
             run_id=h["ce_runid"].decode(),
-            time=datetime.fromisoformat(h["ce_time"].decode()),
+            time=_with_zone(datetime.fromisoformat(h["ce_time"].decode())),
             version=int(h["ce_schemaversion"]),
         )
     except (KeyError, ValueError, AttributeError) as exc:
@@ -118,8 +118,14 @@ def decode(wire: str, version: int, value: bytes | None) -> CaseEvent:
             return _decoders[wire].decode(value or b"")  # type: ignore[no-any-return]
         lifted = upcast(wire, version, current, orjson.loads(value or b""))
         return msgspec.convert(lifted, BY_WIRE_NAME[wire], strict=False)  # type: ignore[return-value]
-    except (msgspec.DecodeError, orjson.JSONDecodeError, RecursionError) as exc:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:  # an upcaster meets any JSON
         raise ContractError(f"{wire} v{version} does not decode: {exc}", reason="bad_event") from exc
+
+
+def _with_zone(time: datetime) -> datetime:
+    if time.tzinfo is None:
+        raise ValueError("ce_time has no time zone")
+    return time
 
 
 def _rfc3339(time: datetime) -> bytes:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from infra.offline.simulated import simulated_ports
 from infra.ports import Ports
 from schemas import envelope as wire
 from schemas.config import Snapshot
-from schemas.events import CaseEvent
+from schemas.errors import ContractError
+from schemas.events import CaseEvent, EventReceived
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.audit import AuditReport, audit
@@ -152,6 +153,10 @@ class World:
             found.extend(records)
         return found
 
+    async def ends(self, topic: str) -> dict[int, int]:
+        """The end offset of each partition."""
+        return {tp.partition: end for tp, (_, end) in (await offsets_of(self.address, topic)).items()}
+
     async def journal(self) -> list[Found]:
         """Every journal record, with the judgement of a reader from the start."""
         parts: dict[TopicPartition, FollowedPartition] = {}
@@ -161,13 +166,15 @@ class World:
             found.append(Found(record, *part.judge(record)))
         return found
 
-    async def story(self, *, of_text: str | None = None) -> list[CaseEvent]:
-        """The accepted events, in order; with ``of_text`` those of the case whose news has this text."""
-        events = [(f.envelope.case_id, f.event) for f in await self.journal() if f.accepted and f.envelope is not None]
-        if of_text is None:
-            return [e for _, e in events]
-        wanted = {c for c, e in events if getattr(getattr(e, "news", None), "text", None) == of_text}
-        return [e for c, e in events if c in wanted]
+    async def story(self, *, of_text: str | None = None, of_case: str | None = None) -> list[CaseEvent]:
+        """The accepted events that decode, in order; those of one case, or of the case whose news has this text."""
+        events: list[tuple[str, CaseEvent]] = []
+        for found in await self.journal():
+            if found.accepted and found.envelope is not None:
+                with suppress(ContractError):
+                    events.append((found.envelope.case_id, found.event))
+        wanted = {c for c, e in events if isinstance(e, EventReceived) and of_text in (None, e.news.text)}
+        return [e for c, e in events if c == of_case or (of_case is None and c in wanted)]
 
     async def counted(self) -> Counter[str]:
         """How many accepted events there are, by the class name of the event."""

@@ -1,0 +1,44 @@
+"""What a worker knows of one journal partition: the acceptance state, its open cases, and those in quarantine."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, NamedTuple
+
+from agents.case import Case, open_case
+from schemas import envelope as wire
+from schemas.acceptance import AcceptedEvents
+from schemas.events import EventReceived
+from schemas.news import News
+
+Record = Any
+"""A Kafka record: topic, partition, offset, key, value, headers (aiokafka's and Faust's are alike in these)."""
+
+
+class Quarantined(NamedTuple):
+    """A case with a record that cannot be read: ``stub`` is the case at its head, for closing it there."""
+
+    stub: Case
+    record: Record
+    reason: str
+    why: str
+
+
+class Partition:
+    """What this worker knows of one journal partition."""
+
+    def __init__(self) -> None:
+        self.accepted = AcceptedEvents()
+        self.cases: dict[str, Case] = {}
+        self.quarantined: dict[str, Quarantined] = {}
+        self.waiting: deque[Record] | None = deque()
+        self.end = 0
+        self.loaded = False
+        self.live = False
+
+
+def unreadable_case(env: wire.Envelope) -> Case:
+    """Return what can be said of a case whose opening record does not decode: enough to close it."""
+    news = News(source="unreadable", text="", published_at=env.time)
+    received = EventReceived(news=news, config_hash="", text_hash="", language="other")
+    return open_case(received, case_id=env.case_id, event_id=env.id, run_id=env.run_id, at=env.time, config=None)

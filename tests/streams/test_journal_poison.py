@@ -1,0 +1,219 @@
+"""Poison in the journal, a log that moved, a schema that is too new: the partition goes on, or the worker says why not."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+from aiokafka import TopicPartition
+from aiokafka.admin import RecordsToDelete
+
+from infra.offline.simulated import Simulated
+from infra.ports import Ports
+from newsproof.bench.graph import DRAFT, plain_registry
+from schemas import envelope as wire
+from schemas import events as ev
+from schemas.envelope import NewerSchemaError
+from schemas.errors import ConfigError
+from schemas.ids import LIVE_RUN, event_id, text_hash, uuid5
+from schemas.news import News
+from schemas.topics import partition_of
+from streams.projector import utc_now
+from tests.streams.world import QUICK, World, news
+
+Headers = list[tuple[str, bytes]]
+
+
+def opening(number: int) -> tuple[str, str, bytes, Headers]:
+    """(case id, event id, value, headers) of the opening that intake would write for ``news(number)``."""
+    item = msgspec.convert(news(number), News)
+    event = ev.EventReceived(
+        news=item, config_hash=QUICK.config_hash, text_hash=text_hash(item.text), language="en", news_offset=number
+    )
+    opened = uuid5("opening", LIVE_RUN, item.case_id)
+    _, value, headers = wire.encode(
+        event, id=opened, case_id=item.case_id, causation_id=None, run_id=LIVE_RUN, time=utc_now()
+    )
+    return item.case_id, opened, value, headers
+
+
+def after(case: str, head: str, event: ev.Event) -> tuple[str, bytes, Headers]:
+    """(event id, value, headers) of the successor of a head."""
+    new = event_id(LIVE_RUN, case, head)
+    _, value, headers = wire.encode(event, id=new, case_id=case, causation_id=head, run_id=LIVE_RUN, time=utc_now())
+    return new, value, headers
+
+
+async def write(world: World, case: str, value: bytes | None, headers: Headers) -> int:
+    """Append a record to the case's journal partition; return its offset."""
+    number = partition_of(case, world.partitions)
+    sent = await world.producer.send_and_wait(
+        world.topics.cases, value, key=case.encode(), partition=number, headers=headers
+    )
+    return int(sent.offset)
+
+
+TRIAGED = ev.CaseTriaged(draft=DRAFT, route="deep", gate_reason="test", rollout_bucket=0.0)
+
+
+@pytest.mark.parametrize("value", [b"{broken", b"[]", b"", None], ids=["half a record", "a list", "nothing", "null"])
+async def test_an_undecodable_head_quarantines_its_case_alone(world: World, value: bytes | None) -> None:
+    case, opened, first, first_headers = opening(1)
+    _, _, headers = after(case, opened, TRIAGED)
+    await write(world, case, first, first_headers)
+    at = await write(world, case, value, headers)
+    await world.publish(2, 3, 4)
+    async with world.working(plain_registry(asks=False)):
+        report = await world.until_closed(4)
+        await watermarks_reach_the_ends(world)
+    ends = [e for e in await world.story(of_case=case) if isinstance(e, ev.CaseFailed)]
+    assert len(ends) == 1 and "quarantined" in ends[0].reason
+    assert (report.failed, report.lost) == (1, 0)
+    letters = [h for h in await world.letters() if h.get("dl_topic") == world.topics.cases]
+    assert [(int(h["dl_offset"]), h["dl_reason"], h["dl_consumer"]) for h in letters] == [
+        (at, "bad_event", "projector")
+    ]
+
+
+async def test_an_undecodable_opening_is_closed_and_does_not_hold_the_log_for_ever(world: World) -> None:
+    case, _, _, headers = opening(1)
+    await write(world, case, b"{broken", headers)
+    async with world.working(plain_registry(asks=False)):
+        await world.publish(2)
+        report = await world.until_closed(2)
+        await watermarks_reach_the_ends(world)
+    assert (report.failed, report.signals, report.open) == (1, 0, 0)
+
+
+async def test_an_old_version_that_its_upcaster_cannot_read_is_poison_like_any_other(world: World) -> None:
+    case, opened, first, first_headers = opening(1)
+    failure = ev.StepFailed(
+        step="triage", failure=ev.Failure(kind="internal", message="", retryable=False), attempt=1, outcome="degrade"
+    )
+    _, _, headers = after(case, opened, failure)
+    as_v1 = [(k, b"1" if k == "ce_schemaversion" else v) for k, v in headers]
+    await write(world, case, first, first_headers)
+    await write(world, case, b"[1, 2]", as_v1)
+    async with world.working(plain_registry(asks=False)):
+        report = await world.until_closed(1)
+    assert report.failed == 1
+
+
+@pytest.mark.parametrize("missing", ["ce_id", "ce_subject", "ce_time", "ce_schemaversion", "ce_type"])
+async def test_a_record_without_a_readable_envelope_is_passed_by_with_a_dead_letter(world: World, missing: str) -> None:
+    case, _, value, headers = opening(1)
+    at = await write(world, case, value, [(k, v) for k, v in headers if k != missing])
+    async with world.working(plain_registry(asks=False)):
+        await world.publish(2)
+        report = await world.until_closed(1)
+        await world.until(lambda: _letter_count(world, 1))
+    [letter] = await world.letters()
+    assert (int(letter["dl_offset"]), letter["dl_reason"]) == (at, "bad_envelope")
+    assert (report.cases, report.repeated_records, report.failed) == (1, 1, 0)
+
+
+async def test_a_time_without_a_zone_in_the_envelope_does_not_stop_the_partition(world: World) -> None:
+    case, _, value, headers = opening(1)
+    naive = [(k, b"2026-01-01T00:00:00" if k == "ce_time" else v) for k, v in headers]
+    await write(world, case, value, naive)
+    async with world.working(plain_registry(asks=False)):
+        await world.publish(2)
+        await world.until(lambda: _letter_count(world, 1))
+        await world.until(lambda: _has_closed(world, "news number 2"))
+
+
+async def test_a_newer_schema_version_stops_the_worker_and_the_text_says_what_to_deploy(world: World) -> None:
+    case, _, value, headers = opening(1)
+    newer = [(k, b"99" if k == "ce_schemaversion" else v) for k, v in headers]
+    at = await write(world, case, value, newer)
+    for _ in range(2):  # and it stops again: the record is not behind it after the first stop
+        with pytest.raises(NewerSchemaError, match="deploy this reader"):
+            async with world.working(plain_registry(asks=False)):
+                await world.until(lambda: False)
+    committed = (await world.committed(world.topics.cases)).get(partition_of(case, world.partitions), 0)
+    assert committed <= at
+
+
+async def test_an_unknown_event_type_stops_the_worker_too(world: World) -> None:
+    case, opened, first, first_headers = opening(1)
+    _, value, headers = after(case, opened, TRIAGED)
+    unknown = [(k, b"newsproof.case_dreamt" if k == "ce_type" else v) for k, v in headers]
+    await write(world, case, first, first_headers)
+    await write(world, case, value, unknown)
+    with pytest.raises(NewerSchemaError, match="case_dreamt"):
+        async with world.working(plain_registry(asks=True)):
+            await world.until(lambda: False)
+
+
+async def test_a_log_whose_start_moved_past_the_committed_offset_is_refused(world: World) -> None:
+    async with world.working(plain_registry(asks=False)):
+        await world.publish(*range(6))
+        await world.until_closed(6)
+        await watermarks_reach_the_ends(world)
+    behind = await world.ends(world.topics.cases)
+    for number in range(6, 12):  # a foreign log: openings that this group has not seen, then deleted
+        case, _, value, headers = opening(number)
+        await write(world, case, value, headers)
+    ends = await world.ends(world.topics.cases)
+    assert any(ends[p] > behind[p] for p in ends)
+    async with world.address.admin() as admin:
+        await admin.delete_records(
+            {TopicPartition(world.topics.cases, p): RecordsToDelete(end) for p, end in ends.items()}
+        )
+    with pytest.raises(ConfigError, match="cases that were open are gone"):
+        async with world.working(plain_registry(asks=False)):
+            await world.until(lambda: False)
+
+
+async def test_the_committed_offset_never_passes_an_open_case(world: World) -> None:
+    case, _, value, headers = opening(1)
+    at = await write(world, case, value, headers)
+    number = partition_of(case, world.partitions)
+
+    class Held(Simulated):
+        """Answers everyone but the case that is held."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.free = asyncio.Event()
+
+        async def perform(self, effect: Any) -> Any:
+            if effect.parts[0].text == case:
+                await self.free.wait()
+            return await super().perform(effect)
+
+    held = Held()
+    ports = Ports(models={"light": held, "heavy": held}, search={}, recall=held, earlier=held)
+    async with world.working(plain_registry(asks=True), ports=ports, commit_interval_s=0.2) as worker:
+        await world.publish(*range(2, 22))
+        await world.until(lambda: worker.projector.open_cases == 1 and worker.intake.opened == 20)
+        other = 1 - number
+        await world.until(lambda: _committed_is(world, other, lambda c: c == worker.projector.safe_offset(other) > 0))
+        assert (await world.committed(world.topics.cases)).get(number, 0) <= at
+        held.free.set()
+        await world.until_closed(21)
+        await watermarks_reach_the_ends(world)
+
+
+async def watermarks_reach_the_ends(world: World) -> None:
+    """Wait until nothing pins the log: every partition's committed offset is its end."""
+
+    async def there() -> bool:
+        committed = await world.committed(world.topics.cases)
+        return all(committed.get(p, 0) == end for p, end in (await world.ends(world.topics.cases)).items())
+
+    await world.until(there)
+
+
+async def _letter_count(world: World, count: int) -> bool:
+    return len(await world.letters()) >= count
+
+
+async def _has_closed(world: World, text: str) -> bool:
+    return any(isinstance(e, ev.TERMINAL) for e in await world.story(of_text=text))
+
+
+async def _committed_is(world: World, number: int, right: Any) -> bool:
+    return bool(right((await world.committed(world.topics.cases)).get(number, -1)))
