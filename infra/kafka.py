@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,7 +10,12 @@ from typing import Any
 import msgspec
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import KafkaError, TopicAlreadyExistsError
+from aiokafka.errors import (
+    GroupCoordinatorNotAvailableError,
+    KafkaError,
+    NotCoordinatorForGroupError,
+    TopicAlreadyExistsError,
+)
 from aiokafka.helpers import create_ssl_context
 
 from infra.settings import Settings
@@ -222,3 +228,44 @@ async def partitions_of(consumer: AIOKafkaConsumer, topic: str) -> list[int]:
     """Return the partition numbers of a topic, ascending; empty when it does not exist. The consumer is started."""
     await consumer._client.add_topic(topic)
     return sorted(consumer._client.cluster.partitions_for_topic(topic) or ())
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """What a group committed for one partition: the next offset to read, and the metadata stored with it."""
+
+    offset: int
+    metadata: str
+
+
+async def committed_by(
+    address: KafkaAddress, group: str, *, patience_s: float = 30.0
+) -> dict[TopicPartition, Committed]:
+    """Return what a group has committed, by partition; empty for a group that never did.
+
+    A broker that just started has no coordinator for a moment (its offsets topic is being made): that is waited for.
+
+    Raises:
+        TransientError: when no coordinator answers within ``patience_s``.
+    """
+    loop = asyncio.get_running_loop()
+    until = loop.time() + patience_s
+    async with address.admin() as admin:
+        while True:
+            try:
+                found = await admin.list_consumer_group_offsets(group)
+                break
+            except KafkaError as exc:
+                if loop.time() > until or not _passing(exc):
+                    raise TransientError(
+                        f"the offsets of group {group} could not be read: {exc!r}; check the broker", kind="unavailable"
+                    ) from exc
+                await asyncio.sleep(0.2)
+    return {
+        TopicPartition(tp.topic, tp.partition): Committed(meta.offset, meta.metadata or "")
+        for tp, meta in found.items()
+        if meta.offset >= 0
+    }
+
+
+def _passing(exc: KafkaError) -> bool:
+    return bool(exc.retriable) or isinstance(exc, GroupCoordinatorNotAvailableError | NotCoordinatorForGroupError)

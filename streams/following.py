@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 from aiokafka import TopicPartition
 
-from infra.kafka import KafkaAddress, offsets_of, read_range
+from infra.kafka import KafkaAddress, committed_by, offsets_of, read_range
 from schemas import envelope as wire
 from schemas.acceptance import TOMBSTONE_OFFSETS, AcceptedEvents
 from schemas.errors import ContractError

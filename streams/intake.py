@@ -16,7 +16,7 @@ import structlog
 from aiokafka import TopicPartition
 from aiokafka.partitioner import murmur2
 
-from infra.kafka import KafkaAddress, offsets_of, read_range
+from infra.kafka import KafkaAddress, committed_by, offsets_of, read_range
 from schemas import envelope as wire
 from schemas.errors import ContractError
 from schemas.events import OPENING_NAME, EventReceived
@@ -265,9 +265,8 @@ class Intake:
     async def _load(self, number: int, p: NewsPartition) -> None:
         tp = TopicPartition(self._topics.news, number)
         first, end = (await offsets_of(self._address, self._topics.news))[tp]
-        async with self._address.admin() as admin:
-            known = await admin.list_consumer_group_offsets(self._group, partitions=[tp])
-        committed = max((m.offset for m in known.values() if m.offset >= 0), default=first)
+        known = (await committed_by(self._address, self._group)).get(tp)
+        committed = first if known is None else known.offset
         since = int((utc_now() - self._window).timestamp() * 1000)
         start = await self._offset_at(tp, since, default=committed)
         oldest_open: int | None = None

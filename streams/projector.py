@@ -18,7 +18,7 @@ from aiokafka import TopicPartition
 from msgspec.structs import replace
 
 from agents.case import Case, fold, open_case
-from infra.kafka import KafkaAddress, offsets_of, read_range
+from infra.kafka import KafkaAddress, committed_by, offsets_of, read_range
 from schemas import envelope as wire
 from schemas.acceptance import TOMBSTONE_OFFSETS, AcceptedEvents
 from schemas.envelope import NewerSchemaError
@@ -117,10 +117,10 @@ class Projector:
     async def _load(self, numbers: list[int], when_flowing: Callable[[], Any]) -> None:
         try:
             bounds = await offsets_of(self._address, self.topic)
-            committed = await self._committed()
+            committed = await committed_by(self._address, self._group)
             for number in numbers:
                 tp = TopicPartition(self.topic, number)
-                await self._load_one(number, *bounds[tp], committed.get(tp))
+                await self._load_one(number, *bounds[tp], committed[tp].offset if tp in committed else None)
             await when_flowing()
             for number in numbers:
                 p = self.partitions[number]
@@ -131,11 +131,6 @@ class Projector:
             raise
         except Exception as exc:
             self.on_fatal(exc)
-
-    async def _committed(self) -> dict[TopicPartition, int]:
-        async with self._address.admin() as admin:
-            offsets = await admin.list_consumer_group_offsets(self._group)
-        return {TopicPartition(tp.topic, tp.partition): meta.offset for tp, meta in offsets.items() if meta.offset >= 0}
 
     async def _load_one(self, number: int, first: int, end: int, committed: int | None) -> None:
         p = self.partitions[number]

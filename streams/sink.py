@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from agents.registry import Registry, verification
 from infra.clickhouse.client import ClickHouse, insert_rows
 from infra.clickhouse.rows import AcceptedRecord, Rows, rows_of, signal_row
-from infra.kafka import KafkaAddress, offsets_of
+from infra.kafka import KafkaAddress, committed_by, offsets_of
 from schemas import envelope as wire
 from schemas.errors import ContractError, TransientError
 from schemas.events import COMMANDS, TERMINAL, EffectCompleted, Event, EventReceived
@@ -199,9 +199,7 @@ class Sink:
     # Start
 
     async def _start(self) -> None:
-        async with self._address.admin() as admin:
-            offsets = await admin.list_consumer_group_offsets(self._group)
-        known = {TopicPartition(t.topic, t.partition): m for t, m in offsets.items() if m.offset >= 0}
+        known = await committed_by(self._address, self._group)
         cases = await offsets_of(self._address, self._topics.cases)
         signals = await offsets_of(self._address, self._topics.signals, isolation_level="read_committed")
         self._consumer = self._address.consumer(
