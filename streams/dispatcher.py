@@ -73,6 +73,7 @@ class Dispatcher:
         self.open_of: Callable[[int], list[Case]] = lambda _partition: []
         self._running: dict[Key, asyncio.Task[None]] = {}
         self._queued: set[tuple[str, str, int]] = set()
+        self._appended: dict[str, tuple[str, set[str]]] = {}
         self._per_head: Counter[str] = Counter()
         self._live_since: dict[int, datetime] = {}
         self._deadlines: list[tuple[datetime, int, str, bool]] = []
@@ -92,11 +93,14 @@ class Dispatcher:
         """A case moved on, or got one more reply."""
         if case.seq == 0:
             self._watch_deadline(partition, case)
+        if (appended := self._appended.get(case.case_id)) is not None and appended[0] != case.head_id:
+            del self._appended[case.case_id]
         if partition in self._live_since:
             self.dispatch(partition, case)
 
     def on_closed(self, partition: int, case: Case) -> None:
         """A case ended; nothing is left to start."""
+        self._appended.pop(case.case_id, None)
 
     def on_live(self, partition: int) -> None:
         """A partition caught up: everything that is open goes on, nearest to its end first."""
@@ -197,6 +201,8 @@ class Dispatcher:
         for key, task in list(self._running.items()):
             if partition_of(key[0], self._partitions) in gone:
                 task.cancel()
+        for case_id in [c for c in self._appended if partition_of(c, self._partitions) in gone]:
+            del self._appended[case_id]
 
     async def stop(self) -> None:
         """Cancel everything that still runs."""
@@ -294,7 +300,8 @@ class Dispatcher:
         self._spawn((case.case_id, case.head_id, ""), self._append(case, event))
 
     def _spawn(self, key: Key, work: Any) -> None:
-        if key in self._running:
+        head_id, appended = self._appended.get(key[0], ("", frozenset()))
+        if key in self._running or (head_id == key[1] and key[2] in appended):
             work.close()
             return
         self._per_head[key[1]] += 1
@@ -308,8 +315,17 @@ class Dispatcher:
             del self._per_head[key[1]]
             self._slot.ended(key[1])
             self._slot.forget(key[1])
-        if not task.cancelled() and (exc := task.exception()) is not None:
+        if task.cancelled():
+            return
+        if (exc := task.exception()) is not None:
             log.error("a result could not be appended", case=key[0], error=repr(exc))
+            return
+        case = self.case_of(partition_of(key[0], self._partitions), key[0])
+        if case is not None and case.head_id == key[1]:
+            # In the log but not folded yet: asked again in between, by another reply's fold, it would be paid twice.
+            if (known := self._appended.get(key[0])) is None or known[0] != key[1]:
+                known = self._appended[key[0]] = (key[1], set())
+            known[1].add(key[2])
 
     def _due(self, partition: int, case_id: str, head_id: str) -> None:
         case = self.case_of(partition, case_id)

@@ -65,10 +65,8 @@ async def follow_from_watermarks(
 ) -> AsyncIterator[tuple[Any, dict[TopicPartition, FollowedPartition]]]:
     """Yield (consumer, partitions): a consumer assigned by hand to all partitions at the group's committed watermarks."""
     bounds = await offsets_of(address, topic)
-    async with address.admin() as admin:
-        offsets = await admin.list_consumer_group_offsets(group)
-    committed = {(tp.topic, tp.partition): meta.offset for tp, meta in offsets.items() if meta.offset >= 0}
-    parts = {tp: FollowedPartition(committed.get((tp.topic, tp.partition), first)) for tp, (first, _) in bounds.items()}
+    known = await committed_by(address, group)
+    parts = {tp: FollowedPartition(known[tp].offset if tp in known else first) for tp, (first, _) in bounds.items()}
     await load_tombstones(address, parts, {tp: first for tp, (first, _) in bounds.items()})
     consumer = address.consumer(fetch_max_wait_ms=100)
     await consumer.start()
