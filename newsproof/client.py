@@ -68,7 +68,9 @@ def checked_news(item: News | Mapping[str, Any] | bytes, *, now: datetime) -> tu
         ContractError: intake would refuse it; the text says what to change.
     """
     if isinstance(item, News):
-        value = msgspec.json.encode({**msgspec.to_builtins(item), "unknown": None, **item.unknown})
+        # What was unknown goes back to where it came from: the top of the object.
+        known = {name: value for name, value in msgspec.to_builtins(item).items() if name != "unknown"}
+        value = msgspec.json.encode({**item.unknown, **known})
     else:
         value = item if isinstance(item, bytes) else msgspec.json.encode(item)
     return decode_news(value, now=now), value

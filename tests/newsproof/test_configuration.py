@@ -42,6 +42,8 @@ def test_no_secret_is_shown(tmp_path: Path) -> None:
 
 def test_the_page_of_settings_is_up_to_date_and_holds_every_one() -> None:
     page = settings_page()
-    assert (CHECKOUT / "docs" / "settings.md").read_text("utf-8") == page, "newsproof config --markdown > docs/settings.md"
+    assert (CHECKOUT / "docs" / "settings.md").read_text("utf-8") == page, (
+        "newsproof config --markdown > docs/settings.md"
+    )
     for name in Settings.model_fields:
         assert f"| `{name.upper()}` |" in page

@@ -1,0 +1,71 @@
+"""Signals as publish writes them, for the tests of their readers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from infra.kafka import KafkaAddress
+from schemas.ids import uuid5
+from schemas.signals import Signal
+from schemas.topics import Topics
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def signal(name: str, **fields: Any) -> Signal:
+    given: dict[str, Any] = {
+        "schema_version": 1,
+        "signal_id": uuid5("signal", name),
+        "revision": 1,
+        "supersedes": None,
+        "status": "verified",
+        "case_id": uuid5("case", name),
+        "summary": name,
+        "event_type": "hack",
+        "asset": "BTC",
+        "asset_name": "Bitcoin",
+        "symbol": None,
+        "venue": None,
+        "action": "sell",
+        "direction": "short",
+        "confidence": 0.8,
+        "confidence_calibrated": None,
+        "preliminary_confidence": 0.6,
+        "strength": "high",
+        "timeframe": "short",
+        "horizon": 86_400,
+        "valid_until": NOW,
+        "decided_at": NOW,
+        "published_at": NOW,
+        "reference_price": None,
+        "notes": "",
+        "links": (),
+        "evidence": (),
+        "independent_sources": 3,
+        "risk_flags": ("offline",),
+        "adjustments": (),
+        "prompt_versions": (),
+        "model": None,
+        "provider_mode": "offline",
+        "news_source": "test",
+        "language": "en",
+    }
+    return Signal(**{**given, **fields})
+
+
+async def write_signals(address: KafkaAddress, topics: Topics, *signals: Signal, commit: bool = True) -> None:
+    """Write them in one transaction; ``commit`` False aborts it."""
+    producer = address.producer(transactional_id=topics.transactional_id("test"))
+    await producer.start()
+    try:
+        await producer.begin_transaction()
+        for one in signals:
+            await producer.send_and_wait(
+                topics.signals, msgspec.json.encode(one), key=one.signal_id.encode(), partition=0
+            )
+        await (producer.commit_transaction() if commit else producer.abort_transaction())
+    finally:
+        await producer.stop()

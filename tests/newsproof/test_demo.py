@@ -1,0 +1,182 @@
+"""The demo from one end to the other, on real servers: what it prints, what it keeps, and that nothing outlives it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+import psutil
+import pytest
+
+from newsproof import exits
+from newsproof.demo import sample_news
+from tests.newsproof.command import CHECKOUT, COMMAND, environment, newsproof, processes_in
+
+LABELS = {"truth", "what_happened", "official_domain", "asset", "event_type", "corrects"}
+FIELDS = {
+    *("published", "cases", "signals", "dropped", "degraded", "dead_letters", "lost", "duplicates", "seconds")
+}  # fmt: skip
+
+
+def test_the_sample_is_in_the_order_of_publication_and_without_its_labels() -> None:
+    items = sample_news()
+    assert len(items) == 42
+    assert items == sorted(items, key=lambda news: news.published_at)
+    rows = [orjson.loads(line) for line in (CHECKOUT / "infra/offline/sample/history.jsonl").read_bytes().splitlines()]
+    for item in items:
+        row = next(row for row in rows if row["id"] == item.external_id)
+        assert (item.source, item.language, item.text) == ("history", row["lang"], row["text"])
+        assert not item.extra and not item.unknown
+    assert set().union(*rows) >= LABELS
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A directory where the demo ran to its end, and what it printed."""
+    directory = tmp_path_factory.mktemp("demo")
+    # Settings for another place must not lead the demo there.
+    (directory / ".env").write_text("KAFKA_BOOTSTRAP_SERVERS=127.0.0.1:1\nCLICKHOUSE_URL=http://127.0.0.1:1\n")
+    done = newsproof("demo", "--json", cwd=directory)
+    (directory / ".env").unlink()
+    return directory, done
+
+
+Finished = tuple[Path, subprocess.CompletedProcess[str]]
+
+
+def test_it_ends_well_with_one_line_of_json(finished: Finished) -> None:
+    _, done = finished
+    assert done.returncode == exits.OK, done.stderr
+    (line,) = done.stdout.splitlines()
+    summary = json.loads(line)
+    assert set(summary) == FIELDS
+    assert (summary["published"], summary["cases"]) == (42, 42)
+    assert (summary["lost"], summary["duplicates"], summary["dead_letters"]) == (0, 0, 0)
+    assert summary["signals"] + summary["dropped"] == 42
+    assert 0 < summary["seconds"] < 60
+    assert "OFFLINE" in done.stderr and "PHASE1_ROLLOUT_PERCENTAGE=1.0" in done.stderr
+
+
+def test_nothing_that_it_started_is_left(finished: Finished) -> None:
+    directory, _ = finished
+    assert processes_in(directory) == []
+
+
+def test_the_audit_finds_the_demos_log_afterwards_and_it_is_clean(finished: Finished) -> None:
+    directory, _ = finished
+    done = newsproof("audit", "--json", cwd=directory)
+    assert done.returncode == exits.OK, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["news"], report["cases"], report["lost"], report["open"]) == (42, 42, 0, 0)
+
+
+def test_a_case_tells_its_story(finished: Finished) -> None:
+    directory, _ = finished
+    done = newsproof("case", "h09", cwd=directory)
+    assert done.returncode == exits.OK, done.stderr
+    for part in ("Walmart", "First judgement", "Evidence:", "How the confidence came about", "preliminary", "calls,"):
+        assert part in done.stdout
+    told = json.loads(newsproof("case", "h09", "--json", cwd=directory).stdout)
+    rows = told["confidence"]
+    assert rows[-1]["confidence"] == pytest.approx(
+        rows[0]["confidence"] + sum(r["amount"] or 0 for r in rows), abs=1e-6
+    )
+    raw = [
+        json.loads(line)
+        for line in newsproof("case", told["case_id"][:8], "--events", cwd=directory).stdout.splitlines()
+    ]
+    assert raw[0]["event"]["type"] == "newsproof.event_received"
+    assert [r["accepted"] for r in raw] == [True] * len(raw)
+
+
+def test_sql_answers_in_every_format(finished: Finished) -> None:
+    directory, _ = finished
+    query = "SELECT count() AS n, 'x' AS text FROM v_signals"
+    as_csv = newsproof("sql", query, "--format", "csv", cwd=directory)
+    ((n, text),) = list(csv.reader(io.StringIO(as_csv.stdout)))[1:]
+    assert (int(n) > 0, text) == (True, "x")
+    assert json.loads(newsproof("sql", query, "--json", cwd=directory).stdout) == {"n": int(n), "text": "x"}
+    refused = newsproof("sql", "SELECT nonsense FROM v_signals", cwd=directory)
+    assert refused.returncode == exits.USAGE and "SHOW TABLES" in refused.stderr
+
+
+def test_an_example_bot_gets_typed_signals(finished: Finished) -> None:
+    directory, _ = finished
+    source = (CHECKOUT / "examples" / "bot.py").read_text("utf-8")
+    body = source.partition("async def main")[2].partition("\n\n\nif")[0]
+    assert len(body.splitlines()) <= 10
+    # The log lies still, so the bot's group begins at its start; everything else is the example as it stands.
+    code = source.replace('group="example-bot"', 'group="example-bot", start="earliest"')
+    (directory / "bot.py").write_text(code)
+    server = _Kept(directory)
+    try:
+        bot = subprocess.Popen(
+            [sys.executable, "bot.py"], cwd=directory, env=environment(**server.env), stdout=subprocess.PIPE, text=True
+        )
+        assert bot.stdout is not None
+        lines = [bot.stdout.readline() for _ in range(5)]
+        bot.send_signal(signal.SIGINT)
+        bot.wait(timeout=20)
+    finally:
+        server.stop()
+    assert all(line.startswith("trying out, not trading: ") for line in lines)
+    assert all(line.split(": ")[1].split()[0] in ("buy", "sell", "observe") for line in lines)
+
+
+class _Kept:
+    """The embedded Kafka on the demo's directory, while a test needs it."""
+
+    def __init__(self, directory: Path) -> None:
+        import asyncio
+
+        from infra.embedded.kafka import EmbeddedKafka
+
+        self._run: Any = asyncio.run
+        self._server = EmbeddedKafka(directory / ".data" / "demo" / "kafka")
+        self._run(self._server.start())
+        self.env = {"KAFKA_BOOTSTRAP_SERVERS": self._server.bootstrap}
+
+    def stop(self) -> None:
+        self._run(self._server.stop())
+
+
+@pytest.mark.parametrize("after", ["Every gated case", "Servers run", "cases opened"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_demo_leaves_no_process(tmp_path: Path, number: signal.Signals, after: str) -> None:
+    if number is signal.SIGTERM and after != "Servers run":
+        pytest.skip("one moment is enough for the other signal")
+    running = subprocess.Popen(
+        [*COMMAND, "demo"], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stderr is not None
+    while after not in (line := running.stderr.readline()):
+        assert line, "the demo ended before it could be interrupted"
+    running.send_signal(number)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == exits.INTERRUPTED, err
+    assert "Traceback" not in err
+    assert processes_in(tmp_path) == []
+
+
+def test_a_second_demo_beside_a_running_one_is_refused_and_a_killed_one_leaves_nothing(tmp_path: Path) -> None:
+    running = subprocess.Popen(
+        [*COMMAND, "demo"], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stderr is not None
+    while "Servers run" not in running.stderr.readline():
+        assert running.poll() is None
+    second = newsproof("demo", cwd=tmp_path)
+    assert second.returncode == exits.USAGE and "already runs" in second.stderr
+    children = psutil.Process(running.pid).children(recursive=True)
+    assert len(children) >= 4  # Kafka, ClickHouse, worker, sink
+    running.kill()
+    running.communicate()
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert alive == []
