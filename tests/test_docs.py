@@ -76,7 +76,9 @@ def test_every_link_leads_to_a_file(page: Path) -> None:
 
 
 def test_every_path_that_is_named_exists(page: Path) -> None:
-    paths = [word for word in quoted(page) if re.fullmatch(r"\.?[\w-]+(/[\w.*-]+)+/?", word) and not word.startswith("/")]
+    paths = [
+        word for word in quoted(page) if re.fullmatch(r"\.?[\w-]+(/[\w.*-]+)+/?", word) and not word.startswith("/")
+    ]
     ours = [word for word in paths if (PROJECT / word.split("/")[0]).exists()]
     assert [word for word in ours if not list(PROJECT.glob(word.rstrip("/")))] == []
 
@@ -96,7 +98,11 @@ def test_every_setting_that_is_named_exists(page: Path) -> None:
 
 def constants() -> set[str]:
     """Every constant that a module of ours defines, by its bare name."""
-    modules = [path for package in ("schemas", "agents", "infra", "streams", "newsproof") for path in (PROJECT / package).rglob("*.py")]
+    modules = [
+        path
+        for package in ("schemas", "agents", "infra", "streams", "newsproof")
+        for path in (PROJECT / package).rglob("*.py")
+    ]
     return {name for path in modules for name in re.findall(r"^([A-Z][A-Z0-9_]+)\b.*=", text_of(path), re.MULTILINE)}
 
 
@@ -116,7 +122,9 @@ def code(page: Path) -> list[str]:
 
 def test_every_event_that_is_named_exists(page: Path) -> None:
     events = {event.__name__ for event in EVENT_TYPES}
-    named = {w for w in quoted(page) if re.fullmatch(r"(Case|Step|Event|Evidence|Signal|Tool|Pages|Keywords)[A-Z]\w+ed", w)}
+    named = {
+        w for w in quoted(page) if re.fullmatch(r"(Case|Step|Event|Evidence|Signal|Tool|Pages|Keywords)[A-Z]\w+ed", w)
+    }
     assert named <= events
 
 

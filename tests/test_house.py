@@ -24,7 +24,9 @@ VAGUE = {"utils", "util", "helpers", "helper", "manager", "base", "common", "mis
 FORBIDDEN = {
     "a folder outside the project": r"\.\./" + "shared",
     "a path of one machine": r"(?<![\w.~-])/(?:" + "home|work|Users" + r")/[A-Za-z]",
-    "the address of a package index": r"(?:index-url\s|INDEX_URL=|/" + r"simple/?\s|find-links\s)",
+    "the address of a package index": r"(?:(?<!emit-)index-url[\s=]|INDEX_"
+    + r"URL=|/"
+    + r"simple/?\s|find-links[\s=])",
 }
 TEXT = {".py", ".md", ".toml", ".yml", ".yaml", ".json", ".jsonl", ".sql", ".txt", ".lock", ".sh", ""}
 
