@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 from agents.case import Case, Replies
 from agents.registry import Registry
-from agents.step import Asked, On, Step
+from agents.step import Asked, On, Step, needed, only_reply
 from newsproof.bench.graph import plain_registry, plain_signal
 from schemas import events as ev
+from schemas.effects import ModelReply
 
 
 class Written:
@@ -43,24 +44,36 @@ def degrading(*, asks: bool = False, **exchanged: Any) -> Registry:
 
     ``exchanged`` maps a step's name to a function that gets the plain step and returns the one to use instead.
     """
-    plain = plain_registry(asks=asks).steps
+    plain = {name: _failing(step) for name, step in plain_registry(asks=asks).steps.items()}
     finish = plain.pop("finish")
     took = tuple(on for on in finish.takes if on.event is not ev.StepFailed)
     steps: dict[str, Step] = {
         **plain,
         "finish": Written("finish", took, finish.emits, finish.ask),
         "degrade": Written("degrade", (On(ev.StepFailed, outcome="degrade"),), (ev.CaseDegraded,), _degraded),
-        "single_pass": Written("single_pass", (On(ev.CaseDegraded),), (ev.SignalSynthesized,), _single_pass),
+        "single_pass": Written(
+            "single_pass", (On(ev.CaseDegraded),), (ev.SignalSynthesized,), _single_pass, _single_pass
+        ),
         "give_up": Written("give_up", (On(ev.StepFailed, outcome="give_up"),), (ev.CaseFailed,), _given_up),
     }
     return Registry(exchanged[name](step) if name in exchanged else step for name, step in steps.items())
+
+
+def _failing(plain: Any) -> Any:
+    # The plain steps take any reply; here a failed call fails the step, as in the real graph.
+    def tell(case: Case, replies: Replies) -> ev.Event:
+        needed(only_reply(replies), ModelReply)
+        event: ev.Event = plain.tell(case, replies)
+        return event
+
+    return Written(plain.name, plain.takes, plain.emits, plain.ask, tell)
 
 
 def _degraded(case: Case) -> ev.Event:
     return ev.CaseDegraded(reason=case.head.failure.kind, failed_step=case.head.step)
 
 
-def _single_pass(case: Case) -> ev.Event:
+def _single_pass(case: Case, _replies: Replies = Replies()) -> ev.Event:  # noqa: B008 - frozen
     return ev.SignalSynthesized(signal=plain_signal(case), path="degraded")
 
 
@@ -72,4 +85,4 @@ def asking(
     ask: Callable[[Case], Asked], tell: Callable[[Case, Replies], ev.Event] | None = None
 ) -> Callable[[Any], Written]:
     """Exchange a plain step for one with these functions; ``tell`` stays the plain one's unless given."""
-    return lambda plain: Written(plain.name, plain.takes, plain.emits, ask, tell or plain.tell)
+    return lambda plain: Written(plain.name, plain.takes, plain.emits, ask, tell or _failing(plain).tell)
