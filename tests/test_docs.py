@@ -18,7 +18,13 @@ from schemas.events import EVENT_TYPES
 
 PROJECT = Path(__file__).parents[1]
 ADRS = sorted((PROJECT / "docs" / "adr").glob("*.md"))
-PAGES = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", PROJECT / "docs" / "architecture.md", *ADRS]
+PAGES = [
+    PROJECT / "README.md",
+    PROJECT / "CONTRIBUTING.md",
+    PROJECT / "docs" / "architecture.md",
+    PROJECT / "docs" / "verification.md",
+    *ADRS,
+]
 HOW = "run: ./.venv/bin/python docs/generate.py"
 NOT_SETTINGS = {"CLICKHOUSE_PASSWORD", "NEWSPROOF_PYTHON", "CI"}
 """Names in capitals that docker-compose.yml, ./run and .ci/run read; constants of the code are looked up in the code."""
