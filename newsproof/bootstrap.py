@@ -1,21 +1,25 @@
-"""The one composition root: settings in, the parts of Newsproof out. Nothing else chooses an adapter."""
+"""The one composition root: settings in, the parts of Newsproof out. Nothing else chooses an adapter.
+
+What only a worker needs is imported when a worker asks for it: every command comes by here.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
-from agents.prompts import load_prompts
-from agents.tables import load_tables
 from infra.clickhouse.client import ClickHouse, connect
 from infra.kafka import KafkaAddress
-from infra.memory import ClickHouseMemory
 from infra.ports import Port, Ports
 from infra.settings import Settings
 from newsproof.version import code_version
 from schemas.config import Snapshot
 from schemas.errors import ConfigError
 from schemas.topics import Topics
-from streams.worker import WorkerOptions
+
+if TYPE_CHECKING:
+    from streams.worker import WorkerOptions
 
 FULL_PIPELINE: dict[str, object] = {"phase1_rollout_percentage": 1.0, "deep_analysis_tools_enabled": True}
 """What ``up`` and ``demo`` set, and say so: every case that passes the gate takes the deep path."""
@@ -81,6 +85,9 @@ def snapshot_of(settings: Settings) -> Snapshot:
     Raises:
         ConfigError: as :func:`search_providers`, or a prompt file is malformed.
     """
+    from agents.prompts import load_prompts
+    from agents.tables import load_tables
+
     from_settings = {name: getattr(settings, name) for name in SAME_NAMES if name != "search_include_domains"}
     return Snapshot(
         **from_settings,
@@ -108,6 +115,8 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port) -> Ports
     Raises:
         ConfigError: live mode lacks a key; the text names the setting.
     """
+    from infra.memory import ClickHouseMemory
+
     memory = ClickHouseMemory(clickhouse, mode=settings.mode)
     if settings.mode == "live":
         return Ports(models=_live_models(settings), search=_live_search(settings), recall=memory, earlier=earlier)
@@ -170,6 +179,8 @@ def _live_search(settings: Settings) -> dict[str, Port]:
 
 def worker_options(settings: Settings) -> WorkerOptions:
     """Return how a worker of these settings runs."""
+    from streams.worker import WorkerOptions
+
     return WorkerOptions(
         slot=settings.worker_slot,
         slot_dir=settings.newsproof_data_dir / "slots",

@@ -31,13 +31,16 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.0, help="seconds of each step's one call; 0: no calls")
     parser.add_argument("--max-open", type=int, default=2000)
     parser.add_argument("--in-flight", type=int, default=8000)
+    parser.add_argument("--commit-interval", type=float, default=1.0)
     parser.add_argument("--session-timeout", type=float, default=10.0)
     args = parser.parse_args()
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(20), logger_factory=structlog.PrintLoggerFactory(sys.stderr)
     )
+    import uvloop
+
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_run(args))
+        uvloop.run(_run(args))
 
 
 async def _run(args: argparse.Namespace) -> None:
@@ -50,6 +53,7 @@ async def _run(args: argparse.Namespace) -> None:
         step_concurrency=args.in_flight,
         effects_in_flight=args.in_flight,
         session_timeout_s=args.session_timeout,
+        commit_interval_s=args.commit_interval,
     )
     registry = plain_registry(asks=args.latency > 0)
     snapshot = Snapshot(provider_mode="simulated")

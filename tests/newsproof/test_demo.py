@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import orjson
 import psutil
 import pytest
 
+from infra.settings import Settings
 from newsproof import exits
 from newsproof.demo import sample_news
+from newsproof.servers import servers
 from tests.newsproof.command import CHECKOUT, COMMAND, environment, newsproof, processes_in
 
 LABELS = {"truth", "what_happened", "official_domain", "asset", "event_type", "corrects"}
@@ -77,8 +80,20 @@ def test_the_audit_finds_the_demos_log_afterwards_and_it_is_clean(finished: Fini
     assert (report["news"], report["cases"], report["lost"], report["open"]) == (42, 42, 0, 0)
 
 
-def test_a_case_tells_its_story(finished: Finished) -> None:
+@pytest.fixture(scope="module")
+def reopened(finished: Finished) -> Iterator[Path]:
+    """The demo's directory with its servers running again, as after `demo --keep`: commands find them."""
     directory, _ = finished
+    data = directory / ".data" / "demo"
+    with asyncio.Runner() as runner:
+        running = servers(Settings(_env_file=None, newsproof_data_dir=data))  # type: ignore[call-arg]
+        runner.run(running.__aenter__())
+        yield directory
+        runner.run(running.__aexit__(None, None, None))
+
+
+def test_a_case_tells_its_story(reopened: Path) -> None:
+    directory = reopened
     done = newsproof("case", "h09", cwd=directory)
     assert done.returncode == exits.OK, done.stderr
     for part in ("Walmart", "First judgement", "Evidence:", "How the confidence came about", "preliminary", "calls,"):
@@ -96,8 +111,8 @@ def test_a_case_tells_its_story(finished: Finished) -> None:
     assert [r["accepted"] for r in raw] == [True] * len(raw)
 
 
-def test_sql_answers_in_every_format(finished: Finished) -> None:
-    directory, _ = finished
+def test_sql_answers_in_every_format(reopened: Path) -> None:
+    directory = reopened
     query = "SELECT count() AS n, 'x' AS text FROM v_signals"
     as_csv = newsproof("sql", query, "--format", "csv", cwd=directory)
     ((n, text),) = list(csv.reader(io.StringIO(as_csv.stdout)))[1:]
@@ -107,51 +122,34 @@ def test_sql_answers_in_every_format(finished: Finished) -> None:
     assert refused.returncode == exits.USAGE and "SHOW TABLES" in refused.stderr
 
 
-def test_an_example_bot_gets_typed_signals(finished: Finished) -> None:
-    directory, _ = finished
+def test_an_example_bot_gets_typed_signals(reopened: Path) -> None:
+    directory = reopened
     source = (CHECKOUT / "examples" / "bot.py").read_text("utf-8")
     body = source.partition("async def main")[2].partition("\n\n\nif")[0]
     assert len(body.splitlines()) <= 10
     # The log lies still, so the bot's group begins at its start; everything else is the example as it stands.
     code = source.replace('group="example-bot"', 'group="example-bot", start="earliest"')
     (directory / "bot.py").write_text(code)
-    server = _Kept(directory)
-    try:
-        bot = subprocess.Popen(
-            [sys.executable, "bot.py"], cwd=directory, env=environment(**server.env), stdout=subprocess.PIPE, text=True
-        )
-        assert bot.stdout is not None
-        lines = [bot.stdout.readline() for _ in range(5)]
-        bot.send_signal(signal.SIGINT)
-        bot.wait(timeout=20)
-    finally:
-        server.stop()
+    bot = subprocess.Popen(
+        [sys.executable, "bot.py"], cwd=directory, env=environment(), stdout=subprocess.PIPE, text=True
+    )
+    assert bot.stdout is not None
+    lines = [bot.stdout.readline() for _ in range(5)]
+    bot.send_signal(signal.SIGINT)
+    bot.wait(timeout=20)
     assert all(line.startswith("trying out, not trading: ") for line in lines)
     assert all(line.split(": ")[1].split()[0] in ("buy", "sell", "observe") for line in lines)
 
 
-class _Kept:
-    """The embedded Kafka on the demo's directory, while a test needs it."""
-
-    def __init__(self, directory: Path) -> None:
-        import asyncio
-
-        from infra.embedded.kafka import EmbeddedKafka
-
-        self._run: Any = asyncio.run
-        self._server = EmbeddedKafka(directory / ".data" / "demo" / "kafka")
-        self._run(self._server.start())
-        self.env = {"KAFKA_BOOTSTRAP_SERVERS": self._server.bootstrap}
-
-    def stop(self) -> None:
-        self._run(self._server.stop())
-
-
-@pytest.mark.parametrize("after", ["Every gated case", "Servers run", "cases opened"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("number", "after"),
+    [
+        (signal.SIGINT, "Every gated case"),
+        (signal.SIGINT, "Servers run"),
+        (signal.SIGTERM, "cases opened"),
+    ],
+)
 def test_an_interrupted_demo_leaves_no_process(tmp_path: Path, number: signal.Signals, after: str) -> None:
-    if number is signal.SIGTERM and after != "Servers run":
-        pytest.skip("one moment is enough for the other signal")
     running = subprocess.Popen(
         [*COMMAND, "demo"], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -1,0 +1,62 @@
+"""``newsproof bench``: the measurements by name, as a table or one line of JSON."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import platform
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from newsproof.bench import measures
+from newsproof.bench.measures import Figure
+
+MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
+    "waiting": measures.waiting,
+    "steps": measures.steps_and_reading,
+    "latency": measures.latency,
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the named measurements (all when none is named) and print their figures."""
+    parser = argparse.ArgumentParser(prog="newsproof bench", description=__doc__)
+    parser.add_argument("measure", nargs="*", choices=[[], *MEASURES], help="waiting, steps (and reading), latency")
+    parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
+    args = parser.parse_args(argv)
+    figures: list[Figure] = []
+    for name in args.measure or MEASURES:
+        print(f"measuring {name} …", file=sys.stderr, flush=True)
+        figures += asyncio.run(MEASURES[name]())
+    if args.json:
+        print(msgspec.json.encode({"machine": machine(), "figures": figures}).decode())
+    else:
+        _table(figures)
+    return 0
+
+
+def machine() -> str:
+    """Describe the machine in one line, without its name."""
+    memory = psutil.virtual_memory().total / 2**30
+    load = ", ".join(f"{x:.1f}" for x in psutil.getloadavg())
+    return f"{psutil.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}, load {load}"
+
+
+def _table(figures: list[Figure]) -> None:
+    table = Table(title=machine())
+    for column in ("measurement", "value", "unit", "target", "ratio", "baseline"):
+        table.add_column(column, justify="right" if column in ("value", "ratio") else "left")
+    for f in figures:
+        value = f"{f.value:,.1f}" if f.value < 1000 else f"{f.value:,.0f}"
+        table.add_row(f.name, value, f.unit, f.target, "" if f.ratio is None else f"{f.ratio:.2f}", f.baseline)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
