@@ -116,6 +116,22 @@ def test_no_file_names(what: str) -> None:
     assert not found, f"{what}: {found}"
 
 
+IMPURE_CALLS = {"open", "input", "print", "exec", "eval", "__import__", "now", "utcnow", "today", "getenv"}
+"""What no import contract can see: builtins, and the clocks of ``datetime``."""
+
+
+def impure_calls(source: str) -> list[str]:
+    called = [node.func for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    names = [f.id if isinstance(f, ast.Name) else f.attr if isinstance(f, ast.Attribute) else "" for f in called]
+    return [found for found in names if found in IMPURE_CALLS]
+
+
+def test_no_step_reads_a_clock_a_file_or_the_terminal() -> None:
+    agents = [path for path in MODULES if path.is_relative_to(PROJECT / "agents")]
+    assert {name(path): calls for path in agents if (calls := impure_calls(path.read_text("utf-8")))} == {}
+    assert impure_calls("at = datetime.now(UTC); open('x')") == ["now", "open"]
+
+
 def import_contracts(project: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", "from importlinter.cli import lint_imports_command as main; main()", "--no-cache"],
