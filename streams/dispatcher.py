@@ -79,6 +79,9 @@ class Dispatcher:
         self._deadlines: list[tuple[datetime, int, str, bool]] = []
         self._asides: set[asyncio.Task[Any]] = set()
         self._our_suspects: set[str] = set()
+        self._suspects: dict[str, tuple[int, str]] = {}
+        self._alone: str | None = None
+        self._deferred: dict[str, int] = {}
         self.steps_started = 0
         self.suspects = 0
 
@@ -95,12 +98,18 @@ class Dispatcher:
             self._watch_deadline(partition, case)
         if (appended := self._appended.get(case.case_id)) is not None and appended[0] != case.head_id:
             del self._appended[case.case_id]
+        if case.case_id == self._alone and not isinstance(case.head, ev.StepStarted):
+            self._alone = None
+            self._next_suspect()
         if partition in self._live_since:
             self.dispatch(partition, case)
 
     def on_closed(self, partition: int, case: Case) -> None:
         """A case ended; nothing is left to start."""
         self._appended.pop(case.case_id, None)
+        if case.case_id == self._alone:
+            self._alone = None
+            self._next_suspect()
 
     def on_live(self, partition: int) -> None:
         """A partition caught up: everything that is open goes on, nearest to its end first."""
@@ -150,8 +159,11 @@ class Dispatcher:
                 asyncio.get_running_loop().call_later(wait, self._due, partition, case.case_id, case.head_id)
                 return
         if self._slot.crashes.get(case.head_id, 0) >= self._suspect_after:
-            self._suspect(case, step)
+            self._suspects.setdefault(case.case_id, (partition, case.head_id))
+            self._next_suspect()
             return
+        if isinstance(head, ev.StepStarted) and self._alone is None:
+            self._alone = case.case_id
         mark = (case.case_id, case.head_id, len(case.replies.calls))
         if mark not in self._queued:
             self._queued.add(mark)
@@ -163,10 +175,13 @@ class Dispatcher:
         partition = self._partition_of(case)
         if partition not in self._live_since or self.case_of(partition, case.case_id) is not case:
             return  # revoked, or moved on while it was queued: its newer state is dispatched on its own
+        if (self._suspects or self._alone is not None) and case.case_id != self._alone:
+            self._deferred[case.case_id] = partition
+            return
         self.steps_started += 1
-        self._slot.started(case.head_id)
         try:
-            asked = step.ask(case)
+            with self._slot.executing(case.head_id):
+                asked = step.ask(case)
             if isinstance(asked, tuple):
                 answered = {c.request_hash for c in case.replies.calls}
                 missing = {h: e for e in asked if (h := request_hash(e)) not in answered}
@@ -190,6 +205,9 @@ class Dispatcher:
         """Stop starting; give what runs up to ``timeout_s``; return how many effects are still under way."""
         self._live_since.clear()
         self._queued.clear()
+        self._suspects.clear()  # all of it comes again when the partitions are live again
+        self._deferred.clear()
+        self._alone = None
         tasks = list(self._running.values())
         if tasks:
             await asyncio.wait(tasks, timeout=timeout_s)
@@ -285,7 +303,8 @@ class Dispatcher:
 
     def _told(self, step: Step, case: Case, replies: Replies) -> ev.Event:
         try:
-            event = step.tell(case, replies)
+            with self._slot.executing(case.head_id):
+                event = step.tell(case, replies)
         except StepFailure:
             raise
         except Exception as exc:
@@ -305,6 +324,7 @@ class Dispatcher:
             work.close()
             return
         self._per_head[key[1]] += 1
+        self._slot.started(key[1])
         task = self._running[key] = asyncio.create_task(work)
         task.add_done_callback(lambda done: self._ended(key, done))
 
@@ -315,6 +335,8 @@ class Dispatcher:
             del self._per_head[key[1]]
             self._slot.ended(key[1])
             self._slot.forget(key[1])
+        if not self._running and (self._suspects or self._deferred):
+            self._next_suspect()
         if task.cancelled():
             return
         if (exc := task.exception()) is not None:
@@ -331,6 +353,24 @@ class Dispatcher:
         case = self.case_of(partition, case_id)
         if case is not None and case.head_id == head_id and partition in self._live_since:
             self.dispatch(partition, case)
+
+    def _next_suspect(self) -> None:
+        # One at a time and nothing beside it, so that a StepStarted whose process died names the step that killed it.
+        if self._alone is not None or (self._suspects and self._running):
+            return
+        while self._suspects:
+            case_id = next(iter(self._suspects))
+            partition, head_id = self._suspects.pop(case_id)
+            case = self.case_of(partition, case_id)
+            step = None if case is None or case.head_id != head_id else self._registry.next_step(case)
+            if case is not None and step is not None and partition in self._live_since:
+                self._alone = case_id
+                self._suspect(case, step)
+                return
+        deferred, self._deferred = self._deferred, {}
+        for case_id, partition in deferred.items():
+            if (case := self.case_of(partition, case_id)) is not None and partition in self._live_since:
+                self.dispatch(partition, case)
 
     def _suspect(self, case: Case, step: Step) -> None:
         self.suspects += 1

@@ -10,6 +10,8 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from schemas.errors import ConfigError
@@ -19,6 +21,11 @@ HEAD_BYTES = 36
 PLACES = 65_536
 """More heads than a worker can have running; where they are not enough, the rest runs unrecorded."""
 _FREE = b"\0" * HEAD_BYTES
+
+
+_TABLE_BYTES = HEAD_BYTES * (PLACES + 1)
+_EXECUTING = HEAD_BYTES * PLACES
+"""The last place: the head whose step's own code runs at this moment. Where it is filled, no other can have killed us."""
 
 
 class SlotFile:
@@ -39,13 +46,22 @@ class SlotFile:
             raise ConfigError(
                 f"worker slot {slot!r} is taken by another process: give this worker its own WORKER_SLOT"
             ) from exc
-        os.ftruncate(self._fd, HEAD_BYTES * PLACES)
-        self._table = mmap.mmap(self._fd, HEAD_BYTES * PLACES)
+        os.ftruncate(self._fd, _TABLE_BYTES)
+        self._table = mmap.mmap(self._fd, _TABLE_BYTES)
         self.crashes = self._read_counts()
         self._write_counts()
-        self._table[:] = _FREE * PLACES
+        self._table[:] = bytes(_TABLE_BYTES)
         self._free = list(range(PLACES - 1, -1, -1))
         self._place: dict[str, int] = {}
+
+    @contextmanager
+    def executing(self, head_id: str) -> Iterator[None]:
+        """Note that the code of this head's step runs now, until the block ends."""
+        self._table[_EXECUTING:] = head_id.encode()[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
+        try:
+            yield
+        finally:
+            self._table[_EXECUTING:] = _FREE
 
     def started(self, head_id: str) -> None:
         """Note that a step runs at this head."""
@@ -70,7 +86,7 @@ class SlotFile:
 
     def close(self) -> None:
         """End in order: nothing was running."""
-        self._table[:] = _FREE * PLACES
+        self._table[:] = bytes(_TABLE_BYTES)
         self._table.close()
         os.close(self._fd)
 
@@ -81,7 +97,8 @@ class SlotFile:
                 head, _, number = line.partition(" ")
                 counts[head] = int(number) if number.isdigit() else 0
         table = self._table[:]
-        for place in range(PLACES):
+        executed = table[_EXECUTING:] != _FREE
+        for place in (PLACES,) if executed else range(PLACES):
             raw = table[place * HEAD_BYTES : (place + 1) * HEAD_BYTES]
             if raw != _FREE:
                 head = raw.rstrip(b"\0").decode(errors="replace")

@@ -9,6 +9,7 @@ One Faust app: an agent on ``news``, one on the journal, and one per step on an 
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -339,6 +340,7 @@ async def refuse_taken_slot(address: KafkaAddress, group: str, slot: str) -> Non
     """
     async with address.admin() as admin:
         described = await admin.describe_consumer_groups([group])
-    members = [m for response in described for g in response.groups for m in g[5]]
-    if any(f"{group}-{slot}" in str(m) for m in members):
+    # The broker names a static member after its instance id: "<instance id>-<UUID>".
+    holder = re.compile(re.escape(f"{group}-{slot}-") + "[0-9a-f-]{36}")
+    if any(holder.fullmatch(m[0]) for response in described for g in response.groups for m in g[5]):
         raise ConfigError(f"a worker with WORKER_SLOT={slot!r} is in the group {group}: give this one its own slot")
