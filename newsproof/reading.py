@@ -10,7 +10,7 @@ import msgspec
 from infra.kafka import KafkaAddress
 from infra.settings import Settings
 from newsproof.invocation import Invocation, json_line, say_result, table
-from newsproof.servers import servers, with_data
+from newsproof.servers import say_on_stderr, servers, with_data
 from schemas.errors import ConfigError
 from schemas.signals import Signal
 from schemas.topics import Topics
@@ -22,11 +22,12 @@ STATUSES = ("open", "signal", "dropped", "failed")
 
 
 class Log(msgspec.Struct, frozen=True):
-    """The log that a command reads."""
+    """The log that a command reads. ``own``: on a server that the command started for itself."""
 
     settings: Settings
     address: KafkaAddress
     topics: Topics
+    own: bool
 
 
 @asynccontextmanager
@@ -40,7 +41,7 @@ async def the_log(invocation: Invocation) -> AsyncIterator[Log]:
         address = KafkaAddress.of(at, at.kafka_bootstrap_servers or "")
         if found.embedded_kafka:
             await prepare_topics(at)
-        yield Log(at, address, Topics(at.topic_prefix))
+        yield Log(at, address, Topics(at.topic_prefix), bool(found.own))
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +64,8 @@ async def show_signals(invocation: Invocation, wanted: Filter, *, follow: bool, 
     """Print the newest revision of each signal; with ``follow`` every further one as it comes."""
     async with the_log(invocation) as log:
         if follow:
+            if log.own:
+                say_on_stderr("No pipeline runs here, so nothing new will come: start `newsproof up`.")
             return await _follow(log, wanted, as_json=as_json)
         newest = {signal.signal_id: signal for signal, _ in await read_signals(log.address, log.topics)}
         shown = [signal for signal in newest.values() if wanted.fits(signal)]

@@ -29,6 +29,8 @@ STEADY_S = 60.0
 MUST_BE_MENDED = 2
 """Exit status of a configuration error (``newsproof.exits``): starting again would fail alike."""
 STOP_S = 25.0
+SAYS = "newsproof: "
+"""How the command line begins the line that says what is wrong."""
 
 
 class Service:
@@ -58,7 +60,7 @@ class Service:
         while True:
             started = loop.time()
             status = await self.child.wait()
-            last = self.child.log_tail(1)
+            last = self._last_words()
             if status == MUST_BE_MENDED:
                 raise ConfigError(f"{self.name} refuses to start: {last}\nIts log: {self.child.log_file}")
             failures = 0 if loop.time() - started > STEADY_S else failures
@@ -68,6 +70,12 @@ class Service:
             say(f"{self.name} ended with status {status} ({last[:200]}); starting it again in {wait:g} s")
             await asyncio.sleep(wait)
             self.start(take_over=True)
+
+    def _last_words(self) -> str:
+        """What the command line said of the error, else the last line of the log."""
+        lines = self.child.log_tail(50).splitlines()
+        said = [line for line in lines if line.startswith(SAYS)]
+        return said[-1].removeprefix(SAYS) if said else (lines or ["it logged nothing"])[-1]
 
     async def stop(self) -> None:
         """End it in order."""

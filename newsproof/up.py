@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from infra.embedded.child import DirectoryLock
 from infra.settings import Settings
 from newsproof.bootstrap import FULL_PIPELINE, refuse_unusable
 from newsproof.servers import say_on_stderr as say
@@ -17,10 +18,15 @@ async def up(settings: Settings, *, workers: int) -> None:
     changes = {name: value for name, value in FULL_PIPELINE.items() if name not in settings.model_fields_set}
     at = settings.model_copy(update=changes)
     refuse_unusable(at)
+    lock = DirectoryLock(settings.newsproof_data_dir / "up", what="`newsproof up`")
+    lock.acquire()
     say(f"Starting in {settings.newsproof_data_dir} …")
-    async with pipeline(at, workers=workers) as running:
-        _tell(running, changes, workers)
-        await running.watch()
+    try:
+        async with pipeline(at, workers=workers) as running:
+            _tell(running, changes, workers)
+            await running.watch()
+    finally:
+        lock.release()
 
 
 def _tell(running: Pipeline, changes: dict[str, object], workers: int) -> None:

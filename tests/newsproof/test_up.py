@@ -1,0 +1,93 @@
+"""`newsproof up` and the commands around it, as a first user would try them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from newsproof import exits
+from tests.newsproof.command import COMMAND, environment, newsproof, processes_in
+
+LOGS = {"worker": "worker-0.log", "sink": "sink.log"}
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """`up` in this test's directory, from the moment when it says that it runs."""
+    up = subprocess.Popen([*COMMAND, "up"], cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True)
+    assert up.stderr is not None
+    while "Newsproof runs" not in (line := up.stderr.readline()):
+        assert line, "it ended instead of running"
+    yield up
+    up.kill()
+    up.communicate()
+
+
+def test_news_from_standard_input_becomes_a_signal_once_and_bad_input_a_letter(
+    running: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    text = b"Bybit cold wallet hacked, 400,000 ETH drained, the exchange says"
+    follower = subprocess.Popen(
+        [*COMMAND, "signals", "--follow", "--json"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    item = json.dumps(
+        {"source": "s", "external_id": "mine", "text": text.decode(), "published_at": "2025-02-21T16:00:00Z"}
+    )
+    published = newsproof("publish", "-", cwd=tmp_path, stdin=f"{item}\n{item}\n".encode())
+    assert published.stdout == "published 2, refused 0\n", published.stderr
+    assert newsproof("publish", "-", "--raw", cwd=tmp_path, stdin=b"{broken").returncode == exits.OK
+    assert follower.stdout is not None
+    signal_seen = json.loads(follower.stdout.readline())
+    assert "offline" in signal_seen["risk_flags"] and signal_seen["asset"] == "ETH"
+    follower.send_signal(signal.SIGINT)
+    _, err = follower.communicate(timeout=20)
+    assert (follower.returncode, err) == (exits.INTERRUPTED, "")
+
+    letters: list[str] = []
+    while not letters:
+        letters = newsproof("dlq", "list", "--json", cwd=tmp_path).stdout.splitlines()
+    assert json.loads(letters[0])["reason"] == "not_json"
+    report = json.loads(newsproof("audit", "--json", cwd=tmp_path).stdout)
+    assert (report["news"], report["cases"], report["signals"], report["dead_letters"], report["lost"]) == (
+        3,
+        1,
+        1,
+        1,
+        0,
+    )
+    (case,) = map(json.loads, newsproof("cases", "--json", cwd=tmp_path).stdout.splitlines())
+    assert (case["external_id"], case["case_id"]) == ("mine", signal_seen["case_id"])
+
+
+def test_ctrl_c_ends_the_whole_tree_in_order(running: subprocess.Popen[str], tmp_path: Path) -> None:
+    second = newsproof("up", cwd=tmp_path)
+    assert second.returncode == exits.USAGE and "already runs" in second.stderr
+    logs = tmp_path / ".data" / "logs"
+    while not all(f"{name} starts" in (logs / file).read_text() for name, file in LOGS.items()):
+        assert running.poll() is None
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == exits.INTERRUPTED
+    assert "Traceback" not in err and processes_in(tmp_path) == []
+    for name, file in LOGS.items():
+        assert f"{name} ended in order" in (logs / file).read_text("utf-8")
+
+
+def test_killing_it_leaves_no_process(running: subprocess.Popen[str], tmp_path: Path) -> None:
+    import psutil
+
+    children = psutil.Process(running.pid).children(recursive=True)
+    assert len(children) >= 4
+    running.kill()
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert alive == []
