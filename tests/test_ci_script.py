@@ -1,0 +1,85 @@
+"""``.ci/run`` on a checkout of stand-ins: whatever fails, the rest still runs, pytest has the last line, and the status tells."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[1]
+TOOLS = ("ruff", "mypy", "lint-imports")
+CLOSING = "3 passed, 1 skipped in 0.12s"
+# Stands in for ./run: makes the environment's tools at the first call, "runs" the tests at the second.
+RUN = """#!/bin/sh
+[ "$1" = test ] || exit 9
+if [ "${2-}" = --version ]; then
+    mkdir -p .venv/bin
+    for tool in ruff mypy lint-imports; do
+        printf '#!/bin/sh\\necho "%s $*" >>called\\n[ "$BROKEN" != %s ]\\n' "$tool" "$tool" >".venv/bin/$tool"
+        chmod +x ".venv/bin/$tool"
+    done
+    ln -s "$PYTHON" .venv/bin/python
+    echo pytest 0.0
+    exit 0
+fi
+echo "tests CI=$CI" >>called
+read -r line && echo "stdin is open" >>called
+echo "...."
+echo "$CLOSING"
+echo "a server says goodbye" >&2
+[ "$BROKEN" != tests ]
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(CHECKOUT / ".ci" / "run", tmp_path / ".ci" / "run")
+    (tmp_path / "run").write_text(RUN)
+    (tmp_path / "run").chmod(0o755)
+    return tmp_path
+
+
+def ci(checkout: Path, *, broken: str = "", closing: str = CLOSING) -> tuple[int, list[str], list[str]]:
+    """Return the exit status, the lines printed, and what was called in order."""
+    done = subprocess.run(
+        [str(checkout / ".ci" / "run")],
+        cwd="/",
+        env={**os.environ, "BROKEN": broken, "CLOSING": closing, "PYTHON": sys.executable, "CI": ""},
+        input="a line\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stdout.splitlines(), (checkout / "called").read_text().splitlines()
+
+
+def test_everything_runs_without_a_terminal_and_pytest_has_the_last_line(checkout: Path) -> None:
+    status, said, called = ci(checkout)
+    assert (status, said[-1]) == (0, CLOSING)
+    assert called == ["ruff check .", "ruff format --check .", "mypy --strict", "lint-imports ", "tests CI=true"]
+
+
+@pytest.mark.parametrize("broken", [*TOOLS, "tests"])
+def test_one_failure_fails_the_run_and_the_rest_still_runs(checkout: Path, broken: str) -> None:
+    status, said, called = ci(checkout, broken=broken)
+    assert (status, said[-1], len(called)) == (1, CLOSING, 5)
+    assert any(line.startswith("== failed: ") for line in said)
+
+
+@pytest.mark.parametrize(
+    "closing",
+    [
+        "1 failed, 2 passed in 61.03s (0:01:01)",
+        "1 error in 0.50s",
+        "2 passed, 1 warning in 1.00s",
+        "no tests ran in 0.01s",
+    ],
+)
+def test_the_closing_line_is_found_whatever_it_says(checkout: Path, closing: str) -> None:
+    assert ci(checkout, closing=closing)[1][-1] == closing
