@@ -8,7 +8,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -169,17 +170,23 @@ async def healthy(service: str, bootstrap: str) -> tuple[int, str]:
 async def test_a_worker_is_healthy_exactly_while_it_is_a_member_of_its_group(broker: str) -> None:
     topics = Topics()
     await ensure_topics(KafkaAddress(bootstrap=broker), topics, partitions=1, replication=1)
-    status, said = await healthy("worker", broker)
-    assert (status, said.startswith("unhealthy: ")) == (1, True), said
+    async with member_of(topics, broker, slot="70"):
+        status, said = await healthy("worker", broker)
+        assert (status, said.startswith("unhealthy: newsproof.worker-7 is no member")) == (1, True), said
+    async with member_of(topics, broker, slot="7"):
+        assert await healthy("worker", broker) == (0, "")
+
+
+@asynccontextmanager
+async def member_of(topics: Topics, broker: str, *, slot: str) -> AsyncIterator[None]:
+    """A static member of the workers' group, as the worker of this slot is one."""
+    group = topics.group("worker")
     member = AIOKafkaConsumer(
-        topics.news,
-        bootstrap_servers=broker,
-        group_id=topics.group("worker"),
-        group_instance_id=topics.group("worker") + "-7",
+        topics.news, bootstrap_servers=broker, group_id=group, group_instance_id=f"{group}-{slot}"
     )
     await member.start()
     try:
-        assert await healthy("worker", broker) == (0, "")
+        yield
     finally:
         await member.stop()
 

@@ -8,6 +8,7 @@ ClickHouse both answer it.
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 
 from aiokafka.errors import KafkaError
@@ -27,9 +28,10 @@ async def worker(settings: Settings, address: KafkaAddress, topics: Topics) -> N
     group = topics.group("worker")
     async with address.admin() as admin:
         described = await admin.describe_consumer_groups([group])
-    members = [str(member) for response in described for found in response.groups for member in found[5]]
     slot = f"{group}-{settings.worker_slot}"
-    if not any(slot in member for member in members):
+    # The broker names a static member after its instance id: "<instance id>-<UUID>".
+    member = re.compile(re.escape(f"{slot}-") + "[0-9a-f-]{36}")
+    if not any(member.fullmatch(m[0]) for response in described for found in response.groups for m in found[5]):
         raise TransientError(f"{slot} is no member of the group {group}: look at the worker's log")
 
 
