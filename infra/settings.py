@@ -63,7 +63,12 @@ class Settings(BaseSettings):
     dedup_days: int = Field(30, ge=1, description="The same news within this many days opens no second case")
     session_timeout_seconds: float = Field(10.0, gt=1, description="Kafka session timeout of a worker")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO")
-    metrics_port: int | None = Field(None, description="Prometheus metrics on 127.0.0.1; unset: none")
+    metrics_port: int | None = Field(
+        None,
+        ge=1,
+        le=65535,
+        description="Prometheus metrics of a worker on 127.0.0.1 (`up`: this port and the next ones); unset: none",
+    )
 
     # The gate and its toggles (VERIFICATION)
     high_value_confidence_threshold: float = Field(0.75, ge=0.0, le=1.0)

@@ -48,24 +48,23 @@ def of(ctx: typer.Context) -> Invocation:
     return ctx.ensure_object(Invocation)
 
 
-def run(work: Coroutine[Any, Any, T], *, service: bool = False) -> T:
+def run(work: Coroutine[Any, Any, T], *, service: Settings | None = None) -> T:
     """Run a command's coroutine; on SIGINT, SIGTERM or SIGHUP cancel it, so that it cleans up, and exit with 130.
 
-    ``service``: the coroutine watches for the signals itself, and logs are its output.
+    ``service``: the settings of a long-running process, which watches for the signals itself, and whose output are logs.
     """
     from newsproof.logs import configure_logs
 
-    configure_logs(os.environ.get("LOG_LEVEL", "INFO").upper() if service else "WARNING", libraries=_libraries(service))
+    if service is not None:
+        configure_logs(service.log_level)
+    else:
+        # A command reports by itself that a server is away; the client library's own words would only repeat it.
+        configure_logs("WARNING", libraries="CRITICAL")
     with asyncio.Runner(loop_factory=_fast_loop if service else None) as runner:
         try:
             return runner.run(work if service else _cancelled_by_signals(work))
         except (asyncio.CancelledError, KeyboardInterrupt):
             raise SystemExit(exits.INTERRUPTED) from None
-
-
-def _libraries(service: bool) -> str:
-    # A command reports by itself that a server is away; the client library's own words would only repeat it.
-    return "WARNING" if service else "CRITICAL"
 
 
 def _fast_loop() -> asyncio.AbstractEventLoop:

@@ -16,6 +16,7 @@ from infra.clickhouse.migrate import migrate
 from infra.kafka import ensure_topics
 from infra.settings import Settings
 from newsproof.bootstrap import address_of, clickhouse_of, ports_of, snapshot_of, topics_of, worker_options
+from newsproof.metrics import serve_metrics
 from schemas.errors import TransientError
 from streams.publisher import Publisher
 from streams.text_index import TextIndex
@@ -44,6 +45,8 @@ async def run_worker(settings: Settings, *, take_over: bool = False) -> None:
     ports = ports_of(settings, clickhouse, texts)
     worker = Worker(address, topics, verification(), ports, snapshot, options)
     publisher = Publisher(address, topics)
+    if settings.metrics_port is not None:
+        serve_metrics(settings.metrics_port, worker, publisher)
     await texts.start()
     log.info("worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
     await _until_signal((worker.run, worker.stop), (publisher.run, publisher.stop))

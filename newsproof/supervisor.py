@@ -152,10 +152,16 @@ def _services(settings: Settings, workers: int) -> list[Service]:
     logs = directory / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     made = [
-        Service(f"worker-{n}", ["worker"], env={**env, "WORKER_SLOT": str(n)}, log_file=logs / f"worker-{n}.log")
+        Service(f"worker-{n}", ["worker"], env=env | _own(settings, n), log_file=logs / f"worker-{n}.log")
         for n in range(workers)
     ]
     return [*made, Service("sink", ["sink"], env=env, log_file=logs / "sink.log")]
+
+
+def _own(settings: Settings, number: int) -> dict[str, str]:
+    """What a worker has for itself: its slot, and a port of its own for metrics."""
+    port = settings.metrics_port
+    return {"WORKER_SLOT": str(number), "METRICS_PORT": "" if port is None else str(port + number)}
 
 
 def environment_of(settings: Settings) -> dict[str, str]:

@@ -160,7 +160,7 @@ async def _bare_echo(w: World, count: int) -> float:
     begin, done, waiting = time.perf_counter(), 0, set()
     async for _, records in read_range(w.address, await offsets_of(w.address, w.topics.cases)):
         for record in records:
-            waiting.add(await producer.send(w.topics.research, record.value, key=record.key, headers=record.headers))
+            waiting.add(await producer.send(w.topics.research, record.value, key=record.key, headers=list(record.headers)))
             done += 1
             if len(waiting) >= 2000:
                 await asyncio.gather(*waiting)

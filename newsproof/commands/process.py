@@ -59,14 +59,16 @@ def worker(
     """Run one worker (and a publisher beside it) against configured servers, until SIGTERM."""
     from newsproof.services import run_worker
 
-    run(run_worker(of(ctx).settings(), take_over=take_over), service=True)
+    settings = of(ctx).settings()
+    run(run_worker(settings, take_over=take_over), service=settings)
 
 
 def sink(ctx: typer.Context) -> None:
     """Run the sink, which fills ClickHouse from the log, against configured servers, until SIGTERM."""
     from newsproof.services import run_sink
 
-    run(run_sink(of(ctx).settings()), service=True)
+    settings = of(ctx).settings()
+    run(run_sink(settings), service=settings)
 
 
 def bench(ctx: typer.Context) -> None:

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
+from infra.embedded.child import free_ports
 from newsproof import exits
+from newsproof.metrics import serve_metrics
+from schemas.errors import ConfigError
 from tests.newsproof.command import COMMAND, environment, newsproof, processes_in
 
+(METRICS_PORT,) = free_ports(1)
 LOGS = {"worker": "worker-0.log", "sink": "sink.log"}
 
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """`up` in this test's directory, from the moment when it says that it runs."""
-    up = subprocess.Popen([*COMMAND, "up"], cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True)
+    env = environment(METRICS_PORT=str(METRICS_PORT))
+    up = subprocess.Popen([*COMMAND, "up"], cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True)
     assert up.stderr is not None
     while "Newsproof runs" not in (line := up.stderr.readline()):
         assert line, "it ended instead of running"
@@ -67,6 +75,9 @@ def test_news_from_standard_input_becomes_a_signal_once_and_bad_input_a_letter(
     )
     (case,) = map(json.loads, newsproof("cases", "--json", cwd=tmp_path).stdout.splitlines())
     assert (case["external_id"], case["case_id"]) == ("mine", signal_seen["case_id"])
+    scraped = httpx.get(f"http://127.0.0.1:{METRICS_PORT}/metrics", trust_env=False).text
+    for line in ("news_repeated_total 1.0", "news_refused_total 1.0", "signals_published_total 1.0", "open_cases 0.0"):
+        assert f"newsproof_{line}" in scraped
 
 
 def test_ctrl_c_ends_the_whole_tree_in_order(running: subprocess.Popen[str], tmp_path: Path) -> None:
@@ -91,3 +102,12 @@ def test_killing_it_leaves_no_process(running: subprocess.Popen[str], tmp_path: 
     running.kill()
     _, alive = psutil.wait_procs(children, timeout=10)
     assert alive == []
+
+
+def test_a_taken_metrics_port_is_named() -> None:
+    nothing_is_read: Any = None
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(ConfigError, match="METRICS_PORT"):
+            serve_metrics(taken.getsockname()[1], nothing_is_read, nothing_is_read)
