@@ -52,11 +52,16 @@ class Registry:
         return by_value.get(None if field is None else getattr(head, field))
 
     def edges(self) -> list[tuple[str, str, str]]:
-        """Return (step or "intake", wire event with its route, step or "publish") for every arrow, in flow order."""
+        """Return (who writes it, event with its route, who takes it) for every arrow, in flow order.
+
+        Beside steps the ends are intake, publish, any_step (whose failure it is) and operator (a person's command).
+        """
         arrows: list[tuple[str, str, str]] = []
         emitters: list[tuple[str, tuple[type[ev.Event], ...]]] = [
             ("intake", (ev.EventReceived,)),
             *((s.name, s.emits) for s in self._in_flow_order()),
+            ("any_step", (ev.StepFailed,)),
+            ("operator", (ev.CancelRequested,)),
         ]
         for source, emitted in emitters:
             for event in emitted:
@@ -106,17 +111,17 @@ class Registry:
                 raise ConfigError(f"{event.__name__} with {field} {missing}, emitted by {by}, leads to no step")
 
     def _depths(self) -> dict[str, int]:
-        # Steps away from the end of a case, by the shortest way: the scheduler finishes cases before it opens new ones.
-        depth = {s.name: 0 for s in self.steps.values() if any(e in ev.TERMINAL for e in s.emits)}
-        while True:
-            grown = {
-                a: min(depth[b] for x, _, b in self.edges() if x == a and b in depth) + 1
-                for a, _, b in self.edges()
-                if a in self.steps and a not in depth and b in depth
-            }
-            if not grown:
-                return depth | {name: len(self.steps) for name in self.steps if name not in depth}
-            depth |= grown
+        # Steps to the end of a case by the longest way without a loop: the scheduler finishes cases before it opens new ones.
+        after: dict[str, set[str]] = {name: set() for name in self.steps}
+        for source, _, target in self.edges():
+            if source in after and target in after:
+                after[source].add(target)
+
+        def longest(name: str, on_the_way: frozenset[str]) -> int:
+            ways = after[name] - on_the_way
+            return max((1 + longest(target, on_the_way | {target}) for target in ways), default=0)
+
+        return {name: longest(name, frozenset({name})) for name in self.steps}
 
     def _in_flow_order(self) -> list[Step]:
         order: list[Step] = []

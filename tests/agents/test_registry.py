@@ -113,7 +113,7 @@ def test_a_closed_case_has_no_next_step(graph):
 
 def test_steps_nearer_the_end_have_smaller_depth(graph):
     assert graph.depth["synthesize"] == graph.depth["conclude"] == 0
-    assert graph.depth["critique"] < graph.depth["search"] < graph.depth["recall"]
+    assert graph.depth["critique"] < graph.depth["search"] < graph.depth["recall"] < graph.depth["triage"]
 
 
 def test_the_picture_shows_every_edge_once(graph):
