@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from infra.embedded.kafka import EmbeddedKafka
 from infra.kafka import KafkaAddress
 from schemas.events import EventReceived
 from streams.audit import AuditReport, audit
@@ -86,10 +85,9 @@ async def journal_grows_to(world: World, records: int) -> None:
 
 @pytest.mark.timeout(180)
 async def test_three_sigkills_and_a_zombie_lose_nothing_and_double_nothing(
-    kafka_server: EmbeddedKafka, tmp_path: Path
+    address: KafkaAddress, tmp_path: Path
 ) -> None:
     order = random.Random(SEED)
-    address = KafkaAddress(bootstrap=kafka_server.bootstrap)
     async with World.made(address, "chaos.", tmp_path / "slots", partitions=4) as world:
         await world.publish(*range(CASES))
         workers = Workers(world, tmp_path)
