@@ -150,6 +150,7 @@ class Sink:
         self._journals: dict[TopicPartition, _Journal] = {}
         self._signals: dict[TopicPartition, _Progress] = {}
         self._settled: dict[TopicPartition, int] = {}
+        self._held: dict[TopicPartition, list[Any]] = {}
         self._stopped = asyncio.Event()
         self._moved = asyncio.Condition()
         self.inserted = 0
@@ -173,7 +174,7 @@ class Sink:
                 elif loop.time() - committed_at > COMMIT_IDLE_S:
                     await self._commit()
                     committed_at = loop.time()
-                self._settled = {tp: await self._consumer.position(tp) for tp in self._consumer.assignment()}
+                self._settled = {tp: await self._settled_at(tp) for tp in self._consumer.assignment()}
                 async with self._moved:
                     self._moved.notify_all()
             await self._commit()
@@ -223,30 +224,35 @@ class Sink:
     # Batches
 
     async def _take(self, got: dict[TopicPartition, list[Any]]) -> None:
-        ranges = {tp: parts for tp, records in got.items() if (parts := self._split(tp, records))}
-        planned = {tp: parts[-1][-1].offset for tp, parts in ranges.items()}
-        for tp, last in planned.items():
-            self._progress(tp).pending = max(self._progress(tp).pending, last)
-        await self._commit()
-        for tp, parts in ranges.items():
-            for records in parts:
+        for tp, records in got.items():
+            self._held.setdefault(tp, []).extend(records)
+        while ranges := self._ready_ranges():
+            for tp, records in ranges.items():
+                progress = self._progress(tp)
+                progress.pending = max(progress.pending, records[-1].offset)
+            await self._commit()
+            for tp, records in ranges.items():
                 await self._insert(tp, records)
-        await self._commit()
+            await self._commit()
 
-    def _split(self, tp: TopicPartition, records: list[Any]) -> list[list[Any]]:
-        # What was planned before a crash is sent as the same range, so that its token is the same.
-        progress = self._progress(tp)
-        cuts = sorted({progress.through, progress.pending})
-        parts: list[list[Any]] = []
-        rest = records
-        for cut in cuts:
-            head = [r for r in rest if r.offset <= cut]
-            rest = rest[len(head) :]
-            if head:
-                parts.append(head)
-        if rest:
-            parts.append(rest)
-        return parts
+    def _ready_ranges(self) -> dict[TopicPartition, list[Any]]:
+        # What was planned before a crash is sent as the same range, whole and before anything else, so that its token is
+        # the same; it may arrive in other pieces than before, and waits until it is complete.
+        ranges: dict[TopicPartition, list[Any]] = {}
+        for tp, held in self._held.items():
+            progress = self._progress(tp)
+            if held and held[0].offset <= progress.through:
+                cut = progress.through
+            elif held and progress.pending > progress.through:
+                if held[-1].offset < progress.pending:
+                    continue
+                cut = progress.pending
+            else:
+                cut = held[-1].offset if held else -1
+            inside = [r for r in held if r.offset <= cut]
+            if inside:
+                ranges[tp], self._held[tp] = inside, held[len(inside) :]
+        return ranges
 
     async def _insert(self, tp: TopicPartition, records: list[Any]) -> None:
         progress = self._progress(tp)
@@ -296,6 +302,10 @@ class Sink:
         offsets |= {tp: (p.through + 1, p) for tp, p in self._signals.items()}
         wanted = {tp: (max(offset, 0), msgspec.json.encode(p).decode()) for tp, (offset, p) in offsets.items()}
         await self._consumer.commit(wanted)
+
+    async def _settled_at(self, tp: TopicPartition) -> int:
+        held = self._held.get(tp)
+        return int(held[0].offset if held else await self._consumer.position(tp))
 
     def _progress(self, tp: TopicPartition) -> _Progress:
         return self._journals[tp].progress if tp in self._journals else self._signals[tp]

@@ -90,6 +90,7 @@ class TextIndex(Port):
 
     async def _look(self) -> dict[TopicPartition, int]:
         await asyncio.sleep(0)
+        self._asking = None  # whoever asks from now on may know of an opening that this look is too early for
         ends: dict[TopicPartition, int] = await self._consumer.end_offsets(self._tps)
         return ends
 

@@ -1,0 +1,166 @@
+"""The sink on a real engine: every record's rows once, through crashes at the worst moment and while ClickHouse is away."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+import streams.sink
+from infra.clickhouse.client import Address, ClickHouse, connect
+from infra.clickhouse.migrate import migrate
+from infra.embedded.clickhouse import EmbeddedClickHouse
+from newsproof.bench.graph import plain_registry
+from schemas.errors import TransientError
+from streams.sink import Sink
+from tests.streams.world import World
+
+CASES = 40
+EVENTS_OF_A_CASE, CALLS_OF_A_CASE = 6, 4
+OTHER_ROWS_OF_A_CASE = 2
+"""A signal, and a row of memory."""
+
+
+@pytest.fixture
+async def tables(clickhouse: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
+    """A database of its own with the newest schema."""
+    address = Address(host=clickhouse.host, port=clickhouse.port)
+    async with connect(address, database=f"sink_{uuid.uuid4().hex[:8]}") as client:
+        await migrate(client)
+        yield client
+
+
+class Breaking:
+    """A client whose n-th insert reaches the tables, and whose caller dies before it hears of it."""
+
+    def __init__(self, client: ClickHouse, breaks_at: int) -> None:
+        self._client, self._left = client, breaks_at
+
+    async def insert(self, *args: Any, **kwargs: Any) -> Any:
+        result = await self._client.insert(*args, **kwargs)
+        self._left -= 1
+        if self._left == 0:
+            raise SystemError("the sink dies here")
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
+class Away:
+    """A client whose engine cannot be reached until it is back."""
+
+    def __init__(self, client: ClickHouse) -> None:
+        self._client = client
+        self.back = False
+        self.refused = 0
+
+    async def insert(self, *args: Any, **kwargs: Any) -> Any:
+        if not self.back:
+            self.refused += 1
+            raise TransientError("connection refused", kind="unavailable")
+        return await self._client.insert(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
+@asynccontextmanager
+async def sinking(world: World, client: Any) -> AsyncIterator[Sink]:
+    sink = Sink(world.address, world.topics, client, registry=plain_registry(asks=True))
+    async with world._while_running(sink.run()):
+        try:
+            yield sink
+        finally:
+            sink.stop()
+
+
+async def settled(world: World, sink: Sink) -> None:
+    """Wait until the sink has everything that is in the log now."""
+    await world.until(lambda: sink._settled)
+    await sink.caught_up(30)
+
+
+async def close_cases(world: World, *numbers: int) -> None:
+    """Close a case for each number and publish its signal."""
+    async with world.publishing(), world.working(plain_registry(asks=True)):
+        await world.publish(*numbers)
+        before = len(await world.signals())
+
+        async def there() -> bool:
+            return len(await world.signals()) == before + len(numbers)
+
+        await world.until(there, within_s=40)
+
+
+async def rows(client: ClickHouse, table: str) -> int:
+    """Rows that are really there: without FINAL, which would hide what was inserted twice."""
+    return int((await client.query(f"SELECT count() FROM {table}")).rows[0][0])
+
+
+async def everything_is_there_once(world: World, client: ClickHouse, cases: int) -> None:
+    journal = await world.journal()
+    assert len(journal) == cases * EVENTS_OF_A_CASE
+    assert await rows(client, "events") == len(journal)
+    assert await rows(client, "llm_calls") == cases * CALLS_OF_A_CASE
+    assert await rows(client, "signals") == cases
+    [distinct] = (await client.query("SELECT uniqExact(event_id) FROM events")).rows
+    assert distinct[0] == len(journal)
+
+
+async def test_a_restart_goes_on_where_the_sink_ended_and_repeats_nothing(world: World, tables: ClickHouse) -> None:
+    await close_cases(world, *range(10))
+    async with sinking(world, tables) as sink:
+        await settled(world, sink)
+    await close_cases(world, *range(10, 20))
+    async with sinking(world, tables) as sink:
+        await settled(world, sink)
+        assert sink.inserted == 10 * (EVENTS_OF_A_CASE + CALLS_OF_A_CASE + OTHER_ROWS_OF_A_CASE)
+    await everything_is_there_once(world, tables, 20)
+
+
+@pytest.mark.parametrize(("breaks_at", "pieces"), [(1, 3), (3, 3), (2, 20_000)])
+async def test_a_crash_between_insert_and_commit_repeats_nothing_however_the_log_is_cut_afterwards(
+    world: World, tables: ClickHouse, monkeypatch: pytest.MonkeyPatch, breaks_at: int, pieces: int
+) -> None:
+    await close_cases(world, *range(CASES))
+    with pytest.raises(SystemError, match="dies here"):
+        async with sinking(world, Breaking(tables, breaks_at)):
+            await world.until(lambda: False)
+    # Twice: what was planned before the first crash must still be the same range after the second.
+    monkeypatch.setattr(streams.sink, "MAX_BATCH", pieces)
+    with pytest.raises(SystemError, match="dies here"):
+        async with sinking(world, Breaking(tables, 1)):
+            await world.until(lambda: False)
+    async with sinking(world, tables) as sink:
+        await settled(world, sink)
+    await everything_is_there_once(world, tables, CASES)
+
+
+async def test_while_clickhouse_is_away_the_sink_waits_and_then_catches_up_exactly(
+    world: World, tables: ClickHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams.sink, "RETRY_S", (0.05,))
+    away = Away(tables)
+    async with sinking(world, away) as sink:
+        await close_cases(world, *range(10))
+        await world.until(lambda: away.refused > 3)
+        assert await rows(tables, "events") == 0
+        await close_cases(world, *range(10, 20))
+        away.back = True
+        await settled(world, sink)
+    await everything_is_there_once(world, tables, 20)
+
+
+async def test_the_same_signal_row_names_the_journal_record_that_it_comes_from(
+    world: World, tables: ClickHouse
+) -> None:
+    await close_cases(world, 1)
+    async with sinking(world, tables) as sink:
+        await settled(world, sink)
+    [(case, cause)] = (await tables.query("SELECT case_id, cause_id FROM signals")).rows
+    ends = [f.envelope for f in await world.journal() if f.envelope and f.envelope.id == str(cause)]
+    assert [e.case_id for e in ends] == [str(case)]
