@@ -18,10 +18,10 @@ from infra.settings import Settings
 from newsproof import exits
 from newsproof.bootstrap import FULL_PIPELINE, address_of, clickhouse_of, refuse_unusable, topics_of
 from newsproof.client import checked_news
-from newsproof.invocation import json_line, say_result
+from newsproof.invocation import command_name, json_line, say_result
 from newsproof.progress import DemoProgress
 from newsproof.report import print_report
-from newsproof.servers import DEMO, Servers
+from newsproof.servers import DEMO
 from newsproof.servers import say_on_stderr as say
 from newsproof.supervisor import Pipeline, pipeline
 from newsproof.up import mode_in_words
@@ -91,7 +91,7 @@ async def demo(settings: Settings, *, keep: bool, live: bool, as_json: bool) -> 
         if as_json:
             json_line(summary)
         if keep:
-            say("Still running, until Ctrl-C. `newsproof signals --follow` and the other commands find it.")
+            say(f"Still running, until Ctrl-C. `{command_name()} signals --follow` and the other commands find it.")
             await running.watch()
     return exits.OK if report.clean else exits.FINDING
 
@@ -162,7 +162,7 @@ async def _run(running: Pipeline, *, as_json: bool) -> tuple[DemoSummary, AuditR
             await print_report(items, signals, report, tables)
     seconds = time.monotonic() - began
     if not as_json:
-        _where_to_look(settings, running.servers, seconds)
+        _where_to_look(settings, seconds)
     return _summary(len(items), report, seconds), report
 
 
@@ -272,11 +272,15 @@ async def _until(look: Callable[[], Awaitable[T]], wanted: T, otherwise: str) ->
         raise TransientError(f"{otherwise} (within {TABLES_WITHIN_S:g} s)") from exc
 
 
-def _where_to_look(settings: Settings, found: Servers, seconds: float) -> None:
+def _where_to_look(settings: Settings, seconds: float) -> None:
+    command = command_name()
     say_result(f"\n{seconds:.1f} s from the first publish to the last table. Where to look next:")
-    say_result("  newsproof case h09                      one item's whole story (h01 … h42)")
-    say_result("  newsproof cases; newsproof signals      all of them")
-    say_result("  newsproof audit                         what the log promises, checked again")
-    say_result('  newsproof sql "SHOW TABLES"             every table and v_* view')
-    say_result("  newsproof up                            the same pipeline for your own news")
-    say_result(f"  {settings.newsproof_data_dir}/logs    what worker and sink said")
+    for arguments, shows in (
+        ("case h09", "one item's whole story (h01 … h42)"),
+        ("cases", "all of them; so does `signals`"),
+        ("audit", "what the log promises, checked again"),
+        ('sql "SHOW TABLES"', "every table and v_* view"),
+        ("up", "the same pipeline for your own news"),
+    ):
+        say_result(f"  {command} {arguments:<18} {shows}")
+    say_result(f"What worker and sink said: {settings.newsproof_data_dir / 'logs'}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Coroutine, Iterable, Sequence
@@ -88,6 +89,14 @@ async def _cancelled_by_signals(work: Coroutine[Any, Any, T]) -> T:
         if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, interrupt)
     return await task
+
+
+def command_name() -> str:
+    """Return what the user types for this command line: its script where it is installed, else the checkout's ``run``."""
+    script = Path(__file__).resolve().parents[1] / "run"
+    if shutil.which("newsproof") or not script.exists():
+        return "newsproof"
+    return "./run" if Path.cwd() == script.parent else str(script)
 
 
 # Results

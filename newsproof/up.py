@@ -5,6 +5,7 @@ from __future__ import annotations
 from infra.embedded.child import DirectoryLock
 from infra.settings import Settings
 from newsproof.bootstrap import FULL_PIPELINE, refuse_unusable
+from newsproof.invocation import command_name
 from newsproof.servers import say_on_stderr as say
 from newsproof.supervisor import Pipeline, pipeline
 
@@ -42,11 +43,12 @@ def _tell(running: Pipeline, changes: dict[str, object], workers: int) -> None:
     for name, value in changes.items():
         say(f"  {name.upper()}={value} is set by `up`, because you have not set it")
     say("")
+    command = command_name()
     say("In another terminal, here:")
-    say('  echo "SEC approves a spot Bitcoin ETF" | newsproof publish -')
-    say("  newsproof signals --follow")
-    say("  newsproof cases;  newsproof case ID;  newsproof audit")
-    say('  newsproof sql "SELECT * FROM v_cost_by_step"')
+    say(f'  echo "SEC approves a spot Bitcoin ETF" | {command} publish -')
+    say(f"  {command} signals --follow")
+    say(f"  {command} cases;  {command} case ID;  {command} audit")
+    say(f'  {command} sql "SELECT * FROM v_cost_by_step"')
 
 
 def mode_in_words(settings: Settings) -> str:

@@ -178,3 +178,23 @@ def test_a_second_demo_beside_a_running_one_is_refused_and_a_killed_one_leaves_n
     running.communicate()
     _, alive = psutil.wait_procs(children, timeout=10)
     assert alive == []
+
+
+def test_keep_leaves_it_up_for_other_commands_until_ctrl_c(tmp_path: Path) -> None:
+    running = subprocess.Popen(
+        [*COMMAND, "demo", "--keep", "--json"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert running.stdout is not None
+    assert json.loads(running.stdout.readline())["cases"] == 42
+    sent = newsproof("publish", "-", cwd=tmp_path, stdin=b"Coinbase lists XYZ\n")
+    assert "No Kafka was running" not in sent.stderr
+    while len(newsproof("signals", "--json", cwd=tmp_path).stdout.splitlines()) < 43:
+        assert running.poll() is None
+    running.send_signal(signal.SIGINT)
+    assert running.wait(timeout=60) == exits.INTERRUPTED
+    assert processes_in(tmp_path) == []
