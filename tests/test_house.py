@@ -33,11 +33,13 @@ TEXT = {".py", ".md", ".toml", ".yml", ".yaml", ".json", ".jsonl", ".sql", ".txt
 
 def tracked() -> list[Path]:
     """Every text file of the project: those that git tracks, else (in an archive) all outside hidden folders."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=PROJECT, capture_output=True, check=False)
-    if listed.returncode == 0:
+    git = shutil.which("git")
+    listed = subprocess.run([git, "ls-files", "-z"], cwd=PROJECT, capture_output=True, check=False) if git else None
+    if listed is not None and listed.returncode == 0:
         found = [PROJECT / name for name in listed.stdout.decode().split("\0") if name]
     else:
-        found = [p for p in PROJECT.rglob("*") if not any(part.startswith(".v") for part in p.parts)]
+        places = [p for p in PROJECT.iterdir() if p.name == ".ci" or not p.name.startswith(".")]
+        found = [*places, *(file for place in places if place.is_dir() for file in place.rglob("*"))]
     return [p for p in found if p.is_file() and p.suffix in TEXT]
 
 
