@@ -5,57 +5,19 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import msgspec
 import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import RecordsToDelete
 
 from infra.offline.simulated import Simulated
 from infra.ports import Ports
-from newsproof.bench.graph import DRAFT, plain_registry
-from schemas import envelope as wire
+from newsproof.bench.graph import plain_registry
 from schemas import events as ev
 from schemas.envelope import NewerSchemaError
 from schemas.errors import ConfigError
-from schemas.ids import LIVE_RUN, event_id, text_hash, uuid5
-from schemas.news import News
 from schemas.topics import partition_of
-from streams.projector import utc_now
-from tests.streams.world import QUICK, World, news
-
-Headers = list[tuple[str, bytes]]
-
-
-def opening(number: int) -> tuple[str, str, bytes, Headers]:
-    """(case id, event id, value, headers) of the opening that intake would write for ``news(number)``."""
-    item = msgspec.convert(news(number), News)
-    event = ev.EventReceived(
-        news=item, config_hash=QUICK.config_hash, text_hash=text_hash(item.text), language="en", news_offset=number
-    )
-    opened = uuid5("opening", LIVE_RUN, item.case_id)
-    _, value, headers = wire.encode(
-        event, id=opened, case_id=item.case_id, causation_id=None, run_id=LIVE_RUN, time=utc_now()
-    )
-    return item.case_id, opened, value, headers
-
-
-def after(case: str, head: str, event: ev.Event) -> tuple[str, bytes, Headers]:
-    """(event id, value, headers) of the successor of a head."""
-    new = event_id(LIVE_RUN, case, head)
-    _, value, headers = wire.encode(event, id=new, case_id=case, causation_id=head, run_id=LIVE_RUN, time=utc_now())
-    return new, value, headers
-
-
-async def write(world: World, case: str, value: bytes | None, headers: Headers) -> int:
-    """Append a record to the case's journal partition; return its offset."""
-    number = partition_of(case, world.partitions)
-    sent = await world.producer.send_and_wait(
-        world.topics.cases, value, key=case.encode(), partition=number, headers=headers
-    )
-    return int(sent.offset)
-
-
-TRIAGED = ev.CaseTriaged(draft=DRAFT, route="deep", gate_reason="test", rollout_bucket=0.0)
+from tests.streams.records import TRIAGED, after, opening, write
+from tests.streams.world import World
 
 
 @pytest.mark.parametrize("value", [b"{broken", b"[]", b"", None], ids=["half a record", "a list", "nothing", "null"])
