@@ -17,7 +17,7 @@ gives the same events again for ever. A step that cannot go on raises :class:`St
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from agents.case import Case, Replies
 from schemas.effects import Effect, Failure, Reply
@@ -42,12 +42,13 @@ class On:
 class Step(Protocol):
     """See the module's text; every file of ``agents/verification`` holds one, as ``STEP``."""
 
-    name: ClassVar[str]
-    takes: ClassVar[tuple[On, ...]]
-    emits: ClassVar[tuple[type[Event], ...]]
-
+    @property
+    def name(self) -> str: ...
+    @property
+    def takes(self) -> tuple[On, ...]: ...
+    @property
+    def emits(self) -> tuple[type[Event], ...]: ...
     def ask(self, case: Case) -> Asked: ...
-
     def tell(self, case: Case, replies: Replies) -> Event: ...
 
 

@@ -37,7 +37,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
 
 
 @pytest.fixture(scope="session")
-def clickhouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClickHouse]:
+def clickhouse_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClickHouse]:
     """A real engine for the whole session; tests keep apart by their databases."""
     server = EmbeddedClickHouse(tmp_path_factory.mktemp("clickhouse"), memory_bytes=1024**3)
     asyncio.run(server.start())

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import lz4.frame  # type: ignore[import-untyped]
 import msgspec
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from schemas.errors import ConfigError
 

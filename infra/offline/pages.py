@@ -36,7 +36,9 @@ class OfflinePages:
             await asyncio.sleep(self._latency_s)
         found = self._by_url.get(scrape.url)
         if found is None:
-            raise PermanentError(f"the bundled corpus has no page {scrape.url}: offline opens only those", kind="blocked")
+            raise PermanentError(
+                f"the bundled corpus has no page {scrape.url}: offline opens only those", kind="blocked"
+            )
         page = Page(url=found.url, title=found.title, text=found.content)
         return Answer(reply=PageReply(page=page), cost_usd=Decimal(0), cost_source="offline")
 

@@ -11,7 +11,17 @@ from typing import Any
 
 from infra.ports import Answer, Port, Ports
 from schemas.calls import ProviderMode
-from schemas.effects import CallModel, EarlierReply, FindEarlier, ModelReply, Recall, RecallReply, Reply, Search, SearchReply
+from schemas.effects import (
+    CallModel,
+    EarlierReply,
+    FindEarlier,
+    ModelReply,
+    Recall,
+    RecallReply,
+    Reply,
+    Search,
+    SearchReply,
+)
 
 
 class Simulated(Port):

@@ -28,9 +28,13 @@ DRAFT = Draft(
 class Plain:
     """A step that asks one model call (or nothing when not ``asks``) and emits a fixed small event."""
 
+    name: str
+    takes: tuple[On, ...]
+    emits: tuple[type[ev.Event], ...]
+
     def __init__(self, name: str, takes: tuple[On, ...], event: ev.Event, *, asks: bool) -> None:
-        self.name, self.takes, self._event, self._asks = name, takes, event, asks  # type: ignore[misc]
-        self.emits = (type(event),)  # type: ignore[misc]
+        self.name, self.takes, self._event, self._asks = name, takes, event, asks
+        self.emits = (type(event),)
 
     def ask(self, case: Case) -> Asked:
         """One call, or the event at once."""

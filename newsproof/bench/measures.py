@@ -48,7 +48,7 @@ async def waiting(cases: int = 4000) -> list[Figure]:
         try:
             await w.wait_for_events(cases * EVENTS_A_CASE, timeout_s=240)
         finally:
-            end(process)
+            await end(process)
         first, last, _ = await w.span()
     rate = cases / (last - first)
     limit = 2000 / (WAITING_STEPS * WAIT_S)
@@ -66,7 +66,7 @@ async def steps_and_reading(cases: int = 20_000) -> list[Figure]:
         try:
             await w.wait_for_events(cases * EVENTS_A_CASE, timeout_s=400)
         finally:
-            cpu = end(process, kill=True)
+            cpu = await end(process, kill=True)
         first, last, events = await w.span()
         steps = cases * STEPS_A_CASE / (last - first)
         bare = await _bare_echo(w, min(events, 60_000))
@@ -101,7 +101,7 @@ async def latency(rate: int = 50, seconds: int = 30) -> list[Figure]:
         try:
             taken = await _latencies(w, rate, seconds)
         finally:
-            end(process)
+            await end(process)
     taken.sort()
     hop = 2.5
     base = f"{EVENTS_A_CASE} hops of {hop} ms and a transaction of 20 ms, as the design measured"
@@ -160,7 +160,9 @@ async def _bare_echo(w: World, count: int) -> float:
     begin, done, waiting = time.perf_counter(), 0, set()
     async for _, records in read_range(w.address, await offsets_of(w.address, w.topics.cases)):
         for record in records:
-            waiting.add(await producer.send(w.topics.research, record.value, key=record.key, headers=list(record.headers)))
+            waiting.add(
+                await producer.send(w.topics.research, record.value, key=record.key, headers=list(record.headers))
+            )
             done += 1
             if len(waiting) >= 2000:
                 await asyncio.gather(*waiting)

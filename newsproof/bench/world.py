@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import orjson
+import psutil
 from aiokafka import TopicPartition
 
+from infra.embedded.child import ChildProcess
 from infra.embedded.kafka import EmbeddedKafka
 from infra.kafka import KafkaAddress, ensure_topics, offsets_of, read_range
 from schemas.events import OPENING_NAME, TERMINAL_NAMES
@@ -41,7 +41,7 @@ class World:
             await producer.send(self.topics.news, value, key=key)
         await producer.stop()
 
-    def worker(self, *, latency: float, max_open: int = 2000, commit_s: float = 1.0, slot: str = "0") -> Any:
+    def worker(self, *, latency: float, max_open: int = 2000, commit_s: float = 1.0, slot: str = "0") -> ChildProcess:
         """Start a worker process of the plain graph; the caller ends it."""
         options = {
             "--bootstrap": self.address.bootstrap, "--slot": slot, "--slot-dir": str(self.directory / "slots"),
@@ -49,8 +49,12 @@ class World:
             "--commit-interval": str(commit_s),
         }  # fmt: skip
         command = [sys.executable, "-P", "-m", "newsproof.bench.worker", *[w for o in options.items() for w in o]]
-        log = (self.directory / f"worker-{slot}.log").open("ab")
-        return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=log, stdout=log)
+        log = self.directory / f"worker-{slot}.log"
+        process = ChildProcess(
+            "the bench worker", command, log_file=log, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        )
+        process.start()
+        return process
 
     async def ends(self) -> dict[TopicPartition, int]:
         """End offsets of the journal."""
@@ -100,10 +104,12 @@ async def world() -> AsyncIterator[World]:
             yield made
 
 
-def end(process: Any, *, kill: bool = False) -> float:
-    """End a worker process and return the CPU seconds that all ended children used since the last call."""
-    before = os.times()
-    process.kill() if kill else process.terminate()
-    process.wait(30)
-    after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
+async def end(process: ChildProcess, *, kill: bool = False) -> float:
+    """End a worker process and return the CPU seconds that it used."""
+    times = psutil.Process(process.pid).cpu_times()
+    if kill:
+        process.kill()
+        await process.wait(timeout_s=30)
+    else:
+        await process.stop()
+    return float(times.user + times.system)

@@ -26,11 +26,11 @@ def claim(directory: Path, address: str) -> None:
 
 
 async def test_a_file_that_a_dead_server_left_is_not_believed(
-    tmp_path: Path, kafka: EmbeddedKafka, clickhouse: EmbeddedClickHouse
+    tmp_path: Path, kafka: EmbeddedKafka, clickhouse_engine: EmbeddedClickHouse
 ) -> None:
     # Servers do answer there, but they are not those of this directory: nobody holds its lock.
     claim(tmp_path / "kafka", kafka.bootstrap)
-    claim(tmp_path / "clickhouse", f"http://{clickhouse.host}:{clickhouse.port}")
+    claim(tmp_path / "clickhouse", f"http://{clickhouse_engine.host}:{clickhouse_engine.port}")
     assert await running_kafka(tmp_path / "kafka") is None
     assert await running_clickhouse(tmp_path / "clickhouse") is None
 

@@ -25,9 +25,9 @@ OTHER_ROWS_OF_A_CASE = 2
 
 
 @pytest.fixture
-async def tables(clickhouse: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
+async def tables(clickhouse_engine: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
     """A database of its own with the newest schema."""
-    address = Address(host=clickhouse.host, port=clickhouse.port)
+    address = Address(host=clickhouse_engine.host, port=clickhouse_engine.port)
     async with connect(address, database=f"sink_{uuid.uuid4().hex[:8]}") as client:
         await migrate(client)
         yield client
