@@ -4,9 +4,11 @@ A path event is accepted when its cause is its case's head; an ``EffectCompleted
 new; a command once, at any head. Everything else (a zombie's late answer, a record sent twice, an event of a case that
 this reader does not know) is passed by and counted. First in log order wins, so all readers agree.
 
-Closed cases are remembered as tombstones for :data:`TOMBSTONE_OFFSETS` offsets. The distance is in offsets, never in
-time, and every terminal record of a case that is not open places the tombstone anew, so a reader that starts at its
-watermark D (having read the terminal records of the stretch before it) holds the same ones as a reader that never stopped.
+A case that was opened or closed is remembered by a tombstone for :data:`TOMBSTONE_OFFSETS` offsets: nothing opens it again.
+The distance is in offsets, never in time, and every opening and every terminal record places it anew, accepted or not. So
+the tombstones at an offset are a function of the log before it, and a reader that starts at its watermark D (having read
+those records of the stretch before it) holds the same ones as a reader that never stopped. The openings count too: a case
+that was opened before D and closed after it, by the time that D was committed, may have a second opening record in between.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from collections.abc import Iterator
 from schemas.events import COMMAND_NAMES, EFFECT_NAME, OPENING_NAME, TERMINAL_NAMES
 
 TOMBSTONE_OFFSETS = 50_000
+MARKING_NAMES = TERMINAL_NAMES | {OPENING_NAME}
+"""Wire names of the records that place a tombstone."""
 
 
 class OpenCase:
@@ -63,12 +67,12 @@ class AcceptedEvents:
         """D: the first offset of the oldest open case, or the position when none is open."""
         return next((c.first_offset for c in self.open.values()), self.position)
 
-    def remember_closed(self, offset: int, case_id: str) -> None:
-        """Place the tombstone of a terminal record before the start (offsets ascending)."""
+    def remember(self, offset: int, case_id: str) -> None:
+        """Place the tombstone of an opening or terminal record before the start (offsets ascending)."""
         self._closed[case_id] = offset
         self._closings.append((offset, case_id))
 
-    def is_closed(self, case_id: str, at: int) -> bool:
+    def is_remembered(self, case_id: str, at: int) -> bool:
         """Whether a tombstone of this case holds at this offset."""
         closed_at = self._closed.get(case_id)
         return closed_at is not None and at - closed_at <= TOMBSTONE_OFFSETS
@@ -80,6 +84,12 @@ class AcceptedEvents:
             return False
         self.position = offset + 1
         self._expire(offset)
+        accepted = self._judge(offset, wire, case_id, event_id, causation_id)
+        if wire in MARKING_NAMES:
+            self.remember(offset, case_id)
+        return accepted
+
+    def _judge(self, offset: int, wire: str, case_id: str, event_id: str, causation_id: str | None) -> bool:
         case = self.open.get(case_id)
         if case is None:
             return self._offer_unopened(offset, wire, case_id, event_id, causation_id)
@@ -97,7 +107,6 @@ class AcceptedEvents:
             return self._pass_by("opened_twice" if wire == OPENING_NAME else "not_the_head")
         elif wire in TERMINAL_NAMES:
             del self.open[case_id]
-            self.remember_closed(offset, case_id)
         else:
             case.move(event_id)
         case.seq += 1
@@ -106,12 +115,10 @@ class AcceptedEvents:
 
     def _offer_unopened(self, offset: int, wire: str, case_id: str, event_id: str, causation_id: str | None) -> bool:
         if wire in TERMINAL_NAMES:
-            # Placed even when nothing is known of the case: a reader that started later must hold it too.
-            self.remember_closed(offset, case_id)
             return self._pass_by("terminal_of_no_open_case")
         if wire != OPENING_NAME:
             return self._pass_by("of_no_open_case")
-        if causation_id is not None or self.is_closed(case_id, offset):
+        if causation_id is not None or self.is_remembered(case_id, offset):
             return self._pass_by("opened_again")
         self.open[case_id] = OpenCase(offset, event_id)
         self.accepted += 1

@@ -11,9 +11,8 @@ from aiokafka import TopicPartition
 
 from infra.kafka import KafkaAddress, committed_by, offsets_of, read_range
 from schemas import envelope as wire
-from schemas.acceptance import TOMBSTONE_OFFSETS, AcceptedEvents
+from schemas.acceptance import MARKING_NAMES, TOMBSTONE_OFFSETS, AcceptedEvents
 from schemas.errors import ContractError
-from schemas.events import TERMINAL_NAMES
 
 log = structlog.get_logger(__name__)
 
@@ -48,15 +47,15 @@ class FollowedPartition:
 async def load_tombstones(
     address: KafkaAddress, parts: dict[TopicPartition, FollowedPartition], first: dict[TopicPartition, int]
 ) -> None:
-    """Read the terminal headers of the stretch before each position, as the rule of acceptance wants."""
+    """Read the opening and terminal headers of the stretch before each position, as the rule of acceptance wants."""
     spans = {
         tp: (max(first[tp], p.accepted.position - TOMBSTONE_OFFSETS), p.accepted.position) for tp, p in parts.items()
     }
     async for tp, records in read_range(address, spans):
         for record in records:
             headers = dict(record.headers)
-            if headers.get("ce_type", b"").decode() in TERMINAL_NAMES and "ce_subject" in headers:
-                parts[tp].accepted.remember_closed(record.offset, headers["ce_subject"].decode())
+            if headers.get("ce_type", b"").decode() in MARKING_NAMES and "ce_subject" in headers:
+                parts[tp].accepted.remember(record.offset, headers["ce_subject"].decode())
 
 
 @asynccontextmanager

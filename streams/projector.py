@@ -1,6 +1,6 @@
 """The projector: journal → fold → route. It never waits between taking a record and folding it.
 
-On assignment a partition is read in bulk from 50,000 offsets before its watermark (terminal headers only, as tombstones);
+On assignment a partition is read in bulk from 50,000 offsets before its watermark (opening and terminal headers only, as tombstones);
 Faust's stream delivers everything from the watermark on. A record that comes before its partition is loaded is kept in
 order. A gap in the offsets is never skipped: it is read again by a plain consumer before what follows it is folded.
 """
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from agents.case import Case, fold, open_case
 from infra.kafka import KafkaAddress, committed_by, offsets_of, read_range
 from schemas import envelope as wire
-from schemas.acceptance import TOMBSTONE_OFFSETS, AcceptedEvents
+from schemas.acceptance import MARKING_NAMES, TOMBSTONE_OFFSETS, AcceptedEvents
 from schemas.envelope import NewerSchemaError
 from schemas.errors import ConfigError, ContractError
 from schemas.events import EFFECT_NAME, TERMINAL_NAMES, EventReceived
@@ -151,8 +151,8 @@ class Projector:
         async for _, records in read_range(self._address, span):
             for record in records:
                 headers = dict(record.headers)
-                if headers.get("ce_type", b"").decode() in TERMINAL_NAMES and "ce_subject" in headers:
-                    p.accepted.remember_closed(record.offset, headers["ce_subject"].decode())
+                if headers.get("ce_type", b"").decode() in MARKING_NAMES and "ce_subject" in headers:
+                    p.accepted.remember(record.offset, headers["ce_subject"].decode())
         p.loaded = True
 
     def _drain(self, number: int, p: Partition) -> None:
