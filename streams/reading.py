@@ -48,21 +48,23 @@ class CaseSummary(msgspec.Struct, kw_only=True):
 
 
 async def read_case(address: KafkaAddress, topics: Topics, case_id: str) -> list[JournalRecord]:
-    """Return every record of a case in log order, accepted or not; empty when the log does not know it."""
+    """Return every readable record of a case in log order, accepted or not; empty when the log does not know it."""
     bounds = await offsets_of(address, topics.cases)
     tp = TopicPartition(topics.cases, partition_of(case_id, max(len(bounds), 1)))
     found: list[JournalRecord] = []
     async for record, env, accepted in _judged(address, {tp: bounds[tp]} if tp in bounds else {}):
-        if env.case_id == case_id:
-            found.append(
-                JournalRecord(
-                    offset=record.offset,
-                    appended_at=datetime.fromtimestamp(record.timestamp / 1000, UTC),
-                    envelope=env,
-                    event=wire.decode(env.type, env.version, record.value),
-                    accepted=accepted,
-                )
-            )
+        if env.case_id != case_id:
+            continue
+        try:
+            event = wire.decode(env.type, env.version, record.value)
+        except wire.NewerSchemaError:
+            raise
+        except ContractError:
+            continue  # a poison record: the dead letters keep it, and the case's end says why it was closed
+        appended_at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
+        found.append(
+            JournalRecord(offset=record.offset, appended_at=appended_at, envelope=env, event=event, accepted=accepted)
+        )
     return found
 
 

@@ -119,7 +119,8 @@ STEPS = st.lists(
 
 def records_of(steps: list[tuple[str, str, int]]) -> list[Offered]:
     """Records as honest workers, zombies and senders of things twice would write them, chosen by the numbers."""
-    reader, written = AcceptedEvents(), []
+    reader = AcceptedEvents()
+    written: list[Offered] = []
     heads: dict[str, list[str]] = {}
     for wire, case, choice in steps:
         known = heads.setdefault(case, [f"{case}-open"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from newsproof.bench.graph import plain_registry
-from schemas.events import EventReceived
+from schemas.events import OPENING_NAME, EventReceived
 from schemas.ids import text_hash
 from schemas.news import MAX_FUTURE
 from streams.audit import audit
@@ -14,7 +14,8 @@ from tests.streams.world import World, news
 
 async def openings(world: World) -> list[EventReceived]:
     """Every opening record in the log, accepted or not."""
-    return [f.event for f in await world.journal() if f.envelope and f.envelope.type == "newsproof.event_received"]
+    found = [f.event for f in await world.journal() if f.envelope and f.envelope.type == OPENING_NAME]
+    return [e for e in found if isinstance(e, EventReceived)]
 
 
 async def test_news_published_twice_opens_one_case_before_and_after_it_closed_and_across_a_restart(
@@ -36,7 +37,7 @@ async def test_news_published_twice_opens_one_case_before_and_after_it_closed_an
 async def test_a_crash_between_the_append_of_an_opening_and_its_commit_opens_nothing_again(world: World) -> None:
     async with world.working(plain_registry(asks=False), commit_interval_s=3600.0) as worker:
         # What a SIGKILL leaves: cases are appended, and no offset was ever committed.
-        worker._safe_offset = worker.app.safe_offset = lambda _topic, _partition: None  # type: ignore[method-assign]
+        worker.app.safe_offset = lambda _topic, _partition: None
         await world.publish(1, 2, 3)
         await world.until_closed(3)
     assert await world.committed(world.topics.news) == {}

@@ -13,9 +13,11 @@ from infra.offline.simulated import Simulated
 from infra.ports import Ports
 from newsproof.bench.graph import plain_registry
 from schemas import events as ev
+from schemas.effects import Failure
 from schemas.envelope import NewerSchemaError
 from schemas.errors import ConfigError
 from schemas.topics import partition_of
+from streams.reading import read_case
 from tests.streams.records import TRIAGED, after, opening, write
 from tests.streams.world import World
 
@@ -31,6 +33,8 @@ async def test_an_undecodable_head_quarantines_its_case_alone(world: World, valu
         report = await world.until_closed(4)
         await watermarks_reach_the_ends(world)
     ends = [e for e in await world.story(of_case=case) if isinstance(e, ev.CaseFailed)]
+    told = await read_case(world.address, world.topics, case)
+    assert [type(r.event) for r in told] == [ev.EventReceived, ev.CaseFailed], "and its story can still be told"
     assert len(ends) == 1 and "quarantined" in ends[0].reason
     assert (report.failed, report.lost) == (1, 0)
     letters = [h for h in await world.letters() if h.get("dl_topic") == world.topics.cases]
@@ -52,7 +56,7 @@ async def test_an_undecodable_opening_is_closed_and_does_not_hold_the_log_for_ev
 async def test_an_old_version_that_its_upcaster_cannot_read_is_poison_like_any_other(world: World) -> None:
     case, opened, first, first_headers = opening(1)
     failure = ev.StepFailed(
-        step="triage", failure=ev.Failure(kind="internal", message="", retryable=False), attempt=1, outcome="degrade"
+        step="triage", failure=Failure(kind="internal", message="", retryable=False), attempt=1, outcome="degrade"
     )
     _, _, headers = after(case, opened, failure)
     as_v1 = [(k, b"1" if k == "ce_schemaversion" else v) for k, v in headers]
@@ -152,7 +156,9 @@ async def test_the_committed_offset_never_passes_an_open_case(world: World) -> N
         await world.publish(*range(2, 22))
         await world.until(lambda: worker.projector.open_cases == 1 and worker.intake.opened == 20)
         other = 1 - number
-        await world.until(lambda: _committed_is(world, other, lambda c: c == worker.projector.safe_offset(other) > 0))
+        await world.until(
+            lambda: _committed_is(world, other, lambda c: c > 0 and c == worker.projector.safe_offset(other))
+        )
         assert (await world.committed(world.topics.cases)).get(number, 0) <= at
         held.free.set()
         await world.until_closed(21)

@@ -39,12 +39,11 @@ class Breaking:
     def __init__(self, client: ClickHouse, breaks_at: int) -> None:
         self._client, self._left = client, breaks_at
 
-    async def insert(self, *args: Any, **kwargs: Any) -> Any:
-        result = await self._client.insert(*args, **kwargs)
+    async def insert(self, *args: Any, **kwargs: Any) -> None:
+        await self._client.insert(*args, **kwargs)
         self._left -= 1
         if self._left == 0:
             raise SystemError("the sink dies here")
-        return result
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
@@ -58,11 +57,11 @@ class Away:
         self.back = False
         self.refused = 0
 
-    async def insert(self, *args: Any, **kwargs: Any) -> Any:
+    async def insert(self, *args: Any, **kwargs: Any) -> None:
         if not self.back:
             self.refused += 1
             raise TransientError("connection refused", kind="unavailable")
-        return await self._client.insert(*args, **kwargs)
+        await self._client.insert(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)

@@ -157,7 +157,7 @@ async def test_a_step_of_several_effects_repeats_only_what_is_missing_after_one_
     def together(case: Case, replies: Replies) -> ev.Event:
         from agents.step import needed
 
-        assert all(needed(replies.of(e), ModelReply) for e in several(case))  # type: ignore[union-attr, arg-type]
+        assert all(needed(replies.of(e), ModelReply) for e in several(case))  # type: ignore[union-attr]
         return ev.ContextGathered(entries=(), memory="no_match")
 
     port = Scripted(two=[TransientError("busy", kind="unavailable")])
@@ -229,7 +229,8 @@ async def test_a_case_whose_last_resort_hangs_ends_as_failed_at_its_deadline(wor
         report = await world.until_closed(1)
     story = await world.story()
     assert names(story)[-1] == "CaseFailed"
-    assert story[-2].failure.kind == "deadline"
+    last = story[-2]
+    assert isinstance(last, ev.StepFailed) and last.failure.kind == "deadline"
     assert (report.failed, report.lost, report.dead_letters) == (1, 0, 1)
 
 
