@@ -120,7 +120,7 @@ async def test_an_event_that_a_step_does_not_declare_is_refused_and_named(world:
     undeclared = asking(lambda _case: ev.EvidenceCritiqued(claims=(), verdict="supported"))
     told = asking(lambda c: model_call(c, "plan"), lambda _c, _r: ev.CaseDropped(reason="spam", detail=""))
     for exchanged in ({"recall": undeclared}, {"plan": told}):
-        async with world.working(degrading(asks=True, **exchanged), slot=next(iter(exchanged))):
+        async with world.working(degrading(asks=True, **exchanged)):
             await world.publish(next(iter(exchanged)))
             await world.until_closed(1)
             step = next(iter(exchanged))
