@@ -87,7 +87,6 @@ class Settings(BaseSettings):
     deep_analysis_search_provider: str = Field(
         "tavily", description="Comma-separated: tavily (offline mode uses the bundled corpus)"
     )
-    publish_preliminary: bool = Field(False, description="Also publish a preliminary revision at triage")
 
     # Search
     tavily_api_key: SecretStr | None = Field(None)

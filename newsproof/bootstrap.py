@@ -122,12 +122,18 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port) -> Ports
         return Ports(models=_live_models(settings), search=_live_search(settings), recall=memory, earlier=earlier)
     if settings.mode == "offline":
         from infra.offline.model import OfflineModel
+        from infra.offline.pages import OfflinePages
         from infra.offline.search import OfflineSearch
 
         model = OfflineModel(latency_s=settings.offline_latency_seconds)
         search = OfflineSearch(latency_s=settings.offline_latency_seconds)
+        pages = OfflinePages(search.documents, latency_s=settings.offline_latency_seconds)
         return Ports(
-            models={"light": model, "heavy": model}, search={search.provider: search}, recall=memory, earlier=earlier
+            models={"light": model, "heavy": model},
+            search={search.provider: search},
+            recall=memory,
+            earlier=earlier,
+            scrape=pages,
         )
     from infra.offline.simulated import Simulated
 
@@ -201,5 +207,10 @@ def refuse_unusable(settings: Settings) -> None:
         ConfigError: live mode lacks a key, or a provider is unknown.
     """
     search_providers(settings)
+    without: tuple[str, ...] = ("tool_price_enabled", "tool_macro_enabled", "tool_onchain_enabled")
     if settings.mode == "live":
         _gemini_key(settings)
+        without = ("tool_scrape_enabled", *without)
+    for name in without:
+        if getattr(settings, name):
+            raise ConfigError(f"{name.upper()}=true, but no adapter for this tool exists yet: leave it off")

@@ -102,6 +102,7 @@ def _settings(settings: Settings, *, live: bool) -> Settings:
     return settings.model_copy(
         update={
             **FULL_PIPELINE,
+            "tool_scrape_enabled": not live and chosen == "offline",  # the bundled corpus has pages to open
             "newsproof_mode": "live" if live else chosen,
             "newsproof_data_dir": settings.newsproof_data_dir / DEMO,
             "kafka_bootstrap_servers": None,

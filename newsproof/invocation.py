@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -63,9 +64,31 @@ def run(work: Coroutine[Any, Any, T], *, service: Settings | None = None) -> T:
         configure_logs("WARNING", libraries="CRITICAL")
     with asyncio.Runner(loop_factory=_fast_loop if service else None) as runner:
         try:
-            return runner.run(work if service else _cancelled_by_signals(work))
+            return runner.run(_ends_for_sure(work) if service else _cancelled_by_signals(work))
         except (asyncio.CancelledError, KeyboardInterrupt):
             raise SystemExit(exits.INTERRUPTED) from None
+
+
+END_WITHIN_S = 15.0
+"""A service whose work is over is gone by then, also when a library's leftover task does not let itself be cancelled."""
+
+
+async def _ends_for_sure(work: Coroutine[Any, Any, T]) -> T:
+    why = "its work ended"
+    try:
+        return await work
+    except Exception as exc:
+        why = str(exc)
+        raise
+    finally:
+
+        def leave() -> None:
+            print(f"newsproof: {why}; leftover tasks did not end, leaving without them", file=sys.stderr, flush=True)
+            os._exit(exits.FINDING)
+
+        last_resort = threading.Timer(END_WITHIN_S, leave)
+        last_resort.daemon = True
+        last_resort.start()
 
 
 def _fast_loop() -> asyncio.AbstractEventLoop:

@@ -75,7 +75,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     case_deadline_seconds: float = 300.0
     step_max_attempts: int = 3
     retry_base_seconds: float = 1.0
-    publish_preliminary: bool = False
     synthesis_choice: Literal["middle", "model"] = "middle"
     prompts: dict[str, Prompt] = {}
     tables: Tables = Tables()

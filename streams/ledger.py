@@ -73,6 +73,10 @@ class LedgerConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
 class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
     """Commits the offsets that the app's ``safe_offset`` names; acknowledgements are never asked."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._pressure: dict[Any, tuple[Callable[[], None], Callable[[], None]]] = {}
+        super().__init__(*args, **kwargs)
+
     def _new_consumer_thread(self) -> LedgerConsumerThread:
         return LedgerConsumerThread(self, loop=self.loop, thread_loop=self.loop, beacon=self.beacon)
 
@@ -114,18 +118,22 @@ class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
             if not self.transport.app.should_stop:
                 raise
 
-    async def _hand_on(self, tp: TP, record: Any) -> None:
+    async def _hand_on(self, tp: Any, record: Any) -> None:
         message = self._to_message(tp, record)
         event = self.app.create_event(message.key, message.value, message.headers, message)
+        on_high, on_drop = self._pressure_of(tp)
         for stream in self.app.topics._tp_index[tp]:
             if stream.queue.full():
                 await stream.queue.put(event)
             else:
-                stream.queue.put_nowait_enhanced(
-                    event,
-                    on_pressure_high=lambda: self.on_buffer_full(tp),
-                    on_pressure_drop=lambda: self.on_buffer_drop(tp),
-                )
+                stream.queue.put_nowait_enhanced(event, on_pressure_high=on_high, on_pressure_drop=on_drop)
+
+    def _pressure_of(self, tp: Any) -> tuple[Callable[[], None], Callable[[], None]]:
+        found = self._pressure.get(tp)
+        if found is None:
+            own = TP(tp.topic, tp.partition)  # equal to aiokafka's, but Faust asserts its own type
+            found = self._pressure[tp] = (lambda: self.on_buffer_full(own), lambda: self.on_buffer_drop(own))
+        return found
 
     async def _seek_back(self) -> None:
         # As Faust does: records fetched while the flow was suspended are dropped, so read again from the commit.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ log = structlog.get_logger(__name__)
 
 GRACE_ON_REVOKE_S = 5.0
 """What running effects get when partitions are revoked; what is still running then may be paid twice, and is counted."""
+CLOSE_EACH_S = 15.0
 OVERDUE_EXIT_S = 60.0
 STALL_EXIT_S = 60.0
 
@@ -154,15 +156,23 @@ class Worker:
 
     async def _close(self, app_end: asyncio.Future[Any]) -> None:
         self.intake.revoke()
-        await self.dispatcher.drain(GRACE_ON_REVOKE_S)
-        await self.appender.flush(GRACE_ON_REVOKE_S)
-        await self.app.stop()
         app_end.cancel()
-        await self.dispatcher.stop()
-        await self.projector.stop()
-        await self.configs.stop()
-        await self.appender.stop()
-        await self._host.close()
+        parts: list[Callable[[], Awaitable[Any]]] = [
+            lambda: self.dispatcher.drain(GRACE_ON_REVOKE_S),
+            lambda: self.appender.flush(GRACE_ON_REVOKE_S),
+            self.app.stop,
+            self.dispatcher.stop,
+            self.projector.stop,
+            self.configs.stop,
+            self.appender.stop,
+            self._host.close,
+        ]
+        for close in parts:
+            # A part that cannot close must not keep the others open: what was appended is in the log already.
+            try:
+                await asyncio.wait_for(close(), CLOSE_EACH_S)
+            except Exception as exc:
+                log.warning("a part did not close", part=getattr(close, "__qualname__", "?"), error=repr(exc))
         self._slot.close()
 
     async def _sweep(self) -> None:
