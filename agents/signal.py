@@ -10,7 +10,6 @@ from schemas.evidence import Findings, MemoryEntry
 from schemas.ids import content_hash, signal_id
 from schemas.signals import (
     SIGNAL_SCHEMA_VERSION,
-    Adjustment,
     Draft,
     PromptUse,
     Signal,
@@ -94,8 +93,6 @@ def _signal(
 ) -> Signal:
     evidence = _evidence(findings)
     horizon = HORIZON_S[draft.timeframe]
-    adjustments: tuple[Adjustment, ...] = end.adjustments if end else ()
-    prices = [v for s in case.searches for v in s.market if v.name == "price" and v.unit.upper() == "USD"]
     prompts, model = _made_with(case, replies)
     return Signal(
         schema_version=SIGNAL_SCHEMA_VERSION,
@@ -121,13 +118,13 @@ def _signal(
         valid_until=at + timedelta(seconds=horizon),
         decided_at=at,
         published_at=case.news.published_at,
-        reference_price=prices[-1].value if prices else None,
+        reference_price=_reference_price(case),
         notes=text,
         links=tuple(dict.fromkeys(e.url for e in evidence)),
         evidence=evidence,
         independent_sources=findings.independent_sources if findings else 0,
         risk_flags=tuple(dict.fromkeys(flags)),
-        adjustments=adjustments,
+        adjustments=end.adjustments if end else (),
         prompt_versions=prompts,
         model=model,
         provider_mode=case.config.provider_mode,
@@ -157,3 +154,8 @@ def _made_with(case: Case, replies: Replies) -> tuple[tuple[PromptUse, ...], str
     now = (PromptUse(name=c.prompt_name or "", version=c.prompt_version or "", hash=c.prompt_hash or "") for c in calls)
     models = [c.model for c in calls if c.model]
     return tuple(dict.fromkeys((*case.prompts, *now))), models[-1] if models else case.model
+
+
+def _reference_price(case: Case) -> float | None:
+    prices = [v for s in case.searches for v in s.market if v.name == "price" and v.unit.upper() == "USD"]
+    return prices[-1].value if prices else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -237,34 +237,47 @@ class Committed(msgspec.Struct, frozen=True):
     metadata: str
 
 
-async def committed_by(
-    address: KafkaAddress, group: str, *, patience_s: float = 30.0
-) -> dict[TopicPartition, Committed]:
+async def committed_by(address: KafkaAddress, group: str) -> dict[TopicPartition, Committed]:
     """Return what a group has committed, by partition; empty for a group that never did.
 
-    A broker that just started has no coordinator for a moment (its offsets topic is being made): that is waited for.
-
     Raises:
-        TransientError: when no coordinator answers within ``patience_s``.
+        TransientError: when no coordinator answers.
     """
-    loop = asyncio.get_running_loop()
-    until = loop.time() + patience_s
-    async with address.admin() as admin:
-        while True:
-            try:
-                found = await admin.list_consumer_group_offsets(group)
-                break
-            except KafkaError as exc:
-                if loop.time() > until or not _passing(exc):
-                    raise TransientError(
-                        f"the offsets of group {group} could not be read: {exc!r}; check the broker", kind="unavailable"
-                    ) from exc
-                await asyncio.sleep(0.2)
+    found = await _of_coordinator(address, group, lambda admin: admin.list_consumer_group_offsets(group))
     return {
         TopicPartition(tp.topic, tp.partition): Committed(meta.offset, meta.metadata or "")
         for tp, meta in found.items()
         if meta.offset >= 0
     }
+
+
+async def members_of(address: KafkaAddress, group: str) -> list[str]:
+    """Return the member ids of a group, as the broker names them; empty for a group without members.
+
+    Raises:
+        TransientError: when no coordinator answers.
+    """
+    described = await _of_coordinator(address, group, lambda admin: admin.describe_consumer_groups([group]))
+    return [str(member[0]) for response in described for found in response.groups for member in found[5]]
+
+
+async def _of_coordinator(
+    address: KafkaAddress, group: str, ask: Callable[[AIOKafkaAdminClient], Awaitable[Any]], *, patience_s: float = 30.0
+) -> Any:
+    # A broker that just started has no coordinator for a moment: its offsets topic is being made.
+    loop = asyncio.get_running_loop()
+    until = loop.time() + patience_s
+    async with address.admin() as admin:
+        while True:
+            try:
+                return await ask(admin)
+            except KafkaError as exc:
+                if loop.time() > until or not _passing(exc):
+                    raise TransientError(
+                        f"the coordinator of group {group} does not answer: {exc!r}; check the broker",
+                        kind="unavailable",
+                    ) from exc
+                await asyncio.sleep(0.2)
 
 
 def _passing(exc: KafkaError) -> bool:

@@ -19,7 +19,7 @@ from schemas.errors import ConfigError
 from schemas.topics import Topics
 
 if TYPE_CHECKING:
-    from streams.worker import WorkerOptions
+    from streams.options import WorkerOptions
 
 FULL_PIPELINE: dict[str, object] = {"phase1_rollout_percentage": 1.0, "deep_analysis_tools_enabled": True}
 """What ``up`` and ``demo`` set, and say so: every case that passes the gate takes the deep path."""
@@ -185,7 +185,7 @@ def _live_search(settings: Settings) -> dict[str, Port]:
 
 def worker_options(settings: Settings) -> WorkerOptions:
     """Return how a worker of these settings runs."""
-    from streams.worker import WorkerOptions
+    from streams.options import WorkerOptions
 
     return WorkerOptions(
         slot=settings.worker_slot,

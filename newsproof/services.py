@@ -19,8 +19,9 @@ from newsproof.bootstrap import address_of, clickhouse_of, ports_of, snapshot_of
 from newsproof.metrics import serve_metrics
 from schemas.errors import TransientError
 from streams.publisher import Publisher
+from streams.slot_file import refuse_taken_slot
 from streams.text_index import TextIndex
-from streams.worker import Worker, refuse_taken_slot
+from streams.worker import Worker
 
 log = structlog.get_logger(__name__)
 

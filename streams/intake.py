@@ -24,6 +24,7 @@ from schemas.ids import LIVE_RUN, text_hash, uuid5
 from schemas.news import News, decode_news, language_of
 from schemas.topics import Topics, partition_of
 from streams.append import Appender
+from streams.opened import Opened
 from streams.projector import utc_now
 
 log = structlog.get_logger(__name__)
@@ -32,36 +33,6 @@ MAX_UNCOMMITTED = 500
 """Appends under way per partition: enough to fill the producer's batches, few enough to repeat after a crash."""
 HIGH_WATER, LOW_WATER = 2000, 500
 """Records held in memory per partition before its fetching stops, and when it goes on."""
-
-
-class Opened:
-    """What was opened: case ids, and the first case of each (source, external id). Entries leave after ``DEDUP_DAYS``."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, tuple[float, str]] = {}
-        self._first: dict[str, str] = {}
-
-    def add(self, news_key: str, case_id: str, at_ms: float) -> None:
-        """Remember an opened case."""
-        self._seen.setdefault(case_id, (at_ms, news_key))
-        self._first.setdefault(news_key, case_id)
-
-    def __contains__(self, case_id: str) -> bool:
-        return case_id in self._seen
-
-    def first_of(self, news_key: str) -> str | None:
-        """The first case of this source and external id."""
-        return self._first.get(news_key)
-
-    def forget_before(self, at_ms: float) -> None:
-        """Drop what is older than the window."""
-        while self._seen:
-            case_id, (seen, news_key) = next(iter(self._seen.items()))
-            if seen >= at_ms:
-                return
-            del self._seen[case_id]
-            if self._first.get(news_key) == case_id:
-                del self._first[news_key]
 
 
 class NewsPartition:

@@ -9,128 +9,29 @@ A zombie sink's other ranges escape the token; first-wins rows under ``FINAL`` (
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
 import structlog
 from aiokafka import TopicPartition
-from msgspec.structs import replace
 
 from agents.registry import Registry, verification
 from infra.clickhouse.client import ClickHouse, insert_rows
-from infra.clickhouse.rows import AcceptedRecord, Rows, rows_of, signal_row
+from infra.clickhouse.rows import Rows, signal_row
 from infra.kafka import KafkaAddress, committed_by, offsets_of
-from schemas import envelope as wire
 from schemas.errors import ContractError, TransientError
-from schemas.events import COMMANDS, TERMINAL, EffectCompleted, Event, EventReceived
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.append import Appender
-from streams.following import FollowedPartition, load_tombstones
+from streams.following import load_tombstones
 from streams.publisher import CAUSE, OFFSET, PARTITION, TOPIC
+from streams.sink_journal import Progress, SinkJournal
 
 log = structlog.get_logger(__name__)
 
 MAX_BATCH = 20_000
 RETRY_S = (0.5, 1.0, 2.0, 5.0)
 COMMIT_IDLE_S = 5.0
-
-
-class _Head(msgspec.Struct):
-    """What the rows of a case's next event need to know of the case."""
-
-    event: Event
-    at: datetime
-    news_text: str
-    knowable_at: datetime
-
-
-class _Progress(msgspec.Struct):
-    """The commit metadata of one partition: inserted up to ``through``; ``pending`` is a range that may be in or not."""
-
-    through: int = -1
-    pending: int = -1
-
-    @classmethod
-    def of(cls, metadata: str) -> _Progress:
-        try:
-            return msgspec.json.decode(metadata or "{}", type=cls)
-        except msgspec.DecodeError:
-            return cls()
-
-
-class _Journal:
-    """One journal partition: acceptance, open heads, and the rows of its records."""
-
-    def __init__(self, position: int, registry: Registry, progress: _Progress) -> None:
-        self.followed = FollowedPartition(position)
-        self.progress = progress
-        self._registry = registry
-        self._heads: dict[str, _Head] = {}
-
-    @property
-    def watermark(self) -> int:
-        return self.followed.accepted.watermark
-
-    def rows(self, records: Sequence[Any]) -> tuple[Rows, list[tuple[Any, ContractError]]]:
-        """Return the rows of records (in order, contiguous) and those that do not decode."""
-        rows: Rows = {}
-        bad: list[tuple[Any, ContractError]] = []
-        for record in records:
-            env, accepted = self.followed.judge(record)
-            try:
-                if env is None:
-                    raise ContractError("the record has no readable envelope", reason="bad_envelope")
-                event = wire.decode(env.type, env.version, record.value)
-            except wire.NewerSchemaError:
-                raise
-            except ContractError as exc:
-                bad.append((record, exc))
-                continue
-            placed = self._placed(env, event, record)
-            if accepted:
-                self._move(env, event)
-            if record.offset > self.progress.through:
-                for table, of_table in rows_of(placed, accepted=accepted).items():
-                    rows.setdefault(table, []).extend(of_table)
-        return rows, bad
-
-    def _placed(self, env: wire.Envelope, event: Event, record: Any) -> AcceptedRecord:
-        head = self._heads.get(env.case_id)
-        step = None
-        if head is not None and not isinstance(event, COMMANDS):
-            by = self._registry.step_after(head.event)
-            step = None if by is None else by.name
-        return AcceptedRecord(
-            event_id=env.id,
-            event_type=env.type,
-            case_id=env.case_id,
-            run_id=env.run_id,
-            time=env.time,
-            topic=record.topic,
-            partition=record.partition,
-            offset=record.offset,
-            appended_ms=record.timestamp,
-            event=event,
-            value=record.value,
-            causation_id=env.causation_id,
-            schema_version=env.version,
-            step=step,
-            cause_time=None if head is None else head.at,
-            news_text=None if head is None else head.news_text,
-            knowable_at=None if head is None else head.knowable_at,
-        )
-
-    def _move(self, env: wire.Envelope, event: Event) -> None:
-        if isinstance(event, EventReceived):
-            bare = replace(event, calls=())
-            self._heads[env.case_id] = _Head(bare, env.time, event.news.text, event.news.as_of)
-        elif isinstance(event, TERMINAL):
-            self._heads.pop(env.case_id, None)
-        elif not isinstance(event, EffectCompleted) and (head := self._heads.get(env.case_id)) is not None:
-            head.event, head.at = replace(event, calls=()), env.time
 
 
 class Sink:
@@ -147,8 +48,8 @@ class Sink:
         self._group = topics.group("sink")
         self._appender = Appender(address, client_id="newsproof-sink")
         self._consumer: Any = None
-        self._journals: dict[TopicPartition, _Journal] = {}
-        self._signals: dict[TopicPartition, _Progress] = {}
+        self._journals: dict[TopicPartition, SinkJournal] = {}
+        self._signals: dict[TopicPartition, Progress] = {}
         self._settled: dict[TopicPartition, int] = {}
         self._held: dict[TopicPartition, list[Any]] = {}
         self._stopped = asyncio.Event()
@@ -211,9 +112,9 @@ class Sink:
         for tp, (first, _) in {**cases, **signals}.items():
             meta = known.get(tp)
             position = first if meta is None else meta.offset
-            progress = _Progress(through=position - 1) if meta is None else _Progress.of(meta.metadata)
+            progress = Progress(through=position - 1) if meta is None else Progress.of(meta.metadata)
             if tp.topic == self._topics.cases:
-                self._journals[tp] = _Journal(position, self._registry, progress)
+                self._journals[tp] = SinkJournal(position, self._registry, progress)
             else:
                 self._signals[tp] = progress
             self._consumer.seek(tp, position)
@@ -307,7 +208,7 @@ class Sink:
         held = self._held.get(tp)
         return int(held[0].offset if held else await self._consumer.position(tp))
 
-    def _progress(self, tp: TopicPartition) -> _Progress:
+    def _progress(self, tp: TopicPartition) -> Progress:
         return self._journals[tp].progress if tp in self._journals else self._signals[tp]
 
     async def _ends(self, topic: str) -> dict[TopicPartition, int]:

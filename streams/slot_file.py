@@ -10,10 +10,12 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from infra.kafka import KafkaAddress, members_of
 from schemas.errors import ConfigError
 
 HEAD_BYTES = 36
@@ -109,3 +111,15 @@ class SlotFile:
         beside = self._counts_path.with_suffix(".new")
         beside.write_text("".join(f"{h} {n}\n" for h, n in self.crashes.items()))
         beside.replace(self._counts_path)
+
+
+async def refuse_taken_slot(address: KafkaAddress, group: str, slot: str) -> None:
+    """Refuse to start while a live worker elsewhere holds this slot's static membership.
+
+    Raises:
+        ConfigError: names the slot and what to change.
+    """
+    # The broker names a static member after its instance id: "<instance id>-<UUID>".
+    holder = re.compile(re.escape(f"{group}-{slot}-") + "[0-9a-f-]{36}")
+    if any(holder.fullmatch(member) for member in await members_of(address, group)):
+        raise ConfigError(f"a worker with WORKER_SLOT={slot!r} is in the group {group}: give this one its own slot")

@@ -21,7 +21,8 @@ from schemas.events import EventReceived
 from schemas.signals import Signal
 from streams.audit import audit
 from streams.following import FollowedPartition
-from streams.worker import Worker, WorkerOptions
+from streams.options import WorkerOptions
+from streams.worker import Worker
 
 EVENTS_A_CASE = 6
 STEPS_A_CASE = 5

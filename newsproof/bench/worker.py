@@ -16,8 +16,9 @@ from infra.offline.simulated import simulated_ports
 from newsproof.bench.graph import plain_registry
 from schemas.config import Snapshot
 from schemas.topics import Topics
+from streams.options import WorkerOptions
 from streams.publisher import Publisher
-from streams.worker import Worker, WorkerOptions
+from streams.worker import Worker
 
 
 def main() -> None:

@@ -18,7 +18,8 @@ from infra.ports import Answer, Ports
 from newsproof.bench.graph import plain_registry
 from schemas.news import News
 from schemas.topics import Topics
-from streams.worker import Worker, WorkerOptions
+from streams.options import WorkerOptions
+from streams.worker import Worker
 from tests.streams.graphs import asking, degrading
 from tests.streams.world import QUICK, news
 

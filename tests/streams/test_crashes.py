@@ -12,8 +12,7 @@ import pytest
 from newsproof.bench.graph import plain_registry
 from schemas import events as ev
 from schemas.errors import ConfigError
-from streams.slot_file import SlotFile
-from streams.worker import refuse_taken_slot
+from streams.slot_file import SlotFile, refuse_taken_slot
 from tests.streams.killer import DEADLY
 from tests.streams.world import World, news
 

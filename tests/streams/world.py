@@ -26,8 +26,9 @@ from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.audit import AuditReport, audit
 from streams.following import FollowedPartition
+from streams.options import WorkerOptions
 from streams.publisher import Publisher
-from streams.worker import Worker, WorkerOptions
+from streams.worker import Worker
 
 QUICK = Snapshot(provider_mode="simulated", retry_base_seconds=0.05)
 """Retries at once, so that tests of failures need not wait."""
