@@ -1,0 +1,104 @@
+"""The Faust app of a worker: its settings, an agent on each topic, and an agent per step on an in-memory channel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import faust
+from faust.types import TP
+
+from agents.case import Case
+from agents.registry import Registry
+from agents.step import Step
+from infra.kafka import KafkaAddress
+from schemas.topics import Topics
+from streams.dispatcher import Dispatcher
+from streams.intake import Intake
+from streams.ledger import LedgerApp
+from streams.options import GRACE_ON_REVOKE_S, WorkerOptions
+from streams.projector import Projector
+
+_RAW = {"key_type": bytes, "value_type": bytes, "key_serializer": "raw", "value_serializer": "raw", "acks": False}
+
+
+def faust_app(group: str, address: KafkaAddress, options: WorkerOptions, monitor: type) -> LedgerApp:
+    """Return the app, without agents. Each setting was checked against Faust 0.15.3's source (docs/adr/0003)."""
+    o = options
+    return LedgerApp(
+        group,
+        broker=f"kafka://{address.bootstrap.replace(',', ';kafka://')}",
+        broker_credentials=_credentials(address),
+        key_serializer="raw",
+        value_serializer="raw",
+        store="memory://",
+        datadir=str(o.slot_dir / f"faust-{o.slot}"),
+        Monitor=monitor,
+        web_enabled=False,
+        web_bind="127.0.0.1",
+        processing_guarantee="at_least_once",
+        topic_disable_leader=True,
+        topic_allow_declare=False,
+        stream_wait_empty=False,
+        stream_buffer_maxsize=16_384,
+        broker_max_poll_records=3000,
+        broker_session_timeout=o.session_timeout_s,
+        broker_heartbeat_interval=min(o.heartbeat_s, o.session_timeout_s / 4),
+        broker_rebalance_timeout=max(15.0, GRACE_ON_REVOKE_S + o.session_timeout_s),
+        broker_commit_interval=o.commit_interval_s,
+        consumer_group_instance_id=f"{group}-{o.slot}",
+        consumer_auto_offset_reset="earliest",
+        consumer_max_fetch_size=8 * 1024 * 1024,
+        producer_linger=0,
+        producer_compression_type="lz4",
+    )
+
+
+def add_agents(
+    app: LedgerApp, topics: Topics, registry: Registry, projector: Projector, intake: Intake, dispatcher: Dispatcher
+) -> None:
+    """Add the agents on the journal and on news and one per step, and connect the dispatcher and intake to them."""
+
+    async def project(stream: Any) -> None:
+        on_record = projector.on_record
+        async for event in stream.noack().events():
+            on_record(event.message)
+
+    async def take_in(stream: Any) -> None:
+        on_record = intake.on_record
+        async for event in stream.noack().events():
+            on_record(event.message)
+
+    app.agent(app.topic(topics.cases, **_RAW), name="projector")(project)
+    app.agent(app.topic(topics.news, **_RAW), name="intake")(take_in)
+    channels = {name: _add_step_agent(app, step, dispatcher) for name, step in registry.steps.items()}
+
+    def put(step: Step, case: Case) -> None:
+        for subscriber in channels[step.name]._subscribers:
+            subscriber.queue.put_nowait(case)  # without waiting: ``put`` hangs while the flow is suspended
+
+    dispatcher.put = put
+    intake.hold = lambda n: app.consumer.on_buffer_full(TP(topics.news, n))
+    intake.release = lambda n: app.consumer.on_buffer_drop(TP(topics.news, n))
+
+
+def _add_step_agent(app: LedgerApp, step: Step, dispatcher: Dispatcher) -> Any:
+    channel = app.channel(maxsize=0)
+
+    async def run_step(stream: Any) -> None:
+        start = dispatcher.start
+        async for case in stream.noack():
+            start(step, case)
+
+    app.agent(channel, name=f"step-{step.name}")(run_step)
+    return channel
+
+
+def _credentials(address: KafkaAddress) -> Any:
+    if address.security_protocol == "PLAINTEXT":
+        return None
+    context = address.client_args()["ssl_context"]
+    if not address.sasl_mechanism:
+        return faust.SSLCredentials(context)
+    return faust.SASLCredentials(
+        mechanism=address.sasl_mechanism, username=address.username, password=address.password, ssl_context=context
+    )

@@ -1,0 +1,112 @@
+"""The sink's view of one journal partition: what is inserted, and the rows of the records that come next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from agents.registry import Registry
+from infra.clickhouse.rows import AcceptedRecord, Rows, rows_of
+from schemas import envelope as wire
+from schemas.errors import ContractError
+from schemas.events import COMMANDS, TERMINAL, EffectCompleted, Event, EventReceived
+from streams.following import FollowedPartition
+
+
+class Head(msgspec.Struct):
+    """What the rows of a case's next event need to know of the case."""
+
+    event: Event
+    at: datetime
+    news_text: str
+    knowable_at: datetime
+
+
+class Progress(msgspec.Struct):
+    """The commit metadata of one partition: inserted up to ``through``; ``pending`` is a range that may be in or not."""
+
+    through: int = -1
+    pending: int = -1
+
+    @classmethod
+    def of(cls, metadata: str) -> Progress:
+        try:
+            return msgspec.json.decode(metadata or "{}", type=cls)
+        except msgspec.DecodeError:
+            return cls()
+
+
+class SinkJournal:
+    """One journal partition: acceptance, open heads, and the rows of its records."""
+
+    def __init__(self, position: int, registry: Registry, progress: Progress) -> None:
+        self.followed = FollowedPartition(position)
+        self.progress = progress
+        self._registry = registry
+        self._heads: dict[str, Head] = {}
+
+    @property
+    def watermark(self) -> int:
+        return self.followed.accepted.watermark
+
+    def rows(self, records: Sequence[Any]) -> tuple[Rows, list[tuple[Any, ContractError]]]:
+        """Return the rows of records (in order, contiguous) and those that do not decode."""
+        rows: Rows = {}
+        bad: list[tuple[Any, ContractError]] = []
+        for record in records:
+            env, accepted = self.followed.judge(record)
+            try:
+                if env is None:
+                    raise ContractError("the record has no readable envelope", reason="bad_envelope")
+                event = wire.decode(env.type, env.version, record.value)
+            except wire.NewerSchemaError:
+                raise
+            except ContractError as exc:
+                bad.append((record, exc))
+                continue
+            placed = self._placed(env, event, record)
+            if accepted:
+                self._move(env, event)
+            if record.offset > self.progress.through:
+                for table, of_table in rows_of(placed, accepted=accepted).items():
+                    rows.setdefault(table, []).extend(of_table)
+        return rows, bad
+
+    def _placed(self, env: wire.Envelope, event: Event, record: Any) -> AcceptedRecord:
+        head = self._heads.get(env.case_id)
+        step = None
+        if head is not None and not isinstance(event, COMMANDS):
+            by = self._registry.step_after(head.event)
+            step = None if by is None else by.name
+        return AcceptedRecord(
+            event_id=env.id,
+            event_type=env.type,
+            case_id=env.case_id,
+            run_id=env.run_id,
+            time=env.time,
+            topic=record.topic,
+            partition=record.partition,
+            offset=record.offset,
+            appended_ms=record.timestamp,
+            event=event,
+            value=record.value,
+            causation_id=env.causation_id,
+            schema_version=env.version,
+            step=step,
+            cause_time=None if head is None else head.at,
+            news_text=None if head is None else head.news_text,
+            knowable_at=None if head is None else head.knowable_at,
+        )
+
+    def _move(self, env: wire.Envelope, event: Event) -> None:
+        if isinstance(event, EventReceived):
+            bare = replace(event, calls=())
+            self._heads[env.case_id] = Head(bare, env.time, event.news.text, event.news.as_of)
+        elif isinstance(event, TERMINAL):
+            self._heads.pop(env.case_id, None)
+        elif not isinstance(event, EffectCompleted) and (head := self._heads.get(env.case_id)) is not None:
+            head.event, head.at = replace(event, calls=()), env.time
