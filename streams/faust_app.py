@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import faust
@@ -60,21 +61,34 @@ def add_agents(
 
     async def project(stream: Any) -> None:
         on_record = projector.on_record
-        async for event in stream.noack().events():
-            on_record(event.message)
+        async for records in stream.noack():
+            for record in records:
+                on_record(record)
 
     async def take_in(stream: Any) -> None:
         on_record = intake.on_record
-        async for event in stream.noack().events():
-            on_record(event.message)
+        async for records in stream.noack():
+            for record in records:
+                on_record(record)
 
     app.agent(app.topic(topics.cases, **_RAW), name="projector")(project)
     app.agent(app.topic(topics.news, **_RAW), name="intake")(take_in)
     channels = {name: _add_step_agent(app, step, dispatcher) for name, step in registry.steps.items()}
+    ready: dict[str, list[Case]] = {}
 
     def put(step: Step, case: Case) -> None:
-        for subscriber in channels[step.name]._subscribers:
-            subscriber.queue.put_nowait(case)  # without waiting: ``put`` hangs while the flow is suspended
+        # What one turn of the event loop makes ready goes as one item; without waiting, for ``put`` hangs while the
+        # flow is suspended.
+        if step.name in ready:
+            ready[step.name].append(case)
+        else:
+            ready[step.name] = [case]
+            asyncio.get_running_loop().call_soon(hand_over, step.name)
+
+    def hand_over(name: str) -> None:
+        cases = ready.pop(name)
+        for subscriber in channels[name]._subscribers:
+            subscriber.queue.put_nowait(cases)
 
     dispatcher.put = put
     intake.hold = lambda n: app.consumer.on_buffer_full(TP(topics.news, n))
@@ -86,8 +100,9 @@ def _add_step_agent(app: LedgerApp, step: Step, dispatcher: Dispatcher) -> Any:
 
     async def run_step(stream: Any) -> None:
         start = dispatcher.start
-        async for case in stream.noack():
-            start(step, case)
+        async for cases in stream.noack():
+            for case in cases:
+                start(step, case)
 
     app.agent(channel, name=f"step-{step.name}")(run_step)
     return channel

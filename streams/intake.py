@@ -150,6 +150,7 @@ class Intake:
         p.next_offset = record.offset + 1
         while len(p.under_way) >= MAX_UNCOMMITTED:
             await p.under_way[0][1]
+            self._advance(p)  # by ourselves: awaiting what is done already gives its callback no turn
         try:
             news = decode_news(record.value, now=_appended_at(record))
         except ContractError as exc:

@@ -8,7 +8,7 @@ and the consumer commits that and nothing else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import faust
@@ -19,8 +19,9 @@ from faust.transport.drivers.aiokafka import Transport as FaustTransport
 from faust.types import TP
 from mode.utils.futures import maybe_async
 
-YIELD_EVERY = 50
-"""Records handed on before the event loop gets a turn: the streams fold them meanwhile."""
+CHUNK = 50
+"""Records that are handed to a stream as one item, and folded in one turn of the event loop. A hop through Faust's stream
+was measured at 30 us a record; a chunk shares it."""
 
 SafeOffset = Callable[[str, int], int | None]
 """(topic, partition) → the offset that may be committed now, None while nothing is known of that partition."""
@@ -89,7 +90,6 @@ class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
         waits. Nothing is skipped: a record that its stream did not get is read again or reported as a gap.
         """
         stopping, fetcher_stopping = self._stopped.is_set, fetcher._stopped.is_set
-        read_offset = self._read_offset
         try:
             while not (stopping() or fetcher_stopping()):
                 records, active = await self._wait_next_records(timeout=1.0)
@@ -99,28 +99,32 @@ class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
                 if not self.flow_active:
                     await self._seek_back()
                     continue
-                generation = self.app.consumer_generation_id
-                handed = 0
-                for tp, record in self.scheduler.iterate(records):
-                    if not self.flow_active or self.app.consumer_generation_id != generation:
-                        break
-                    if not (active is None or tp in active or tp in self._buffered_partitions):
-                        continue
-                    last = read_offset[tp]
-                    if last is not None and record.offset < last:
-                        continue
-                    await self._hand_on(tp, record)
-                    read_offset[tp] = record.offset
-                    handed += 1
-                    if handed % YIELD_EVERY == 0:
-                        await asyncio.sleep(0)
+                await self._hand_on(records, active)
         except self.consumer_stopped_errors:
             if not self.transport.app.should_stop:
                 raise
 
-    async def _hand_on(self, tp: Any, record: Any) -> None:
-        message = self._to_message(tp, record)
-        event = self.app.create_event(message.key, message.value, message.headers, message)
+    async def _hand_on(self, records: Any, active: Any) -> None:
+        generation = self.app.consumer_generation_id
+        for tp, of_partition in records.items():
+            for first in range(0, len(of_partition), CHUNK):
+                if not self.flow_active or self.app.consumer_generation_id != generation:
+                    return
+                if not (active is None or tp in active or tp in self._buffered_partitions):
+                    break
+                chunk = of_partition[first : first + CHUNK]
+                last = self._read_offset[tp]
+                if last is not None and chunk[0].offset < last:
+                    chunk = [r for r in chunk if r.offset >= last]
+                if chunk:
+                    await self._put(tp, chunk)
+                    self._read_offset[tp] = chunk[-1].offset
+                    await asyncio.sleep(0)  # the streams fold what they got
+
+    async def _put(self, tp: Any, chunk: Sequence[Any]) -> None:
+        # One event for the chunk: its value is the records themselves, its message that of the last one.
+        message = self._to_message(tp, chunk[-1])
+        event = self.app.create_event(message.key, chunk, message.headers, message)
         on_high, on_drop = self._pressure_of(tp)
         for stream in self.app.topics._tp_index[tp]:
             if stream.queue.full():
