@@ -67,7 +67,7 @@ async def follow_from_watermarks(
     known = await committed_by(address, group)
     parts = {tp: FollowedPartition(known[tp].offset if tp in known else first) for tp, (first, _) in bounds.items()}
     await load_tombstones(address, parts, {tp: first for tp, (first, _) in bounds.items()})
-    consumer = address.consumer(fetch_max_wait_ms=100)
+    consumer = address.consumer(fetch_max_wait_ms=25)
     await consumer.start()
     try:
         consumer.assign(list(parts))

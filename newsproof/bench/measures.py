@@ -121,7 +121,7 @@ async def _latencies(w: World, rate: int, seconds: int) -> list[float]:
     await producer.start()
     sent: dict[str, float] = {}
     taken: list[float] = []
-    warm_up = rate * 3
+    warm_up = rate * 8
 
     async def subscribe() -> None:
         subscriber.assign([TopicPartition(w.topics.signals, p) for p in range(PARTITIONS)])

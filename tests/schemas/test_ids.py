@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import unicodedata
 import uuid
 
 import pytest
@@ -82,3 +83,10 @@ def test_cases_spread_over_the_partitions_and_stay_where_they_are() -> None:
     counts = [sum(partition_of(c, 4) == p for c in cases) for p in range(4)]
     assert min(counts) > 850
     assert partition_of("00ebcc9c-8387-5938-a333-07bce6669120", 4) == 0x00EBCC9C % 4
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=127)))
+def test_plain_ascii_is_normalised_as_any_other_text(text: str) -> None:
+    # The short way for ASCII must agree with the categories that the long way asks for.
+    kept = (c if unicodedata.category(c)[0] in "LNS" else " " for c in text.casefold())
+    assert ids.normalise_text(text) == " ".join("".join(kept).split())
