@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import uuid
 from collections.abc import Iterator
 
@@ -17,6 +18,10 @@ from infra.settings import Settings
 from schemas.topics import Topics
 
 PARTITIONS = 2
+
+# A shell starts background jobs with Ctrl-C ignored, and children inherit that; tests of Ctrl-C need it heard.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
