@@ -24,6 +24,7 @@ TEXT_HASH_HEADER = "ce_texthash"
 
 _SPEC = ("ce_specversion", b"1.0")
 _CONTENT = ("content-type", b"application/json")
+_KNOWN_TYPES = {name.encode(): name for name in BY_WIRE_NAME}
 _encoder = msgspec.json.Encoder()
 _decoders: dict[str, msgspec.json.Decoder[Any]] = {
     name: msgspec.json.Decoder(event) for name, event in BY_WIRE_NAME.items()
@@ -88,7 +89,7 @@ def read_envelope(headers: Headers) -> Envelope:
         cause = h.get("ce_causationid")
         return Envelope(
             id=h["ce_id"].decode(),
-            type=h["ce_type"].decode(),
+            type=_KNOWN_TYPES.get(h["ce_type"]) or h["ce_type"].decode(),
             case_id=h["ce_subject"].decode(),
             causation_id=None if cause is None else cause.decode(),
             run_id=h["ce_runid"].decode(),
