@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from infra.embedded.clickhouse import EmbeddedClickHouse
 from infra.embedded.kafka import EmbeddedKafka
@@ -18,6 +19,13 @@ from infra.settings import Settings
 from schemas.topics import Topics
 
 PARTITIONS = 2
+
+# How fast examples are drawn says something of the machine (the first run in a new home builds Unicode tables), nothing of
+# the code. CI draws the same ones every time; elsewhere every run looks at new ones.
+settings.register_profile(
+    "suite", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=bool(os.environ.get("CI"))
+)
+settings.load_profile("suite")
 
 # A shell starts background jobs with Ctrl-C ignored, and children inherit that; tests of Ctrl-C need it heard.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
