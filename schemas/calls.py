@@ -20,7 +20,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ``cost_usd`` is None when the price is unknown, never 0 then; 0 means free. ``latency_ms`` is wall time at the adapter.
     ``usage_input_tokens`` includes the cached ones. ``attempt`` counts from 1 within the step. ``replied_at`` is UTC.
-    ``cached`` marks a reply of the search cache, ``repair`` a second call that mends an invalid reply.
+    ``cached`` marks a reply of the search cache, ``repair`` a second call that mends an invalid reply. ``grant`` is the
+    reservation on the ``budget`` topic that it was paid from.
     """
 
     kind: CallKind
@@ -44,6 +45,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cached: bool = False
     repair: bool = False
     error: FailureKind | None = None
+    grant: str | None = None
 
     @property
     def paid(self) -> bool:
