@@ -37,6 +37,7 @@ async def run_worker(settings: Settings, *, take_over: bool = False) -> None:
     Raises:
         NewsproofError: what a person must mend.
     """
+    signalled = _heed_signals()
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
     options, snapshot = worker_options(settings), snapshot_of(settings)
     if not take_over:
@@ -50,7 +51,7 @@ async def run_worker(settings: Settings, *, take_over: bool = False) -> None:
         serve_metrics(settings.metrics_port, worker, publisher)
     await texts.start()
     log.info("worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
-    await _until_signal((worker.run, worker.stop), (publisher.run, publisher.stop))
+    await _run_until(signalled, (worker.run, worker.stop), (publisher.run, publisher.stop))
     log.info("worker ended in order", slot=options.slot)
 
 
@@ -62,40 +63,50 @@ async def run_sink(settings: Settings) -> None:
     """
     from streams.sink import Sink
 
+    signalled = _heed_signals()
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
-    await _migrated(clickhouse)
+    if not await _migrated(clickhouse, signalled):
+        return
     sink = Sink(address, topics, clickhouse)
     log.info("sink starts")
     try:
-        await _until_signal((sink.run, sink.stop))
+        await _run_until(signalled, (sink.run, sink.stop))
     finally:
         await clickhouse.close()
     log.info("sink ended in order")
 
 
-async def _migrated(clickhouse: ClickHouse) -> None:
-    while True:
+async def _migrated(clickhouse: ClickHouse, signalled: asyncio.Event) -> bool:
+    while not signalled.is_set():
         try:
             await migrate(clickhouse)
         except TransientError as exc:
             log.warning("ClickHouse is away, trying again", error=str(exc), in_s=_RETRY_CLICKHOUSE_S)
-            await asyncio.sleep(_RETRY_CLICKHOUSE_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(signalled.wait(), _RETRY_CLICKHOUSE_S)
         else:
-            return
+            return True
+    return False
 
 
 Part = tuple[Callable[[], Coroutine[Any, Any, None]], Callable[[], Any]]
 
 
-async def _until_signal(*parts: Part) -> None:
-    """Run the parts side by side; on a signal, or when one of them ends, stop all of them in the order given."""
-    stop = asyncio.Event()
+def _heed_signals() -> asyncio.Event:
+    # Before anything is opened: a signal that comes while a service starts ends it in order too. A start that hangs
+    # is ended by whoever asked, with SIGKILL, and the log makes that harmless.
+    signalled = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, signalled.set)
+    return signalled
+
+
+async def _run_until(signalled: asyncio.Event, *parts: Part) -> None:
+    """Run the parts side by side; on a signal, or when one of them ends, stop all of them in the order given."""
     running = [asyncio.create_task(run()) for run, _ in parts]
-    stopped = asyncio.create_task(stop.wait())
+    stopped = asyncio.create_task(signalled.wait())
     try:
         await asyncio.wait({*running, stopped}, return_when=asyncio.FIRST_COMPLETED)
     finally:
