@@ -1,14 +1,13 @@
-"""Where Kafka is, and the plain clients that speak to it: one place for addresses, security and safe defaults."""
+"""Topics, bulk reads and the state of groups, by plain clients. Where Kafka is and how to log in: ``infra.kafka_address``."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import (
     GroupCoordinatorNotAvailableError,
@@ -16,112 +15,24 @@ from aiokafka.errors import (
     NotCoordinatorForGroupError,
     TopicAlreadyExistsError,
 )
-from aiokafka.helpers import create_ssl_context
 
-from infra.settings import Settings
+from infra.kafka_address import KafkaAddress
 from schemas.errors import ConfigError, TransientError
 from schemas.topics import MAX_MESSAGE_BYTES, Topics
 
+__all__ = [
+    "Committed",
+    "KafkaAddress",
+    "committed_by",
+    "ensure_topics",
+    "members_of",
+    "offsets_of",
+    "partitions_of",
+    "read_range",
+    "topic_specs",
+]
+
 ONE_PARTITION = 1
-
-
-class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """Bootstrap servers (``host:port,…``) and how to log in. SASL is sent over TLS only."""
-
-    bootstrap: str
-    security_protocol: str = "PLAINTEXT"
-    sasl_mechanism: str | None = None
-    username: str | None = None
-    password: str | None = None
-
-    @classmethod
-    def of(cls, settings: Settings, bootstrap: str) -> KafkaAddress:
-        """Return the address of these settings; ``bootstrap`` is the one in force (perhaps the embedded server's).
-
-        Raises:
-            ConfigError: when SASL is configured without TLS, or half configured.
-        """
-        if settings.kafka_sasl_mechanism and settings.kafka_security_protocol != "SASL_SSL":
-            raise ConfigError(
-                "KAFKA_SASL_MECHANISM without TLS would send the password in the clear: "
-                "set KAFKA_SECURITY_PROTOCOL=SASL_SSL"
-            )
-        if settings.kafka_security_protocol == "SASL_SSL" and not (
-            settings.kafka_sasl_mechanism and settings.kafka_sasl_username and settings.kafka_sasl_password
-        ):
-            raise ConfigError(
-                "KAFKA_SECURITY_PROTOCOL=SASL_SSL needs KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME "
-                "and KAFKA_SASL_PASSWORD: set all three"
-            )
-        password = settings.kafka_sasl_password
-        return cls(
-            bootstrap=bootstrap,
-            security_protocol=settings.kafka_security_protocol,
-            sasl_mechanism=settings.kafka_sasl_mechanism,
-            username=settings.kafka_sasl_username,
-            password=None if password is None else password.get_secret_value(),
-        )
-
-    def client_args(self) -> dict[str, Any]:
-        """Return the keyword arguments that every aiokafka client takes."""
-        args: dict[str, Any] = {"bootstrap_servers": self.bootstrap, "security_protocol": self.security_protocol}
-        if self.security_protocol != "PLAINTEXT":
-            args["ssl_context"] = create_ssl_context()
-        if self.sasl_mechanism:
-            args |= {
-                "sasl_mechanism": self.sasl_mechanism,
-                "sasl_plain_username": self.username,
-                "sasl_plain_password": self.password,
-            }
-        return args
-
-    def producer(self, **more: Any) -> AIOKafkaProducer:
-        """Return an idempotent producer (acks=all); not started."""
-        return AIOKafkaProducer(
-            **self.client_args(),
-            **{
-                "enable_idempotence": True,
-                "acks": "all",
-                "max_request_size": MAX_MESSAGE_BYTES,
-                "compression_type": "lz4",
-                "max_batch_size": 512 * 1024,
-                "metadata_max_age_ms": 60_000,
-                **more,
-            },
-        )
-
-    def consumer(self, **more: Any) -> AIOKafkaConsumer:
-        """Return a consumer that never commits on its own; not started."""
-        return AIOKafkaConsumer(
-            **self.client_args(),
-            **{
-                "enable_auto_commit": False,
-                "auto_offset_reset": "earliest",
-                "max_partition_fetch_bytes": 2 * MAX_MESSAGE_BYTES,
-                "metadata_max_age_ms": 60_000,
-                **more,
-            },
-        )
-
-    @asynccontextmanager
-    async def admin(self) -> AsyncIterator[AIOKafkaAdminClient]:
-        """Yield a started admin client.
-
-        Raises:
-            TransientError: when no broker answers.
-        """
-        client = AIOKafkaAdminClient(**self.client_args())
-        try:
-            await client.start()
-        except (KafkaError, OSError) as exc:
-            raise TransientError(
-                f"no Kafka broker answers at {self.bootstrap}: start it, or correct KAFKA_BOOTSTRAP_SERVERS",
-                kind="unavailable",
-            ) from exc
-        try:
-            yield client
-        finally:
-            await client.close()
 
 
 def topic_specs(topics: Topics, *, partitions: int) -> dict[str, tuple[int, dict[str, str]]]:

@@ -7,7 +7,7 @@ docs/settings.md is generated from this file and checked by a test.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -42,6 +42,16 @@ class Settings(BaseSettings):
     kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(None)
     kafka_sasl_username: str | None = Field(None)
     kafka_sasl_password: SecretStr | None = Field(None)
+    kafka_ssl_ca_file: Path | None = Field(
+        None, description="PEM certificates that brokers are checked against; unset: those of the operating system"
+    )
+    kafka_ssl_cert_file: Path | None = Field(
+        None, description="PEM certificate of this client, where brokers ask for one"
+    )
+    kafka_ssl_key_file: Path | None = Field(
+        None, description="PEM key of that certificate; unset: it is in the same file"
+    )
+    kafka_ssl_key_password: SecretStr | None = Field(None, description="Password of an encrypted key file")
     clickhouse_url: str | None = Field(
         None, description="http://user:password@host:8123; unset: the embedded ClickHouse engine is started"
     )
@@ -67,7 +77,11 @@ class Settings(BaseSettings):
         None,
         ge=1,
         le=65535,
-        description="Prometheus metrics of a worker on 127.0.0.1 (`up`: this port and the next ones); unset: none",
+        description="/metrics, /healthz and /readyz of a worker or the sink; unset: none. `up` counts on from this port: "
+        "its workers, then the sink",
+    )
+    metrics_host: str = Field(
+        "127.0.0.1", description="Address that METRICS_PORT is opened on; anything but loopback is open to the network"
     )
 
     # The gate and its toggles (VERIFICATION)
@@ -129,5 +143,14 @@ def load_settings(**overrides: object) -> Settings:
     try:
         return Settings(**overrides)  # type: ignore[arg-type]
     except ValidationError as exc:
-        lines = [f"{'.'.join(map(str, e['loc'])).upper()}: {e['msg']} (is {e['input']!r})" for e in exc.errors()]
+        lines = [f"{'.'.join(map(str, e['loc'])).upper()}: {e['msg']}{_shown(e)}" for e in exc.errors()]
         raise ConfigError("these settings are wrong, correct them and start again:\n  " + "\n  ".join(lines)) from exc
+
+
+def _shown(error: Any) -> str:
+    # A refused secret is not repeated, nor is an address, which may hold a password.
+    name = str(error["loc"][0]).lower() if error["loc"] else ""
+    field = Settings.model_fields.get(name)
+    if field is None or "SecretStr" in str(field.annotation) or name.endswith("_url"):
+        return ""
+    return f" (is {error['input']!r})"

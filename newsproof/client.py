@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaError
 
 from infra.kafka import KafkaAddress, partitions_of
 from infra.settings import Settings, load_settings
-from schemas.errors import ConfigError, ContractError, TransientError
+from schemas.errors import ConfigError, ContractError
 from schemas.news import News, decode_news
 from schemas.signals import SIGNAL_SCHEMA_VERSION, Signal, SignalStatus
 from schemas.topics import Topics
@@ -210,9 +210,7 @@ async def _started(client: Any, address: KafkaAddress) -> AsyncIterator[Any]:
         await client.start()
     except (KafkaError, OSError) as exc:
         await client.stop()
-        raise TransientError(
-            f"no Kafka broker answers at {address.bootstrap}: start it, or correct KAFKA_BOOTSTRAP_SERVERS"
-        ) from exc
+        raise await address.why_not(exc) from exc
     try:
         yield client
     finally:

@@ -41,6 +41,9 @@ async def the_log(invocation: Invocation) -> AsyncIterator[Log]:
         address = KafkaAddress.of(at, at.kafka_bootstrap_servers or "")
         if found.embedded_kafka:
             await prepare_topics(at)
+        elif address.security_protocol != "PLAINTEXT":
+            async with address.admin():  # a refused login is said in words, once, before anything is read
+                pass
         yield Log(at, address, Topics(at.topic_prefix), bool(found.own))
 
 

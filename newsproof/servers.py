@@ -50,6 +50,7 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
         if self.embedded_kafka:
             # On loopback without TLS or login, whatever is configured for another broker.
             update |= {"kafka_security_protocol": "PLAINTEXT", "kafka_sasl_mechanism": None}
+            update |= {"kafka_ssl_ca_file": None, "kafka_ssl_cert_file": None, "kafka_ssl_key_file": None}
         if self.clickhouse is not None:
             update["clickhouse_url"] = self.clickhouse
         return settings.model_copy(update=update)

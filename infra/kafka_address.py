@@ -1,0 +1,230 @@
+"""Where Kafka is and how to log in: one address for every client, and why a broker refuses it, in words."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.conn import create_conn
+from aiokafka.errors import (
+    AuthenticationFailedError,
+    IllegalSaslStateError,
+    KafkaError,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanismError,
+)
+from aiokafka.helpers import create_ssl_context
+
+from infra.settings import Settings
+from schemas.errors import ConfigError, NewsproofError, TransientError
+from schemas.topics import MAX_MESSAGE_BYTES
+
+ASK_WITHIN_S = 10.0
+"""How long one try at logging in may take before the broker counts as away."""
+
+
+class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """Bootstrap servers (``host:port,…``) and how to log in. SASL is sent over TLS only.
+
+    ``ca_file``: PEM certificates that the brokers' ones are checked against; None: those of the operating system. The
+    name in a broker's certificate is always checked. ``cert_file`` and ``key_file``: this client's own, where brokers ask.
+    """
+
+    bootstrap: str
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str | None = None
+    username: str | None = None
+    password: str | None = None
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    key_password: str | None = None
+
+    def __repr__(self) -> str:
+        return f"KafkaAddress({self.bootstrap!r}, {self.security_protocol}, username={self.username!r})"
+
+    @classmethod
+    def of(cls, settings: Settings, bootstrap: str) -> KafkaAddress:
+        """Return the address of these settings; ``bootstrap`` is the one in force (perhaps the embedded server's).
+
+        Raises:
+            ConfigError: when SASL is configured without TLS, or half configured, or a PEM file cannot be used.
+        """
+        _refuse_half_configured(settings)
+        password, key_password = settings.kafka_sasl_password, settings.kafka_ssl_key_password
+        address = cls(
+            bootstrap=bootstrap,
+            security_protocol=settings.kafka_security_protocol,
+            sasl_mechanism=settings.kafka_sasl_mechanism,
+            username=settings.kafka_sasl_username,
+            password=None if password is None else password.get_secret_value(),
+            ca_file=None if settings.kafka_ssl_ca_file is None else str(settings.kafka_ssl_ca_file),
+            cert_file=None if settings.kafka_ssl_cert_file is None else str(settings.kafka_ssl_cert_file),
+            key_file=None if settings.kafka_ssl_key_file is None else str(settings.kafka_ssl_key_file),
+            key_password=None if key_password is None else key_password.get_secret_value(),
+        )
+        address.client_args()  # a file that is missing is said now, not by the first client
+        return address
+
+    def client_args(self) -> dict[str, Any]:
+        """Return the keyword arguments that every aiokafka client takes."""
+        args: dict[str, Any] = {"bootstrap_servers": self.bootstrap, "security_protocol": self.security_protocol}
+        if self.security_protocol != "PLAINTEXT":
+            args["ssl_context"] = self.ssl_context
+        if self.sasl_mechanism:
+            args |= {
+                "sasl_mechanism": self.sasl_mechanism,
+                "sasl_plain_username": self.username,
+                "sasl_plain_password": self.password,
+            }
+        return args
+
+    @property
+    def ssl_context(self) -> ssl.SSLContext:
+        """The TLS settings of every connection; made once.
+
+        Raises:
+            ConfigError: a PEM file cannot be used.
+        """
+        return _ssl_context(self.ca_file, self.cert_file, self.key_file, self.key_password)
+
+    def producer(self, **more: Any) -> AIOKafkaProducer:
+        """Return an idempotent producer (acks=all); not started."""
+        return AIOKafkaProducer(
+            **self.client_args(),
+            **{
+                "enable_idempotence": True,
+                "acks": "all",
+                "max_request_size": MAX_MESSAGE_BYTES,
+                "compression_type": "lz4",
+                "max_batch_size": 512 * 1024,
+                "metadata_max_age_ms": 60_000,
+                **more,
+            },
+        )
+
+    def consumer(self, **more: Any) -> AIOKafkaConsumer:
+        """Return a consumer that never commits on its own; not started."""
+        return AIOKafkaConsumer(
+            **self.client_args(),
+            **{
+                "enable_auto_commit": False,
+                "auto_offset_reset": "earliest",
+                "max_partition_fetch_bytes": 2 * MAX_MESSAGE_BYTES,
+                "metadata_max_age_ms": 60_000,
+                **more,
+            },
+        )
+
+    @asynccontextmanager
+    async def admin(self) -> AsyncIterator[AIOKafkaAdminClient]:
+        """Yield a started admin client.
+
+        Raises:
+            ConfigError: a broker answers and refuses the login, or TLS does not come about.
+            TransientError: when no broker answers.
+        """
+        client = AIOKafkaAdminClient(**self.client_args())
+        try:
+            await client.start()
+        except (KafkaError, OSError) as exc:
+            raise await self.why_not(exc) from exc
+        try:
+            yield client
+        finally:
+            await client.close()
+
+    async def why_not(self, exc: BaseException) -> NewsproofError:
+        """Return what to say of a client that could not start: the client itself says "unable to bootstrap" of everything.
+
+        One more connection is tried, whose error is looked at.
+        """
+        away = TransientError(
+            f"no Kafka broker answers at {self.bootstrap}: start it, or correct KAFKA_BOOTSTRAP_SERVERS",
+            kind="unavailable",
+        )
+        if self.security_protocol == "PLAINTEXT":
+            return away
+        for one in self.bootstrap.split(","):
+            host, _, port = one.strip().rpartition(":")
+            try:
+                await self._knock(host.strip("[]"), int(port))
+            except (KafkaError, OSError, TimeoutError, ValueError) as refused:
+                if (said := self._in_words(refused, one)) is not None:
+                    return said
+        return away
+
+    async def _knock(self, host: str, port: int) -> None:
+        args = {name: value for name, value in self.client_args().items() if name != "bootstrap_servers"}
+        async with asyncio.timeout(ASK_WITHIN_S):
+            connection = await create_conn(host, port, **args)
+        connection.close()
+
+    def _in_words(self, exc: BaseException, server: str) -> ConfigError | None:
+        match exc:
+            case SaslAuthenticationFailed() | AuthenticationFailedError():
+                return ConfigError(
+                    f"Kafka at {server} refuses the login of user {self.username!r} ({self.sasl_mechanism}): correct "
+                    "KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD, or the user's rights there"
+                )
+            case UnsupportedSaslMechanismError() | IllegalSaslStateError():
+                return ConfigError(
+                    f"Kafka at {server} does not take {self.sasl_mechanism}: set KAFKA_SASL_MECHANISM to one that it does"
+                )
+            case ssl.SSLCertVerificationError():
+                return ConfigError(
+                    f"the certificate of Kafka at {server} is not trusted ({exc.verify_message}): set KAFKA_SSL_CA_FILE "
+                    "to the PEM file of the authority that signed it, and name the broker as its certificate does"
+                )
+            case ssl.SSLError():
+                return ConfigError(
+                    f"TLS with Kafka at {server} does not come about ({exc.reason or exc}): name a port that speaks TLS, "
+                    "and set KAFKA_SSL_CERT_FILE and KAFKA_SSL_KEY_FILE when brokers ask for a certificate"
+                )
+            case _:
+                return None
+
+
+def _refuse_half_configured(settings: Settings) -> None:
+    if settings.kafka_sasl_mechanism and settings.kafka_security_protocol != "SASL_SSL":
+        raise ConfigError(
+            "KAFKA_SASL_MECHANISM without TLS would send the password in the clear: "
+            "set KAFKA_SECURITY_PROTOCOL=SASL_SSL"
+        )
+    if settings.kafka_security_protocol == "SASL_SSL" and not (
+        settings.kafka_sasl_mechanism and settings.kafka_sasl_username and settings.kafka_sasl_password
+    ):
+        raise ConfigError(
+            "KAFKA_SECURITY_PROTOCOL=SASL_SSL needs KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME "
+            "and KAFKA_SASL_PASSWORD: set all three"
+        )
+    if settings.kafka_security_protocol == "PLAINTEXT" and (settings.kafka_ssl_ca_file or settings.kafka_ssl_cert_file):
+        raise ConfigError(
+            "KAFKA_SSL_CA_FILE and KAFKA_SSL_CERT_FILE mean TLS, and KAFKA_SECURITY_PROTOCOL=PLAINTEXT has none: "
+            "set it to SSL or SASL_SSL, or leave the files out"
+        )
+    if settings.kafka_ssl_key_file and not settings.kafka_ssl_cert_file:
+        raise ConfigError("KAFKA_SSL_KEY_FILE is the key of a certificate: set KAFKA_SSL_CERT_FILE too")
+
+
+@lru_cache(maxsize=8)
+def _ssl_context(
+    ca_file: str | None, cert_file: str | None, key_file: str | None, key_password: str | None
+) -> ssl.SSLContext:
+    named = f"KAFKA_SSL_CA_FILE={ca_file}"
+    try:
+        context: ssl.SSLContext = create_ssl_context(cafile=ca_file)
+        if cert_file is not None:
+            named = f"KAFKA_SSL_CERT_FILE={cert_file} with KAFKA_SSL_KEY_FILE={key_file}"
+            # An empty password rather than None: OpenSSL would ask at the terminal for that of an encrypted key.
+            context.load_cert_chain(cert_file, key_file, key_password or "")
+    except (OSError, ValueError) as exc:
+        raise ConfigError(f"{named} cannot be used ({exc}): name a readable PEM file, and its password") from exc
+    return context
