@@ -10,6 +10,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from infra.kafka import KafkaAddress
 from schemas.errors import ContractError
+from streams.failpoints import APPEND_BEFORE, APPEND_DONE, hit
 
 log = structlog.get_logger(__name__)
 
@@ -66,8 +67,10 @@ class Appender:
             attempt = 0
             while True:
                 try:
+                    hit(APPEND_BEFORE)
                     sent = await self._producer.send(topic, value, key=key, partition=partition, headers=headers)
                     meta = await sent
+                    hit(APPEND_DONE)
                     return meta.partition, meta.offset
                 except MessageSizeTooLargeError as exc:
                     raise ContractError(

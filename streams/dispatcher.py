@@ -23,6 +23,7 @@ from schemas.effects import Effect, Failure, request_hash
 from streams.bulkhead import Places
 from streams.deadlines import Deadlines
 from streams.effects import EffectsHost
+from streams.failpoints import DRAINED, EFFECT_ANSWERED, EFFECT_BEFORE, hit
 from streams.projector import utc_now
 from streams.results import Results, declared, with_calls
 from streams.running import Running
@@ -218,25 +219,24 @@ class Dispatcher:
     # Running
 
     async def _only_one(self, step: Step, case: Case, effect: Effect) -> None:
-        call = await self._perform(step, case, effect)
-        replies = Replies((call,))
+        calls = await self._perform(step, case, effect)
         try:
-            event = with_calls(self._told(step, case, replies), (call,))
+            event = with_calls(self._told(step, case, Replies(calls)), calls)
         except StepFailure as exc:
-            event = with_calls(failed(case, step.name, exc.failure, now=utc_now()), (call,))
+            event = with_calls(failed(case, step.name, exc.failure, now=utc_now()), calls)
         await self._results.append(case, event)
 
     async def _one_of_several(self, step: Step, case: Case, effect: Effect) -> None:
-        call = await self._perform(step, case, effect)
-        event = ev.EffectCompleted(step=step.name, request_hash=call.request_hash, calls=(call,))
+        calls = await self._perform(step, case, effect)
+        event = ev.EffectCompleted(step=step.name, request_hash=request_hash(effect), calls=calls)
         await self._results.append(case, event)
 
-    async def _perform(self, step: Step, case: Case, effect: Effect) -> Call:
+    async def _perform(self, step: Step, case: Case, effect: Effect) -> tuple[Call, ...]:
         attempt = 1 + sum(1 for f in case.failures if f.step == step.name)
         suspect = isinstance(case.head, ev.StepStarted)
         place = self._places.alone() if suspect else self._places.one(step.name, self._registry.depth[step.name])
         async with place:
-            return await self._host.perform(effect, attempt=attempt)
+            return await self._host.perform(effect, case_id=case.case_id, head_id=case.head_id, attempt=attempt)
 
     def _settle(self, step: Step, case: Case, replies: Replies, calls: tuple[Call, ...]) -> None:
         event = with_calls(self._told(step, case, replies), calls)

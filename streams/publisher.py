@@ -25,6 +25,7 @@ from schemas.events import WIRE_NAMES, SignalSynthesized
 from schemas.ids import uuid5
 from schemas.signals import Signal
 from schemas.topics import Topics
+from streams.failpoints import PUBLISH_BEGUN, PUBLISH_SENT, hit
 from streams.following import FollowedPartition, follow_from_watermarks
 
 log = structlog.get_logger(__name__)
@@ -163,6 +164,7 @@ class Publisher:
     ) -> None:
         await producer.begin_transaction()
         try:
+            hit(PUBLISH_BEGUN)
             for signal, env, partition, offset in ready:
                 last = revisions.get(signal.signal_id, 0)
                 revised = replace(signal, revision=last + 1, supersedes=last or None)
@@ -176,6 +178,7 @@ class Publisher:
                 for tp, p in parts.items()
             }
             await producer.send_offsets_to_transaction(offsets, self._group)
+            hit(PUBLISH_SENT)
         except BaseException:
             await _abort(producer)
             raise

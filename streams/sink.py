@@ -23,6 +23,7 @@ from schemas.errors import ContractError, TransientError
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.append import Appender
+from streams.failpoints import SINK_INSERTED, SINK_PLANNED, hit
 from streams.following import load_tombstones
 from streams.publisher import CAUSE, OFFSET, PARTITION, TOPIC
 from streams.sink_journal import Progress, SinkJournal
@@ -132,8 +133,10 @@ class Sink:
                 progress = self._progress(tp)
                 progress.pending = max(progress.pending, records[-1].offset)
             await self._commit()
+            hit(SINK_PLANNED)
             for tp, records in ranges.items():
                 await self._insert(tp, records)
+            hit(SINK_INSERTED)
             await self._commit()
 
     def _ready_ranges(self) -> dict[TopicPartition, list[Any]]:

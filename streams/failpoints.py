@@ -1,0 +1,74 @@
+"""Failpoints: named boundaries at which a chaos run strikes. Unarmed, each costs one look into an empty table.
+
+A process that is to be struck calls :func:`listen`; whoever strikes writes a name into the file and sends SIGUSR1. The next
+:func:`hit` of that name then kills the process as a power cut would. Nothing arms a failpoint in ordinary operation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from schemas.errors import ConfigError
+
+EFFECT_BEFORE = "effect:before"
+EFFECT_ANSWERED = "effect:answered"
+APPEND_BEFORE = "append:before"
+APPEND_DONE = "append:done"
+COMMIT_BEFORE = "commit:before"
+PUBLISH_BEGUN = "publish:begun"
+PUBLISH_SENT = "publish:sent"
+SINK_PLANNED = "sink:planned"
+SINK_INSERTED = "sink:inserted"
+DRAINED = "revoke:drained"
+
+FAILPOINTS: dict[str, str] = {
+    EFFECT_BEFORE: "a call is granted and about to be made",
+    EFFECT_ANSWERED: "the provider answered; nothing of it is in the log yet",
+    APPEND_BEFORE: "a record is about to be handed to the producer",
+    APPEND_DONE: "a record is durable; its offset is not committed, what waits for it does not know yet",
+    COMMIT_BEFORE: "the worker is about to commit its watermark",
+    PUBLISH_BEGUN: "inside publish's transaction, before its first signal",
+    PUBLISH_SENT: "inside publish's transaction, after its last signal and its offsets",
+    SINK_PLANNED: "the sink's range is in its commit metadata; no row is inserted yet",
+    SINK_INSERTED: "the rows are in ClickHouse; that they are is not committed yet",
+    DRAINED: "partitions are being revoked and what ran had its grace; what runs still may be paid twice",
+}
+"""Every failpoint, in the order in which a case comes by, and what is true there."""
+
+_armed: dict[str, Callable[[], None]] = {}
+
+
+def hit(name: str) -> None:
+    """Do what the failpoint is armed with: nothing, in ordinary operation."""
+    if (action := _armed.get(name)) is not None:
+        action()
+
+
+def kill_this_process() -> None:
+    """End at once, as by a power cut: no handler, no flush."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def arm(name: str, action: Callable[[], None] = kill_this_process) -> None:
+    """Let every later hit call ``action``, until :func:`disarm`.
+
+    Raises:
+        ConfigError: there is no such failpoint.
+    """
+    if name not in FAILPOINTS:
+        raise ConfigError(f"there is no failpoint {name!r}: use one of {', '.join(FAILPOINTS)}")
+    _armed[name] = action
+
+
+def disarm(name: str) -> None:
+    """Make the failpoint harmless again."""
+    _armed.pop(name, None)
+
+
+def listen(control: Path) -> None:
+    """At SIGUSR1, arm with death the failpoint that the file names. Call inside the running event loop."""
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: arm(control.read_text("ascii").strip()))
