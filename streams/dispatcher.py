@@ -171,7 +171,9 @@ class Dispatcher:
         self._live_since.clear()
         self._queued.clear()
         self._suspects.clear()
-        return await self._running.wait(timeout_s)
+        still = await self._running.wait(timeout_s)
+        hit(DRAINED)
+        return still
 
     def let_go(self, partitions: list[int]) -> None:
         """Cancel what runs for partitions that another worker has now."""
@@ -236,7 +238,10 @@ class Dispatcher:
         suspect = isinstance(case.head, ev.StepStarted)
         place = self._places.alone() if suspect else self._places.one(step.name, self._registry.depth[step.name])
         async with place:
-            return await self._host.perform(effect, case_id=case.case_id, head_id=case.head_id, attempt=attempt)
+            hit(EFFECT_BEFORE)
+            calls = await self._host.perform(effect, case_id=case.case_id, head_id=case.head_id, attempt=attempt)
+            hit(EFFECT_ANSWERED)
+            return calls
 
     def _settle(self, step: Step, case: Case, replies: Replies, calls: tuple[Call, ...]) -> None:
         event = with_calls(self._told(step, case, replies), calls)

@@ -19,6 +19,8 @@ from faust.transport.drivers.aiokafka import Transport as FaustTransport
 from faust.types import TP
 from mode.utils.futures import maybe_async
 
+from streams.failpoints import COMMIT_BEFORE, hit
+
 CHUNK = 50
 """Records that are handed to a stream as one item, and folded in one turn of the event loop. A hop through Faust's stream
 was measured at 30 us a record; a chunk shares it."""
@@ -150,6 +152,7 @@ class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
         return (tp for tp in list(self.assignment()) if topics is None or tp in topics or tp.topic in topics)
 
     def _new_offset(self, tp: TP) -> int | None:
+        hit(COMMIT_BEFORE)
         return self.app.safe_offset(tp.topic, tp.partition)  # type: ignore[no-any-return]
 
     def _should_commit(self, tp: TP, offset: int) -> bool:
