@@ -45,17 +45,20 @@ class EmbeddedKafka:
         port: int | None = None,
         log_file: Path | None = None,
         cache_dir: Path | None = None,
+        more_properties: str = "",
         progress: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
     ) -> None:
         """Describe the broker; nothing starts yet.
 
         ``log_file`` is ``kafka.log`` in ``data_dir`` by default. ``cache_dir`` holds what is fetched
         once for all data directories (the user's cache directory by default); ``progress`` gets a
-        line when something is fetched.
+        line when something is fetched. ``more_properties`` are lines for ``server.properties`` that win
+        over ours; ``{port}`` and ``{controller_port}`` in them are filled in.
         """
         self.data_dir = data_dir.absolute()
         self.log_file = (log_file or self.data_dir / "kafka.log").absolute()
         self._cache_dir = cache_dir or default_cache_dir()
+        self._more_properties = more_properties
         self._progress = progress
         self._port_is_asked_for = port is not None
         self._port = port
@@ -161,7 +164,7 @@ class EmbeddedKafka:
                 f"Port {self._port} of 127.0.0.1 is in use, so Kafka cannot listen there. Stop what uses "
                 "it, choose another port, or none to let the system choose."
             )
-        text = PROPERTIES.format(port=self._port, controller_port=controller_port)
+        text = (PROPERTIES + self._more_properties).format(port=self._port, controller_port=controller_port)
         (self.data_dir / "server.properties").write_text(text, "ascii")
 
     async def _format_once(self, java: Java, class_path: str) -> None:
