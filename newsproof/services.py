@@ -10,10 +10,11 @@ from typing import Any
 
 import structlog
 
-from agents.registry import verification
+from agents.registry import Registry, verification
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.migrate import migrate
 from infra.kafka import ensure_topics
+from infra.ports import Ports
 from infra.settings import Settings
 from newsproof.bootstrap import address_of, clickhouse_of, ports_of, snapshot_of, topics_of, worker_options
 from newsproof.metrics import serve_metrics
@@ -28,11 +29,19 @@ log = structlog.get_logger(__name__)
 _RETRY_CLICKHOUSE_S = 2.0
 
 
-async def run_worker(settings: Settings, *, take_over: bool = False) -> None:
+async def run_worker(
+    settings: Settings,
+    *,
+    take_over: bool = False,
+    registry: Registry | None = None,
+    ports: Ports | None = None,
+    starting: Callable[[Worker, Publisher], None] = lambda _worker, _publisher: None,
+) -> None:
     """Run one worker and the publisher beside it until SIGINT or SIGTERM.
 
     ``take_over``: the slot's former worker is known to have ended, so its membership, which Kafka keeps until the session
-    times out, is no reason to refuse.
+    times out, is no reason to refuse. ``registry`` and ``ports`` are another graph and its adapters, as chaos runs have;
+    ``starting`` is called when both parts are made.
 
     Raises:
         NewsproofError: what a person must mend.
@@ -43,19 +52,21 @@ async def run_worker(settings: Settings, *, take_over: bool = False) -> None:
     if not take_over:
         await refuse_taken_slot(address, topics.group("worker"), options.slot)
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
-    texts = TextIndex(address, topics, window_days=settings.dedup_days)
-    ports = ports_of(settings, clickhouse, texts)
-    worker = Worker(address, topics, verification(), ports, snapshot, options)
+    if ports is None:
+        texts = TextIndex(address, topics, window_days=settings.dedup_days)
+        ports = ports_of(settings, clickhouse, texts)
+        await texts.start()
+    worker = Worker(address, topics, registry or verification(), ports, snapshot, options)
     publisher = Publisher(address, topics)
     if settings.metrics_port is not None:
         serve_metrics(settings.metrics_port, worker, publisher)
-    await texts.start()
+    starting(worker, publisher)
     log.info("worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
     await _run_until(signalled, (worker.run, worker.stop), (publisher.run, publisher.stop))
     log.info("worker ended in order", slot=options.slot)
 
 
-async def run_sink(settings: Settings) -> None:
+async def run_sink(settings: Settings, *, registry: Registry | None = None) -> None:
     """Fill ClickHouse from the journal until SIGINT or SIGTERM; wait for ClickHouse while it is away.
 
     Raises:
@@ -68,7 +79,7 @@ async def run_sink(settings: Settings) -> None:
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
     if not await _migrated(clickhouse, signalled):
         return
-    sink = Sink(address, topics, clickhouse)
+    sink = Sink(address, topics, clickhouse, registry=registry)
     log.info("sink starts")
     try:
         await _run_until(signalled, (sink.run, sink.stop))
