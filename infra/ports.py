@@ -52,7 +52,9 @@ class Port(Protocol):
 class Ports:
     """The table from effect to adapter; the one place that a new provider is added to.
 
-    ``models`` by tier ("light", "heavy"), ``search`` by provider name; the others one each. Frozen after construction.
+    ``models`` by tier ("light", "heavy") or by task, which goes first; ``fallbacks`` by the same names: who is asked when
+    that model's provider does not answer, in this order. ``search`` by provider name; the others one each. Frozen after
+    construction.
     """
 
     def __init__(
@@ -64,8 +66,10 @@ class Ports:
         earlier: Port,
         scrape: Port | None = None,
         market: Port | None = None,
+        fallbacks: dict[str, tuple[Port, ...]] | None = None,
     ) -> None:
         self.models = models
+        self.fallbacks = fallbacks or {}
         self.search = search
         self._others: dict[type[Any], Port | None] = {
             Recall: recall,
@@ -74,36 +78,48 @@ class Ports:
             FetchMarket: market,
         }
 
-    def of(self, effect: Effect) -> Port:
-        """Return the adapter that performs this effect.
+    def chain(self, effect: Effect) -> tuple[Port, ...]:
+        """Return the adapters that perform this effect, in the order in which they are asked; never none.
 
         Raises:
             ConfigError: when none is configured; the text names the setting to write.
         """
         match effect:
-            case CallModel(tier=tier):
+            case CallModel(task=task, tier=tier):
+                name = task if task in self.models else tier
                 found, hint = (
-                    self.models.get(tier),
+                    self.models.get(name),
                     f"a model for the {tier} tier (GEMINI_API_KEY, or NEWSPROOF_MODE=offline)",
                 )
+                behind = self.fallbacks.get(name, ())
             case Search(provider=provider):
                 found, hint = (
                     self.search.get(provider),
                     f"the search provider {provider!r} (its key), or drop it from DEEP_ANALYSIS_SEARCH_PROVIDER",
                 )
+                behind = ()
             case _:
                 found, hint = (
                     self._others[type(effect)],
                     f"a provider for {type(effect).__name__}, or switch its tool off",
                 )
+                behind = ()
         if found is None:
             raise ConfigError(f"no adapter for this effect: configure {hint}")
-        return found
+        return (found, *behind)
+
+    def of(self, effect: Effect) -> Port:
+        """Return the adapter that is asked first.
+
+        Raises:
+            ConfigError: as :meth:`chain`.
+        """
+        return self.chain(effect)[0]
 
     async def close(self) -> None:
         """Close every adapter once."""
-        every = {
-            id(p): p for p in [*self.models.values(), *self.search.values(), *self._others.values()] if p is not None
-        }
+        behind = (p for chain in self.fallbacks.values() for p in chain)
+        ports = (*self.models.values(), *behind, *self.search.values(), *self._others.values())
+        every = {id(p): p for p in ports if p is not None}
         for port in every.values():
             await port.close()

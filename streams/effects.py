@@ -1,17 +1,27 @@
-"""The effects host: performs what a step asks for and records it. The only place where effects meet the clock."""
+"""The effects host: performs what a step asks for and records it. The only place where effects meet the clock.
+
+    search cache ─► for each provider of the chain: breaker ─► grant ─► call ─► settle ─► breaker ─► the next, if it failed
+
+Whatever happens is a record with a reply, one per provider tried; only cancellation passes. A call that is cancelled keeps
+its grant unsettled: it may be on the bill, so it counts in full.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import structlog
 
-from infra.ports import Answer, Ports
+from infra.ports import Answer, Port, Ports
 from schemas.calls import Call, CallKind, ProviderMode
 from schemas.effects import CallModel, Effect, Failure, FetchMarket, FindEarlier, Recall, Scrape, Search, request_hash
 from schemas.errors import BudgetExceeded, ConfigError, PermanentError, TransientError
+from streams.breakers import PROVIDER_FAILURES, Breakers, BreakerState
+from streams.spending import Grant, Spending, Unlimited
 
 log = structlog.get_logger(__name__)
 
@@ -23,29 +33,148 @@ _KINDS: dict[type, CallKind] = {
     FetchMarket: "market",
     FindEarlier: "duplicate_check",
 }
+GUARDED: frozenset[CallKind] = frozenset({"model", "search", "market"})
+"""What has breakers: what is asked of one paid service. A page that does not open says nothing of the next page; memory and
+the journal are ours and answer within seconds by themselves."""
+GOES_ON = PROVIDER_FAILURES | {"breaker_open"}
+"""Failures after which the next provider of the chain is asked."""
 
 
 class EffectsHost:
-    """Turns an effect into a call record, whatever happens: a failure is a reply too. Only cancellation passes."""
+    """Turns an effect into call records. ``clock`` is monotonic, in seconds; ``now`` is UTC."""
 
-    def __init__(self, ports: Ports) -> None:
+    def __init__(
+        self,
+        ports: Ports,
+        *,
+        spending: Spending | None = None,
+        breakers: Breakers | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self._ports = ports
+        self._spending: Spending = spending or Unlimited()
+        self._breakers = breakers or Breakers()
+        self._clock, self._now = clock, now
 
-    async def perform(self, effect: Effect, *, attempt: int) -> Call:
-        """Perform once and return the record of it."""
-        began = time.perf_counter()
-        provider, mode = "none", "live"
+    async def perform(self, effect: Effect, *, case_id: str, head_id: str, attempt: int) -> tuple[Call, ...]:
+        """Perform and return the records, one per provider tried, never none. The last one's reply is the answer.
+
+        A provider that failed is followed by the next of its chain. Where all failed, the failure that is worth waiting for
+        is put last, whichever provider it came from.
+        """
         try:
-            port = self._ports.of(effect)
-            provider, mode = port.provider, port.mode
-            answer = await port.perform(effect)
-        except Exception as exc:
-            answer = Answer(reply=_failure(exc, effect), cost_usd=None if _may_have_cost(exc) else Decimal(0))
-        return _record(effect, answer, provider, mode, attempt, (time.perf_counter() - began) * 1000)  # type: ignore[arg-type]
+            chain = self._ports.chain(effect)
+        except ConfigError as exc:
+            return (self._record(effect, _failed(exc, effect), "none", "live", attempt, self._clock(), None),)
+        calls: list[Call] = []
+        for port in chain:
+            call = await self._one(effect, port, case_id, head_id, attempt, last=port is chain[-1])
+            calls.append(call)
+            if call.error not in GOES_ON:
+                return tuple(calls)
+        return tuple(sorted(calls, key=_hope))
+
+    def states(self) -> list[BreakerState]:
+        """Return a snapshot of the breakers of every provider asked so far."""
+        return self._breakers.states()
 
     async def close(self) -> None:
         """Close every adapter."""
         await self._ports.close()
+
+    async def _one(self, effect: Effect, port: Port, case_id: str, head_id: str, attempt: int, *, last: bool) -> Call:
+        kind = _KINDS[type(effect)]
+        if kind not in GUARDED:
+            return (await self._granted(effect, port, case_id, head_id, attempt))[0]
+        breaker = self._breakers.of(kind, port.provider, getattr(port, "model", ""))
+        permit = await breaker.enter(wait=last)
+        if isinstance(permit, Failure):
+            return self._record(effect, _unpaid(permit), port.provider, port.mode, attempt, self._clock(), None)
+        try:
+            call, asked = await self._granted(effect, port, case_id, head_id, attempt)
+        except BaseException:
+            breaker.abandoned(permit)
+            raise
+        if asked:
+            breaker.told(permit, call.reply)
+        else:
+            breaker.abandoned(permit)
+        return call
+
+    async def _granted(self, effect: Effect, port: Port, case_id: str, head_id: str, attempt: int) -> tuple[Call, bool]:
+        """Return the record, and whether the provider was asked at all."""
+        try:
+            grant = await self._spending.reserve(effect, port, case_id=case_id, head_id=head_id)
+        except Exception as exc:
+            grant = _failed(exc, effect).reply  # type: ignore[assignment]
+        if isinstance(grant, Failure):
+            denied = _unpaid(grant)
+            return self._record(effect, denied, port.provider, port.mode, attempt, self._clock(), None), False
+        began = self._clock()
+        try:
+            answer = await port.perform(effect)
+        except Exception as exc:
+            answer = _failed(exc, effect)
+        call = self._record(effect, answer, port.provider, port.mode, attempt, began, grant)
+        if grant is not None:
+            self._spending.settle(grant, call)
+        return call, True
+
+    def _record(
+        self,
+        effect: Effect,
+        answer: Answer,
+        provider: str,
+        mode: ProviderMode,
+        attempt: int,
+        began: float,
+        grant: Grant | None,
+    ) -> Call:
+        prompt: dict[str, Any] = (
+            {
+                "prompt_name": effect.prompt_name,
+                "prompt_version": effect.prompt_version,
+                "prompt_hash": effect.prompt_hash,
+            }
+            if isinstance(effect, CallModel)
+            else {}
+        )
+        return Call(
+            kind=_KINDS[type(effect)],
+            provider=provider,
+            mode=mode,
+            request_hash=request_hash(effect),
+            reply=answer.reply,
+            latency_ms=round((self._clock() - began) * 1000, 3),
+            replied_at=self._now(),
+            cost_usd=answer.cost_usd,
+            cost_source=answer.cost_source,
+            model=answer.model,
+            usage_input_tokens=answer.usage_input_tokens,
+            usage_cached_tokens=answer.usage_cached_tokens,
+            usage_output_tokens=answer.usage_output_tokens,
+            usage_thinking_tokens=answer.usage_thinking_tokens,
+            attempt=attempt,
+            cached=answer.cached,
+            error=answer.reply.kind if isinstance(answer.reply, Failure) else None,
+            grant=None if grant is None else grant.id,
+            **prompt,
+        )
+
+
+def _hope(call: Call) -> tuple[bool, float]:
+    reply = call.reply
+    assert isinstance(reply, Failure)
+    return reply.retryable, -(reply.retry_after_s or 0.0)
+
+
+def _unpaid(failure: Failure) -> Answer:
+    return Answer(reply=failure, cost_usd=Decimal(0))
+
+
+def _failed(exc: Exception, effect: Effect) -> Answer:
+    return Answer(reply=_failure(exc, effect), cost_usd=None if _may_have_cost(exc) else Decimal(0))
 
 
 def _may_have_cost(exc: Exception) -> bool:
@@ -68,31 +197,3 @@ def _failure(exc: Exception, effect: Effect) -> Failure:
         case _:
             log.exception("an adapter raised what it should have translated", effect=type(effect).__name__)
             return Failure(kind="internal", message=f"{type(exc).__name__}: {exc}", retryable=False)
-
-
-def _record(effect: Effect, answer: Answer, provider: str, mode: ProviderMode, attempt: int, latency_ms: float) -> Call:
-    prompt = (
-        {"prompt_name": effect.prompt_name, "prompt_version": effect.prompt_version, "prompt_hash": effect.prompt_hash}
-        if isinstance(effect, CallModel)
-        else {}
-    )
-    return Call(
-        kind=_KINDS[type(effect)],
-        provider=provider,
-        mode=mode,
-        request_hash=request_hash(effect),
-        reply=answer.reply,
-        latency_ms=round(latency_ms, 3),
-        replied_at=datetime.now(UTC),
-        cost_usd=answer.cost_usd,
-        cost_source=answer.cost_source,
-        model=answer.model,
-        usage_input_tokens=answer.usage_input_tokens,
-        usage_cached_tokens=answer.usage_cached_tokens,
-        usage_output_tokens=answer.usage_output_tokens,
-        usage_thinking_tokens=answer.usage_thinking_tokens,
-        attempt=attempt,
-        cached=answer.cached,
-        error=answer.reply.kind if isinstance(answer.reply, Failure) else None,
-        **prompt,  # type: ignore[arg-type]
-    )

@@ -1,0 +1,277 @@
+"""Circuit breakers: one per kind of call, provider and model. While one is open, nothing is asked of that provider.
+
+    closed ──(failures in a row, or a failing share; 429, a refused key or plan: at once)──► open
+    open ──(its time has passed)──► half-open ──(the one probe went well)──► closed, or (it failed) ──► open for longer
+
+Only failures of a provider's class count: that a model wrote nonsense says nothing about whether it can be reached. Each
+worker has breakers of its own, so that an outage costs at most one probe per worker and interval (docs/adr/0010).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+import msgspec
+import structlog
+
+from schemas.calls import CallKind
+from schemas.effects import Failure, Reply
+from schemas.errors import FailureKind
+
+log = structlog.get_logger(__name__)
+
+State = Literal["closed", "open", "half_open"]
+
+UNREACHABLE: frozenset[FailureKind] = frozenset({"timeout", "network", "unavailable"})
+"""Counted: one may be an accident."""
+REFUSED: frozenset[FailureKind] = frozenset({"auth", "plan_limit"})
+"""Opens at once and for long: only a person, or the next billing period, can mend it."""
+PROVIDER_FAILURES = UNREACHABLE | REFUSED | {"rate_limit"}
+"""The provider's class: what another provider may do better."""
+MAX_RETRY_AFTER_S = 86_400.0
+"""A wish beyond a day is a mistake of the provider's; it is asked again after a day."""
+
+
+class BreakerPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """When a breaker opens and for how long. Times in seconds; each opening in a row lasts twice as long as the one before.
+
+    ``jitter`` is the share by which a time is lengthened at random, so that workers do not probe in step; it never
+    shortens, for a provider's Retry-After must have passed.
+    """
+
+    failures_in_a_row: int = 5
+    window_s: float = 60.0
+    window_calls: int = 20
+    failing_share: float = 0.5
+    open_s: float = 5.0
+    open_max_s: float = 30.0
+    rate_limit_s: float = 1.0
+    refused_s: float = 300.0
+    refused_max_s: float = 3600.0
+    jitter: float = 0.2
+
+    def faster(self, factor: float) -> BreakerPolicy:
+        """Return the same policy with every time divided by ``factor``: for outages in compressed time."""
+        times = {n: getattr(self, n) / factor for n in self.__struct_fields__ if n.endswith("_s")}
+        return msgspec.structs.replace(self, **times)
+
+
+class BreakerState(msgspec.Struct, frozen=True, kw_only=True):
+    """One breaker as it is seen from outside. Times are UTC; ``failures`` counts those in a row, ``opened`` all openings."""
+
+    kind: CallKind
+    provider: str
+    model: str
+    state: State
+    since: datetime
+    failures: int
+    opened: int
+    next_probe: datetime | None = None
+    reason: FailureKind | None = None
+
+
+class Permit(msgspec.Struct, frozen=True):
+    """Leave to ask the provider once. Give it back by ``told`` or ``abandoned``; nothing else ends a probe."""
+
+    generation: int
+    probe: bool
+
+
+class Breaker:
+    """The breaker of one provider. ``clock`` is monotonic, in seconds; ``draw`` gives 0 ≤ x < 1."""
+
+    def __init__(
+        self,
+        kind: CallKind,
+        provider: str,
+        model: str,
+        policy: BreakerPolicy,
+        *,
+        clock: Callable[[], float],
+        now: Callable[[], datetime],
+        draw: Callable[[], float],
+    ) -> None:
+        self.kind, self.provider, self.model = kind, provider, model
+        self._policy, self._clock, self._now, self._draw = policy, clock, now, draw
+        self._state: State = "closed"
+        self._since = now()
+        self._reason: FailureKind | None = None
+        self._said = ""
+        self._until = 0.0
+        self._generation = 0
+        self._failures = 0
+        self._in_a_row = 0
+        self._opened = 0
+        self._recent: deque[tuple[float, bool]] = deque()
+        self._probe_over: asyncio.Event | None = None
+
+    def view(self) -> BreakerState:
+        """Return its state for people and metrics."""
+        wait = max(0.0, self._until - self._clock())
+        return BreakerState(
+            kind=self.kind,
+            provider=self.provider,
+            model=self.model,
+            state=self._state,
+            since=self._since,
+            failures=self._failures,
+            opened=self._opened,
+            next_probe=None if self._state == "closed" else self._now() + timedelta(seconds=wait),
+            reason=self._reason,
+        )
+
+    @property
+    def refuses(self) -> bool:
+        """Whether a call would not be let through now, neither as a call nor as the probe."""
+        if self._state == "open":
+            return self._clock() < self._until
+        return self._state == "half_open" and self._probe_over is not None
+
+    @property
+    def wait_s(self) -> float:
+        """Seconds until the next probe is due; 0 when it is due or not needed."""
+        return max(0.0, self._until - self._clock()) if self._state == "open" else 0.0
+
+    async def enter(self, *, wait: bool) -> Permit | Failure:
+        """Return leave to call, or the refusal, as a failure of kind ``breaker_open``.
+
+        Where a probe is under way, ``wait`` awaits its outcome: it decides for all who came meanwhile.
+        """
+        while True:
+            if self._state == "closed":
+                return Permit(self._generation, probe=False)
+            if self._state == "open":
+                if self._clock() < self._until:
+                    return self._refusal()
+                self._become("half_open")
+            if self._probe_over is None:
+                self._probe_over = asyncio.Event()
+                return Permit(self._generation, probe=True)
+            if not wait:
+                return self._refusal()
+            await self._probe_over.wait()
+
+    def told(self, permit: Permit, reply: Reply) -> None:
+        """Take in how the call ended."""
+        failed = isinstance(reply, Failure) and reply.kind in PROVIDER_FAILURES
+        if permit.generation != self._generation:
+            # Begun before the last change, so it says nothing new; but a provider's wish to be left alone counts.
+            if failed and isinstance(reply, Failure) and self._state == "open" and reply.kind == "rate_limit":
+                self._until = max(self._until, self._clock() + _wish(reply))
+            return
+        if failed and isinstance(reply, Failure):
+            self._failed(reply, permit)
+        elif permit.probe:
+            self._in_a_row = 0
+            self._failures = 0
+            self._recent.clear()
+            self._become("closed")
+        else:
+            self._failures = 0
+            self._note(ok=True)
+
+    def abandoned(self, permit: Permit) -> None:
+        """The call was not made, or nobody waits for its end any more: a probe's place is free for the next one."""
+        if permit.probe and permit.generation == self._generation and self._probe_over is not None:
+            self._probe_over.set()
+            self._probe_over = None
+
+    def _failed(self, failure: Failure, permit: Permit) -> None:
+        self._failures += 1
+        self._note(ok=False)
+        if permit.probe or failure.kind not in UNREACHABLE or self._failures >= self._policy.failures_in_a_row:
+            self._open(failure)
+        elif len(self._recent) >= self._policy.window_calls:
+            failing = sum(1 for _, ok in self._recent if not ok)
+            if failing >= self._policy.failing_share * len(self._recent):
+                self._open(failure)
+
+    def _open(self, failure: Failure) -> None:
+        policy = self._policy
+        first, most = policy.open_s, policy.open_max_s
+        if failure.kind in REFUSED:
+            first, most = policy.refused_s, policy.refused_max_s
+        elif failure.kind == "rate_limit":
+            first = policy.rate_limit_s
+        closed_for_s = max(min(first * 2 ** min(self._in_a_row, 16), most), _wish(failure))
+        self._in_a_row += 1
+        self._opened += 1
+        self._until = self._clock() + closed_for_s * (1.0 + policy.jitter * self._draw())
+        self._reason, self._said = failure.kind, failure.message
+        self._become("open")
+
+    def _note(self, *, ok: bool) -> None:
+        now = self._clock()
+        self._recent.append((now, ok))
+        while self._recent and (
+            self._recent[0][0] < now - self._policy.window_s or len(self._recent) > 5 * self._policy.window_calls
+        ):
+            self._recent.popleft()
+
+    def _become(self, state: State) -> None:
+        before, self._state = self._state, state
+        self._generation += 1
+        self._since = self._now()
+        if state == "closed":
+            self._reason = None
+        if self._probe_over is not None:
+            self._probe_over.set()
+            self._probe_over = None
+        (log.warning if state == "open" else log.info)(
+            "breaker changed",
+            kind=self.kind,
+            provider=self.provider,
+            model=self.model,
+            was=before,
+            state=state,
+            reason=self._reason,
+            next_probe_s=round(self.wait_s, 3),
+        )
+
+    def _refusal(self) -> Failure:
+        what = f"{self.provider} {self.model}".rstrip()
+        return Failure(
+            kind="breaker_open",
+            message=f"{what} is left alone for now, it said: {self._said}"[:600],
+            retryable=True,
+            retry_after_s=round(self.wait_s, 3),
+        )
+
+
+class Breakers:
+    """The breakers of one worker, made as their providers are first asked for."""
+
+    def __init__(
+        self,
+        policy: BreakerPolicy | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self.policy = policy or BreakerPolicy()
+        self._clock, self._now, self._draw = clock, now, draw
+        self._breakers: dict[tuple[CallKind, str, str], Breaker] = {}
+
+    def of(self, kind: CallKind, provider: str, model: str = "") -> Breaker:
+        """Return the breaker of this provider (and model: one may be overloaded while its siblings answer)."""
+        key = (kind, provider, model)
+        if key not in self._breakers:
+            self._breakers[key] = Breaker(
+                kind, provider, model, self.policy, clock=self._clock, now=self._now, draw=self._draw
+            )
+        return self._breakers[key]
+
+    def states(self) -> list[BreakerState]:
+        """Return a snapshot of all breakers, in the order in which their providers were first asked."""
+        return [b.view() for b in self._breakers.values()]
+
+
+def _wish(failure: Failure) -> float:
+    return min(failure.retry_after_s or 0.0, MAX_RETRY_AFTER_S)
