@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from infra.searching.tavily import TavilySearch
-from infra.searching.tavily_results import parse_published
+from infra.searching.results import parse_published
 from schemas.effects import Failure, SearchReply
 from schemas.errors import PermanentError
 from schemas.topics import MAX_BODY_BYTES

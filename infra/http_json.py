@@ -1,0 +1,115 @@
+"""One request to an outside service that answers in JSON or text, with every failure translated into ours.
+
+What an adapter adds is its wire shape; what a status means, and what a person does about it, is the same everywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import msgspec
+
+from infra.http import UselessAnswerError, kind_of_server_error, quoted, retry_after_s, transport_failure
+from schemas.errors import NewsproofError, PermanentError, TransientError
+
+
+class Service(msgspec.Struct, frozen=True, kw_only=True):
+    """How a service is called in an error text, and what a person corrects. A service without a key has no setting."""
+
+    name: str
+    address_setting: str
+    key_setting: str = ""
+    correct: str = "correct the query"
+
+
+async def exchange(
+    client: httpx.AsyncClient, request: httpx.Request, service: Service, timeout_s: float
+) -> httpx.Response:
+    """Send once; ``timeout_s`` bounds the whole exchange.
+
+    Raises:
+        TransientError: network, timeout; PermanentError: internal; UselessAnswerError: too_large.
+    """
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await client.send(request)
+    except NewsproofError:
+        raise  # from the transport: the body was too large or broken
+    except (TimeoutError, httpx.HTTPError, httpx.StreamError) as exc:
+        raise transport_failure(exc, service.name, timeout_s) from exc
+    except Exception as exc:
+        raise PermanentError(
+            f"calling {service.name} failed in an unforeseen way ({type(exc).__name__}: {exc}); please report this",
+            kind="internal",
+        ) from exc
+
+
+def json_of(response: httpx.Response, service: Service, *, exact: bool = False) -> Any:
+    """Return the parsed body; with ``exact`` every number with a fraction is a ``Decimal``.
+
+    Raises:
+        UselessAnswerError: it is not JSON.
+    """
+    parse_float: Callable[[str], Any] = Decimal if exact else float
+    try:
+        # Not orjson: it would refuse the whole body for one lone surrogate in one title, and knows no Decimal.
+        return json.loads(response.content, parse_float=parse_float)
+    except (ValueError, RecursionError) as exc:
+        raise UselessAnswerError(
+            f"{service.name}'s answer is not JSON ({type(exc).__name__}); it is asked again"
+        ) from exc
+
+
+def json_object(response: httpx.Response, service: Service) -> dict[str, Any]:
+    """Return the parsed body, an object.
+
+    Raises:
+        UselessAnswerError: it is something else.
+    """
+    body = json_of(response, service)
+    if not isinstance(body, dict):
+        raise UselessAnswerError(f"{service.name}'s answer is not a JSON object; it is asked again")
+    return body
+
+
+def refused(
+    service: Service, status: int, said: str, headers: Mapping[str, str] | None = None
+) -> TransientError | PermanentError:
+    """Return the error of a status other than 200; the caller raises it. ``said`` are the service's own words."""
+    wait, name = retry_after_s(headers or {}, datetime.now(UTC)), service.name
+    if status in {401, 403} and service.key_setting:
+        text = f"{name} refuses the key ({status}: {said}); write a valid one into {service.key_setting}"
+        return PermanentError(text, kind="auth", status=status)
+    if status in {401, 403, 418, 451}:
+        text = f"{name} does not serve this address ({status}: {said}); use another network, or switch its tool off"
+        return PermanentError(text, kind="refused", status=status)
+    if status == 429:
+        text = f"{name}'s rate limit is reached ({said}); it is tried again later"
+        return TransientError(text, kind="rate_limit", status=status, retry_after_s=wait)
+    if status == 408 or status >= 500:
+        text = f"{name} is unavailable ({status}: {said}); it is tried again"
+        return TransientError(text, kind=kind_of_server_error(status), status=status, retry_after_s=wait)
+    if status < 400:
+        where = service.address_setting or "its address setting"
+        text = f"{name}'s address answers with {status}, which is not followed; write the final one into {where}"
+        return PermanentError(text, kind="not_configured", status=status)
+    text = f"{name} does not take this request ({status}: {said}); {service.correct}"
+    return PermanentError(text, kind="invalid_request", status=status)
+
+
+def own_words(response: httpx.Response, *path: str) -> str:
+    """Return the service's own words for an error: the first of the fields ``path`` of a JSON body, or its start."""
+    try:
+        body = json.loads(response.content)
+    except (ValueError, RecursionError):
+        body = response.text
+    for name in path:
+        if isinstance(body, dict) and body.get(name) is not None:
+            body = body[name]
+    return quoted(body, 200) or "no reason given"
