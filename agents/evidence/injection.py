@@ -46,6 +46,9 @@ _EN = (
     r"\bdo not (?:search|verify|fact-check|check (?:any|other) sources|use (?:any )?(?:other )?(?:tools|sources)|mention this)\b",
     r"\b(?:dear|attention|note to|message to|instructions? (?:to|for))\s+(?:the\s+)?(?:ai|llm|language model|model|assistant|crawler|bot|chatbot|gpt|gemini|analyst model)\b",
     r"\bif you are an? (?:ai|llm|language model|assistant|automated)\b",
+    r"\b(?:assistant|model|ai|llm|verifier|analyst|agent)\s+(?:must|should|shall|has to|needs to)\s+(?:now\s+)?"
+    r"(?:cite|print|trust|search for|give the link|append|load)\b",
+    r"\b(?:print|reveal|show|output|repeat|leak|write|send)\b[^.!?\n]{0,30}\b(?:system prompt|your (?:prompt|instructions|context))\b",
 )
 _ZH = (
     r"(?:忽略|无视|忘记|忘掉|不要理会|不用理会|抛弃|跳过|覆盖)[^。!?\n]{0,12}(?:指令|指示|提示词|提示|prompt|设定|上述内容|以上内容|上文|系统规则|要求)",
@@ -60,6 +63,7 @@ _ZH = (
     r"(?:不要|无需|禁止|不得|不必)(?:再)?(?:搜索|核实|核查|验证|求证|查证|调用工具|联网)[^。!?\n]{0,12}(?:直接|输出|给出|认定|其他来源|其它来源|信源|结论)",
     r"(?:致|告|给)(?:AI|人工智能|大模型|语言模型|助手|模型|机器人)(?:的)?(?:指令|提示|说明|留言|[::])",
     r"如果你是(?:一个)?(?:AI|人工智能|大?语言模型|大模型|助手|机器人)",
+    r"(?:输出|泄露|打印|写出|透露|附上|把|将)[^。!?\n]{0,6}(?:系统)?提示词",
 )
 _CUES = (
     "instruction", "prompt", "rules", "direction", "directive", "guideline", "context", "message", "check",

@@ -19,7 +19,10 @@ T = TypeVar("T")
 
 _FLAG = re.compile(r"[a-z][a-z0-9_]{1,39}")
 _NOT_KEYWORD = re.compile(r"https?://\S+|[^\w\s$%.,\-+&'/]", re.UNICODE)
-_LINK = re.compile(r"(?:https?://|www\.)\S+", re.IGNORECASE)
+_LINK = re.compile(r"(?:[a-z][a-z0-9+.\-]{1,20}://|www\.)\S+", re.IGNORECASE)
+_MARKDOWN_IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)?")
+_MARKDOWN_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)?")
+_TICKER = re.compile(r"[A-Z0-9][A-Z0-9.\-]{0,19}")
 _CITATION = re.compile(r"\[(\d{1,4})\]")
 _FILLER = re.compile(r"\bnews\b|新闻|消息|报道", re.IGNORECASE)
 RESERVED_FLAGS = frozenset(
@@ -35,9 +38,12 @@ RESERVED_FLAGS = frozenset(
         "search_skipped",
         "degraded",
         "offline",
+        "verified",
+        "official",
+        "confirmed",
     ]
 )
-"""Flags that code alone may set (VERIFICATION, "Synthesis")."""
+"""Flags that code alone may set (VERIFICATION, "Synthesis"), and praise, which is no risk."""
 MAX_KEYWORD_CHARACTERS = 160
 MAX_KEYWORD_WORDS = 24
 
@@ -62,18 +68,18 @@ class DraftAnswer(msgspec.Struct):
     def draft(self) -> Draft:
         """Return the draft with every field clamped. Links stay empty: no model invents one."""
         return Draft(
-            summary=one_line(self.summary, 300),
+            summary=cite_only(one_line(self.summary, 300), None),
             event_type=self.event_type,
-            asset=re.sub(r"[^A-Z0-9.\-]", "", self.asset.upper())[:20] or "UNKNOWN",
-            asset_name=one_line(self.asset_name, 80),
+            asset=ticker(self.asset),
+            asset_name=cite_only(one_line(self.asset_name, 80), None),
             action=self.action,
             direction=self.direction,
             confidence=round(clamped(self.confidence, 0.0, 1.0), 4),
             strength=self.strength,
             timeframe=self.timeframe,
             risk_flags=clean_flags(self.risk_flags),
-            notes=one_line(self.notes, 600),
-            entity=one_line(self.entity or "", 80) or None,
+            notes=cite_only(one_line(self.notes, 600), None),
+            entity=cite_only(one_line(self.entity or "", 80), None) or None,
         )
 
 
@@ -142,9 +148,22 @@ def clamped(value: float, low: float, high: float) -> float:
     return low if math.isnan(value) else min(max(value, low), high)
 
 
+def ticker(text: str) -> str:
+    """Return the first word if it can be a ticker, such as ``BTC`` of ``$btc (Bitcoin)``; ``UNKNOWN`` if not."""
+    found = _TICKER.match(bounded(text, 200).upper().strip().lstrip("$#"))
+    return found[0].rstrip(".-") if found else "UNKNOWN"
+
+
 def one_line(text: str, limit: int) -> str:
-    """Return the text on one line, without invisible characters, at most ``limit`` characters."""
-    return " ".join(bounded(text, 4 * limit).split())[:limit]
+    """Return the text on one line, at most ``limit`` characters, without invisible characters, addresses and images.
+
+    A page that shows the text would load an image, and a reader may follow an address: both come from evidence only.
+    """
+    return " ".join(_unlinked(bounded(text, 4 * limit)).split())[:limit]
+
+
+def _unlinked(text: str) -> str:
+    return _LINK.sub("", _MARKDOWN_LINK.sub(r"\1", _MARKDOWN_IMAGE.sub("", text)))
 
 
 def clean_flags(flags: list[str]) -> tuple[str, ...]:
@@ -164,4 +183,5 @@ def clean_keywords(text: str) -> str:
 def cite_only(text: str, findings: Findings | None) -> str:
     """Return the text without addresses and without citations of references that do not exist."""
     numbers = {r.reference_number for r in (findings.references if findings else ())}
-    return _CITATION.sub(lambda m: m[0] if int(m[1]) in numbers else "", _LINK.sub("", text)).strip()
+    cited = _CITATION.sub(lambda m: m[0] if int(m[1]) in numbers else "", _unlinked(text))
+    return " ".join(cited.split())

@@ -12,6 +12,7 @@ from agents.verification.answers import SynthesisAnswer, answer, cite_only, one_
 from agents.verification.asking import ask_model, facts, findings_facts, memory_parts, news_parts, reference_parts
 from agents.verification.rounds import findings_so_far, skipped_flags
 from schemas.events import Event, EvidenceCritiqued, SignalSynthesized
+from schemas.evidence import Findings
 from schemas.signals import Draft
 
 
@@ -43,7 +44,7 @@ class SynthesizeSignal:
         signal = judged_signal(
             case,
             replies,
-            _final_draft(case.draft, said),
+            _final_draft(case.draft, said, findings),
             findings,
             status="verified",
             chosen=said.adjustment if case.config.synthesis_choice == "model" else None,
@@ -54,10 +55,10 @@ class SynthesizeSignal:
         return SignalSynthesized(signal=signal, path="deep", adjustments=signal.adjustments)
 
 
-def _final_draft(draft: Draft, said: SynthesisAnswer) -> Draft:
+def _final_draft(draft: Draft, said: SynthesisAnswer, findings: Findings) -> Draft:
     return replace(
         draft,
-        summary=one_line(said.summary, 300) or draft.summary,
+        summary=cite_only(one_line(said.summary, 300), findings) or draft.summary,
         action="observe" if said.action == "observe" else draft.action,
         strength=said.strength,
         timeframe=said.timeframe,
