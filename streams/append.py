@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Any
 
 import structlog
@@ -33,6 +34,7 @@ class Appender:
     def __init__(self, address: KafkaAddress, *, client_id: str = "newsproof-append") -> None:
         self._producer = address.producer(client_id=client_id, linger_ms=0)
         self._open = 0
+        self.letters: Counter[str] = Counter()
         self._window = 0.0
         self._in_window = 0
         self._idle = asyncio.Event()
@@ -122,6 +124,7 @@ class Appender:
             ("dl_partition", str(record.partition).encode()),
             ("dl_offset", str(record.offset).encode()),
         ]
+        self.letters[reason] += 1
         await self.append(topic, record.value, key=record.key, partition=None, headers=headers)
 
 

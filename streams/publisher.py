@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import structlog
@@ -50,6 +50,7 @@ class _Lease(ConsumerRebalanceListener):  # type: ignore[misc]
     def __init__(self) -> None:
         self.held = asyncio.Event()
         self.lost = asyncio.Event()
+        self.known = False
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
         if revoked:
@@ -57,6 +58,7 @@ class _Lease(ConsumerRebalanceListener):  # type: ignore[misc]
             self.lost.set()
 
     async def on_partitions_assigned(self, assigned: Any) -> None:
+        self.known = True
         if assigned:
             self.lost.clear()
             self.held.set()
@@ -71,6 +73,16 @@ class Publisher:
         self._stopped = asyncio.Event()
         self.published = 0
         self.active = False
+        self._lease = _Lease()
+
+    @property
+    def state(self) -> Literal["joining", "standing by", "rebuilding", "active"]:
+        """What it does: joining until it is known who holds the lease, rebuilding from holding it to publishing."""
+        if self.active:
+            return "active"
+        if not self._lease.known:
+            return "joining"
+        return "rebuilding" if self._lease.held.is_set() else "standing by"
 
     def stop(self) -> None:
         """Ask for a clean end."""
@@ -78,7 +90,7 @@ class Publisher:
 
     async def run(self) -> None:
         """Stand by for the lease, publish while holding it, until stopped."""
-        lease = _Lease()
+        lease = self._lease
         consumer = self._address.consumer(
             group_id=self._topics.group("publisher-lease"),
             session_timeout_ms=int(LEASE_SESSION_S * 1000),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -21,7 +23,7 @@ from schemas.errors import ContractError
 from schemas.ids import effect_id, event_id
 from schemas.topics import Topics, partition_of
 from streams.append import Appender
-from streams.projector import utc_now
+from streams.clock import utc_now
 
 log = structlog.get_logger(__name__)
 
@@ -35,6 +37,7 @@ class Results:
         self._topics = topics
         self._partitions = partitions
         self._asides: set[asyncio.Task[Any]] = set()
+        self.on_appending: Callable[[Case, ev.Event, str, datetime], None] = lambda *_: None
 
     def partition_of(self, case_id: str) -> int:
         """Return the journal partition of a case."""
@@ -51,8 +54,10 @@ class Results:
             new_id = event_id(case.run_id, case.case_id, case.head_id)
         if letter and isinstance(event, ev.CaseFailed):
             await self._failed_case_letter(case, event)
+        now = utc_now()
+        self.on_appending(case, event, new_id, now)
         key, value, headers = wire.encode(
-            event, id=new_id, case_id=case.case_id, causation_id=case.head_id, run_id=case.run_id, time=utc_now()
+            event, id=new_id, case_id=case.case_id, causation_id=case.head_id, run_id=case.run_id, time=now
         )
         partition = self.partition_of(case.case_id)
         try:
@@ -92,6 +97,7 @@ class Results:
             ("dl_case", case.case_id.encode()),
         ]
         value = msgspec.json.encode(case.news)
+        self._appender.letters["case_failed"] += 1
         await self._appender.append(
             self._topics.dead_letters, value, key=case.news.key, partition=None, headers=headers
         )

@@ -23,14 +23,17 @@ from schemas.config import Snapshot
 from schemas.errors import TransientError
 from schemas.ids import LIVE_RUN
 from schemas.topics import Topics
+from streams.admission import Admission
 from streams.append import Appender
 from streams.bulkhead import Places
 from streams.configs import ConfigStore
 from streams.dispatcher import Dispatcher
 from streams.effects import EffectsHost
+from streams.elsewhere import Elsewhere
 from streams.faust_app import add_agents, faust_app
 from streams.intake import Intake
 from streams.ledger import LedgerApp, QuietMonitor
+from streams.meter import Meter
 from streams.options import GRACE_ON_REVOKE_S, WorkerOptions
 from streams.projector import Projector, utc_now
 from streams.results import Results
@@ -65,6 +68,8 @@ class Worker:
         self._host = EffectsHost(ports)
         self.places = Places(options.effects_in_flight, options.step_concurrency)
         results = Results(registry, self.appender, topics, options.partitions)
+        self.meter = Meter(registry)
+        results.on_appending = self.meter.appending
         self.dispatcher = Dispatcher(
             registry, self._host, results, self.places, self._slot, suspect_after=options.crash_suspect_after
         )
@@ -73,20 +78,30 @@ class Worker:
             p.cases.get(case) if (p := self.projector.partitions.get(n)) is not None else None
         )
         self.dispatcher.open_of = lambda n: list(self.projector.partitions[n].cases.values())
+        self.admission = Admission(
+            options.max_open_cases,
+            options.partitions,
+            position_of=lambda n: p.accepted.position if (p := self.projector.partitions.get(n)) is not None else 0,
+            is_open=lambda n, case: (p := self.projector.partitions.get(n)) is not None and case in p.cases,
+        )
+        self._elsewhere = self.admission.others = Elsewhere(
+            address, topics.cases, self.group, limit=options.max_open_cases, partitions=options.partitions
+        )
+        self._elsewhere.on_moved = self.admission.wake
         self.intake = Intake(
             address,
             topics,
             self.group,
             self.appender,
+            self.admission,
             partitions=options.partitions,
-            max_open_cases=options.max_open_cases,
             dedup_days=options.dedup_days,
-            open_cases=lambda: self.projector.open_cases,
-            owns_journal=lambda n: n in self.projector.partitions,
             config_hash=lambda: self._config_hash,
         )
         self._config_hash = ""
         self.projector.on_fatal = self.intake.on_fatal = self.fail
+        self.assigned = False
+        self._unmoved: dict[int, tuple[int, float]] = {}
         self.app = self._app(registry)
         self.repaid_at_rebalance = 0
 
@@ -144,6 +159,7 @@ class Worker:
             self.app.stop,
             self.dispatcher.stop,
             self.projector.stop,
+            self._elsewhere.stop,
             self.configs.stop,
             self.appender.stop,
             self._host.close,
@@ -157,25 +173,39 @@ class Worker:
         self._slot.close()
 
     async def _sweep(self) -> None:
-        previous: dict[int, tuple[int, float]] = {}
         while True:
             await asyncio.sleep(1.0)
             now = utc_now()
             self.dispatcher.sweep(now)
+            self.admission.wake()
             if self.dispatcher.oldest_overdue_s(now) > OVERDUE_EXIT_S:
                 self.fail(
                     TransientError("a case is open a minute past its deadline: the worker restarts", kind="internal")
                 )
-            await self._watch_stall(previous)
+            self._watch_stall(asyncio.get_running_loop().time())
 
-    async def _watch_stall(self, previous: dict[int, tuple[int, float]]) -> None:
+    @property
+    def intake_paused(self) -> str | None:
+        """Why intake takes no more news now; None while it does."""
+        return None if self.intake._room.is_set() else "max_open_cases"
+
+    def highwater(self, topic: str, partition: int) -> int | None:
+        """The end of a partition as the last fetch from it saw it; None before the first one."""
+        end: int | None = self.app.consumer.highwater(TP(topic, partition))
+        return end
+
+    def stalled_s(self, loop_time: float) -> dict[int, float]:
+        """Seconds for which nothing was read of a journal partition although there is more; 0 for the others."""
+        unmoved = self._unmoved
+        return {n: loop_time - unmoved[n][1] if n in unmoved else 0.0 for n in list(self.projector.partitions)}
+
+    def _watch_stall(self, loop_time: float) -> None:
         # Faust's own check compares a monotonic clock with an epoch one and never fires.
-        loop_time = asyncio.get_running_loop().time()
         for number, p in self.projector.partitions.items():
-            position, since = previous.get(number, (-1, loop_time))
-            end = self.app.consumer.highwater(TP(self.topics.cases, number)) or 0
+            position, since = self._unmoved.get(number, (-1, loop_time))
+            end = self.highwater(self.topics.cases, number) or 0
             if p.accepted.position != position or end <= p.accepted.position:
-                previous[number] = (p.accepted.position, loop_time)
+                self._unmoved[number] = (p.accepted.position, loop_time)
             elif loop_time - since > STALL_EXIT_S:
                 self.fail(
                     TransientError(
@@ -188,19 +218,23 @@ class Worker:
     # What the projector says
 
     def on_folded(self, partition: int, case: Case) -> None:
-        """Pass on to the dispatcher; tell intake that an opening arrived."""
+        """Pass on to the dispatcher; an opening holds its place from now on by the log's word."""
         if case.seq == 0:
-            self.intake.on_case_seen(case.case_id)
+            self.admission.on_opened(partition, case.case_id, case.received.news_partition)
+        self.meter.folded(case)
         self.dispatcher.on_folded(partition, case)
 
     def on_closed(self, partition: int, case: Case) -> None:
         """Pass on; there is room for one more."""
+        self.meter.closed(case)
         self.dispatcher.on_closed(partition, case)
-        self.intake.on_case_seen(case.case_id)
+        self.admission.on_closed(case.case_id)
 
     def on_live(self, partition: int) -> None:
-        """Pass on."""
+        """Pass on; intake may know now how many cases are open."""
         self.dispatcher.on_live(partition)
+        cases = self.projector.partitions[partition].cases
+        self.admission.on_live(partition, ((c.case_id, c.received.news_partition) for c in cases.values()))
 
     def on_poison(self, record: Any, case: Case | None, reason: str, why: str) -> None:
         """Pass on."""
@@ -214,7 +248,9 @@ class Worker:
         return self.intake.safe_offset(partition)
 
     async def _on_revoked(self, _app: Any, revoked: set[TP], **_: Any) -> None:
+        self.assigned = False
         self.projector.revoke()
+        self.admission.pause()
         still = await self.dispatcher.drain(GRACE_ON_REVOKE_S)
         self.repaid_at_rebalance += still
         await self.appender.flush(GRACE_ON_REVOKE_S)
@@ -229,4 +265,7 @@ class Worker:
 
         gone = self.projector.assign(cases, when_flowing)
         self.dispatcher.let_go(gone)
+        self.admission.assign(cases, news)
+        self._elsewhere.follow(set(range(self.options.partitions)) - cases if cases else set())
         self.intake.assign(news)
+        self.assigned = True
