@@ -44,9 +44,29 @@ class Port(Protocol):
         """
         ...
 
+    def worst_case_usd(self, effect: Any) -> Decimal | None:
+        """Return the most that performing this effect once may cost; 0 = free, None = the price is unknown."""
+        ...
+
+    def quota_units(self, effect: Any) -> int:
+        """Return the units of the daily tool quota that performing this effect once takes: 1 for a metered tool call."""
+        ...
+
     async def close(self) -> None:
         """Let go of connections. Idempotent."""
         ...
+
+
+class Free:
+    """The prices of an adapter that costs nothing and is not metered."""
+
+    def worst_case_usd(self, effect: Any) -> Decimal | None:
+        """Return 0."""
+        return Decimal(0)
+
+    def quota_units(self, effect: Any) -> int:
+        """Return 0."""
+        return 0
 
 
 class Ports:
