@@ -12,7 +12,7 @@ from typing import Any
 
 from infra.clickhouse.client import ClickHouse, literal_vector
 from infra.embedding import DIMENSIONS, EMBEDDING_MODEL, embed
-from infra.ports import Answer
+from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
 from schemas.effects import Failure, Recall, RecallReply
 from schemas.errors import NewsproofError, TransientError
@@ -56,7 +56,7 @@ GROUP BY case_id
 """
 
 
-class ClickHouseMemory:
+class ClickHouseMemory(Free):
     """The port for ``Recall``. Free of charge; ``mode`` is that of the installation it remembers for.
 
     Guarantees: entries were decided strictly before ``as_of``, outcomes ended before it, the case itself is never among

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import httpx
+import msgspec
 import pydantic
 from google import genai
 from google.genai import errors as vendor
@@ -35,6 +37,10 @@ from schemas.effects import CallModel, Untrusted
 from schemas.errors import NewsproofError, PermanentError
 
 DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com/"
+_AROUND_A_REQUEST = 1024
+"""Tokens beside the texts: roles, the sentence that explains the marks (under 500 bytes), how a schema is shown."""
+_AROUND_A_PART = 256
+"""Marks and label of a part (under 170 bytes), or the frame of a function's declaration."""
 
 
 class GeminiModel:
@@ -93,6 +99,18 @@ class GeminiModel:
         except UselessAnswerError as exc:
             return exc.answer
 
+    def worst_case_usd(self, effect: CallModel) -> Decimal | None:
+        """Return the price of the longest prompt that this text can be and of every output token; None when unknown.
+
+        ``max_output_tokens`` bounds thinking and answer together (googleapis/python-genai issues 811 and 2062), both
+        billed as output.
+        """
+        return self._prices.worst_case_usd(self.model, _most_input_tokens(effect), effect.max_output_tokens)
+
+    def quota_units(self, effect: CallModel) -> int:
+        """Return 0: a model call is no tool call."""
+        return 0
+
     async def _ask(self, contents: types.Content, config: types.GenerateContentConfig) -> types.GenerateContentResponse:
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -122,6 +140,18 @@ class GeminiModel:
         await self._client.aio.aclose()
         self._client.close()
         await self._http.aclose()
+
+
+def _most_input_tokens(effect: CallModel) -> int:
+    # A token stands for at least one byte of UTF-8; the rest is what the request adds around our texts. Cleaning shortens
+    # a text, and what takes a forged mark's place (14 bytes) is fewer tokens than the mark's shortest form had bytes (11).
+    texts = [effect.system, *(part.text for part in effect.parts)]
+    schemas = [*(f.parameters for f in effect.functions), effect.response_schema or {}]
+    said = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    declared = sum(len(msgspec.json.encode(schema)) for schema in schemas)
+    named = sum(len(f.name.encode()) + len(f.description.encode()) for f in effect.functions)
+    around = _AROUND_A_REQUEST + _AROUND_A_PART * (len(effect.parts) + len(effect.functions))
+    return said + declared + named + around
 
 
 def _request(effect: CallModel) -> tuple[types.Content, types.GenerateContentConfig]:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from infra.offline.rules import draft_of, entity_of, event_type_of, is_zh, keywords_of, new_names
-from infra.ports import Answer
+from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
 from schemas.effects import CallModel, FunctionCall, ModelReply, Trusted, Untrusted
 from schemas.errors import PermanentError
@@ -22,7 +22,7 @@ MODEL = "offline-rules-1"
 _FACTS = "Facts computed by code: "
 
 
-class OfflineModel:
+class OfflineModel(Free):
     """Serves both tiers. ``latency_s`` (seconds) is waited before each reply, to try timing."""
 
     provider = "offline"

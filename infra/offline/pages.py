@@ -8,14 +8,14 @@ from decimal import Decimal
 from typing import Any
 
 from infra.offline.search import Document
-from infra.ports import Answer
+from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
 from schemas.effects import PageReply, Scrape
 from schemas.errors import PermanentError
 from schemas.evidence import Page
 
 
-class OfflinePages:
+class OfflinePages(Free):
     """The scrape port of offline mode. ``latency_s`` (seconds) is waited before each reply, to try timing."""
 
     provider = "offline"

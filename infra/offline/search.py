@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from infra.ports import Answer
+from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
 from schemas.effects import Search, SearchReply
 from schemas.errors import ConfigError
@@ -53,7 +53,7 @@ class Document(msgspec.Struct, frozen=True):
     lang: str
 
 
-class OfflineSearch:
+class OfflineSearch(Free):
     """The search port of offline mode. ``latency_s`` (seconds) is waited before each reply, to try timing."""
 
     provider = "offline"

@@ -25,13 +25,17 @@ from schemas.effects import (
 
 
 class Simulated(Port):
-    """Waits ``latency_s`` and answers emptily; ``cost_usd`` is what each model or search call is said to cost."""
+    """Waits ``latency_s`` and answers emptily; ``cost_usd`` is what each model or search call is said to cost.
+
+    ``metered``: calls ask the budget for leave, as paid ones do, and searches count in the daily tool quota.
+    """
 
     provider = "simulated"
     mode: ProviderMode = "simulated"
 
-    def __init__(self, latency_s: float = 0.0, *, cost_usd: Decimal = Decimal("0.001")) -> None:
+    def __init__(self, latency_s: float = 0.0, *, cost_usd: Decimal = Decimal("0.001"), metered: bool = False) -> None:
         self.latency_s = latency_s
+        self.metered = metered
         self._cost = cost_usd
         self.performed = 0
 
@@ -42,6 +46,14 @@ class Simulated(Port):
         self.performed += 1
         paid = isinstance(effect, CallModel | Search)
         return Answer(reply=_reply(effect), cost_usd=self._cost if paid else Decimal(0), model="simulated")
+
+    def worst_case_usd(self, effect: Any) -> Decimal | None:
+        """Return ``cost_usd`` for a model or search call where ``metered``, else 0."""
+        return self._cost if self.metered and isinstance(effect, CallModel | Search) else Decimal(0)
+
+    def quota_units(self, effect: Any) -> int:
+        """Return 1 for a search where ``metered``, else 0."""
+        return int(self.metered and isinstance(effect, Search))
 
     async def close(self) -> None:
         """Nothing to let go of."""
@@ -59,7 +71,7 @@ def _reply(effect: Any) -> Reply:
             return ModelReply(text="simulated")
 
 
-def simulated_ports(latency_s: float = 0.0) -> Ports:
+def simulated_ports(latency_s: float = 0.0, *, metered: bool = False) -> Ports:
     """Return ports that answer every effect by one simulated provider."""
-    port = Simulated(latency_s)
+    port = Simulated(latency_s, metered=metered)
     return Ports(models={"light": port, "heavy": port}, search={"simulated": port}, recall=port, earlier=port)

@@ -15,7 +15,7 @@ import httpx
 
 from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, checked_address, guarded_client, quoted
 from infra.http_json import Service, exchange, refused
-from infra.ports import Answer
+from infra.ports import Answer, Free
 from infra.searching.pace import Pace
 from infra.searching.results import (
     collected,
@@ -42,7 +42,7 @@ _OPERATORS = frozenset({"and", "or", "andnot"})
 _FIRST_DAY = "199107010000"
 
 
-class ArxivSearch:
+class ArxivSearch(Free):
     """A port for ``Search``. Keeps Arxiv's pace over all searches of this object: one process, one object."""
 
     provider = "arxiv"

@@ -94,6 +94,14 @@ class BochaSearch:
         except UselessAnswerError as exc:
             return exc.answer
 
+    def worst_case_usd(self, effect: Search) -> Decimal | None:
+        """Return the price of a search; None when it is unknown."""
+        return self._cost
+
+    def quota_units(self, effect: Search) -> int:
+        """Return 1."""
+        return 1
+
     def _body(self, effect: Search, query: str) -> dict[str, Any]:
         count = max(1, min(effect.max_results, MAX_RESULTS))
         body: dict[str, Any] = {"query": query, "freshness": "noLimit", "summary": True, "count": count}

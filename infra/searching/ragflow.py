@@ -22,7 +22,7 @@ from infra.http import (
     storable_text,
 )
 from infra.http_json import Service, exchange, json_object, own_words, refused
-from infra.ports import Answer
+from infra.ports import Answer, Free
 from infra.searching.results import collected, cut_query, cut_utf8, refuse_only_malformed, score_of
 from schemas.calls import ProviderMode
 from schemas.effects import Search, SearchReply
@@ -39,7 +39,7 @@ _TRY_AGAIN = frozenset({100, 103, 105, 106})
 _KEY_CODES = frozenset({108, 109, 401, 403})
 
 
-class RagflowSearch:
+class RagflowSearch(Free):
     """A port for ``Search``. One connection pool; safe for concurrent searches within one event loop."""
 
     provider = "ragflow"

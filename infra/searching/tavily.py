@@ -116,6 +116,14 @@ class TavilySearch:
             body["include_domains"] = list(domains)
         return body
 
+    def worst_case_usd(self, effect: Search) -> Decimal | None:
+        """Return the price of the credits that a search of this depth takes; None when the price of one is unknown."""
+        return None if self._cost_per_credit is None else _CREDITS.get(effect.depth, 1) * self._cost_per_credit
+
+    def quota_units(self, effect: Search) -> int:
+        """Return 1."""
+        return 1
+
     def _cost(self, body: dict[str, Any], depth: str) -> tuple[Decimal | None, str]:
         if self._cost_per_credit is None:
             return None, "unknown"

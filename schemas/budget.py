@@ -1,0 +1,171 @@
+"""The records of the ``budget`` topic: limits set, reservations, settlements. One partition, so one order for everyone.
+
+What is granted stands in no record: every reader folds them by one rule (``streams.budget_rule``) and comes to the same.
+Amounts are decimal strings in USD. The day and the month of a record are those of its append time at the broker (UTC).
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from schemas.errors import ContractError
+
+VERSION = 1
+MAX_VERSION = 1000
+"""A higher number is garbage, not newer code."""
+TAGS = "newsproof.budget_"
+"""Every type tag begins so; a tag that does, and is unknown, was written by newer code."""
+MAX_USD = Decimal(1_000_000)
+MAX_UNITS = 1_000_000
+_NANO = Decimal(1_000_000_000)
+
+
+class NewerBudgetError(ContractError):
+    """The record was written by newer code. The reader stops: it could decide otherwise than the others."""
+
+
+class LimitsSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_limits_set"):
+    """The limits from here on, until the next such record.
+
+    ``monthly_usd`` bounds what all calls of a UTC month may cost, ``triage_reserve_usd`` what triage may spend beyond it,
+    ``daily_units`` the tool calls of a UTC day. ``by`` is the worker slot whose settings they are.
+    """
+
+    monthly_usd: Decimal
+    triage_reserve_usd: Decimal
+    daily_units: int
+    allow_unpriced: bool
+    by: str
+    version: int = VERSION
+
+    def __post_init__(self) -> None:
+        _check_usd(self.monthly_usd, self.triage_reserve_usd)
+        _check_units(self.daily_units)
+
+
+class Reserved(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_reserved"):
+    """Leave is asked for one call, at its worst case. The fold says whether it was given.
+
+    ``id`` is unique for ever: it holds the incarnation of the worker that asks. ``effect`` is the tag of what is asked
+    for. ``usd`` None = the price is unknown.
+    ``for_triage``: may be paid from triage's own reserve.
+    """
+
+    id: str
+    effect: str
+    provider: str
+    usd: Decimal | None
+    units: int
+    for_triage: bool
+    case_id: str
+    head_id: str
+    version: int = VERSION
+
+    def __post_init__(self) -> None:
+        _check_usd(self.usd)
+        _check_units(self.units)
+        _check_id(self.id)
+
+
+class Settled(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_settled"):
+    """What the call of a reservation cost. The first settlement of an id counts.
+
+    ``usd`` None: unknown, the whole reservation is kept. ``unused``: the call was certainly not made, all is given back.
+    ``by`` is the slot that says so: the one that asked, or its successor.
+    """
+
+    id: str
+    usd: Decimal | None
+    by: str
+    unused: bool = False
+    version: int = VERSION
+
+    def __post_init__(self) -> None:
+        _check_usd(self.usd)
+        _check_id(self.id)
+
+
+class PassedBy(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_passed_by"):
+    """These offsets of the topic hold no readable record; a dead letter was written for each."""
+
+    offsets: tuple[int, ...]
+    version: int = VERSION
+
+
+BudgetRecord = LimitsSet | Reserved | Settled | PassedBy
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[BudgetRecord] = msgspec.json.Decoder(BudgetRecord)
+
+
+def encode(record: BudgetRecord) -> bytes:
+    """Return the record's value: JSON with a ``type`` field."""
+    return _encoder.encode(record)
+
+
+def decode(value: bytes | None) -> BudgetRecord:
+    """Return the record of this value.
+
+    Raises:
+        NewerBudgetError: a later version of a budget record: deploy this reader before its writers.
+        ContractError: anything else (reason ``bad_budget_record``).
+    """
+    try:
+        record = _decoder.decode(value or b"")
+    except (msgspec.MsgspecError, ValueError, ArithmeticError, RecursionError) as exc:
+        if _newer(value or b""):
+            raise NewerBudgetError(
+                "the budget topic holds a record of newer code: deploy this version before its writers",
+                reason="newer_budget_record",
+            ) from exc
+        raise ContractError(f"not a budget record: {exc}", reason="bad_budget_record") from exc
+    if record.version != VERSION:
+        if not VERSION < record.version <= MAX_VERSION:
+            raise ContractError(f"no version {record.version} of a budget record can be", reason="bad_budget_record")
+        raise NewerBudgetError(
+            f"a budget record has version {record.version}, this code reads up to {VERSION}: deploy it before its writers",
+            reason="newer_budget_record",
+        )
+    return record
+
+
+def nano_usd(usd: Decimal) -> int:
+    """Return the amount in billionths of a USD, rounded up: sums of these are exact."""
+    return int((usd * _NANO).to_integral_value(rounding="ROUND_CEILING"))
+
+
+def usd_of(nano: int) -> Decimal:
+    """Return billionths of a USD as USD."""
+    return Decimal(nano) / _NANO
+
+
+class _Head(msgspec.Struct):
+    type: str
+    version: int
+
+
+def _newer(value: bytes) -> bool:
+    try:
+        head = msgspec.json.decode(value, type=_Head)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+    return head.type.startswith(TAGS) and VERSION < head.version <= MAX_VERSION
+
+
+def _check_usd(*amounts: Any) -> None:
+    for usd in amounts:
+        if usd is not None and not (usd.is_finite() and 0 <= usd <= MAX_USD):
+            raise ValueError(f"an amount must be within 0 and {MAX_USD} USD")
+
+
+def _check_units(units: int) -> None:
+    if not 0 <= units <= MAX_UNITS:
+        raise ValueError(f"units must be within 0 and {MAX_UNITS}")
+
+
+def _check_id(id: str) -> None:
+    if not 0 < len(id) <= 200:
+        raise ValueError("an id must have 1 to 200 characters")

@@ -1,0 +1,281 @@
+"""The one rule of the budget: a pure fold of the ``budget`` topic. Every worker applies it to the same order.
+
+A reservation is granted when its worst case fits into what is left of its day's units and of its month's money, counting
+every grant before it at its worst case until it is settled. Time is the log's own: the latest append time seen so far, so
+a clock that jumps back reopens no day. Amounts are billionths of a USD, so sums are exact.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import UTC, date, datetime, timedelta
+from typing import Literal
+
+import msgspec
+
+from schemas.budget import BudgetRecord, LimitsSet, PassedBy, Reserved, Settled, nano_usd, usd_of
+
+Pot = Literal["general", "triage"]
+DAILY_SHARE = 30
+"""A day that passes this part of the monthly budget raises an alert (VERIFICATION, "Cost")."""
+KEEP_DAYS = 62
+"""How long the books of a day or a month are kept: what the topic keeps, less a day."""
+REMEMBERED_OFFSETS = 50_000
+"""A reservation that was written twice (an append tried again) is known by its id for this many records."""
+_EPOCH = date(1970, 1, 1)
+_DAY_MS = 24 * 3600 * 1000
+_LAST_MS = 200_000 * 365 * _DAY_MS // 100
+"""No append time lies beyond it (the year 3970): a date must exist for every one."""
+
+
+class Money(msgspec.Struct):
+    """One pot in one month. ``held`` is what unsettled grants hold, ``paid`` what settled ones cost. Nano-USD."""
+
+    held: int = 0
+    paid: int = 0
+
+    @property
+    def used(self) -> int:
+        """What is not there any more for others."""
+        return self.held + self.paid
+
+
+class DayBook(msgspec.Struct):
+    """One UTC day. ``above`` counts settlements above their reservation, ``denied`` by reason."""
+
+    units: int = 0
+    granted: int = 0
+    held: int = 0
+    paid: int = 0
+    above: int = 0
+    denied: dict[str, int] = msgspec.field(default_factory=dict)
+
+
+class MonthBook(msgspec.Struct):
+    """One UTC month, by pot. ``above_usd`` is the sum by which settlements passed their reservations, ``triage_needs``
+    the most that one triage might have cost; nano-USD."""
+
+    general: Money = msgspec.field(default_factory=Money)
+    triage: Money = msgspec.field(default_factory=Money)
+    above_usd: int = 0
+    triage_needs: int = 0
+
+    def pot(self, name: Pot) -> Money:
+        """Return the pot of this name."""
+        return self.general if name == "general" else self.triage
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A grant that is not settled yet."""
+
+    at: date
+    pot: Pot
+    nano: int
+    units: int
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What the rule says of a reservation: ``denied`` is "" when it was granted, else a sentence for people."""
+
+    id: str
+    denied: str
+
+
+class Alert(msgspec.Struct, frozen=True):
+    """Something that a person should know: a day past its share of the budget, or a call dearer than its worst case."""
+
+    at: date
+    kind: Literal["daily_share", "above_reservation"]
+    text: str
+
+
+class BudgetState:
+    """The fold. Equal logs give equal states, wherever and whenever they are read."""
+
+    def __init__(self) -> None:
+        self.limits: LimitsSet | None = None
+        self.limits_day = _EPOCH
+        self.latest_ms = 0
+        self.days: dict[date, DayBook] = {}
+        self.months: dict[date, MonthBook] = {}
+        self.held: dict[str, Held] = {}
+        self.alerts: list[Alert] = []
+        self.unreported: dict[int, str] = {}
+        self.garbage = self.repeated = self.late = self.alerted = 0
+        self._decided: set[str] = set()
+        self._by_offset: deque[tuple[int, str]] = deque()
+
+    @property
+    def day(self) -> date:
+        """The day in force."""
+        return _EPOCH + timedelta(days=self.latest_ms // _DAY_MS)
+
+    def fold(self, offset: int, append_ms: int, record: BudgetRecord) -> Decision | None:
+        """Apply the next record; return the decision where it is a reservation that was not seen before."""
+        self._move_time(append_ms)
+        match record:
+            case Reserved():
+                return self._reserved(offset, record)
+            case Settled():
+                self._settled(record)
+            case LimitsSet():
+                self.limits, self.limits_day = record, self.day
+            case PassedBy(offsets=offsets):
+                for done in offsets:
+                    self.unreported.pop(done, None)
+        return None
+
+    def pass_by(self, offset: int, append_ms: int, why: str) -> None:
+        """Count a record that cannot be read; it changes no book."""
+        self._move_time(append_ms)
+        self.garbage += 1
+        self.unreported[offset] = why
+        while len(self.unreported) > REMEMBERED_OFFSETS:
+            del self.unreported[next(iter(self.unreported))]
+
+    # Reservations
+
+    def _reserved(self, offset: int, asked: Reserved) -> Decision | None:
+        while self._by_offset and self._by_offset[0][0] < offset - REMEMBERED_OFFSETS:
+            self._decided.discard(self._by_offset.popleft()[1])
+        if asked.id in self._decided:
+            self.repeated += 1
+            return None
+        self._decided.add(asked.id)
+        self._by_offset.append((offset, asked.id))
+        nano = 0 if asked.usd is None else nano_usd(asked.usd)
+        book, month = self.books()
+        reason, denied, pot = self._judge(asked, nano)
+        if asked.for_triage:
+            month.triage_needs = max(month.triage_needs, nano)
+        if denied:
+            book.denied[reason] = book.denied.get(reason, 0) + 1
+            return Decision(asked.id, denied)
+        book.units += asked.units
+        book.granted += 1
+        book.held += nano
+        month.pot(pot).held += nano
+        self.held[asked.id] = Held(self.day, pot, nano, asked.units)
+        return Decision(asked.id, "")
+
+    def _judge(self, asked: Reserved, nano: int) -> tuple[str, str, Pot]:
+        limits, (day, month) = self.limits, self.books()
+        if limits is None:
+            return (
+                "no_limits",
+                "no limits are in the budget topic yet: start a worker, it writes its settings'",
+                "general",
+            )
+        if asked.usd is None and not limits.allow_unpriced:
+            text = (
+                f"the price of {asked.effect} at {asked.provider} is unknown: add a price "
+                "(infra/models/price_overrides.json), or set ALLOW_UNPRICED=true to make such calls uncounted"
+            )
+            return "unpriced", text, "general"
+        if asked.units and day.units + asked.units > limits.daily_units:
+            text = (
+                f"the {limits.daily_units} tool calls of {self.day} (UTC) are used up: "
+                "wait for the next day, or raise DEEP_ANALYSIS_TOOL_DAILY_LIMIT"
+            )
+            return "units", text, "general"
+        if nano == 0 or month.general.used + nano <= nano_usd(limits.monthly_usd):
+            return "", "", "general"
+        if asked.for_triage and month.triage.used + nano <= nano_usd(limits.triage_reserve_usd):
+            return "", "", "triage"
+        also = f", and triage's reserve of {limits.triage_reserve_usd} USD too" if asked.for_triage else ""
+        text = (
+            f"this call may cost {usd_of(nano):f} USD, more than is left of the {limits.monthly_usd} USD of "
+            f"{self.day:%Y-%m} (UTC){also}: wait for the next month, or raise DEEP_ANALYSIS_MONTHLY_BUDGET"
+        )
+        return "money", text, "general"
+
+    # Settlements
+
+    def _settled(self, said: Settled) -> None:
+        held = self.held.pop(said.id, None)
+        if held is None:
+            self.late += 1  # settled before, never granted, or its month is over and forgotten
+            return
+        day = self.days.get(held.at) or DayBook()
+        month = self.months.get(held.at.replace(day=1)) or MonthBook()
+        cost = 0 if said.unused else held.nano if said.usd is None else nano_usd(said.usd)
+        pot = month.pot(held.pot)
+        pot.held -= held.nano
+        pot.paid += cost
+        before, day.held, day.paid = day.paid, day.held - held.nano, day.paid + cost
+        if said.unused:
+            day.units -= held.units
+        if cost > held.nano:
+            day.above += 1
+            month.above_usd += cost - held.nano
+            text = f"a call cost {usd_of(cost):f} USD, {usd_of(held.nano):f} were reserved (id {said.id})"
+            self._alert(Alert(held.at, "above_reservation", text))
+        if self.limits is not None:
+            share = nano_usd(self.limits.monthly_usd) // DAILY_SHARE
+            if before <= share < day.paid:
+                text = f"{held.at} has cost more than 1/{DAILY_SHARE} of the {self.limits.monthly_usd} USD of its month"
+                self._alert(Alert(held.at, "daily_share", text))
+
+    # Time and memory
+
+    def books(self) -> tuple[DayBook, MonthBook]:
+        """Return the books of the day and the month in force."""
+        day, first = self.day, self.day.replace(day=1)
+        if day not in self.days:
+            self.days[day] = DayBook()
+        if first not in self.months:
+            self.months[first] = MonthBook()
+        return self.days[day], self.months[first]
+
+    def _move_time(self, append_ms: int) -> None:
+        before = self.day
+        self.latest_ms = max(self.latest_ms, min(append_ms, _LAST_MS))
+        if self.day != before:
+            self._forget()
+
+    def _forget(self) -> None:
+        oldest = self.day - timedelta(days=KEEP_DAYS)
+        # A call that is settled a little after its month's end still comes into that month's books.
+        settled_by = min(self.day.replace(day=1), self.day - timedelta(days=1))
+        self.days = {d: b for d, b in self.days.items() if d >= oldest}
+        self.months = {d: b for d, b in self.months.items() if d >= oldest.replace(day=1)}
+        self.held = {i: h for i, h in self.held.items() if h.at >= settled_by}
+        self.alerts = [a for a in self.alerts if a.at >= oldest]
+
+    def _alert(self, alert: Alert) -> None:
+        self.alerted += 1
+        self.alerts.append(alert)
+        del self.alerts[:-1000]
+
+    # What readers ask
+
+    def left(self, now: datetime) -> tuple[int, int, int]:
+        """Return what is left at ``now`` (UTC): nano-USD of the month, of triage's reserve, units of the day."""
+        if self.limits is None:
+            return 0, 0, 0
+        today = max(self.day, now.astimezone(UTC).date())
+        month = self.months.get(today.replace(day=1)) or MonthBook()
+        units = self.days[today].units if today in self.days else 0
+        return (
+            nano_usd(self.limits.monthly_usd) - month.general.used,
+            nano_usd(self.limits.triage_reserve_usd) - month.triage.used,
+            self.limits.daily_units - units,
+        )
+
+    def why_not_admit(self, cases: int, now: datetime) -> str | None:
+        """Return why no case beyond ``cases`` untriaged ones should be opened: triage could not be paid. None = go on.
+
+        What one triage may cost is the most that the log has shown. Only a forecast: the reservation decides.
+        """
+        needs = next((b.triage_needs for _, b in sorted(self.months.items(), reverse=True) if b.triage_needs), 0)
+        if needs == 0 or self.limits is None:
+            return None
+        money, reserve, _ = self.left(now)
+        if cases < max(0, money // needs) + max(0, reserve // needs):
+            return None
+        return (
+            f"the budget of {max(self.day, now.astimezone(UTC).date()):%Y-%m} (UTC) has no room for another triage "
+            f"({usd_of(max(0, money)):f} USD left, and {usd_of(max(0, reserve)):f} of triage's reserve; one may cost "
+            f"{usd_of(needs):f}): news waits in its topic for the next month, or raise "
+            "DEEP_ANALYSIS_MONTHLY_BUDGET or TRIAGE_RESERVE_USD"
+        )
