@@ -99,7 +99,9 @@ class Settings(BaseSettings):
     deep_analysis_max_tool_calls: int = Field(3, ge=0, le=10, description="Rounds of planning and searching")
     deep_analysis_tool_timeout: float = Field(10.0, gt=0, description="Seconds for one search or page")
     deep_analysis_search_provider: str = Field(
-        "tavily", description="Comma-separated: tavily (offline mode uses the bundled corpus)"
+        "tavily",
+        description="Comma-separated: ragflow, bocha, tavily, arxiv; one without its key is left out; re-read while "
+        "running (offline mode uses the bundled corpus)",
     )
 
     # Search
@@ -110,6 +112,27 @@ class Settings(BaseSettings):
     search_multi_source_threshold: int = Field(3, ge=1, description="Independent sources that make multi_source")
     search_include_domains: str = Field("", description="Comma-separated; empty: the whole web")
     search_cost_usd: float = Field(0.008, ge=0, description="Price of one Tavily credit at the pay-as-you-go rate")
+    bocha_enabled: bool = Field(True, description="false: Bocha is not asked although it is listed and has a key")
+    bocha_api_key: SecretStr | None = Field(None)
+    bocha_base_url: str = Field("https://api.bochaai.com")
+    bocha_cost_usd: float = Field(0.005, ge=0, description="Price of one Bocha search at the pay-as-you-go rate")
+    ragflow_endpoint: str | None = Field(None, description="Address of the RAGFlow server, such as http://ragflow:9380")
+    ragflow_api_key: SecretStr | None = Field(None)
+    ragflow_dataset_id: str = Field("", description="Comma-separated ids of the datasets to search")
+    arxiv_base_url: str = Field("https://export.arxiv.org", description="One request per 3 s and worker")
+
+    # Pages and market data
+    scrape_proxies: str = Field(
+        "", description="Comma-separated http(s)://user:password@host:port; tried in turn where a page refuses us"
+    )
+    scrape_max_bytes: int = Field(4 * 1024 * 1024, ge=65536, description="Largest page that is read, packed or not")
+    coinbase_base_url: str = Field("https://api.exchange.coinbase.com")
+    binance_base_url: str = Field("https://data-api.binance.vision", description="Asked where Coinbase has no answer")
+    fear_greed_base_url: str = Field("https://api.alternative.me")
+    fred_base_url: str = Field("https://fred.stlouisfed.org")
+    defillama_base_url: str = Field("https://api.llama.fi")
+    defillama_stablecoins_base_url: str = Field("https://stablecoins.llama.fi")
+    blockchain_info_base_url: str = Field("https://api.blockchain.info")
 
     # Models
     gemini_api_key: SecretStr | None = Field(None)
