@@ -1,4 +1,4 @@
-"""Commands that describe: config, schemas."""
+"""Commands that describe: config, prompts, schemas."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from newsproof.invocation import json_line, of, say_result, table
+from schemas.errors import ConfigError
 
 HERE = "Operate"
 
@@ -17,6 +18,7 @@ schemas = typer.Typer(help="The public contracts as JSON Schema.", no_args_is_he
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command(rich_help_panel=HERE)(config)
+    app.command(rich_help_panel=HERE)(prompts)
     app.add_typer(schemas, name="schemas", rich_help_panel=HERE)
     app.command(hidden=True)(reference)
 
@@ -40,6 +42,41 @@ def config(
             json_line(one)
         return
     table(("setting", "value", "from", "meaning"), [(v.name, v.value, v.origin, v.description) for v in shown])
+
+
+def prompts(
+    name: Annotated[str | None, typer.Argument(help="Print this prompt's text; NAME or NAME@VERSION.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON on standard output, one prompt a line.")] = False,
+) -> None:
+    """List every version of every prompt with its tier and hash; new cases pin the newest of each."""
+    from agents.prompts import all_prompts, load_prompts
+    from newsproof.invocation import command_name
+
+    if name is not None:
+        wanted, _, version = name.partition("@")
+        known = load_prompts(**({wanted: version} if version else {}))
+        if wanted not in known:
+            raise ConfigError(f"there is no prompt {wanted!r}: `{command_name()} prompts` lists them")
+        json_line(known[wanted]) if as_json else say_result(known[wanted].text.rstrip())
+        return
+    current = {p.hash for p in load_prompts().values()}
+    if as_json:
+        for prompt in all_prompts():
+            json_line(prompt)
+        return
+    rows = [
+        (
+            p.name,
+            p.version,
+            p.tier,
+            "yes" if p.schema else "–",
+            p.max_output_tokens,
+            p.hash,
+            "yes" if p.hash in current else "",
+        )
+        for p in all_prompts()
+    ]
+    table(("prompt", "version", "tier", "schema", "max tokens", "hash", "in use"), rows, right=("max tokens",))
 
 
 @schemas.command()

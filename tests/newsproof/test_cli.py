@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tomllib
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.prompts import all_prompts
 from infra.embedded.child import free_ports
 from newsproof import exits
 from newsproof.version import VERSION, code_version
@@ -49,6 +51,8 @@ def test_the_sdk_loads_no_faust_even_when_it_is_used() -> None:
         (["publish", "no-such-file.jsonl"], {}, exits.USAGE, "no-such-file.jsonl"),
         (["sql", "  "], {}, exits.USAGE, "empty"),
         (["worker"], {}, exits.USAGE, "KAFKA_BOOTSTRAP_SERVERS is not set"),
+        (["prompts", "nonsense"], {}, exits.USAGE, "there is no prompt 'nonsense'"),
+        (["prompts", "plan@99"], {}, exits.USAGE, "agents/prompts/plan.v99.md"),
         (["up"], {"NEWSPROOF_MODE": "live"}, exits.USAGE, "TAVILY_API_KEY"),
         (["up"], {"NEWSPROOF_MODE": "live", "TAVILY_API_KEY": "k"}, exits.USAGE, "GEMINI_API_KEY"),
     ],
@@ -105,6 +109,12 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 )
 def test_every_kind_of_error_has_its_exit_status(error: BaseException, status: int) -> None:
     assert exits.status_of(error) == status
+
+
+def test_prompts_are_listed_with_their_hashes_and_printed_by_name(tmp_path: Path) -> None:
+    listed = [json.loads(line) for line in newsproof("prompts", "--json", cwd=tmp_path).stdout.splitlines()]
+    assert {(p.name, p.version, p.hash) for p in all_prompts()} == {(p["name"], p["version"], p["hash"]) for p in listed}
+    assert newsproof("prompts", "plan@1", cwd=tmp_path).stdout.startswith("You decide what to look up next")
 
 
 def test_the_reference_of_the_command_line_is_up_to_date() -> None:
