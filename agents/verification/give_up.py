@@ -1,10 +1,18 @@
-"""Give up: a case that nothing worked for, or that a person cancelled, ends without a signal and says why."""
+"""Give up: nothing worked before the deadline, or a person cancelled the case.
+
+A case that was triaged ends in a published signal all the same: its preliminary one, marked with what failed. Only a case
+without one ends as failed, and leaves a dead letter.
+"""
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from agents.case import Case, Replies
+from agents.signal import preliminary_signal
 from agents.step import Asked, On
-from schemas.events import CancelRequested, CaseFailed, Event, StepFailed
+from agents.verification.rounds import skipped_flags
+from schemas.events import CancelRequested, CaseFailed, Event, SignalSynthesized, StepFailed
 
 
 class GiveUp:
@@ -12,7 +20,7 @@ class GiveUp:
 
     name = "give_up"
     takes = (On(StepFailed, outcome="give_up"), On(CancelRequested))
-    emits = (CaseFailed,)
+    emits = (SignalSynthesized, CaseFailed)
 
     def ask(self, case: Case) -> Asked:
         return self.tell(case, case.replies)
@@ -22,8 +30,17 @@ class GiveUp:
         if isinstance(head, CancelRequested):
             return CaseFailed(reason=f"cancelled by {head.requested_by}: {head.reason}", failed_step="", attempts=0)
         failed: StepFailed = head
+        if case.triaged is not None:
+            return _unverified(case, failed)
         reason = f"{failed.failure.kind}: {failed.failure.message}"
         return CaseFailed(reason=reason, failed_step=failed.step, attempts=failed.attempt)
+
+
+def _unverified(case: Case, failed: StepFailed) -> SignalSynthesized:
+    signal = preliminary_signal(case)
+    skipped = skipped_flags(s.outcomes for s in case.searches)
+    flags = (*signal.risk_flags, f"degraded:{failed.failure.kind}", *skipped)
+    return SignalSynthesized(signal=replace(signal, risk_flags=tuple(dict.fromkeys(flags))), path="degraded")
 
 
 STEP = GiveUp()

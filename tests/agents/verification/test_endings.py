@@ -7,6 +7,8 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from agents.case import fold
+from agents.failures import JITTER, failed
 from agents.testing import START, given, opened, run_case
 from schemas.effects import (
     CallModel,
@@ -167,6 +169,25 @@ def test_giving_up_and_cancelling_say_why(deep):
     )
 
 
+@pytest.mark.parametrize("kind", ["unavailable", "deadline", "budget"])
+def test_a_triaged_case_that_gives_up_ends_in_its_preliminary_signal(deep, triaged, kind):
+    """Whatever failed: the path, the single pass, or the time."""
+    failed = StepFailed(step="plan", failure=WRONG_KEY, attempt=1, outcome="degrade")
+    degraded = CaseDegraded(reason="auth", failed_step="plan")
+    why = Failure(kind=kind, message="gone", retryable=False)
+    end = StepFailed(step="single_pass", failure=why, attempt=3, outcome="give_up")
+    event = given(opened(NEWS), triaged(), failed, degraded, end, config=deep).told().event
+    assert (event.path, event.signal.status, event.signal.confidence) == ("degraded", "preliminary_only", 0.8)
+    assert {"not_deep_analysed", "degraded:auth", f"degraded:{kind}"} <= set(event.signal.risk_flags)
+
+
+def test_a_case_that_gives_up_after_a_search_says_that_it_was_not_answered(deep, triaged, no_memory, planned, searched):
+    lost = replace(searched("critique", 0), outcomes=(ProviderOutcome(provider="a", query="q", hits=0, failure=DOWN),))
+    end = StepFailed(step="critique", failure=DOWN, attempt=3, outcome="give_up")
+    event = given(opened(NEWS), triaged(), no_memory, planned(), lost, end, config=deep).told().event
+    assert {"search_skipped:unavailable", "degraded:unavailable"} <= set(event.signal.risk_flags)
+
+
 def world(model):
     def perform(effect):
         match effect:
@@ -199,3 +220,40 @@ def test_an_invalid_reply_is_asked_for_once_more_and_then_degrades(deep, judged)
     run = run_case(opened(NEWS), world(model), config=deep)
     assert [e.outcome for e in run.events if isinstance(e, StepFailed)] == ["retry", "degrade"]
     assert run.case.head.signal.status == "degraded" and "degraded:invalid_output" in run.case.head.signal.risk_flags
+
+
+OPEN = Failure(kind="breaker_open", message="left alone", retryable=True, retry_after_s=20.0)
+
+
+def test_a_case_without_a_preliminary_signal_waits_for_a_provider_as_long_as_its_deadline_allows(deep, judged):
+    asked = []
+
+    def model(call):
+        asked.append(call.task)
+        return OPEN if len(asked) < 9 else judged()
+
+    run = run_case(opened(NEWS), world(model), config=deep)
+    assert run.case.triaged is not None and asked.count("triage") == 9
+    forever = run_case(opened(NEWS), world(lambda _: OPEN), config=deep)
+    waits = [e for e in forever.events if isinstance(e, StepFailed)]
+    assert isinstance(forever.case.head, CaseFailed) and waits[-1].failure == OPEN
+    assert all(e.retry_at is None or e.retry_at < forever.case.deadline for e in waits)
+
+
+def test_a_triaged_case_does_not_wait_for_ever_for_a_breaker(deep, triaged):
+    case = given(opened(NEWS), triaged(), config=deep).case
+    outcomes = []
+    for _ in range(3):
+        event = failed(case, "critique", OPEN, now=case.opened_at)
+        outcomes.append(event.outcome)
+        case = fold(case, event, event_id="", at=case.opened_at)
+    assert outcomes == ["retry", "retry", "degrade"]
+
+
+def test_a_wait_is_never_shorter_than_asked_for_and_drawn_alike_for_the_same_case(deep, triaged):
+    case = given(opened(NEWS), triaged(), config=deep).case
+    busy = replace(DOWN, kind="rate_limit", retry_after_s=30.0)
+    events = [failed(replace(case, case_id=str(n)), "plan", busy, now=START) for n in range(50)]
+    waits = [(e.retry_at - START).total_seconds() for e in events]
+    assert min(waits) >= 30.0 and max(waits) <= 30.0 * (1 + JITTER) and len(set(waits)) > 40
+    assert failed(case, "plan", busy, now=START) == failed(replace(case, run_id="backtest-7"), "plan", busy, now=START)
