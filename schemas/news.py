@@ -6,7 +6,9 @@ before a case is opened, and whatever fails becomes a dead letter whose reason a
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -27,8 +29,11 @@ EARLIEST = datetime(2008, 10, 31, tzinfo=UTC)
 """The Bitcoin paper. Anything dated before it is a broken date, not news of this field."""
 
 
-class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One raw news item. Times are UTC. Unknown fields are kept in ``unknown``, ``extra`` is kept and not read."""
+class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
+    """One raw news item. Times are UTC. Unknown fields are kept in ``unknown``, ``extra`` is kept and not read.
+
+    What is derived from the text is computed once: normalising and hashing it costs more than all else at intake.
+    """
 
     source: str
     text: str
@@ -43,20 +48,26 @@ class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     extra: dict[str, Any] = {}
     unknown: dict[str, Any] = {}
 
+    @cached_property
+    def text_hash(self) -> str:
+        """The hash of the normalised text: equal for copies that differ in layout only."""
+        return text_hash(self.text)
+
     @property
     def identity(self) -> str:
         """The external id, or the hash of the normalised text where the listener has none."""
-        return self.external_id if self.external_id is not None else text_hash(self.text)
+        return self.external_id if self.external_id is not None else self.text_hash
 
     @property
     def key(self) -> bytes:
-        """The record key on ``news``: ``source:external_id``."""
-        return f"{self.source}:{self.identity}".encode()
+        """The record key on ``news``: ``source:external_id``; a colon of the source's own is written ``%3A``."""
+        source = self.source.replace("%", "%25").replace(":", "%3A") if _ESCAPED(self.source) else self.source
+        return f"{source}:{self.identity}".encode()
 
-    @property
+    @cached_property
     def case_id(self) -> str:
         """The id of the case that this item opens."""
-        return case_id(self.source, self.identity, text_hash(self.text))
+        return case_id(self.source, self.identity, self.text_hash)
 
     @property
     def as_of(self) -> datetime:
@@ -64,6 +75,10 @@ class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.received_at or self.published_at
 
 
+_ESCAPED = re.compile("[%:]").search
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]").search
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_BESIDE_BRACKETS = bytes(b for b in range(256) if b not in b"[]{}")
 _KNOWN = frozenset(f.name for f in msgspec.structs.fields(News)) - {"unknown"}
 
 
@@ -112,28 +127,14 @@ def _json_object(raw: bytes | None) -> dict[str, Any]:
 
 
 def _refuse_depth(raw: bytes) -> None:
-    # Brackets inside strings count too, so this can only be too strict for absurd texts; those are re-counted exactly.
+    # Brackets inside strings count too in the first look, which nearly every record passes; the others pay a second one.
     if raw.count(b"[") + raw.count(b"{") <= MAX_DEPTH:
         return
-    depth = deepest = 0
-    in_string = escaped = False
-    for byte in raw:
-        if in_string:
-            if escaped:
-                escaped = False
-            elif byte == 0x5C:
-                escaped = True
-            elif byte == 0x22:
-                in_string = False
-        elif byte == 0x22:
-            in_string = True
-        elif byte in (0x5B, 0x7B):
-            depth += 1
-            deepest = max(deepest, depth)
-        elif byte in (0x5D, 0x7D):
-            depth -= 1
-    if deepest > MAX_DEPTH:
-        raise ContractError(f"the record is nested {deepest} deep, at most {MAX_DEPTH} are read", reason="too_deep")
+    depth = 0
+    for byte in _STRING.sub(b"", raw).translate(None, _BESIDE_BRACKETS):
+        depth += 1 if byte in b"[{" else -1
+        if depth > MAX_DEPTH:
+            raise ContractError(f"the record is nested deeper than {MAX_DEPTH}: flatten it", reason="too_deep")
 
 
 def _checked(news: News, now: datetime) -> News:
@@ -141,6 +142,11 @@ def _checked(news: News, now: datetime) -> News:
         raise ContractError("source must have 1 to 256 characters", reason="bad_value")
     if news.external_id is not None and not 0 < len(news.external_id) <= 512:
         raise ContractError("external_id must have 1 to 512 characters, or be left out", reason="bad_value")
+    if _CONTROL(news.source) or _CONTROL(news.external_id or ""):
+        # Ids are made of these two, joined by a control character: nothing in them may look like the seam.
+        raise ContractError(
+            "source and external_id must not hold control characters: leave them out", reason="bad_value"
+        )
     if not news.text.strip():
         raise ContractError("text is empty: there is nothing to judge", reason="empty")
     size = len(news.text.encode("utf-8", "surrogatepass"))

@@ -9,23 +9,24 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import structlog
 from aiokafka import TopicPartition
 from aiokafka.partitioner import murmur2
 
-from infra.kafka import KafkaAddress, committed_by, offsets_of, read_range
+from infra.kafka import KafkaAddress, read_range
 from schemas import envelope as wire
 from schemas.errors import ContractError
-from schemas.events import OPENING_NAME, EventReceived
-from schemas.ids import LIVE_RUN, text_hash, uuid5
+from schemas.events import EventReceived
+from schemas.ids import LIVE_RUN, uuid5
 from schemas.news import News, decode_news, language_of
 from schemas.topics import Topics, partition_of
+from streams.admission import Admission
 from streams.append import Appender
-from streams.opened import Opened
-from streams.projector import utc_now
+from streams.clock import append_ms, appended_at, utc_now
+from streams.opened import Opened, OpenedBefore
 
 log = structlog.get_logger(__name__)
 
@@ -49,7 +50,7 @@ class NewsPartition:
 
 
 class Intake:
-    """Opens cases. ``open_cases`` tells how many this worker has open, ``config_hash`` what new cases pin."""
+    """Opens cases. ``admission`` says when there is room for one more, ``config_hash`` what new cases pin."""
 
     def __init__(
         self,
@@ -57,25 +58,19 @@ class Intake:
         topics: Topics,
         group: str,
         appender: Appender,
+        admission: Admission,
         *,
         partitions: int,
-        max_open_cases: int,
         dedup_days: int,
-        open_cases: Callable[[], int],
-        owns_journal: Callable[[int], bool],
         config_hash: Callable[[], str],
     ) -> None:
-        self._address, self._topics, self._group, self._appender = address, topics, group, appender
+        self._address, self._topics, self._appender = address, topics, appender
+        self._admission = admission
         self._partitions = partitions
-        self._max_open = max_open_cases
         self._window = timedelta(days=dedup_days)
-        self._open_cases = open_cases
-        self._owns_journal = owns_journal
+        self._before = OpenedBefore(address, topics, group, window=self._window)
         self._config_hash = config_hash
         self._news: dict[int, NewsPartition] = {}
-        self._opening: set[str] = set()
-        self._room = asyncio.Event()
-        self._room.set()
         self.hold: Callable[[int], None] = lambda _partition: None
         self.release: Callable[[int], None] = lambda _partition: None
         self.on_fatal: Callable[[BaseException], None] = lambda exc: None
@@ -96,17 +91,9 @@ class Intake:
         if len(p.waiting) >= HIGH_WATER:
             self.hold(record.partition)
 
-    def on_case_seen(self, case_id: str) -> None:
-        """The journal showed a case that was being opened, or one closed: look again whether there is room."""
-        self._opening.discard(case_id)
-        if len(self._opening) + self._open_cases() < self._max_open:
-            self._room.set()
-
     def assign(self, numbers: set[int]) -> None:
         """Take these partitions. Each starts from its committed offset with a new index."""
         self.revoke()
-        self._opening.clear()
-        self._room.set()
         for number in numbers:
             p = self._news[number] = NewsPartition()
             p.pump = asyncio.create_task(self._pump(number, p), name=f"intake-{number}")
@@ -120,7 +107,8 @@ class Intake:
 
     async def _pump(self, number: int, p: NewsPartition) -> None:
         try:
-            await self._load(number, p)
+            p.opened, p.safe = await self._before.of(number)
+            p.next_offset = p.safe
             while True:
                 while not p.waiting:
                     p.arrived.clear()
@@ -152,7 +140,7 @@ class Intake:
             await p.under_way[0][1]
             self._advance(p)  # by ourselves: awaiting what is done already gives its callback no turn
         try:
-            news = decode_news(record.value, now=_appended_at(record))
+            news = decode_news(record.value, now=appended_at(record))
         except ContractError as exc:
             self.poison += 1
             self._finish_with(p, record, self._letter(record, exc))
@@ -166,14 +154,11 @@ class Intake:
             self.repeated += 1
             self._finish_with(p, record, None)
             return
-        while len(self._opening) + self._open_cases() >= self._max_open:
-            self._room.clear()
-            await self._room.wait()
+        await self._admission.enter(record.partition, news.case_id)
         key = news.key.decode()
         first = p.opened.first_of(key)
-        p.opened.forget_before(_append_ms(record) - self._window.total_seconds() * 1000)
-        p.opened.add(key, news.case_id, _append_ms(record))
-        self._opening.add(news.case_id)
+        p.opened.forget_before(append_ms(record) - self._window.total_seconds() * 1000)
+        p.opened.add(key, news.case_id, append_ms(record))
         self._finish_with(p, record, self._open(news, record, first))
 
     def _finish_with(self, p: NewsPartition, record: Any, work: Any) -> None:
@@ -202,7 +187,7 @@ class Intake:
         event = EventReceived(
             news=news,
             config_hash=self._config_hash(),
-            text_hash=text_hash(news.text),
+            text_hash=news.text_hash,
             language=language_of(news),
             edits=first,
             news_partition=record.partition,
@@ -216,12 +201,18 @@ class Intake:
             run_id=LIVE_RUN,
             time=utc_now(),
         )
-        await self._appender.append(
-            self._topics.cases, value, key=key, partition=partition_of(case, self._partitions), headers=headers
-        )
+        partition = partition_of(case, self._partitions)
+        try:
+            _, offset = await self._appender.append(
+                self._topics.cases, value, key=key, partition=partition, headers=headers
+            )
+        except ContractError as exc:  # its opening is larger than Kafka takes, although the news was not
+            self._admission.give_up(case)
+            self.poison += 1
+            await self._letter(record, exc)
+            return
         self.opened += 1
-        if not self._owns_journal(partition_of(case, self._partitions)):
-            self._opening.discard(case)  # another worker's case: its fold counts there
+        self._admission.appended(case, offset)
 
     async def _append_news(self, record: Any, news: News, right: int) -> None:
         await self._appender.append(self._topics.news, record.value, key=news.key, partition=right)
@@ -231,69 +222,3 @@ class Intake:
         await self._appender.dead_letter(
             self._topics.dead_letters, record, reason=exc.reason, why=str(exc), consumer="intake"
         )
-
-    # Loading the index
-
-    async def _load(self, number: int, p: NewsPartition) -> None:
-        tp = TopicPartition(self._topics.news, number)
-        first, end = (await offsets_of(self._address, self._topics.news))[tp]
-        known = (await committed_by(self._address, self._group)).get(tp)
-        committed = first if known is None else known.offset
-        since = int((utc_now() - self._window).timestamp() * 1000)
-        start = await self._offset_at(tp, since, default=committed)
-        oldest_open: int | None = None
-        async for _, records in read_range(self._address, {tp: (max(first, start), min(committed + 1, end))}):
-            for record in records:
-                if record.offset >= committed:
-                    oldest_open = record.timestamp
-                    break
-                self._index(p, record)
-        if oldest_open is not None:
-            await self._scan_journal(p, oldest_open)
-        p.safe = p.next_offset = max(committed, first)
-
-    def _index(self, p: NewsPartition, record: Any) -> None:
-        try:
-            news = decode_news(record.value, now=_appended_at(record))
-        except ContractError:
-            return
-        p.opened.add(news.key.decode(), news.case_id, _append_ms(record))
-
-    async def _scan_journal(self, p: NewsPartition, since_ms: int) -> None:
-        bounds = await offsets_of(self._address, self._topics.cases)
-        spans = {tp: (await self._offset_at(tp, since_ms, default=end), end) for tp, (_, end) in bounds.items()}
-        found: list[tuple[int, float, EventReceived, str]] = []
-        async for _, records in read_range(self._address, spans):
-            for record in records:
-                if dict(record.headers).get("ce_type") != OPENING_NAME.encode():
-                    continue
-                try:
-                    env = wire.read_envelope(record.headers)
-                    event = wire.decode(env.type, env.version, record.value)
-                except ContractError:
-                    continue
-                if isinstance(event, EventReceived):
-                    found.append((event.news_offset, _append_ms(record), event, env.case_id))
-        # In the order of the news, not of the journal's partitions: the first case of an external id is named by its edits.
-        for _, at_ms, event, case in sorted(found, key=lambda row: row[:2]):
-            p.opened.add(event.news.key.decode(), case, at_ms)
-
-    async def _offset_at(self, tp: TopicPartition, at_ms: int, *, default: int) -> int:
-        consumer = self._address.consumer()
-        await consumer.start()
-        try:
-            found = (await consumer.offsets_for_times({tp: at_ms}))[tp]
-        finally:
-            await consumer.stop()
-        return default if found is None else found.offset
-
-
-def _append_ms(record: Any) -> float:
-    timestamp = float(record.timestamp or 0.0)
-    return timestamp * 1000 if timestamp < 1e11 else timestamp  # Faust counts in seconds, aiokafka in milliseconds
-
-
-def _appended_at(record: Any) -> datetime:
-    # "In the future" is judged by the append time: whoever reads the record, and whenever, judges it alike.
-    at_ms = _append_ms(record)
-    return datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms > 0 else utc_now()

@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
+from aiokafka import TopicPartition
+
+from infra.kafka import KafkaAddress, committed_by, offsets_of, read_range
+from schemas import envelope as wire
+from schemas.errors import ContractError
+from schemas.events import OPENING_NAME, EventReceived
+from schemas.news import decode_news
+from schemas.topics import Topics
+from streams.clock import append_ms, appended_at, utc_now
+
 
 class Opened:
     """What was opened: case ids, and the first case of each (source, external id). Entries leave after ``DEDUP_DAYS``."""
@@ -31,3 +44,66 @@ class Opened:
             del self._seen[case_id]
             if self._first.get(news_key) == case_id:
                 del self._first[news_key]
+
+
+class OpenedBefore:
+    """What was opened before a partition of ``news`` came to this worker, read from the log."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics, group: str, *, window: timedelta) -> None:
+        self._address, self._topics, self._group, self._window = address, topics, group, window
+
+    async def of(self, number: int) -> tuple[Opened, int]:
+        """Return the index of this partition, and the offset from which on its news are to be taken."""
+        opened = Opened()
+        tp = TopicPartition(self._topics.news, number)
+        first, end = (await offsets_of(self._address, self._topics.news))[tp]
+        known = (await committed_by(self._address, self._group)).get(tp)
+        committed = first if known is None else known.offset
+        since = int((utc_now() - self._window).timestamp() * 1000)
+        start = await self._offset_at(tp, since, default=committed)
+        oldest_open: int | None = None
+        async for _, records in read_range(self._address, {tp: (max(first, start), min(committed + 1, end))}):
+            for record in records:
+                if record.offset >= committed:
+                    oldest_open = record.timestamp
+                    break
+                _index(opened, record)
+        if oldest_open is not None:
+            await self._scan_journal(opened, oldest_open)
+        return opened, max(committed, first)
+
+    async def _scan_journal(self, opened: Opened, since_ms: int) -> None:
+        bounds = await offsets_of(self._address, self._topics.cases)
+        spans = {tp: (await self._offset_at(tp, since_ms, default=end), end) for tp, (_, end) in bounds.items()}
+        found: list[tuple[int, float, EventReceived, str]] = []
+        async for _, records in read_range(self._address, spans):
+            for record in records:
+                if dict(record.headers).get("ce_type") != OPENING_NAME.encode():
+                    continue
+                try:
+                    env = wire.read_envelope(record.headers)
+                    event = wire.decode(env.type, env.version, record.value)
+                except ContractError:
+                    continue
+                if isinstance(event, EventReceived):
+                    found.append((event.news_offset, append_ms(record), event, env.case_id))
+        # In the order of the news, not of the journal's partitions: the first case of an external id is named by its edits.
+        for _, at_ms, event, case in sorted(found, key=lambda row: row[:2]):
+            opened.add(event.news.key.decode(), case, at_ms)
+
+    async def _offset_at(self, tp: TopicPartition, at_ms: int, *, default: int) -> int:
+        consumer = self._address.consumer()
+        await consumer.start()
+        try:
+            found = (await consumer.offsets_for_times({tp: at_ms}))[tp]
+        finally:
+            await consumer.stop()
+        return default if found is None else int(found.offset)
+
+
+def _index(opened: Opened, record: Any) -> None:
+    try:
+        news = decode_news(record.value, now=appended_at(record))
+    except ContractError:
+        return
+    opened.add(news.key.decode(), news.case_id, append_ms(record))

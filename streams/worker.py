@@ -9,7 +9,7 @@ One Faust app: an agent on ``news``, one on the journal, and one per step on an 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import structlog
@@ -25,7 +25,9 @@ from schemas.ids import LIVE_RUN
 from schemas.topics import Topics
 from streams.admission import Admission
 from streams.append import Appender
+from streams.breakers import BreakerState
 from streams.bulkhead import Places
+from streams.clock import utc_now
 from streams.configs import ConfigStore
 from streams.dispatcher import Dispatcher
 from streams.effects import EffectsHost
@@ -35,7 +37,7 @@ from streams.intake import Intake
 from streams.ledger import LedgerApp, QuietMonitor
 from streams.meter import Meter
 from streams.options import GRACE_ON_REVOKE_S, WorkerOptions
-from streams.projector import Projector, utc_now
+from streams.projector import Projector
 from streams.results import Results
 from streams.slot_file import SlotFile
 
@@ -44,6 +46,8 @@ log = structlog.get_logger(__name__)
 CLOSE_EACH_S = 15.0
 OVERDUE_EXIT_S = 60.0
 STALL_EXIT_S = 60.0
+UNPINNED_END_S = 60.0
+"""A snapshot is read back before a case pins it; one that has not come by then is not there, and the case ends."""
 
 
 class Worker:
@@ -126,6 +130,7 @@ class Worker:
         await self.configs.start()
         self._config_hash = await self.configs.publish(self.snapshot, self.appender)
         sweeping = asyncio.create_task(self._sweep(), name="sweep")
+        sweeping.add_done_callback(lambda t: None if t.cancelled() else self.fail(t.exception() or AssertionError()))
         await self.app.start()
         app_end = asyncio.ensure_future(self.app.wait_until_stopped())
         try:
@@ -182,12 +187,25 @@ class Worker:
                 self.fail(
                     TransientError("a case is open a minute past its deadline: the worker restarts", kind="internal")
                 )
-            self._watch_stall(asyncio.get_running_loop().time())
+            for _, case in self.projector.without_configuration(UNPINNED_END_S):
+                self.dispatcher.end_without_configuration(case)
+            await self._watch_stall(asyncio.get_running_loop().time())
+
+    def breakers(self) -> Sequence[BreakerState]:
+        """Return the breakers of every provider that was asked so far."""
+        return self._host.states()
 
     @property
     def intake_paused(self) -> str | None:
-        """Why intake takes no more news now; None while it does."""
-        return None if self.intake._room.is_set() else "max_open_cases"
+        """Why news waits now; None while there is room for more cases, or nothing waits."""
+        if not self.admission._waiting:
+            return None
+        return "max_open_cases" if self.admission._live == self.admission._own else "not_caught_up"
+
+    @property
+    def intake_loading(self) -> bool:
+        """Whether the index of what was opened before is still being read for some news partition."""
+        return any(p.safe is None for p in list(self.intake._news.values()))
 
     def highwater(self, topic: str, partition: int) -> int | None:
         """The end of a partition as the last fetch from it saw it; None before the first one."""
@@ -199,14 +217,14 @@ class Worker:
         unmoved = self._unmoved
         return {n: loop_time - unmoved[n][1] if n in unmoved else 0.0 for n in list(self.projector.partitions)}
 
-    def _watch_stall(self, loop_time: float) -> None:
+    async def _watch_stall(self, loop_time: float) -> None:
         # Faust's own check compares a monotonic clock with an epoch one and never fires.
-        for number, p in self.projector.partitions.items():
+        for number, p in list(self.projector.partitions.items()):
             position, since = self._unmoved.get(number, (-1, loop_time))
             end = self.highwater(self.topics.cases, number) or 0
             if p.accepted.position != position or end <= p.accepted.position:
                 self._unmoved[number] = (p.accepted.position, loop_time)
-            elif loop_time - since > STALL_EXIT_S:
+            elif loop_time - since > STALL_EXIT_S and not await self.projector.is_at_the_end(number):
                 self.fail(
                     TransientError(
                         f"nothing was read from {self.topics.cases}-{number} for a minute although "
@@ -229,6 +247,10 @@ class Worker:
         self.meter.closed(case)
         self.dispatcher.on_closed(partition, case)
         self.admission.on_closed(case.case_id)
+
+    def on_opened_before(self, partition: int, case_id: str) -> None:
+        """An opening opened nothing; its place is free again unless its case is open."""
+        self.admission.on_opened_before(partition, case_id)
 
     def on_live(self, partition: int) -> None:
         """Pass on; intake may know now how many cases are open."""

@@ -1,0 +1,210 @@
+"""Admission: the places for open cases, and whose news gets the next one. The only thing that ever holds work back.
+
+A case holds a place of the worker that owns its journal partition, from before its opening is appended until its end is
+folded. Nothing is admitted before all own partitions are live, for until then nobody knows how many cases are open.
+Places are shared fairly: a news partition that has fewer than its guaranteed ones always gets one, and of those that wait
+the one that holds least goes first, so a hot partition cannot take them all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from schemas.topics import partition_of
+
+GUARANTEED = 4
+"""One place in this many is set aside, in equal parts, for the news partitions that hold less than their part."""
+
+
+class Others(Protocol):
+    """What is known of the journal partitions of other workers. ``room_in`` says how many cases may be opened there."""
+
+    def room_in(self, partition: int) -> int: ...
+
+    def position_of(self, partition: int) -> int: ...
+
+
+class Nobody:
+    """No other worker: nothing is opened elsewhere."""
+
+    def room_in(self, partition: int) -> int:
+        return 0
+
+    def position_of(self, partition: int) -> int:
+        return 0
+
+
+class Admission:
+    """At most ``limit`` cases that this worker's own admission let in are open here.
+
+    ``position_of`` and ``is_open`` are the fold's: the next offset of an own journal partition, and whether a case is open.
+    """
+
+    def __init__(
+        self, limit: int, partitions: int, *, position_of: Callable[[int], int], is_open: Callable[[int, str], bool]
+    ) -> None:
+        self.limit = limit
+        self._partitions = partitions
+        self._position_of, self._is_open = position_of, is_open
+        self.others: Others = Nobody()
+        self._own: set[int] = set()
+        self._live: set[int] = set()
+        self._news: set[int] = set()
+        self._held: dict[str, int] = {}
+        self._per_news: Counter[int] = Counter()
+        self._under_way: dict[int, dict[str, int | None]] = {n: {} for n in range(partitions)}
+        self._waiting: dict[int, tuple[str, asyncio.Future[None]]] = {}
+        self.most_held = 0
+
+    @property
+    def held(self) -> int:
+        """Places in use: cases that are open here or being opened here."""
+        return len(self._held)
+
+    @property
+    def full(self) -> bool:
+        """Whether news waits for a place."""
+        return bool(self._waiting)
+
+    def held_by(self, news_partition: int) -> int:
+        """Places that cases from this partition of ``news`` use here."""
+        return self._per_news[news_partition]
+
+    # What intake asks
+
+    async def enter(self, news_partition: int, case_id: str) -> None:
+        """Wait for a place and take it; the next thing is to append the opening."""
+        if not self._waiting and self._may(news_partition, case_id):
+            self._take(news_partition, case_id)
+            return
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[news_partition] = (case_id, place)
+        self.wake()
+        try:
+            await place
+        except asyncio.CancelledError:
+            if self._waiting.get(news_partition, ("", None))[1] is place:
+                del self._waiting[news_partition]
+            if place.done() and not place.cancelled():
+                self.give_up(case_id)
+            raise
+
+    def appended(self, case_id: str, offset: int) -> None:
+        """The opening is in the log at this offset of its partition."""
+        under_way = self._under_way[self._target(case_id)]
+        if case_id in under_way:
+            under_way[case_id] = offset
+
+    def give_up(self, case_id: str) -> None:
+        """The opening will not be appended: give the place back."""
+        self._under_way[self._target(case_id)].pop(case_id, None)
+        self._release(case_id)
+
+    # What the log says
+
+    def on_opened(self, partition: int, case_id: str, news_partition: int) -> None:
+        """An opening was folded, ours or another worker's."""
+        self._under_way[partition].pop(case_id, None)
+        self._hold(case_id, news_partition)
+
+    def on_opened_before(self, partition: int, case_id: str) -> None:
+        """An opening was passed by, for its case was opened before."""
+        self._under_way[partition].pop(case_id, None)
+        if not self._is_open(partition, case_id):
+            self._release(case_id)
+
+    def on_closed(self, case_id: str) -> None:
+        """A case ended: there is room for one more."""
+        self._release(case_id)
+
+    def on_live(self, partition: int, open_cases: Iterable[tuple[str, int]]) -> None:
+        """A partition caught up; ``open_cases`` are its (case id, news partition)."""
+        for case_id in [c for c in self._held if self._target(c) == partition]:
+            if case_id not in self._under_way[partition] and not self._is_open(partition, case_id):
+                self._drop(case_id)
+        for case_id, news_partition in open_cases:
+            self._hold(case_id, news_partition)
+        self._live.add(partition)
+        self.wake()
+
+    def assign(self, cases: set[int], news: set[int]) -> None:
+        """These are the own partitions now; none is live yet."""
+        self._own, self._news = set(cases), set(news)
+        self._live.clear()
+        for case_id in [c for c in self._held if self._target(c) not in self._own]:
+            self._drop(case_id)
+        for partition in self._own:
+            for case_id in self._under_way[partition]:
+                self._hold(case_id, -1)
+
+    def pause(self) -> None:
+        """Admit nothing until the own partitions are live again."""
+        self._live.clear()
+
+    def wake(self) -> None:
+        """Look again who of those that wait may enter: the partition that holds least first."""
+        for partition in range(self._partitions):
+            self._forget_passed_by(partition)
+        for number in sorted(self._waiting, key=lambda n: self._per_news[n]):
+            case_id, place = self._waiting[number]
+            if place.done():
+                del self._waiting[number]
+            elif self._may(number, case_id):
+                del self._waiting[number]
+                self._take(number, case_id)
+                place.set_result(None)
+
+    # Places
+
+    def _may(self, number: int, case_id: str) -> bool:
+        target = self._target(case_id)
+        if target not in self._own:
+            return len(self._under_way[target]) < self.others.room_in(target)
+        if self._live != self._own or len(self._held) >= self.limit:
+            return False
+        guaranteed = self.limit // (GUARANTEED * max(len(self._news), 1))
+        if self._per_news[number] < guaranteed:
+            return True
+        kept_free = sum(max(0, guaranteed - self._per_news[n]) for n in self._news if n != number)
+        return len(self._held) + kept_free < self.limit
+
+    def _take(self, number: int, case_id: str) -> None:
+        target = self._target(case_id)
+        self._under_way[target][case_id] = None
+        if target in self._own:
+            self._hold(case_id, number)
+
+    def _hold(self, case_id: str, number: int) -> None:
+        if case_id not in self._held:
+            self._held[case_id] = number
+            self._per_news[number] += 1
+            self.most_held = max(self.most_held, len(self._held))
+
+    def _drop(self, case_id: str) -> None:
+        number = self._held.pop(case_id, None)
+        if number is not None:
+            self._per_news[number] -= 1
+
+    def _release(self, case_id: str) -> None:
+        self._drop(case_id)
+        if self._waiting:
+            self.wake()
+
+    def _forget_passed_by(self, partition: int) -> None:
+        # An opening that the rule of acceptance passed by opens nothing, and nobody tells: its place is free again.
+        under_way = self._under_way[partition]
+        own = partition in self._own
+        position = self._position_of(partition) if own else self.others.position_of(partition)
+        while under_way:
+            case_id, offset = next(iter(under_way.items()))
+            if offset is None or offset >= position:
+                return
+            del under_way[case_id]
+            if own and not self._is_open(partition, case_id):
+                self._drop(case_id)
+
+    def _target(self, case_id: str) -> int:
+        return partition_of(case_id, self._partitions)
