@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from schemas import events as ev
-from schemas.calls import Call
+from schemas.calls import Call, CallKind
 from schemas.config import Snapshot
 from schemas.effects import Effect, Failure, Reply, request_hash
 from schemas.news import News
@@ -45,7 +45,10 @@ class Replies(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of one case. ``seq`` is the number of accepted events before the head; times are UTC log times."""
+    """The state of one case. ``seq`` is the number of accepted events before the head; times are UTC log times.
+
+    ``denied`` names the kinds of calls that the budget denied, each once.
+    """
 
     case_id: str
     run_id: str
@@ -70,6 +73,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     prompts: tuple[PromptUse, ...] = ()
     model: str | None = None
     steps_done: int = 0
+    denied: tuple[CallKind, ...] = ()
 
     @property
     def config(self) -> Snapshot:
@@ -174,7 +178,17 @@ def _failures_kept(case: Case, event: ev.Event) -> tuple[ev.StepFailed, ...]:
     return case.failures if isinstance(event, ev.StepStarted) else ()
 
 
+def denied_kinds(calls: tuple[Call, ...]) -> tuple[CallKind, ...]:
+    """Return the kinds of calls that the budget denied, each once, in order."""
+    return tuple(dict.fromkeys(c.kind for c in calls if c.error == "budget"))
+
+
 def _credits(case: Case, calls: tuple[Call, ...]) -> dict[str, Any]:
+    new = [kind for kind in denied_kinds(calls) if kind not in case.denied]
+    return {**({"denied": (*case.denied, *new)} if new else {}), **_prompts_used(case, calls)}
+
+
+def _prompts_used(case: Case, calls: tuple[Call, ...]) -> dict[str, Any]:
     used = {
         PromptUse(name=c.prompt_name, version=c.prompt_version or "", hash=c.prompt_hash or ""): c.model
         for c in calls

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from agents.case import Case, Replies
+from agents.case import Case, Replies, denied_kinds
 from agents.policy import Conclusion, conclude, notes
 from schemas.evidence import Findings, MemoryEntry
 from schemas.ids import content_hash, signal_id
@@ -25,7 +25,7 @@ HORIZON_S: dict[Timeframe, int] = {"short": 24 * 3600, "medium": 7 * 24 * 3600, 
 def preliminary_signal(case: Case) -> Signal:
     """Return the signal of a case that the gate kept out: the draft as triage gave it, said plainly."""
     low = ("confidence_low",) if case.draft.confidence < 0.4 else ()
-    flags = (*case.draft.risk_flags, "not_deep_analysed", *case_flags(case), *low)
+    flags = (*case.draft.risk_flags, "not_deep_analysed", *case_flags(case), *budget_flags(case, case.replies), *low)
     at = case.head_at
     return _signal(
         case, case.draft, status="preliminary_only", flags=flags, text=case.draft.notes, at=at, replies=case.replies
@@ -49,7 +49,7 @@ def judged_signal(
     ``draft`` is what the rules start from; ``chosen`` is the model's amount; ``reason`` its own words.
     """
     verdict = case.critique.verdict if case.critique else None
-    flags = (*extra_flags, *case_flags(case))
+    flags = (*extra_flags, *case_flags(case), *budget_flags(case, replies))
     end = conclude(draft, findings, verdict=verdict, memory=memory, chosen=chosen, extra_flags=flags)
     text = notes(case.language, draft.confidence, end.confidence, end, findings)
     return _signal(
@@ -77,6 +77,12 @@ def case_flags(case: Case) -> tuple[str, ...]:
     if case.config.provider_mode != "live":
         flags.append("offline")
     return tuple(flags)
+
+
+def budget_flags(case: Case, replies: Replies) -> tuple[str, ...]:
+    """Return a flag for every kind of call that the budget denied this case; the last replies are not folded yet."""
+    denied = dict.fromkeys((*case.denied, *denied_kinds(replies.calls)))
+    return tuple(dict.fromkeys("model_skipped:budget" if k == "model" else "search_skipped:budget" for k in denied))
 
 
 def _signal(

@@ -36,6 +36,7 @@ RESERVED_FLAGS = frozenset(
         "injection_suspected",
         "not_deep_analysed",
         "search_skipped",
+        "model_skipped",
         "degraded",
         "offline",
         "verified",

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from agents.case import Case, Replies
+from agents.case import Case, Replies, denied_kinds
 from agents.evidence.claim import claim_of
 from agents.evidence.findings import assess
 from agents.failures import failed
@@ -46,7 +46,8 @@ class SearchEvidence:
             findings=findings,
             outcomes=outcomes,
             market=tuple(v for reply in replies.all(MarketReply) for v in reply.values),
-            route=route_after(case, findings),
+            # What the budget has denied once is not asked for again in a further round.
+            route="critique" if "search" in denied_kinds(replies.calls) else route_after(case, findings),
         )
 
 

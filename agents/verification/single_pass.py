@@ -5,15 +5,14 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from agents.case import Case, Replies
-from agents.evidence.claim import claim_of
-from agents.evidence.findings import assess
 from agents.evidence.injection import steers_model
 from agents.signal import judged_signal
-from agents.step import Asked, On, needed
+from agents.step import Asked, On, StepFailure, needed
 from agents.verification.answers import DraftAnswer, answer, cite_only
 from agents.verification.asking import ask_model, memory_parts, news_parts, result_parts
-from agents.verification.rounds import judged_as, skipped_flags
+from agents.verification.rounds import skipped_flags
 from agents.verification.search import outcome
+from agents.verification.single_pass_ends import findings_of, unpaid
 from agents.verification.single_pass_tools import chosen_effects, functions
 from schemas.effects import (
     CallModel,
@@ -25,8 +24,8 @@ from schemas.effects import (
     Search,
     SearchReply,
 )
-from schemas.events import CaseDegraded, CaseDropped, CaseTriaged, Event, ProviderOutcome, SignalSynthesized
-from schemas.evidence import Findings, SearchResult
+from schemas.events import CaseDegraded, CaseDropped, CaseTriaged, Event, SignalSynthesized
+from schemas.evidence import SearchResult
 from schemas.signals import Draft, SignalStatus
 
 
@@ -48,25 +47,32 @@ class SinglePass:
         return (choice, *effects, _judgement(case, case.replies, effects))
 
     def tell(self, case: Case, replies: Replies) -> Event:
-        effects = chosen_effects(case, needed(replies.of(_choice(case)), ModelReply))
-        said = answer(replies.of(_judgement(case, replies, effects)), DraftAnswer)
-        if said.spam and case.triaged is None:
-            return CaseDropped(reason="spam", detail=said.draft().notes or "advertising, or no claim at all")
-        draft = _draft(case, said.draft())
-        searched = tuple(outcome(e, replies.of(e)) for e in effects if isinstance(e, Search))
-        signal = judged_signal(
-            case,
-            replies,
-            draft,
-            _findings(case, draft, replies, searched),
-            status=_status(case, replies),
-            memory=tuple(m for r in replies.all(RecallReply) for m in r.entries),
-            extra_flags=(*skipped_flags((searched,)), *_flags(case, effects, replies)),
-            reason=cite_only(said.draft().notes, None),
-        )
-        return SignalSynthesized(
-            signal=signal, path="degraded" if case.degraded else "single_pass", adjustments=signal.adjustments
-        )
+        try:
+            return _judged(case, replies)
+        except StepFailure as stop:
+            return unpaid(case, replies, stop)
+
+
+def _judged(case: Case, replies: Replies) -> Event:
+    effects = chosen_effects(case, needed(replies.of(_choice(case)), ModelReply))
+    said = answer(replies.of(_judgement(case, replies, effects)), DraftAnswer)
+    if said.spam and case.triaged is None:
+        return CaseDropped(reason="spam", detail=said.draft().notes or "advertising, or no claim at all")
+    draft = _draft(case, said.draft())
+    searched = tuple(outcome(e, replies.of(e)) for e in effects if isinstance(e, Search))
+    signal = judged_signal(
+        case,
+        replies,
+        draft,
+        findings_of(case, draft, replies, searched[0].query) if searched else None,
+        status=_status(case, replies),
+        memory=tuple(m for r in replies.all(RecallReply) for m in r.entries),
+        extra_flags=(*skipped_flags((searched,)), *_flags(case, effects, replies)),
+        reason=cite_only(said.draft().notes, None),
+    )
+    return SignalSynthesized(
+        signal=signal, path="degraded" if case.degraded else "single_pass", adjustments=signal.adjustments
+    )
 
 
 def _choice(case: Case) -> CallModel:
@@ -90,13 +96,6 @@ def _draft(case: Case, said: Draft) -> Draft:
         return said
     action = "observe" if said.action == "observe" else case.draft.action
     return replace(case.draft, summary=said.summary or case.draft.summary, action=action)
-
-
-def _findings(case: Case, draft: Draft, replies: Replies, searched: tuple[ProviderOutcome, ...]) -> Findings | None:
-    if not searched:
-        return None
-    hits = tuple(hit for reply in replies.all(SearchReply) for hit in reply.results)
-    return assess(claim_of(judged_as(case, draft)), hits, query=searched[0].query, snapshot=case.config)
 
 
 def _status(case: Case, replies: Replies) -> SignalStatus:
