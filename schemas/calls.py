@@ -21,7 +21,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``cost_usd`` is None when the price is unknown, never 0 then; 0 means free. ``latency_ms`` is wall time at the adapter.
     ``usage_input_tokens`` includes the cached ones. ``attempt`` counts from 1 within the step. ``replied_at`` is UTC.
     ``cached`` marks a reply of the search cache, ``repair`` a second call that mends an invalid reply. ``grant`` is the
-    reservation on the ``budget`` topic that it was paid from.
+    reservation on the ``budget`` topic that it was paid from. ``search_key`` is what equal searches have in common,
+    whichever case asked: the search cache finds a reply by it.
     """
 
     kind: CallKind
@@ -46,6 +47,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     repair: bool = False
     error: FailureKind | None = None
     grant: str | None = None
+    search_key: str | None = None
 
     @property
     def paid(self) -> bool:

@@ -15,12 +15,26 @@ from decimal import Decimal
 from typing import Any
 
 import structlog
+from msgspec.structs import replace
 
 from infra.ports import Answer, Port, Ports
 from schemas.calls import Call, CallKind, ProviderMode
-from schemas.effects import CallModel, Effect, Failure, FetchMarket, FindEarlier, Recall, Scrape, Search, request_hash
+from schemas.effects import (
+    CallModel,
+    Effect,
+    Failure,
+    FetchMarket,
+    FindEarlier,
+    Recall,
+    Reply,
+    Scrape,
+    Search,
+    SearchReply,
+    request_hash,
+)
 from schemas.errors import BudgetExceeded, ConfigError, PermanentError, TransientError
 from streams.breakers import PROVIDER_FAILURES, Breakers, BreakerState
+from streams.search_cache import SearchCache, search_key
 from streams.spending import Grant, Spending, Unlimited
 
 log = structlog.get_logger(__name__)
@@ -49,12 +63,14 @@ class EffectsHost:
         *,
         spending: Spending | None = None,
         breakers: Breakers | None = None,
+        searches: SearchCache | None = None,
         clock: Callable[[], float] = time.perf_counter,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._ports = ports
         self._spending: Spending = spending or Unlimited()
         self._breakers = breakers or Breakers()
+        self._searches = searches
         self._clock, self._now = clock, now
 
     async def perform(self, effect: Effect, *, case_id: str, head_id: str, attempt: int) -> tuple[Call, ...]:
@@ -67,6 +83,31 @@ class EffectsHost:
             chain = self._ports.chain(effect)
         except ConfigError as exc:
             return (self._record(effect, _failed(exc, effect), "none", "live", attempt, self._clock(), None),)
+        if isinstance(effect, Search) and self._searches is not None:
+            return await self._searched(effect, chain, self._searches, case_id, head_id, attempt)
+        return await self._through(effect, chain, case_id, head_id, attempt)
+
+    async def _searched(
+        self, effect: Search, chain: tuple[Port, ...], cache: SearchCache, case_id: str, head_id: str, attempt: int
+    ) -> tuple[Call, ...]:
+        began, port = self._clock(), chain[0]
+        key = search_key(effect, port.mode)
+        reply: Reply | None = cache.get(key)
+        if reply is None:
+            calls, shared = await cache.share(key, lambda: self._through(effect, chain, case_id, head_id, attempt))
+            if not shared:
+                for call in calls:
+                    cache.put(call)
+                return calls
+            reply = calls[-1].reply
+        if isinstance(reply, SearchReply):
+            reply = replace(reply, cached=True)
+        answer = Answer(reply=reply, cost_usd=Decimal(0), cost_source="search cache", cached=True)
+        return (self._record(effect, answer, port.provider, port.mode, attempt, began, None),)
+
+    async def _through(
+        self, effect: Effect, chain: tuple[Port, ...], case_id: str, head_id: str, attempt: int
+    ) -> tuple[Call, ...]:
         calls: list[Call] = []
         for port in chain:
             call = await self._one(effect, port, case_id, head_id, attempt, last=port is chain[-1])
@@ -159,6 +200,7 @@ class EffectsHost:
             cached=answer.cached,
             error=answer.reply.kind if isinstance(answer.reply, Failure) else None,
             grant=None if grant is None else grant.id,
+            search_key=search_key(effect, mode) if isinstance(effect, Search) else None,
             **prompt,
         )
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from streams.breakers import BreakerPolicy
+
 GRACE_ON_REVOKE_S = 5.0
 """What running effects get when partitions are revoked; what is still running then may be paid twice, and is counted."""
 
@@ -22,5 +24,6 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     dedup_days: int = 30
     crash_suspect_after: int = 3
     session_timeout_s: float = 10.0
+    breakers: BreakerPolicy = BreakerPolicy()
     heartbeat_s: float = 2.0
     commit_interval_s: float = 1.0

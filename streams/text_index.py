@@ -8,6 +8,7 @@ for every worker, whenever it asks.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -15,14 +16,14 @@ from typing import Any
 from aiokafka import TopicPartition
 
 from infra.kafka import KafkaAddress, partitions_of
-from infra.ports import Answer, Port
+from infra.ports import Answer, Free, Port
 from schemas.calls import ProviderMode
 from schemas.effects import EarlierReply, FindEarlier
 from schemas.envelope import TEXT_HASH_HEADER
 from schemas.errors import TransientError
 from schemas.events import OPENING_NAME
 from schemas.topics import Topics
-from streams.projector import utc_now
+from streams.clock import utc_now
 
 Place = tuple[int, int, int, str]
 """(append time in ms, partition, offset, case id): the order of openings."""
@@ -31,13 +32,22 @@ _OPENING = OPENING_NAME.encode()
 ANSWER_WITHIN_S = 5.0
 
 
-class TextIndex(Port):
+class TextIndex(Free, Port):
     """Answers ``FindEarlier``. Free of charge; holds one entry per distinct text of the window."""
 
     provider = "journal"
     mode: ProviderMode = "live"
 
-    def __init__(self, address: KafkaAddress, topics: Topics, *, window_days: int = 30) -> None:
+    def __init__(
+        self,
+        address: KafkaAddress,
+        topics: Topics,
+        *,
+        window_days: int = 30,
+        also: Sequence[Callable[[Any], None]] = (),
+    ) -> None:
+        """``also`` are shown every record that is read here: the journal is fetched once for all who follow it."""
+        self._also = also
         self._topic = topics.cases
         self._window = timedelta(days=window_days)
         self._consumer = address.consumer(fetch_max_wait_ms=100)
@@ -108,6 +118,8 @@ class TextIndex(Port):
             for tp, records in got.items():
                 for record in records:
                     self._take(tp.partition, record)
+                    for shown in self._also:
+                        shown(record)
             async with self._moved:
                 self._moved.notify_all()
 
