@@ -28,7 +28,7 @@ from schemas.topics import Topics
 from streams.append import Appender
 from streams.budget_rule import BudgetState, Decision
 from streams.clock import utc_now
-from streams.spending import Grant, Spending
+from streams.spending import Budget, Grant
 
 log = structlog.get_logger(__name__)
 
@@ -40,7 +40,7 @@ CLOSE_WITHIN_S = 5.0
 _LETTERS_AT_ONCE = 500
 
 
-class BudgetLedger(Spending):
+class BudgetLedger(Budget):
     """One worker's view of the budget, and its hand in it. ``state`` is the fold so far.
 
     ``limits`` are the settings of this worker; they are written at the start when the topic says otherwise, and the latest
