@@ -75,10 +75,10 @@ class Settings(BaseSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO")
     metrics_port: int | None = Field(
         None,
-        ge=1,
+        ge=0,
         le=65535,
-        description="/metrics, /healthz and /readyz of a worker or the sink; unset: none. `up` counts on from this port: "
-        "its workers, then the sink",
+        description="/metrics, /healthz and /readyz of a worker or the sink; unset: none; 0: a free one, which the log "
+        "names. `up` counts on from this port: its workers, then the sink",
     )
     metrics_host: str = Field(
         "127.0.0.1", description="Address that METRICS_PORT is opened on; anything but loopback is open to the network"
@@ -111,6 +111,9 @@ class Settings(BaseSettings):
     search_max_results: int = Field(5, ge=1, le=20)
     search_multi_source_threshold: int = Field(3, ge=1, description="Independent sources that make multi_source")
     search_include_domains: str = Field("", description="Comma-separated; empty: the whole web")
+    search_cache_ttl_seconds: float = Field(
+        600.0, ge=0, description="An equal search within this time is answered from the log, unpaid; 0: never"
+    )
     search_cost_usd: float = Field(0.008, ge=0, description="Price of one Tavily credit at the pay-as-you-go rate")
     bocha_enabled: bool = Field(True, description="false: Bocha is not asked although it is listed and has a key")
     bocha_api_key: SecretStr | None = Field(None)
@@ -133,6 +136,18 @@ class Settings(BaseSettings):
     defillama_base_url: str = Field("https://api.llama.fi")
     defillama_stablecoins_base_url: str = Field("https://stablecoins.llama.fi")
     blockchain_info_base_url: str = Field("https://api.blockchain.info")
+
+    # The budget
+    deep_analysis_monthly_budget: float = Field(
+        30.0, ge=0, le=1_000_000, description="USD that all calls of a UTC month may cost; a day past 1/30 of it is logged"
+    )
+    triage_reserve_usd: float = Field(
+        3.0, ge=0, le=1_000_000, description="USD a month for triage alone, beyond the budget; then news waits in its topic"
+    )
+    deep_analysis_tool_daily_limit: int = Field(
+        50, ge=0, le=1_000_000, description="Metered tool calls (searches) of a UTC day; then cases go on without searching"
+    )
+    allow_unpriced: bool = Field(False, description="Grant calls whose price is unknown; they count as 0 in the budget")
 
     # Models
     gemini_api_key: SecretStr | None = Field(None)

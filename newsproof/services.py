@@ -17,9 +17,11 @@ from infra.kafka import ensure_topics
 from infra.ports import Ports
 from infra.settings import Settings
 from newsproof.bootstrap import address_of, clickhouse_of, ports_of, snapshot_of, topics_of, worker_options
-from newsproof.metrics import serve_metrics
+from newsproof.health import HealthServer, Unready, sink_unready, worker_unready
+from newsproof.metrics import SinkMetrics, WorkerMetrics
 from schemas.errors import TransientError
 from streams.publisher import Publisher
+from streams.search_cache import SearchCache
 from streams.slot_file import refuse_taken_slot
 from streams.text_index import TextIndex
 from streams.worker import Worker
@@ -52,14 +54,14 @@ async def run_worker(
     if not take_over:
         await refuse_taken_slot(address, topics.group("worker"), options.slot)
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
+    searches = SearchCache(settings.search_cache_ttl_seconds)
     if ports is None:
-        texts = TextIndex(address, topics, window_days=settings.dedup_days)
+        texts = TextIndex(address, topics, window_days=settings.dedup_days, also=(searches.on_record,))
         ports = ports_of(settings, clickhouse, texts)
         await texts.start()
-    worker = Worker(address, topics, registry or verification(), ports, snapshot, options)
+    worker = Worker(address, topics, registry or verification(), ports, snapshot, options, searches=searches)
     publisher = Publisher(address, topics)
-    if settings.metrics_port is not None:
-        serve_metrics(settings.metrics_port, worker, publisher)
+    _serve(settings, WorkerMetrics(worker, publisher), lambda: worker_unready(worker, publisher))
     starting(worker, publisher)
     log.info("worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
     await _run_until(signalled, (worker.run, worker.stop), (publisher.run, publisher.stop))
@@ -77,15 +79,21 @@ async def run_sink(settings: Settings, *, registry: Registry | None = None) -> N
     signalled = _heed_signals()
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
+    sink = Sink(address, topics, clickhouse, registry=registry)
+    _serve(settings, SinkMetrics(sink), lambda: sink_unready(sink))
     if not await _migrated(clickhouse, signalled):
         return
-    sink = Sink(address, topics, clickhouse, registry=registry)
     log.info("sink starts")
     try:
         await _run_until(signalled, (sink.run, sink.stop))
     finally:
         await clickhouse.close()
     log.info("sink ended in order")
+
+
+def _serve(settings: Settings, collector: Any, unready: Unready) -> None:
+    if settings.metrics_port is not None:
+        HealthServer(settings, collector, unready).start()
 
 
 async def _migrated(clickhouse: ClickHouse, signalled: asyncio.Event) -> bool:
