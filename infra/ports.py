@@ -104,29 +104,30 @@ class Ports:
         Raises:
             ConfigError: when none is configured; the text names the setting to write.
         """
+        found: Port | None
+        behind: list[Port] = []
         match effect:
             case CallModel(task=task, tier=tier):
-                name = task if task in self.models else tier
-                found, hint = (
-                    self.models.get(name),
-                    f"a model for the {tier} tier (GEMINI_API_KEY, or NEWSPROOF_MODE=offline)",
-                )
-                behind = self.fallbacks.get(name, ())
+                found, *behind = self.asked_for(task, tier) or (None,)
+                hint = f"a model for the {tier} tier (GEMINI_API_KEY, or NEWSPROOF_MODE=offline)"
             case Search(provider=provider):
                 found, hint = (
                     self.search.get(provider),
                     f"the search provider {provider!r} (its key), or drop it from DEEP_ANALYSIS_SEARCH_PROVIDER",
                 )
-                behind = ()
             case _:
                 found, hint = (
                     self._others[type(effect)],
                     f"a provider for {type(effect).__name__}, or switch its tool off",
                 )
-                behind = ()
         if found is None:
             raise ConfigError(f"no adapter for this effect: configure {hint}")
         return (found, *behind)
+
+    def asked_for(self, task: str, tier: str) -> tuple[Port, ...]:
+        """Return the models that are asked for a task, in order: its own where it has one, else those of its tier."""
+        name = task if task in self.models else tier
+        return (self.models[name], *self.fallbacks.get(name, ())) if name in self.models else ()
 
     def of(self, effect: Effect) -> Port:
         """Return the adapter that is asked first.

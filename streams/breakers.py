@@ -96,9 +96,10 @@ class Breaker:
         clock: Callable[[], float],
         now: Callable[[], datetime],
         draw: Callable[[], float],
+        on_change: Callable[[], None],
     ) -> None:
         self.kind, self.provider, self.model = kind, provider, model
-        self._policy, self._clock, self._now, self._draw = policy, clock, now, draw
+        self._policy, self._clock, self._now, self._draw, self._on_change = policy, clock, now, draw, on_change
         self._state: State = "closed"
         self._since = now()
         self._reason: FailureKind | None = None
@@ -125,13 +126,6 @@ class Breaker:
             next_probe=None if self._state == "closed" else self._now() + timedelta(seconds=wait),
             reason=self._reason,
         )
-
-    @property
-    def refuses(self) -> bool:
-        """Whether a call would not be let through now, neither as a call nor as the probe."""
-        if self._state == "open":
-            return self._clock() < self._until
-        return self._state == "half_open" and self._probe_over is not None
 
     @property
     def wait_s(self) -> float:
@@ -233,6 +227,7 @@ class Breaker:
             reason=self._reason,
             next_probe_s=round(self.wait_s, 3),
         )
+        self._on_change()
 
     def _refusal(self) -> Failure:
         what = f"{self.provider} {self.model}".rstrip()
@@ -245,7 +240,7 @@ class Breaker:
 
 
 class Breakers:
-    """The breakers of one worker, made as their providers are first asked for."""
+    """The breakers of one worker, made as their providers are first asked for. ``on_change`` is called at each change."""
 
     def __init__(
         self,
@@ -258,13 +253,21 @@ class Breakers:
         self.policy = policy or BreakerPolicy()
         self._clock, self._now, self._draw = clock, now, draw
         self._breakers: dict[tuple[CallKind, str, str], Breaker] = {}
+        self.on_change: Callable[[], None] = lambda: None
 
     def of(self, kind: CallKind, provider: str, model: str = "") -> Breaker:
         """Return the breaker of this provider (and model: one may be overloaded while its siblings answer)."""
         key = (kind, provider, model)
         if key not in self._breakers:
             self._breakers[key] = Breaker(
-                kind, provider, model, self.policy, clock=self._clock, now=self._now, draw=self._draw
+                kind,
+                provider,
+                model,
+                self.policy,
+                clock=self._clock,
+                now=self._now,
+                draw=self._draw,
+                on_change=lambda: self.on_change(),
             )
         return self._breakers[key]
 

@@ -50,6 +50,8 @@ _KINDS: dict[type, CallKind] = {
 GUARDED: frozenset[CallKind] = frozenset({"model", "search", "market"})
 """What has breakers: what is asked of one paid service. A page that does not open says nothing of the next page; memory and
 the journal are ours and answer within seconds by themselves."""
+TRIAGE = "triage"
+"""The task without which a case has no preliminary signal."""
 GOES_ON = PROVIDER_FAILURES | {"breaker_open"}
 """Failures after which the next provider of the chain is asked."""
 
@@ -69,7 +71,7 @@ class EffectsHost:
     ) -> None:
         self._ports = ports
         self._spending: Spending = spending or Unlimited()
-        self._breakers = breakers or Breakers()
+        self.breakers = breakers or Breakers()
         self._searches = searches
         self._clock, self._now = clock, now
 
@@ -118,7 +120,23 @@ class EffectsHost:
 
     def states(self) -> list[BreakerState]:
         """Return a snapshot of the breakers of every provider asked so far."""
-        return self._breakers.states()
+        return self.breakers.states()
+
+    def outage(self) -> str | None:
+        """Return why nothing can be triaged now: every model that triage would ask is left alone; None while one is not."""
+        chain = self._ports.asked_for(TRIAGE, "light")
+        views = [self.breakers.of("model", p.provider, getattr(p, "model", "")).view() for p in chain]
+        if not views or any(v.state == "closed" for v in views):
+            return None
+        return "no model answers: " + ", ".join(f"{v.provider} {v.model}".rstrip() + f" ({v.reason})" for v in views)
+
+    def may_admit(self, cases: int) -> str | None:
+        """Return why no case should be opened beside so many open ones, None when it may.
+
+        While nothing can be triaged, one case at a time is let in: it asks again whenever a probe is due, so that the outage
+        is seen to end.
+        """
+        return self.outage() if cases else None
 
     async def close(self) -> None:
         """Close every adapter."""
@@ -128,7 +146,7 @@ class EffectsHost:
         kind = _KINDS[type(effect)]
         if kind not in GUARDED:
             return (await self._granted(effect, port, case_id, head_id, attempt))[0]
-        breaker = self._breakers.of(kind, port.provider, getattr(port, "model", ""))
+        breaker = self.breakers.of(kind, port.provider, getattr(port, "model", ""))
         permit = await breaker.enter(wait=last)
         if isinstance(permit, Failure):
             return self._record(effect, _unpaid(permit), port.provider, port.mode, attempt, self._clock(), None)
