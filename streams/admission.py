@@ -2,8 +2,12 @@
 
 A case holds a place of the worker that owns its journal partition, from before its opening is appended until its end is
 folded. Nothing is admitted before all own partitions are live, for until then nobody knows how many cases are open.
-Places are shared fairly: a news partition that has fewer than its guaranteed ones always gets one, and of those that wait
-the one that holds least goes first, so a hot partition cannot take them all.
+
+Places are shared fairly. Of the own news partitions one that has fewer than its guaranteed places always gets one, and of
+those that wait the one that holds least goes first, so a hot partition cannot take them all. A case lies where its id
+says, so intake opens cases for other workers too: each news partition has a fixed slice of every other worker's journal
+partition, which the owner keeps free for it. Slices are of at least one place: a limit below the square of the partition
+count cannot be kept exactly by several workers.
 """
 
 from __future__ import annotations
@@ -16,46 +20,49 @@ from typing import Protocol
 from schemas.topics import partition_of
 
 GUARANTEED = 4
-"""One place in this many is set aside, in equal parts, for the news partitions that hold less than their part."""
+"""One place in this many is set aside, in equal parts, for the own news partitions that hold less than their part."""
 
 
 class Others(Protocol):
-    """What is known of the journal partitions of other workers. ``room_in`` says how many cases may be opened there."""
+    """What is known of the journal partitions of other workers; ``slice_of_news`` is None while nothing is."""
 
-    def room_in(self, partition: int) -> int: ...
+    @property
+    def slice_of_news(self) -> int | None: ...
+
+    def open_in(self, partition: int, news_partition: int) -> int | None: ...
 
     def position_of(self, partition: int) -> int: ...
-
-
-class Nobody:
-    """No other worker: nothing is opened elsewhere."""
-
-    def room_in(self, partition: int) -> int:
-        return 0
-
-    def position_of(self, partition: int) -> int:
-        return 0
 
 
 class Admission:
     """At most ``limit`` cases that this worker's own admission let in are open here.
 
     ``position_of`` and ``is_open`` are the fold's: the next offset of an own journal partition, and whether a case is open.
+    ``budget_says`` tells why the budget has no room for a case beyond so many, None while it has.
     """
 
     def __init__(
-        self, limit: int, partitions: int, *, position_of: Callable[[int], int], is_open: Callable[[int, str], bool]
+        self,
+        limit: int,
+        partitions: int,
+        others: Others,
+        *,
+        position_of: Callable[[int], int],
+        is_open: Callable[[int, str], bool],
     ) -> None:
         self.limit = limit
         self._partitions = partitions
         self._position_of, self._is_open = position_of, is_open
-        self.others: Others = Nobody()
+        self._others = others
+        self.budget_says: Callable[[int], str | None] = lambda _cases: None
         self._own: set[int] = set()
         self._live: set[int] = set()
         self._news: set[int] = set()
         self._held: dict[str, int] = {}
         self._per_news: Counter[int] = Counter()
         self._under_way: dict[int, dict[str, int | None]] = {n: {} for n in range(partitions)}
+        self._far: dict[str, tuple[int, int]] = {}
+        self._per_slice: Counter[tuple[int, int]] = Counter()
         self._waiting: dict[int, tuple[str, asyncio.Future[None]]] = {}
         self.most_held = 0
 
@@ -68,6 +75,11 @@ class Admission:
     def full(self) -> bool:
         """Whether news waits for a place."""
         return bool(self._waiting)
+
+    @property
+    def unaffordable(self) -> str | None:
+        """Why the budget has no room for one more case while news waits; None while it has, or nothing waits."""
+        return self.budget_says(len(self._held)) if self._waiting else None
 
     def held_by(self, news_partition: int) -> int:
         """Places that cases from this partition of ``news`` use here."""
@@ -100,19 +112,19 @@ class Admission:
 
     def give_up(self, case_id: str) -> None:
         """The opening will not be appended: give the place back."""
-        self._under_way[self._target(case_id)].pop(case_id, None)
+        self._landed(self._target(case_id), case_id)
         self._release(case_id)
 
     # What the log says
 
     def on_opened(self, partition: int, case_id: str, news_partition: int) -> None:
         """An opening was folded, ours or another worker's."""
-        self._under_way[partition].pop(case_id, None)
+        self._landed(partition, case_id)
         self._hold(case_id, news_partition)
 
     def on_opened_before(self, partition: int, case_id: str) -> None:
         """An opening was passed by, for its case was opened before."""
-        self._under_way[partition].pop(case_id, None)
+        self._landed(partition, case_id)
         if not self._is_open(partition, case_id):
             self._release(case_id)
 
@@ -160,22 +172,46 @@ class Admission:
     # Places
 
     def _may(self, number: int, case_id: str) -> bool:
+        if self.budget_says(len(self._held)) is not None:
+            return False
         target = self._target(case_id)
         if target not in self._own:
-            return len(self._under_way[target]) < self.others.room_in(target)
-        if self._live != self._own or len(self._held) >= self.limit:
+            slice_, there = self._others.slice_of_news, self._others.open_in(target, number)
+            return slice_ is not None and there is not None and there + self._per_slice[target, number] < slice_
+        kept = self._kept_for_others()
+        if self._live != self._own or kept is None or len(self._held) + kept >= self.limit:
             return False
         guaranteed = self.limit // (GUARANTEED * max(len(self._news), 1))
         if self._per_news[number] < guaranteed:
             return True
-        kept_free = sum(max(0, guaranteed - self._per_news[n]) for n in self._news if n != number)
-        return len(self._held) + kept_free < self.limit
+        kept += sum(max(0, guaranteed - self._per_news[n]) for n in self._news if n != number)
+        return len(self._held) + kept < self.limit
+
+    def _kept_for_others(self) -> int | None:
+        # Never all of it: with fewer places than slices the own news still gets one at a time.
+        strangers = [n for n in range(self._partitions) if n not in self._news]
+        if not strangers:
+            return 0
+        if (slice_ := self._others.slice_of_news) is None:
+            return None
+        whole = slice_ * len(self._own)
+        kept = sum(max(0, whole - self._per_news[n]) for n in strangers)
+        own = sum(self._per_news[n] for n in self._news)
+        return kept if own else min(kept, self.limit - 1)
 
     def _take(self, number: int, case_id: str) -> None:
         target = self._target(case_id)
         self._under_way[target][case_id] = None
         if target in self._own:
             self._hold(case_id, number)
+        else:
+            self._far[case_id] = (target, number)
+            self._per_slice[target, number] += 1
+
+    def _landed(self, partition: int, case_id: str) -> None:
+        self._under_way[partition].pop(case_id, None)
+        if (far := self._far.pop(case_id, None)) is not None:
+            self._per_slice[far] -= 1
 
     def _hold(self, case_id: str, number: int) -> None:
         if case_id not in self._held:
@@ -197,12 +233,12 @@ class Admission:
         # An opening that the rule of acceptance passed by opens nothing, and nobody tells: its place is free again.
         under_way = self._under_way[partition]
         own = partition in self._own
-        position = self._position_of(partition) if own else self.others.position_of(partition)
+        position = self._position_of(partition) if own else self._others.position_of(partition)
         while under_way:
             case_id, offset = next(iter(under_way.items()))
             if offset is None or offset >= position:
                 return
-            del under_way[case_id]
+            self._landed(partition, case_id)
             if own and not self._is_open(partition, case_id):
                 self._drop(case_id)
 

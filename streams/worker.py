@@ -25,7 +25,7 @@ from schemas.ids import LIVE_RUN
 from schemas.topics import Topics
 from streams.admission import Admission
 from streams.append import Appender
-from streams.breakers import BreakerState
+from streams.breakers import Breakers, BreakerState
 from streams.bulkhead import Places
 from streams.clock import utc_now
 from streams.configs import ConfigStore
@@ -39,7 +39,9 @@ from streams.meter import Meter
 from streams.options import GRACE_ON_REVOKE_S, WorkerOptions
 from streams.projector import Projector
 from streams.results import Results
+from streams.search_cache import SearchCache
 from streams.slot_file import SlotFile
+from streams.spending import Budget, Unlimited
 
 log = structlog.get_logger(__name__)
 
@@ -61,6 +63,9 @@ class Worker:
         ports: Ports,
         snapshot: Snapshot,
         options: WorkerOptions,
+        *,
+        spending: Budget | None = None,
+        searches: SearchCache | None = None,
     ) -> None:
         self.topics, self.options, self.snapshot = topics, options, snapshot
         self._address = address
@@ -69,27 +74,29 @@ class Worker:
         self._slot = SlotFile(options.slot_dir, options.slot)
         self.appender = Appender(address)
         self.configs = ConfigStore(address, topics)
-        self._host = EffectsHost(ports)
+        self.budget = spending or Unlimited()
+        self.effects = EffectsHost(ports, spending=self.budget, breakers=Breakers(options.breakers), searches=searches)
         self.places = Places(options.effects_in_flight, options.step_concurrency)
         results = Results(registry, self.appender, topics, options.partitions)
         self.meter = Meter(registry)
         results.on_appending = self.meter.appending
         self.dispatcher = Dispatcher(
-            registry, self._host, results, self.places, self._slot, suspect_after=options.crash_suspect_after
+            registry, self.effects, results, self.places, self._slot, suspect_after=options.crash_suspect_after
         )
         self.projector = Projector(address, topics.cases, self.group, self.configs, self, run_id=LIVE_RUN)
         self.dispatcher.case_of = lambda n, case: (
             p.cases.get(case) if (p := self.projector.partitions.get(n)) is not None else None
         )
         self.dispatcher.open_of = lambda n: list(self.projector.partitions[n].cases.values())
+        self._elsewhere = Elsewhere(
+            address, topics.cases, self.group, limit=options.max_open_cases, partitions=options.partitions
+        )
         self.admission = Admission(
             options.max_open_cases,
             options.partitions,
+            self._elsewhere,
             position_of=lambda n: p.accepted.position if (p := self.projector.partitions.get(n)) is not None else 0,
             is_open=lambda n, case: (p := self.projector.partitions.get(n)) is not None and case in p.cases,
-        )
-        self._elsewhere = self.admission.others = Elsewhere(
-            address, topics.cases, self.group, limit=options.max_open_cases, partitions=options.partitions
         )
         self._elsewhere.on_moved = self.admission.wake
         self.intake = Intake(
@@ -103,7 +110,9 @@ class Worker:
             config_hash=lambda: self._config_hash,
         )
         self._config_hash = ""
-        self.projector.on_fatal = self.intake.on_fatal = self.fail
+        self.projector.on_fatal = self.intake.on_fatal = self.budget.on_fatal = self.fail
+        self.projector.on_calls, self.budget.elected = self.budget.on_calls, lambda: 0 in self.projector.partitions
+        self.budget.on_move, self.admission.budget_says = self.admission.wake, self.budget.may_admit
         self.assigned = False
         self._unmoved: dict[int, tuple[int, float]] = {}
         self.app = self._app(registry)
@@ -129,6 +138,7 @@ class Worker:
         await self.appender.start()
         await self.configs.start()
         self._config_hash = await self.configs.publish(self.snapshot, self.appender)
+        await self.budget.start()
         sweeping = asyncio.create_task(self._sweep(), name="sweep")
         sweeping.add_done_callback(lambda t: None if t.cancelled() else self.fail(t.exception() or AssertionError()))
         await self.app.start()
@@ -167,7 +177,8 @@ class Worker:
             self._elsewhere.stop,
             self.configs.stop,
             self.appender.stop,
-            self._host.close,
+            self.effects.close,
+            self.budget.stop,
         ]
         for close in parts:
             # A part that cannot close must not keep the others open: what was appended is in the log already.
@@ -183,6 +194,7 @@ class Worker:
             now = utc_now()
             self.dispatcher.sweep(now)
             self.admission.wake()
+            self.budget.tend()
             if self.dispatcher.oldest_overdue_s(now) > OVERDUE_EXIT_S:
                 self.fail(
                     TransientError("a case is open a minute past its deadline: the worker restarts", kind="internal")
@@ -193,13 +205,15 @@ class Worker:
 
     def breakers(self) -> Sequence[BreakerState]:
         """Return the breakers of every provider that was asked so far."""
-        return self._host.states()
+        return self.effects.states()
 
     @property
     def intake_paused(self) -> str | None:
         """Why news waits now; None while there is room for more cases, or nothing waits."""
         if not self.admission._waiting:
             return None
+        if self.admission.unaffordable is not None:
+            return "budget"
         return "max_open_cases" if self.admission._live == self.admission._own else "not_caught_up"
 
     @property
