@@ -267,9 +267,12 @@ class Breakers:
                 clock=self._clock,
                 now=self._now,
                 draw=self._draw,
-                on_change=lambda: self.on_change(),
+                on_change=self._changed,
             )
         return self._breakers[key]
+
+    def _changed(self) -> None:
+        self.on_change()
 
     def states(self) -> list[BreakerState]:
         """Return a snapshot of all breakers, in the order in which their providers were first asked."""
