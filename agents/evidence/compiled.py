@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from urllib.parse import urlsplit
 
 from agents.evidence.entities import EntityIndex
-from agents.evidence.hosts import Imitations
+from agents.evidence.hosts import Imitations, host_of
 from agents.evidence.quality import CredibilityTable
 from agents.evidence.stance import Grammar
 from agents.evidence.texts import words_regex
@@ -29,11 +30,26 @@ class Compiled:
         self.name_stopwords = frozenset(lexicon.get("name_stopwords", ()))
         self.claimant_affixes = frozenset(lexicon.get("claimant_affixes", ()))
         self.claimant_platforms = frozenset(lexicon.get("claimant_platforms", ()))
+        hosts = lexicon.get("user_content_hosts", ())
+        self._user_hosts = tuple(h for h in hosts if not h.endswith("."))
+        self._user_labels = frozenset(h[:-1] for h in hosts if h.endswith("."))
+        self._user_paths = frozenset(lexicon.get("user_content_paths", ()))
         self.official_words = tuple(w.casefold() for w in lexicon.get("official", ()))
         self.moods = tuple(tuple(w.casefold() for w in lexicon.get(m, ())) for m in ("panic", "neutral", "optimistic"))
         self.asset_names = {k.split("/", 1)[1]: v for k, v in lexicon.items() if k.startswith("asset/")}
         self.common_words = frozenset(lexicon.get("common_words", ()))
         self.filler = words_regex(lexicon.get("filler", ()))
+
+    def is_user_content(self, url: str) -> bool:
+        """Whether anybody can publish at this address, although its domain may be official."""
+        host = host_of(url)
+        if (
+            any(host == h or host.endswith(f".{h}") for h in self._user_hosts)
+            or host.split(".")[0] in self._user_labels
+        ):
+            return True
+        first = [p for p in urlsplit(url).path.lower().split("/") if p][:3]
+        return any(p in self._user_paths for p in first)
 
 
 _by_identity: OrderedDict[int, tuple[Tables, Compiled]] = OrderedDict()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from agents.evidence.claim import Claim
-from agents.evidence.texts import CJK, fold, words_pattern
+from agents.evidence.texts import CJK, fold_han, words_pattern
 from schemas.config import Entity, Tables
 
 _STARTS = re.compile(rf"[^\W_{CJK}]+|[{CJK}]")
@@ -29,7 +29,7 @@ class EntityIndex:
         for entity in tables.entities:
             for name in {entity.name, *entity.aliases}:
                 if len(name) > 1:
-                    self._by_name.setdefault(fold(name).lower(), []).append(entity)
+                    self._by_name.setdefault(fold_han(name).lower(), []).append(entity)
             for domain in entity.domains:
                 self.by_domain.setdefault(domain.lower(), []).append(entity)
             for asset in entity.assets:
@@ -56,7 +56,7 @@ class EntityIndex:
     def mentioned(self, text: str) -> tuple[Entity, ...]:
         """Return the entities that a text names, in its order; the longest name wins where names overlap."""
         found: dict[int, Entity] = {}
-        written = fold(text)
+        written = fold_han(text)
         low = written.lower()
         end = 0
         for match in _STARTS.finditer(low):
@@ -83,7 +83,7 @@ class EntityIndex:
 
     def named(self, name: str) -> tuple[Entity, ...]:
         """Return the entities that bear this name, in any case; else those that the name contains whole."""
-        exact = self._by_name.get(fold(name).lower())
+        exact = self._by_name.get(fold_han(name).lower())
         return tuple(exact) if exact else self.mentioned(name)
 
     def parties(self, claim: Claim) -> tuple[Entity, ...]:
@@ -95,11 +95,15 @@ class EntityIndex:
 
     def speakers(self, claim: Claim) -> frozenset[str]:
         """Return the registrable domains whose word on this claim is official."""
-        text = fold(claim.text)
+        text = fold_han(claim.text)
         own = {id(e) for e in self.named(claim.entity)} if claim.entity else set()
         allowed = [e for e in self.parties(claim) if id(e) in own or self._may_speak(e, claim.event_type, text)]
         if claim.event_type == "regulation" or (claim.event_type in _JUDGED_EVENTS and self._filing.search(text)):
-            allowed += [e for name in self._competent(text) for e in self._by_name.get(name.lower(), [])]
+            named = any(e.kind in AUTHORITIES for e in self.parties(claim))
+            by_place = claim.event_type == "regulation" and not named
+            allowed += [
+                e for name in self._competent(text, by_place=by_place) for e in self._by_name.get(name.lower(), [])
+            ]
         return frozenset(d.lower() for e in allowed for d in e.domains)
 
     def _may_speak(self, entity: Entity, event_type: str, text: str) -> bool:
@@ -112,8 +116,11 @@ class EntityIndex:
             return event_type in _CHAIN_EVENTS
         return entity.kind not in {"media", "data"} or event_type in {"liquidation", "whale", "other"}
 
-    def _competent(self, text: str) -> list[str]:
+    def _competent(self, text: str, *, by_place: bool) -> list[str]:
         places = {place for place, words in self._jurisdictions.items() if words.search(text)}
+        if places and by_place:
+            # “Dubai's regulator fines …” names the authority by its place alone.
+            return [n for n, (of, _) in self._cues.items() if places & set(of)]
         # Unsaid, these matters are American in this field: ETF forms, guilty pleas, Chapter 11.
         places = places or {"US"}
         return [n for n, (of, cues) in self._cues.items() if places & set(of) and cues.search(text)]
@@ -132,9 +139,9 @@ _TICKER_IN_TEXT = re.compile(r"[$(]([A-Z][A-Z0-9]{1,9})\b")
 
 def names_in(text: str, stopwords: frozenset[str]) -> frozenset[str]:
     """Return the proper names of a text in lower case: capitalised words that are no ordinary ones."""
-    return frozenset(w.lower() for w in _PROPER.findall(fold(text)) if w.lower() not in stopwords and len(w) > 1)
+    return frozenset(w.lower() for w in _PROPER.findall(fold_han(text)) if w.lower() not in stopwords and len(w) > 1)
 
 
 def tickers_in(text: str) -> frozenset[str]:
     """Return the tickers that a text marks as such: ``$ABC`` or ``(ABC)``."""
-    return frozenset(_TICKER_IN_TEXT.findall(fold(text)))
+    return frozenset(_TICKER_IN_TEXT.findall(fold_han(text)))

@@ -14,6 +14,7 @@ from agents.evidence.skeleton import ascii_skeleton, host_skeleton
 # The suffix list inside the wheel: no network, no cache directory, and the same answer on every machine.
 _EXTRACT = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
 _TRACKING = re.compile(r"^(?:utm_|spm|from$|ref$|source$|fbclid$|gclid$|share)", re.IGNORECASE)
+_TLDS = frozenset({"com", "co", "io", "org", "net", "gov", "us", "cn", "hk", "to", "xyz", "app", "finance", "info"})
 _DIGIT_SWAP_MIN = 5
 """Shorter brands collide with ordinary words once 0/o and 1/l are folded."""
 _TYPO_MIN = 6
@@ -93,6 +94,9 @@ class Imitations:
         swapped = label not in self._brands and host_skeleton(label) in self._looks
         if swapped or label in self._glued or host_skeleton(domain) in self._domain_looks:
             return True
+        left = host.removesuffix(domain).rstrip(".").split(".")
+        if any(self._poses(left, label, b) for b in claim_brands):
+            return True
         return _has_user(url) or any(self._mimics(label, b) for b in claim_brands if b not in self._affixes)
 
     def _foreign_letters(self, host: str) -> bool:
@@ -106,6 +110,14 @@ class Imitations:
                 return True
         plain_host = ascii_skeleton(".".join(_shown(p) for p in host.split("."))).lower()
         return registrable_domain(plain_host) in self._official or self._embedded.search(f"{plain_host}.") is not None
+
+    def _poses(self, left: list[str], label: str, brand: str) -> bool:
+        # “coinbase.co.listing.example”, “sec.gov-filings.example”: a brand to the left, dressed as a domain of its own.
+        if brand not in left or len(brand) < 3:
+            return False
+        after = left[left.index(brand) + 1 :]
+        dressed = bool(after) and (after[0] in _TLDS or after[0] in self._affixes)
+        return dressed or any(t in self._affixes for t in label.split("-"))
 
     def _mimics(self, label: str, brand: str) -> bool:
         if label == brand:

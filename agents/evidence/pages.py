@@ -11,7 +11,7 @@ from agents.evidence.compiled import Compiled
 from agents.evidence.entities import names_in, tickers_in
 from agents.evidence.hosts import brand_of, canonical_url, host_of, registrable_domain
 from agents.evidence.stance import READ_LIMIT, Reading
-from agents.evidence.texts import Shape, fold, has_cjk, units
+from agents.evidence.texts import Shape, fold_han, has_cjk, units
 from schemas.evidence import Credibility, SearchResult
 
 FRESH_BEFORE = timedelta(days=3)
@@ -30,8 +30,8 @@ class JudgedPage:
         self.host = host_of(result.url)
         self.domain = registrable_domain(self.host)
         self.address = canonical_url(result.url)
-        self.text = fold(f"{result.title} {result.snippet[:READ_LIMIT]}")
-        self.title = " ".join(units(fold(result.title)))
+        self.text = fold_han(f"{result.title} {result.snippet[:READ_LIMIT]}")
+        self.title = " ".join(units(fold_han(result.title)))
         self.shape = Shape(result.snippet[:READ_LIMIT])
         self.credibility: Credibility = "unknown"
         self.reading = Reading("supports", True)
@@ -51,15 +51,18 @@ class Judge:
         self._claim, self._tables = claim, tables
         self._as_of = utc(claim.as_of)
         self.source_address = canonical_url(claim.source_url) if claim.source_url else None
-        self._sense = tables.grammar.sense(claim.text)
         self._speakers = tables.entities.speakers(claim)
         parties = tables.entities.parties(claim)
         self._party_ids = {id(e) for e in parties}
         self._brands = frozenset(brand_of(d) for e in parties for d in e.domains) - tables.spoof_affixes
         self._names = self._claim_names()
         self._slugs = frozenset(s for s in (_SLUG.sub("", n.lower()) for n in self._names | self._brands) if len(s) > 1)
-        self._subjects = self._subject_names([n for e in parties for n in (e.name, *e.aliases)])
-        self._units = frozenset(units(fold(claim.text)))
+        # Of the parties, whoever issues the asset is what the claim is about; the others are its venue or its partner.
+        others = [e for e in parties if claim.asset.upper() not in e.assets]
+        self._subjects = self._subject_names([n for e in others for n in (e.name, *e.aliases)])
+        names = self._subjects | {n.lower() for e in parties for n in (e.name, *e.aliases)} | self._slugs
+        self._sense = tables.grammar.sense(claim.text, frozenset(names))
+        self._units = frozenset(units(fold_han(claim.text)))
         self.moods, self.official_words = tables.moods, tables.official_words
         self._count = 0
 
@@ -72,7 +75,9 @@ class Judge:
         """Return the page with its owner, its credibility and its stance."""
         page = JudgedPage(result, published, self._as_of, self._count)
         self._count += 1
-        page.official_host = page.domain in self._speakers and page.host.isascii()
+        page.official_host = (
+            page.domain in self._speakers and page.host.isascii() and not self._tables.is_user_content(result.url)
+        )
         page.credibility = self._tables.credibility.of(page.host, page.official_host)
         page.trust = _TRUST[page.credibility]
         page.own_page = self._is_claimants_own(page)
@@ -88,7 +93,7 @@ class Judge:
     def _claim_names(self) -> frozenset[str]:
         claim = self._claim
         given = {claim.asset, claim.asset_name, claim.entity or ""}
-        return frozenset(n for n in (*given, *self._asset_names()) if n) | names_in(
+        return frozenset(fold_han(n) for n in (*given, *self._asset_names()) if n) | names_in(
             claim.text, self._tables.name_stopwords
         )
 
@@ -96,9 +101,9 @@ class Judge:
         return self._tables.asset_names.get(self._claim.asset.upper(), ())
 
     def _subject_names(self, party_names: list[str]) -> frozenset[str]:
-        parties = {w for n in party_names for w in units(fold(n))}
+        parties = {w for n in party_names for w in units(fold_han(n))}
         asset = {n.lower() for n in (self._claim.asset, self._claim.asset_name, *self._asset_names()) if n}
-        return frozenset(asset) | frozenset(n.lower() for n in self._names if not set(units(fold(n))) <= parties)
+        return frozenset(asset) | frozenset(n.lower() for n in self._names if not set(units(fold_han(n))) <= parties)
 
     def _is_claimants_own(self, page: JudgedPage) -> bool:
         if page.official_host:
@@ -125,7 +130,8 @@ class Judge:
 
     def _is_related(self, page: JudgedPage) -> bool:
         text = page.text
-        low = text.casefold()
+        # An address such as /news/nansen-layoffs names its subject as well as a title does.
+        low = f"{text} {_path_words(page.result.url)}".casefold()
         words = frozenset(units(low))
         names_subject = any(_names(n, low, words) for n in self._subjects)
         if names_subject:
@@ -145,6 +151,10 @@ class Judge:
 
     def _is_of_other_asset(self, text: str) -> bool:
         return self._claim.event_type in _NAMED_EVENTS and bool(tickers_in(text) - {self._claim.asset.upper()})
+
+
+def _path_words(url: str) -> str:
+    return " ".join(w for w in re.split(r"[^a-z0-9]+", urlsplit(url).path.lower()) if not w.isdigit())
 
 
 def _names(name: str, low: str, words: frozenset[str]) -> bool:

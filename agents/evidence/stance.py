@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from agents.evidence.texts import CJK, fold, lower_words_regex, words_pattern
+from agents.evidence.scope import Scope, Target
+from agents.evidence.texts import CJK, fold_han, lower_words_regex, words_pattern
 from schemas.evidence import Stance
 
 # What may stand between a negation and the verb that it negates. Anything else (“did not say how it was hacked”,
@@ -43,18 +44,30 @@ READ_LIMIT = 8000
 """Characters of a page that its stance is read from: articles say what they say at their head, and time is bounded."""
 _YET = re.compile(r"\byet\b|尚未|暂未|还未|暂无|尚无")
 _CLAUSES = re.compile(r"[,,。;;!?!?]|\.\s|\.$|\s[-–—]\s")
+_SENTENCES = re.compile(r"[。;!!]|[.?]\s|[.]$|(?<=\?)")
+_WORDS = re.compile(r"[a-z0-9]+|[\u4e00-\u9fff]{2,}")
+_NOT = re.compile(r"\b(?:not|no|never|without)\b|n't|[?]|未|没|无|不")
+_REFUSED = re.compile(r"\b(?:den(?:y|ies|ied|ying|ials?)|reject(?:s|ed|ion)?|dismiss(?:es|ed|al)?)\b")
+_OPEN_ENDED = frozenset({"approve"})
+"""Events whose opposite is another event, and no denial: an approval and a rejection."""
 _MODAL_REACH = r"[\s-]+(?:also|soon|be|get|being|land|gain|secure|on|to|in|\w+ly)?(?:[\s-]+)?"
 
 
 class ClaimSense:
     """What matters of a claim for reading pages against it, worked out once."""
 
-    __slots__ = ("account_hack", "denial", "future", "groups", "hedged_modal", "negated", "suit")
+    __slots__ = (
+        *("account_hack", "denial", "future", "groups", "hedged_modal", "limited", "names", "negated", "postpones"),
+        *("refusal", "suit", "target"),
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, names: frozenset[str] = frozenset()) -> None:
+        self.names = names
         self.groups: tuple[str, ...] = ()
         self.negated: tuple[str, ...] = ()
+        self.target = Target()
         self.denial = self.suit = self.future = self.hedged_modal = self.account_hack = False
+        self.postpones = self.refusal = self.limited = False
 
 
 class Reading:
@@ -77,6 +90,9 @@ class Grammar:
         self._denial, self._not_denial, self._suit_denial = words("denial"), words("not_denial"), words("suit_denial")
         self._earlier, self._hedge, self._confirm = words("earlier_denial"), words("hedge"), words("confirm")
         self._account_hack, self._future = words("account_hack"), words("future")
+        self._scope = Scope(lexicon)
+        self._limits, self._attribution = words("limits"), words("attribution")
+        self._self_names = words("self_names")
         objects = _lower_pattern(lexicon, "denial_object")
         self._act_denied = re.compile(
             r"\b(?:den(?:y|ies|ied|ying|ials?(?:\s+of)?)|reject(?:s|ed|ion(?:\s+of)?)?|dismiss(?:es|ed)?)"
@@ -96,29 +112,37 @@ class Grammar:
                 self._antonyms[group] = re.compile(pattern)
         self._any_modal = re.compile(modal)
 
-    def sense(self, claim_text: str) -> ClaimSense:
-        """Read a claim once. What is claimed stands at the head of the news; what follows is background."""
-        text = fold(claim_text[:_HEAD]).lower()
-        out = ClaimSense()
+    def sense(self, claim_text: str, names: frozenset[str] = frozenset()) -> ClaimSense:
+        """Read a claim once. What is claimed stands at the head of the news; what follows is background.
+
+        ``names`` (lower case) are those of whom and what it is about.
+        """
+        text = fold_han(claim_text[:_HEAD]).lower()
+        out = ClaimSense(names)
         present = [g for g, p in self._predicates.items() if p.search(text)]
         out.negated = tuple(g for g in present if self._negations[g].search(text))
         out.groups = tuple(g for g in present if g not in out.negated)
         out.suit = "sue" in present
         out.account_hack = self._account_hack.search(text) is not None
-        out.denial = bool(out.negated) or self._says_false(self._cleaned(text, out.suit), out.suit, claim=True)
+        out.refusal = self._act_denied.search(text) is not None
+        opposed = any(p.search(text) for g, p in self._antonyms.items() if g in present and g not in _OPEN_ENDED)
+        out.denial = bool(out.negated) or opposed or self._says_false(self._cleaned(text, out), out.suit)
+        out.target = self._scope.target(text, names)
+        out.postpones = self._scope.postpones(text)
+        out.limited = self._limits.search(text) is not None
         out.future = self._future.search(text) is not None
         out.hedged_modal = self._any_modal.search(text) is not None
         return out
 
     def read(self, claim: ClaimSense, title: str, content: str, *, fresh: bool) -> Reading:
         """Return the stance of a page that speaks of the claim. ``fresh``: published about when the claim was."""
-        text = fold(f"{title.rstrip('. ')}. {content[:READ_LIMIT]}").lower()
-        cleaned = self._cleaned(text, claim.suit)
+        text = fold_han(f"{title.rstrip('. ')}. {content[:READ_LIMIT]}").lower()
+        cleaned = self._cleaned(text, claim)
         confirms = self._confirms(cleaned)
         denies = self._denies(claim, cleaned)
-        if denies and confirms and self._earlier.search(cleaned):
+        if denies and self._earlier.search(cleaned) and (confirms or self._tells(claim, cleaned)):
             denies = False
-        hedges = self._hedges(claim, text, confirms)
+        hedges = self._hedges(claim, self._on_claim(claim, text), confirms)
         if claim.denial:
             # A page that repeats what the claim denies mostly came before it: no support, no denial.
             return Reading("supports" if denies else "hedges", False)
@@ -132,13 +156,17 @@ class Grammar:
         """Whether a text (folded, in lower case) uses a verb of the claim."""
         return any(self._predicates[g].search(text) for g in claim.groups + claim.negated)
 
-    def _cleaned(self, text: str, suit: bool) -> str:
+    def _cleaned(self, text: str, claim: ClaimSense) -> str:
         text = self._not_denial.sub(" ; ", text)
-        text = self._suit_denial.sub(" ; ", text) if suit else text
+        text = self._suit_denial.sub(" ; ", text) if claim.suit else text
         # Most pages hold none of these words; looking for them first is what keeps a page at a fraction of a millisecond.
-        return self._act_denied.sub(" ; ", text) if any(w in text for w in ("den", "reject", "dismiss")) else text
+        if any(w in text for w in ("den", "reject", "dismiss")):
+            text = self._act_denied.sub(" ; ", text)
+            # Where the claim is that something was refused, “the denial” is the event.
+            text = _REFUSED.sub(" ; ", text) if claim.refusal else text
+        return text
 
-    def _says_false(self, text: str, suit: bool, *, claim: bool = False) -> bool:
+    def _says_false(self, text: str, suit: bool) -> bool:
         if self._denial.search(text):
             return True
         attributive, predicative = self._false
@@ -146,15 +174,48 @@ class Grammar:
         return predicative.search(text) is not None or (not suit and attributive.search(text) is not None)
 
     def _denies(self, claim: ClaimSense, text: str) -> bool:
-        if self._says_false(text, claim.suit):
+        if self._says_false(self._on_claim(claim, text), claim.suit):
             return True
         if not claim.account_hack and "hack" not in claim.groups and self._account_hack.search(text):
             return True
-        for group in claim.groups + claim.negated:
-            for match in self._negations[group].finditer(text):
-                if not (claim.future and _YET.search(match.group())):
-                    return True
+        return any(self._is_negated(claim, group, text) for group in claim.groups + claim.negated)
+
+    def _on_claim(self, claim: ClaimSense, text: str) -> str:
+        if not self._says_false(text, claim.suit):
+            return text
+        return self._scope.without_other_matters(
+            text,
+            denial=lambda clause: self._says_false(clause, claim.suit),
+            on_claim=lambda words: self.speaks_of(claim, words),
+            claim=claim.target,
+            postpones=claim.postpones,
+            told=self._tells(claim, text),
+        )
+
+    def _is_negated(self, claim: ClaimSense, group: str, text: str) -> bool:
+        for match in self._negations[group].finditer(text):
+            if claim.future and _YET.search(match.group()):
+                continue
+            clause = _around(text, match.start(), match.end())
+            if not claim.limited and self._limits.search(clause):
+                continue  # “No user funds were stolen”: what was spared, not whether it happened.
+            if self._names_claim(claim, clause) or not self._tells(claim, text[: match.start()]):
+                return True
         return False
+
+    def _names_claim(self, claim: ClaimSense, clause: str) -> bool:
+        return self._self_names.search(clause) is not None or not claim.names.isdisjoint(_WORDS.findall(clause))
+
+    def _tells(self, claim: ClaimSense, text: str) -> bool:
+        """Whether some sentence says, as a fact, what is claimed."""
+        return any(
+            self.speaks_of(claim, part)
+            and not _NOT.search(part)
+            and not self._hedge.search(part)
+            and not self._attribution.search(part)
+            and not self._denial.search(part)
+            for part in _SENTENCES.split(text)
+        )
 
     def _opposite(self, claim: ClaimSense, text: str) -> bool:
         return any(
@@ -184,6 +245,13 @@ class Grammar:
         # “用户称热钱包异常转出, 消息未经证实”: the second clause hedges, the first tells the story all the same.
         content = text.split(". ", 1)[-1]
         return any(part.strip() and _long(part) and not self._hedge.search(part) for part in _CLAUSES.split(content))
+
+
+def _around(text: str, start: int, end: int) -> str:
+    """Return the clause that a match stands in."""
+    before = max((m.end() for m in _CLAUSES.finditer(text, max(0, start - 200), start)), default=max(0, start - 200))
+    after = _CLAUSES.search(text, end)
+    return text[before : after.start() if after else len(text)]
 
 
 def _lower_pattern(lexicon: Mapping[str, tuple[str, ...]], key: str) -> str:

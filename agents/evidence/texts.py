@@ -8,6 +8,8 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
+from agents.evidence.han import simplified
+
 CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _UNIT = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
 _HAS_CJK = re.compile(f"[{CJK}]")
@@ -20,6 +22,11 @@ def fold(text: str) -> str:
     """Return the text in compatible Unicode form (no full width), with plain quotes and single spaces."""
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
     return _SPACE.sub(" ", plain.replace("\u2019", "'").replace("\u2018", "'")).strip()
+
+
+def fold_han(text: str) -> str:
+    """Return :func:`fold` of the text, in simplified characters: what is compared and matched."""
+    return simplified(fold(text))
 
 
 def has_cjk(text: str) -> bool:
@@ -46,7 +53,7 @@ class Shape:
     __slots__ = ("pairs", "prefix", "singles", "size")
 
     def __init__(self, text: str) -> None:
-        parts = units(fold(text))
+        parts = units(fold_han(text))
         self.size = len(parts)
         self.singles = frozenset(parts)
         self.pairs = frozenset(itertools.pairwise(parts))
@@ -85,7 +92,7 @@ def words_pattern(entries: Iterable[str]) -> str:
     latin: dict[str, Any] = {}
     cjk: dict[str, Any] = {}
     for entry in entries:
-        _plant(cjk if has_cjk(entry) else latin, fold(entry))
+        _plant(cjk if has_cjk(entry) else latin, fold_han(entry))
     parts = [rf"(?<![A-Za-z0-9]){_branches(latin)}(?![A-Za-z0-9])"] if latin else []
     parts += [_branches(cjk)] if cjk else []
     return "|".join(parts) or r"(?!)"

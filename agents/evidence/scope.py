@@ -1,0 +1,110 @@
+"""What a denial is aimed at: the claim, its delay, or another matter altogether.
+
+“It denied rumours of a delay and confirmed the listing” denies nothing of the listing. A denial is taken for one of the
+claim unless its target is plainly something else: only then are its words taken out of the text that is read on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from agents.evidence.texts import CJK, has_cjk, lower_words_regex, words_pattern
+
+_ENDS = re.compile(
+    r"[,;:!?。]|\.(?:\s|$)|\s(?:but|while|although|though|whereas|yet)\s"
+    r"|\s(?:and|then)\s(?=(?:also\s|has\s|have\s)?(?:confirm|said|says|say|added|adds|insist|announc|reiterat|repeat|call|went|go|plan|will|is|are|was|were)\w*\b)"
+)
+"""Where the reach of a denial ends."""
+_ABOUT = re.compile(
+    r"\b(?:rumou?rs?|reports?|claims?|speculation|talks?|stories|story|allegations?|suggestions?|chatter|posts?|news)\s+"
+    r"(?:of|about|that|on|regarding|over|claiming|concerning|suggesting|it|he|she|they)\s+(?P<en>.+)"
+    r"|(?:关于|有关|对于|针对|所谓|就)(?P<zh>[^,,。;;]{2,30}?)(?:的)?(?:传闻|传言|消息|报道|说法|谣言|猜测|一事|是|不实|属)"
+)
+_EN_WORD = re.compile(r"[a-z][a-z'-]{2,}|\d[\d,.]*")
+_ZH_RUN = re.compile(rf"[{CJK}]{{2,}}")
+_STEM = 5
+"""Letters by which two English words are taken for forms of one."""
+
+
+class Target(frozenset[str]):
+    """The stems of what a text is specifically about: English words by their first letters, Chinese pairs of characters."""
+
+
+class Scope:
+    """Takes denials of other matters out of a text. Lists: ``denial_acts``, ``elsewhere``, ``plain_words``."""
+
+    def __init__(self, lexicon: Mapping[str, tuple[str, ...]]) -> None:
+        self._acts = lower_words_regex(lexicon.get("denial_acts", ()))
+        self._elsewhere = lower_words_regex(lexicon.get("elsewhere", ()))
+        plain = (*lexicon.get("plain_words", ()), *lexicon.get("speech_nouns", ()), *lexicon.get("denial_acts", ()))
+        self._plain_zh = re.compile(words_pattern(w for w in plain if has_cjk(w)))
+        self._plain_en = frozenset(w.lower()[:_STEM] for w in plain if not has_cjk(w))
+
+    def postpones(self, text: str) -> bool:
+        """Whether a claim (in lower case) is itself about a delay or a cancellation."""
+        return self._elsewhere.search(text) is not None
+
+    def target(self, text: str, names: frozenset[str] = frozenset()) -> Target:
+        """Return what a text (in lower case) is specifically about, beside names and words that say nothing of it."""
+        found = {w[:_STEM] for w in _EN_WORD.findall(text) if w not in names}
+        found -= self._plain_en
+        for run in _ZH_RUN.findall(self._plain_zh.sub(" ", text)):
+            found |= {run[i : i + 2] for i in range(len(run) - 1)}
+        return Target(found)
+
+    def without_other_matters(
+        self,
+        text: str,
+        *,
+        denial: Callable[[str], bool],
+        on_claim: Callable[[str], bool],
+        claim: Target,
+        postpones: bool,
+        told: bool,
+    ) -> str:
+        """Return the text (lower case) without the clauses that deny something else than the claim.
+
+        ``denial`` tells whether a clause denies, ``on_claim`` whether words speak of what is claimed, ``told``
+        whether the page tells the claimed story elsewhere; without that, a denial in other words still counts.
+        """
+        kept = []
+        for clause in _clauses(text):
+            if denial(clause) and self._is_of_another_matter(clause, on_claim, claim, postpones=postpones, told=told):
+                continue
+            kept.append(clause)
+        return "".join(kept)
+
+    def _is_of_another_matter(
+        self, clause: str, on_claim: Callable[[str], bool], claim: Target, *, postpones: bool, told: bool
+    ) -> bool:
+        object_ = self._object(clause)
+        if object_ is None:
+            return False
+        if not postpones and self._elsewhere.search(object_):
+            return True
+        if not told or on_claim(object_):
+            return False
+        target = self.target(object_)
+        return len(target) > 1 and not target & claim
+
+    def _object(self, clause: str) -> str | None:
+        about = _ABOUT.search(clause)
+        if about is not None:
+            return about["en"] or about["zh"]
+        act = self._acts.search(clause)
+        if act is None:
+            return None
+        after = clause[act.end() :]
+        # “对收购一事予以否认”, “the purchase was denied by both”: the object stands before.
+        return after if self.target(after) and not after.lstrip().startswith("by ") else clause[: act.start()]
+
+
+def _clauses(text: str) -> list[str]:
+    """Split at the ends of clauses, which stay with the clause before, so that joining gives the text again."""
+    parts, start = [], 0
+    for match in _ENDS.finditer(text):
+        parts.append(text[start : match.end()])
+        start = match.end()
+    parts.append(text[start:])
+    return parts
