@@ -81,14 +81,19 @@ def _letter(partition: int, record: Any, sent: set[str]) -> Letter:
         why=said.get("dl_why", ""),
         consumer=said.get("dl_consumer", ""),
         topic=said.get("dl_topic", ""),
-        partition=int(said.get("dl_partition", -1)),
-        offset=int(said.get("dl_offset", -1)),
+        partition=_number(said.get("dl_partition")),
+        offset=_number(said.get("dl_offset")),
         at=datetime.fromtimestamp(record.timestamp / 1000, UTC),
         requeued=letter_id in sent,
         key=record.key,
         value=record.value,
-        headers=tuple((k, v) for k, v in record.headers if not k.startswith(_OURS)),
+        headers=tuple((k, v) for k, v in record.headers if not k.startswith(_OURS) and v is not None),
     )
+
+
+def _number(said: str | None) -> int:
+    # Anything may stand on the topic; a letter that names no offset has none.
+    return int(said) if said is not None and said.isascii() and said.isdigit() and len(said) < 19 else -1
 
 
 def _document(letter: Letter) -> dict[str, Any]:

@@ -6,12 +6,14 @@ anything that changes only *how* an effect is performed stay in the settings and
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any, Literal
 
 import msgspec
 
 from schemas.calls import ProviderMode
 from schemas.effects import Tier
+from schemas.errors import ContractError
 from schemas.ids import content_hash
 
 
@@ -83,3 +85,31 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     def config_hash(self) -> str:
         """32 hex digits; the key of this snapshot on the ``configs`` topic."""
         return content_hash(self)
+
+
+_decode_snapshot = msgspec.json.Decoder(Snapshot).decode
+LONGEST_DEADLINE_S = 30 * 24 * 3600.0
+"""No case may stay open, and hold its partition's watermark, for longer than this."""
+
+
+def decode_snapshot(key: bytes | None, value: bytes | None) -> tuple[str, Snapshot]:
+    """Return (hash, snapshot) of a record of ``configs``. The key must be the hash of what the value says.
+
+    The hash is taken of the JSON as it was written: older and newer code, with fewer and more fields, wrote others.
+
+    Raises:
+        ContractError: the value is no snapshot, or another one than its key says (reason ``bad_snapshot``).
+    """
+    try:
+        said = (key or b"").decode("ascii")
+        snapshot = _decode_snapshot(value or b"")
+        if content_hash(msgspec.json.decode(value or b"")) != said:
+            raise ContractError(
+                f"the snapshot under {said[:40]!r} has another hash: it is not used", reason="bad_snapshot"
+            )
+    except (ValueError, RecursionError) as exc:
+        raise ContractError(f"no snapshot: {exc!s:.300}", reason="bad_snapshot") from exc
+    numbers = (snapshot.retry_base_seconds, snapshot.case_deadline_seconds, snapshot.phase1_rollout_percentage)
+    if not all(isfinite(n) and n >= 0 for n in numbers) or snapshot.case_deadline_seconds > LONGEST_DEADLINE_S:
+        raise ContractError("the snapshot's times are out of range: it is not used", reason="bad_snapshot")
+    return said, snapshot

@@ -6,7 +6,8 @@ The value is readable without the headers (its ``type`` field), and a consumer t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,6 +26,13 @@ TEXT_HASH_HEADER = "ce_texthash"
 _SPEC = ("ce_specversion", b"1.0")
 _CONTENT = ("content-type", b"application/json")
 _KNOWN_TYPES = {name.encode(): name for name in BY_WIRE_NAME}
+_NAME = re.compile(r"newsproof\.[a-z0-9_]{1,80}").fullmatch
+_CASE_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
+_ID = re.compile(r"[!-~]{1,200}").fullmatch
+"""Printable, and short: every reader keeps ids in memory."""
+_VERSION = re.compile(rb"[0-9]{1,4}").fullmatch
+EARLIEST, LATEST = datetime(2008, 10, 31, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+"""Between these a time can be added to, and fits ClickHouse's ``DateTime64``."""
 _encoder = msgspec.json.Encoder()
 _decoders: dict[str, msgspec.json.Decoder[Any]] = {
     name: msgspec.json.Decoder(event) for name, event in BY_WIRE_NAME.items()
@@ -79,25 +87,26 @@ def encode(
 
 
 def read_envelope(headers: Headers) -> Envelope:
-    """Return the envelope of a journal record.
+    """Return the envelope of a journal record. Of a header that comes twice, the last counts.
+
+    Ids are 1 to 200 printable ASCII characters, case ids UUIDs, types ``newsproof.…``, times between 2008 and 2200.
 
     Raises:
         ContractError: when a required attribute is missing or broken (reason ``bad_envelope``).
     """
     h = dict(headers)
     try:
-        cause = h.get("ce_causationid")
         return Envelope(
-            id=h["ce_id"].decode(),
-            type=_KNOWN_TYPES.get(h["ce_type"]) or h["ce_type"].decode(),
-            case_id=h["ce_subject"].decode(),
-            causation_id=None if cause is None else cause.decode(),
-            run_id=h["ce_runid"].decode(),
-            time=_with_zone(datetime.fromisoformat(h["ce_time"].decode())),
-            version=int(h["ce_schemaversion"]),
+            id=_matched(h["ce_id"], _ID),
+            type=_KNOWN_TYPES.get(h["ce_type"]) or _matched(h["ce_type"], _NAME),
+            case_id=_matched(h["ce_subject"], _CASE_ID),
+            causation_id=_matched(h["ce_causationid"], _ID) if "ce_causationid" in h else None,
+            run_id=_matched(h["ce_runid"], _ID),
+            time=_sound(datetime.fromisoformat(h["ce_time"].decode())),
+            version=_version(h["ce_schemaversion"]),
         )
-    except (KeyError, ValueError, AttributeError) as exc:
-        raise ContractError(f"the record has no readable envelope: {exc!r}", reason="bad_envelope") from exc
+    except (KeyError, ValueError, AttributeError, TypeError, OverflowError) as exc:
+        raise ContractError(f"the record has no readable envelope: {exc!r:.300}", reason="bad_envelope") from exc
 
 
 def decode(wire: str, version: int, value: bytes | None) -> CaseEvent:
@@ -123,9 +132,25 @@ def decode(wire: str, version: int, value: bytes | None) -> CaseEvent:
         raise ContractError(f"{wire} v{version} does not decode: {exc}", reason="bad_event") from exc
 
 
-def _with_zone(time: datetime) -> datetime:
+def _matched(value: bytes, match: Callable[[str], Any]) -> str:
+    text = value.decode("ascii")
+    if match(text) is None:
+        raise ValueError(f"{text[:60]!r} is not of the form that is written here")
+    return text
+
+
+def _version(value: bytes) -> int:
+    if _VERSION(value) is None or (version := int(value)) == 0:
+        raise ValueError(f"{value[:20]!r} is no schema version")
+    return version
+
+
+def _sound(time: datetime) -> datetime:
     if time.tzinfo is None:
         raise ValueError("ce_time has no time zone")
+    time = time if time.tzinfo is UTC else time.astimezone(UTC)
+    if not EARLIEST <= time <= LATEST:
+        raise ValueError(f"ce_time {time.isoformat()} lies outside of 2008 to 2200")
     return time
 
 

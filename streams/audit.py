@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -12,6 +13,8 @@ from aiokafka import TopicPartition
 
 from infra.kafka import KafkaAddress, offsets_of, read_range
 from schemas import envelope as wire
+from schemas.budget import decode as decode_budget
+from schemas.config import decode_snapshot
 from schemas.errors import ContractError
 from schemas.events import (
     BY_WIRE_NAME,
@@ -24,8 +27,10 @@ from schemas.events import (
     CaseFailed,
 )
 from schemas.news import decode_news
+from schemas.published import read_publication
 from schemas.topics import Topics
-from streams.following import FollowedPartition
+from streams.clock import appended_at
+from streams.following import FollowedPartition, readable
 
 
 class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +40,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     ``repeated_records``: records that the rule of acceptance passes by; harmless. ``duplicate_events``: two accepted
     successors of one head, found by a pass that knows no windows. ``duplicate_signals``: a (signal, revision) seen twice
     by a read_committed reader. ``repeated_calls``: paid calls in records passed by, plus equal requests paid twice.
+    ``foreign``: topic (without its prefix) → records that no part of Newsproof wrote, or that are damaged; every reader
+    passes them by. Those of ``cases`` are dead letters besides, as are all of ``news``, which are not listed here.
     """
 
     news: int
@@ -52,6 +59,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     degraded: int
     dead_letters: int
+    foreign: dict[str, int] = {}
 
     @property
     def clean(self) -> bool:
@@ -113,7 +121,8 @@ class _Journal:
         else:
             self.passed_by += 1
         if record.value and b'"calls":' in record.value:
-            with suppress(msgspec.DecodeError):  # a poison record: its case is quarantined, its calls are unknown
+            # A poison record: its case is quarantined, its calls are unknown.
+            with suppress(ValueError, ArithmeticError, RecursionError):
                 self._count_calls(env, accepted, self._decode(record.value).calls)
         if accepted and env.type in TERMINAL_NAMES:
             self._paid.pop(env.case_id, None)
@@ -121,7 +130,7 @@ class _Journal:
     def _count_calls(self, env: wire.Envelope, accepted: bool, calls: tuple[_Call, ...]) -> None:
         self.calls += len(calls)
         for call in calls:
-            if call.cached or (call.cost_usd is not None and float(call.cost_usd) == 0):
+            if call.cached or (call.cost_usd is not None and Decimal(call.cost_usd) == 0):
                 continue
             seen = self._paid.setdefault(env.case_id, set())
             answered = b'"type":"failure"' not in bytes(call.reply)[:64]
@@ -134,7 +143,7 @@ class _Journal:
 async def audit(address: KafkaAddress, topics: Topics) -> AuditReport:
     """Read news, journal, dead letters and signals, and report. Reads up to the ends as they are now."""
     bounds = await offsets_of(address, topics.cases)
-    parts = {tp: FollowedPartition(first) for tp, (first, _) in bounds.items()}
+    parts = {tp: FollowedPartition(first, partitions=len(bounds)) for tp, (first, _) in bounds.items()}
     journal = _Journal()
     async for tp, records in read_range(address, bounds):
         part = parts[tp]
@@ -145,9 +154,13 @@ async def audit(address: KafkaAddress, topics: Topics) -> AuditReport:
             else:
                 journal.see(record, env, accepted)
     still_open = sum(len(p.accepted.open) for p in parts.values())
-    letters, lettered = await _dead_letters(address, topics)
+    foreign = {"cases": sum(p.malformed for p in parts.values())}
+    letters, lettered, foreign["dead-letters"] = await _dead_letters(address, topics)
     news, without = await _news(address, topics, journal.cases, lettered)
-    signals, twice = await _signals(address, topics)
+    signals, twice, foreign["signals"] = await _signals(address, topics)
+    foreign["configs"] = await _unreadable(address, topics.configs, lambda r: decode_snapshot(r.key, r.value))
+    foreign["budget"] = await _unreadable(address, topics.budget, lambda r: decode_budget(r.value))
+    foreign["research"] = await _foreign_research(address, topics)
     of = {t: journal.types[WIRE_NAMES[t]] for t in BY_WIRE_NAME.values()}
     return AuditReport(
         news=news,
@@ -165,19 +178,23 @@ async def audit(address: KafkaAddress, topics: Topics) -> AuditReport:
         failed=of[CaseFailed],
         degraded=of[CaseDegraded],
         dead_letters=letters,
+        foreign={topic: count for topic, count in foreign.items() if count},
     )
 
 
-async def _dead_letters(address: KafkaAddress, topics: Topics) -> tuple[int, set[tuple[str, int, int]]]:
+async def _dead_letters(address: KafkaAddress, topics: Topics) -> tuple[int, set[tuple[str, int, int]], int]:
     where: set[tuple[str, int, int]] = set()
-    count = 0
+    count = foreign = 0
     async for _, records in read_range(address, await offsets_of(address, topics.dead_letters)):
         for record in records:
-            count += 1
             h = dict(record.headers)
-            if "dl_offset" in h:
+            if "dl_reason" not in h:
+                foreign += 1
+                continue
+            count += 1
+            with suppress(KeyError, ValueError, AttributeError, TypeError):  # a case that failed is of no single record
                 where.add((h["dl_topic"].decode(), int(h["dl_partition"]), int(h["dl_offset"])))
-    return count, where
+    return count, where, foreign
 
 
 async def _news(
@@ -188,8 +205,7 @@ async def _news(
         for record in records:
             count += 1
             try:
-                appended = datetime.fromtimestamp(record.timestamp / 1000, UTC)  # as intake judges it
-                known = decode_news(record.value, now=appended).case_id in cases
+                known = decode_news(record.value, now=appended_at(record)).case_id in cases  # as intake judges it
             except ContractError:
                 known = False
             if not known and (tp.topic, tp.partition, record.offset) not in lettered:
@@ -197,16 +213,36 @@ async def _news(
     return count, without
 
 
-async def _signals(address: KafkaAddress, topics: Topics) -> tuple[int, int]:
+async def _signals(address: KafkaAddress, topics: Topics) -> tuple[int, int, int]:
     committed: dict[str, Any] = {"isolation_level": "read_committed"}
-    seen: set[tuple[bytes, bytes]] = set()
-    twice = 0
+    seen: set[tuple[str, int]] = set()
+    twice = foreign = 0
     async for _, records in read_range(address, await offsets_of(address, topics.signals, **committed), **committed):
         for record in records:
-            revision = (record.key or b"", dict(record.headers)["np_revision"])
-            twice += revision in seen
-            seen.add(revision)
-    return len({signal for signal, _ in seen}), twice
+            try:
+                p = read_publication(record)
+            except ContractError:
+                foreign += 1
+                continue
+            twice += (p.signal_id, p.revision) in seen
+            seen.add((p.signal_id, p.revision))
+    return len({signal for signal, _ in seen}), twice, foreign
+
+
+async def _unreadable(address: KafkaAddress, topic: str, read: Callable[[Any], Any]) -> int:
+    count = 0
+    async for _, records in read_range(address, await offsets_of(address, topic)):
+        for record in records:
+            try:
+                read(record)
+            except ContractError:
+                count += 1
+    return count
+
+
+async def _foreign_research(address: KafkaAddress, topics: Topics) -> int:
+    bounds = await offsets_of(address, topics.research)
+    return await _unreadable(address, topics.research, lambda record: readable(record, len(bounds)))
 
 
 __all__ = ["AuditReport", "TopicPartition", "audit"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import structlog
 
 from infra.kafka import KafkaAddress
-from schemas.config import Snapshot
+from schemas.config import Snapshot, decode_snapshot
+from schemas.errors import ContractError
 from schemas.topics import Topics
 from streams.append import Appender
 
@@ -26,6 +28,7 @@ class ConfigStore:
         self._following: asyncio.Task[None] | None = None
         self._arrived = asyncio.Condition()
         self.on_new: Callable[[str], None] = lambda _hash: None
+        self.passed_by = 0
 
     async def start(self) -> None:
         """Read what is there; follow from then on."""
@@ -64,18 +67,23 @@ class ConfigStore:
         return config_hash
 
     async def _follow(self) -> None:
-        decoder = msgspec.json.Decoder(Snapshot)
         while True:
             got = await self._consumer.getmany(timeout_ms=1000)
             for records in got.values():
                 for record in records:
-                    key = (record.key or b"").decode()
-                    try:
-                        snapshot = decoder.decode(record.value or b"")
-                    except msgspec.DecodeError as exc:
-                        log.error("a snapshot on the configs topic does not decode", key=key, error=str(exc))
-                        continue
-                    self._known[key] = snapshot
-                    self.on_new(key)
+                    self._take(record)
             async with self._arrived:
                 self._arrived.notify_all()
+
+    def _take(self, record: Any) -> None:
+        if record.value is None:
+            return  # a tombstone of the compacted topic: what is known stays known, for cases have pinned it
+        try:
+            config_hash, snapshot = decode_snapshot(record.key, record.value)
+        except ContractError as exc:
+            self.passed_by += 1
+            log.error("passed by: no configuration snapshot", offset=record.offset, why=str(exc))
+            return
+        if config_hash not in self._known:
+            self._known[config_hash] = snapshot
+            self.on_new(config_hash)

@@ -21,16 +21,19 @@ from schemas import events as ev
 from schemas.calls import Call
 from schemas.effects import Effect, Failure, request_hash
 from streams.bulkhead import Places
+from streams.clock import utc_now
 from streams.deadlines import Deadlines
 from streams.effects import EffectsHost
 from streams.failpoints import DRAINED, EFFECT_ANSWERED, EFFECT_BEFORE, hit
-from streams.projector import utc_now
 from streams.results import Results, declared, with_calls
 from streams.running import Running
 from streams.slot_file import SlotFile
 from streams.suspects import Suspects
 
 log = structlog.get_logger(__name__)
+
+HAND_BACK_S = 5.0
+"""How long a rebalance waits for the record that hands a suspect back; without it the next owner thinks of a crash."""
 
 
 class Dispatcher:
@@ -111,6 +114,11 @@ class Dispatcher:
         """A journal record cannot be read."""
         self._results.put_aside(record, case, reason, why)
 
+    def end_without_configuration(self, case: Case) -> None:
+        """Close a case whose snapshot is not on the ``configs`` topic: no step can decide anything for it."""
+        reason = f"the configuration {case.received.config_hash[:40]!r} that it pins is not on the configs topic"
+        self._results.append_aside(case, ev.CaseFailed(reason=reason, failed_step="journal", attempts=0))
+
     # Routing
 
     def dispatch(self, partition: int, case: Case) -> None:
@@ -173,7 +181,16 @@ class Dispatcher:
         self._suspects.clear()
         still = await self._running.wait(timeout_s)
         hit(DRAINED)
+        await self._hand_back_suspect()
         return still
+
+    async def _hand_back_suspect(self) -> None:
+        # Said before the partitions are let go: their next owner would take the silence for a crash.
+        if (handed := self._suspects.hand_back()) is not None:
+            case, event = handed
+            said = asyncio.create_task(self._results.append(case, event))
+            await asyncio.wait([said], timeout=HAND_BACK_S)
+            self._running.cancel(lambda case_id: case_id == case.case_id)
 
     def let_go(self, partitions: list[int]) -> None:
         """Cancel what runs for partitions that another worker has now."""
@@ -287,9 +304,9 @@ class Dispatcher:
             case = self.case_of(partition, case_id)
             step = None if case is None or case.head_id != head_id else self._registry.next_step(case)
             if case is not None and step is not None and partition in self._live_since:
-                crashes = self._suspects.convict(case)
+                started = self._suspects.convict(case, step.name)
                 log.warning("a step crashed its worker again and again; it runs alone now", step=step.name)
-                self._results.append_aside(case, ev.StepStarted(step=step.name, crashes=crashes))
+                self._results.append_aside(case, started)
                 return
         for case_id, partition in self._suspects.released().items():
             if (case := self.case_of(partition, case_id)) is not None and partition in self._live_since:

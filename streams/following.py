@@ -1,9 +1,16 @@
-"""Following a journal from a reader's own watermark: the fold that publish, sink and the case view have in common."""
+"""Following a journal from a reader's own watermark: the fold that publish, sink and the case view have in common.
+
+Before the rule of acceptance comes one question, and every reader asks it by :func:`readable`: is this a record of this
+journal at all? Its envelope is whole, its run is the topic's, and its partition is the one of its case. What is not is
+passed by unseen by the rule: it opens nothing, closes nothing and places no tombstone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import Any
 
 import structlog
@@ -13,26 +20,75 @@ from infra.kafka import KafkaAddress, committed_by, offsets_of, read_range
 from schemas import envelope as wire
 from schemas.acceptance import MARKING_NAMES, TOMBSTONE_OFFSETS, AcceptedEvents
 from schemas.errors import ContractError
+from schemas.ids import LIVE_RUN
+from schemas.topics import partition_of
 
 log = structlog.get_logger(__name__)
 
 
-class FollowedPartition:
-    """The acceptance state of one partition, for a reader that holds no cases. ``malformed`` counts unreadable envelopes."""
+_RUN = re.compile(r"(?:^|\.)runs\.(.+)$")
+_MARKING = frozenset(name.encode() for name in MARKING_NAMES)
 
-    def __init__(self, position: int = 0) -> None:
+
+@lru_cache(maxsize=64)
+def run_of(topic: str) -> str:
+    """Return the run that a journal holds: a backtest's own, else the live one."""
+    backtest = _RUN.search(topic)
+    return backtest.group(1) if backtest else LIVE_RUN
+
+
+def readable(record: Any, partitions: int | None) -> wire.Envelope:
+    """Return the envelope of a journal record. ``partitions`` is the journal's count; None asks nothing of the place.
+
+    Raises:
+        ContractError: the record is none of this journal's (reason ``bad_envelope``, ``wrong_run``, ``wrong_partition``).
+    """
+    env = wire.read_envelope(record.headers or ())
+    if env.run_id != run_of(record.topic):
+        raise ContractError(
+            f"the record is of the run {env.run_id!r}, and {record.topic} holds {run_of(record.topic)!r} alone: write it "
+            "to its own run's topic",
+            reason="wrong_run",
+        )
+    if partitions is not None and (right := partition_of(env.case_id, partitions)) != record.partition:
+        raise ContractError(
+            f"the record's case belongs to partition {right}: only there every reader looks for it",
+            reason="wrong_partition",
+        )
+    return env
+
+
+class FollowedPartition:
+    """The acceptance state of one partition, for a reader that holds no cases. ``malformed`` counts foreign records.
+
+    ``partitions`` is the journal's partition count; a reader that does not say it takes records of misplaced cases too,
+    which the runtime does not.
+    """
+
+    def __init__(self, position: int = 0, *, partitions: int | None = None) -> None:
         self.accepted = AcceptedEvents(position)
         self.malformed = 0
+        self._partitions = partitions
 
     def judge(self, record: Any) -> tuple[wire.Envelope | None, bool]:
         """Return the record's envelope (None when it has no readable one) and whether the record is accepted."""
         try:
-            env = wire.read_envelope(record.headers)
+            env = readable(record, self._partitions)
         except ContractError as exc:
             if record.offset >= self.accepted.position:
                 self.accepted.position = record.offset + 1
                 self.malformed += 1
-                log.warning("passed by: not a readable envelope", offset=record.offset, why=str(exc))
+                if (
+                    self.malformed & (self.malformed - 1) == 0
+                ):  # the 1st, 2nd, 4th, 8th …: a flood must not fill the log
+                    log.warning(
+                        "passed by: no record of this journal",
+                        topic=record.topic,
+                        partition=record.partition,
+                        offset=record.offset,
+                        why=str(exc),
+                        so_far=self.malformed,
+                    )
             return None, False
         return env, self.accepted.offer(record.offset, env.type, env.case_id, env.id, env.causation_id)
 
@@ -45,17 +101,45 @@ class FollowedPartition:
 
 
 async def load_tombstones(
-    address: KafkaAddress, parts: dict[TopicPartition, FollowedPartition], first: dict[TopicPartition, int]
+    address: KafkaAddress,
+    accepted: Mapping[TopicPartition, AcceptedEvents],
+    first: Mapping[TopicPartition, int],
+    *,
+    partitions: int,
 ) -> None:
     """Read the opening and terminal headers of the stretch before each position, as the rule of acceptance wants."""
-    spans = {
-        tp: (max(first[tp], p.accepted.position - TOMBSTONE_OFFSETS), p.accepted.position) for tp, p in parts.items()
-    }
+    spans = {tp: (max(first[tp], a.position - TOMBSTONE_OFFSETS), a.position) for tp, a in accepted.items()}
     async for tp, records in read_range(address, spans):
-        for record in records:
-            headers = dict(record.headers)
-            if headers.get("ce_type", b"").decode() in MARKING_NAMES and "ce_subject" in headers:
-                parts[tp].accepted.remember(record.offset, headers["ce_subject"].decode())
+        place_tombstones(accepted[tp], records, partitions)
+
+
+def place_tombstones(accepted: AcceptedEvents, records: Iterable[Any], partitions: int | None) -> None:
+    """Place the tombstones of records that lie before the position, in order."""
+    for record in records:
+        if dict(record.headers).get("ce_type") in _MARKING:
+            try:
+                env = readable(record, partitions)
+            except ContractError:
+                continue
+            accepted.remember(record.offset, env.case_id)
+
+
+async def record_ends(
+    address: KafkaAddress, spans: Mapping[TopicPartition, tuple[int, int]]
+) -> dict[TopicPartition, int]:
+    """Return the offset after the last record of each range, its start when there is none.
+
+    The broker's end offset counts the markers of foreign transactions, behind which no record need ever come.
+    """
+    ends = {tp: first for tp, (first, _) in spans.items()}
+    left, back = dict(spans), 1
+    while left:
+        asked = {tp: (max(first, end - back), end) for tp, (first, end) in left.items()}
+        async for tp, records in read_range(address, asked):
+            ends[tp] = records[-1].offset + 1
+        left = {tp: span for tp, span in left.items() if ends[tp] == span[0] and asked[tp][0] > span[0]}
+        back *= 16
+    return ends
 
 
 @asynccontextmanager
@@ -65,8 +149,17 @@ async def follow_from_watermarks(
     """Yield (consumer, partitions): a consumer assigned by hand to all partitions at the group's committed watermarks."""
     bounds = await offsets_of(address, topic)
     known = await committed_by(address, group)
-    parts = {tp: FollowedPartition(known[tp].offset if tp in known else first) for tp, (first, _) in bounds.items()}
-    await load_tombstones(address, parts, {tp: first for tp, (first, _) in bounds.items()})
+    count = len(bounds)
+    parts = {
+        tp: FollowedPartition(known[tp].offset if tp in known else first, partitions=count)
+        for tp, (first, _) in bounds.items()
+    }
+    await load_tombstones(
+        address,
+        {tp: p.accepted for tp, p in parts.items()},
+        {tp: first for tp, (first, _) in bounds.items()},
+        partitions=count,
+    )
     consumer = address.consumer(fetch_max_wait_ms=25)
     await consumer.start()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +15,7 @@ from schemas.events import OPENING_NAME, EventReceived
 from schemas.news import decode_news
 from schemas.topics import Topics
 from streams.clock import append_ms, appended_at, utc_now
+from streams.following import readable
 
 
 class Opened:
@@ -62,12 +64,16 @@ class OpenedBefore:
         since = int((utc_now() - self._window).timestamp() * 1000)
         start = await self._offset_at(tp, since, default=committed)
         oldest_open: int | None = None
-        async for _, records in read_range(self._address, {tp: (max(first, start), min(committed + 1, end))}):
-            for record in records:
-                if record.offset >= committed:
-                    oldest_open = record.timestamp
+        reading: Any = read_range(self._address, {tp: (max(first, start), end)})
+        async with aclosing(reading):
+            async for _, records in reading:
+                for record in records:
+                    if record.offset >= committed:  # the first one; offsets before it may be markers of a transaction
+                        oldest_open = record.timestamp
+                        break
+                    _index(opened, record)
+                if oldest_open is not None:
                     break
-                _index(opened, record)
         if oldest_open is not None:
             await self._scan_journal(opened, oldest_open)
         return opened, max(committed, first)
@@ -81,7 +87,7 @@ class OpenedBefore:
                 if dict(record.headers).get("ce_type") != OPENING_NAME.encode():
                     continue
                 try:
-                    env = wire.read_envelope(record.headers)
+                    env = readable(record, len(bounds))
                     event = wire.decode(env.type, env.version, record.value)
                 except ContractError:
                     continue

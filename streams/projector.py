@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import structlog
@@ -20,11 +19,13 @@ from msgspec.structs import replace
 from agents.case import Case, fold, open_case
 from infra.kafka import KafkaAddress, committed_by, offsets_of, read_range
 from schemas import envelope as wire
-from schemas.acceptance import MARKING_NAMES, TOMBSTONE_OFFSETS, AcceptedEvents
+from schemas.acceptance import AcceptedEvents
+from schemas.calls import Call
 from schemas.envelope import NewerSchemaError
 from schemas.errors import ConfigError, ContractError
 from schemas.events import EFFECT_NAME, TERMINAL_NAMES, EventReceived
 from streams.configs import ConfigStore
+from streams.following import load_tombstones, readable, record_ends
 from streams.partition import Partition, Quarantined, Record, unreadable_case
 
 log = structlog.get_logger(__name__)
@@ -56,9 +57,11 @@ class Projector:
         self._run_id = run_id
         self.partitions: dict[int, Partition] = {}
         self.on_fatal: Callable[[BaseException], None] = lambda exc: None
+        self.on_calls: Callable[[tuple[Call, ...]], None] = lambda calls: None
         self._loading: asyncio.Task[None] | None = None
         self._fills: set[asyncio.Task[None]] = set()
-        self._unpinned: dict[str, set[tuple[int, str]]] = {}
+        self._count: int | None = None
+        self._unpinned: dict[str, dict[tuple[int, str], float]] = {}
         configs.on_new = self._on_config
         self.folded = 0
         self.gaps_filled = 0
@@ -106,6 +109,30 @@ class Projector:
             if not p.live and p.accepted.position >= p.end:
                 self._go_live(record.partition, p)
 
+    async def is_at_the_end(self, number: int) -> bool:
+        """Whether nothing but markers of a foreign transaction lies between the fold and the end; they are passed then."""
+        p, tp = self.partitions[number], TopicPartition(self.topic, number)
+        position, end = p.accepted.position, (await offsets_of(self._address, self.topic))[tp][1]
+        if (await record_ends(self._address, {tp: (position, end)}))[tp] > position:
+            return False
+        p.accepted.position = max(p.accepted.position, end)
+        return True
+
+    def without_configuration(self, longer_than_s: float) -> list[tuple[int, Case]]:
+        """Return (partition, case) of live cases whose snapshot has not come for this long. Each is named once."""
+        before = asyncio.get_running_loop().time() - longer_than_s
+        found: list[tuple[int, Case]] = []
+        for waiting in self._unpinned.values():
+            for number, case_id in [key for key, since in waiting.items() if since < before]:
+                p = self.partitions.get(number)
+                if p is not None and not p.live:
+                    continue
+                del waiting[number, case_id]
+                if p is not None and (case := p.cases.get(case_id)) is not None and case.pinned is None:
+                    found.append((number, case))
+        self._unpinned = {config: waiting for config, waiting in self._unpinned.items() if waiting}
+        return found
+
     async def stop(self) -> None:
         """Stop loading."""
         for task in [self._loading, *self._fills]:
@@ -120,7 +147,8 @@ class Projector:
             committed = await committed_by(self._address, self._group)
             for number in numbers:
                 tp = TopicPartition(self.topic, number)
-                await self._load_one(number, *bounds[tp], committed[tp].offset if tp in committed else None)
+                known = committed[tp].offset if tp in committed else None
+                await self._load_one(tp, *bounds[tp], known, partitions=len(bounds))
             await when_flowing()
             for number in numbers:
                 p = self.partitions[number]
@@ -132,7 +160,10 @@ class Projector:
         except Exception as exc:
             self.on_fatal(exc)
 
-    async def _load_one(self, number: int, first: int, end: int, committed: int | None) -> None:
+    async def _load_one(
+        self, tp: TopicPartition, first: int, end: int, committed: int | None, *, partitions: int
+    ) -> None:
+        number = tp.partition
         p = self.partitions[number]
         start = first if committed is None else committed
         if first > (committed or 0):
@@ -141,18 +172,14 @@ class Projector:
                 f"{committed or 0}: cases that were open are gone. Restore the log, or reset the group {self._group} "
                 "knowingly"
             )
-        p.end = end
+        p.end = (await record_ends(self._address, {tp: (max(first, start), end)}))[tp]
+        self._count = partitions
         if p.loaded and start <= p.accepted.position:
             return  # the fold so far is a prefix of the log: go on from there
         p.cases.clear()
         p.quarantined.clear()
         p.accepted = AcceptedEvents(start)
-        span = {TopicPartition(self.topic, number): (max(first, start - TOMBSTONE_OFFSETS), start)}
-        async for _, records in read_range(self._address, span):
-            for record in records:
-                headers = dict(record.headers)
-                if headers.get("ce_type", b"").decode() in MARKING_NAMES and "ce_subject" in headers:
-                    p.accepted.remember(record.offset, headers["ce_subject"].decode())
+        await load_tombstones(self._address, {tp: p.accepted}, {tp: first}, partitions=partitions)
         p.loaded = True
 
     def _drain(self, number: int, p: Partition) -> None:
@@ -199,7 +226,7 @@ class Projector:
 
     def _fold(self, number: int, p: Partition, record: Record) -> None:
         try:
-            env = wire.read_envelope(_pairs(record.headers))
+            env = readable(record, self._count)
         except ContractError as exc:
             if record.offset >= p.accepted.position:
                 p.accepted.position = record.offset + 1
@@ -220,15 +247,27 @@ class Projector:
         except NewerSchemaError as exc:
             self.on_fatal(exc)
             return
-        except (ContractError, KeyError) as exc:
-            self._quarantine(p, env, record, exc)
+        except ContractError as exc:
+            self._quarantine(number, p, env, record, exc)
             return
+        except (
+            Exception
+        ) as exc:  # whatever an event that decodes does to the fold: its case is poisoned, not the partition
+            log.exception("an event cannot be folded", case=env.case_id, type=env.type)
+            self._quarantine(number, p, env, record, exc)
+            return
+        if not p.live and event.calls:
+            self.on_calls(event.calls)
         if case.closed:
             p.cases.pop(env.case_id, None)
             self._listener.on_closed(number, case)
-        else:
-            p.cases[env.case_id] = case
+            return
+        p.cases[env.case_id] = case
+        try:
             self._listener.on_folded(number, case)
+        except Exception as exc:
+            log.exception("a case cannot be dispatched", case=env.case_id, type=env.type)
+            self._quarantine(number, p, env, record, exc)
 
     def _opened(self, number: int, env: wire.Envelope, event: EventReceived) -> Case:
         case = open_case(
@@ -240,15 +279,17 @@ class Projector:
             config=self._configs.get(event.config_hash),
         )
         if case.pinned is None:
-            self._unpinned.setdefault(event.config_hash, set()).add((number, env.case_id))
+            since = asyncio.get_running_loop().time()
+            self._unpinned.setdefault(event.config_hash, {})[number, env.case_id] = since
         return case
 
-    def _quarantine(self, p: Partition, env: wire.Envelope, record: Record, exc: Exception) -> None:
+    def _quarantine(self, number: int, p: Partition, env: wire.Envelope, record: Record, exc: Exception) -> None:
         # The record moved the head (the rule reads headers only), so the case can be closed at it by a regular event.
         before = p.cases.pop(env.case_id, None) or unreadable_case(env)
         reason, why = (exc.reason, str(exc)) if isinstance(exc, ContractError) else ("bad_event", repr(exc))
         if env.type in TERMINAL_NAMES:
             self._listener.on_poison(record, None, reason, why)  # closed by it, unreadable as its end is
+            self._listener.on_closed(number, before)
             return
         stub = before if env.type == EFFECT_NAME else replace(before, head_id=env.id, head_at=env.time)
         p.quarantined[env.case_id] = Quarantined(stub, record, reason, why)
@@ -267,19 +308,15 @@ class Projector:
 
     def _on_config(self, config_hash: str) -> None:
         config = self._configs.get(config_hash)
-        for number, case_id in self._unpinned.pop(config_hash, ()):
+        for number, case_id in self._unpinned.pop(config_hash, {}):
             p = self.partitions.get(number)
             case = None if p is None else p.cases.get(case_id)
             if p is not None and case is not None and config is not None:
-                p.cases[case_id] = case = replace(case, pinned=config)
-                if p.live:
-                    self._listener.on_folded(number, case)
-
-
-def _pairs(headers: Any) -> Any:
-    return list(headers.items()) if isinstance(headers, dict) else (headers or ())
-
-
-def utc_now() -> datetime:
-    """The wall clock (UTC). Ids, order and versions never depend on it."""
-    return datetime.now(UTC)
+                p.cases[case_id] = pinned = replace(case, pinned=config)
+                try:
+                    if p.live:
+                        self._listener.on_folded(number, pinned)
+                except Exception:
+                    log.exception("a case cannot go on under its configuration", case=case_id, config=config_hash)
+                    p.cases[case_id] = case
+                    self._unpinned.setdefault(config_hash, {})[number, case_id] = 0.0

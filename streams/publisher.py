@@ -23,6 +23,7 @@ from schemas import envelope as wire
 from schemas.errors import ContractError
 from schemas.events import WIRE_NAMES, SignalSynthesized
 from schemas.ids import uuid5
+from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC, read_publication
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.failpoints import PUBLISH_BEGUN, PUBLISH_SENT, hit
@@ -38,9 +39,6 @@ after this; aiokafka's 100 ms was measured as most of the time from the end of a
 COMMIT_IDLE_S = 5.0
 """How often the watermark is committed when there is nothing to publish."""
 LEASE_SESSION_S = 6.0
-CAUSE, TOPIC, PARTITION, OFFSET = "np_causeid", "np_journaltopic", "np_journalpartition", "np_journaloffset"
-REVISION = "np_revision"
-
 _SYNTHESIZED = WIRE_NAMES[SignalSynthesized]
 
 
@@ -64,6 +62,20 @@ class _Lease(ConsumerRebalanceListener):  # type: ignore[misc]
             self.held.set()
 
 
+class _Published:
+    """What stands on ``signals`` already. ``causes`` are the journal events behind it that will be read again."""
+
+    def __init__(self) -> None:
+        self.causes: set[str] = set()
+        self.revisions: dict[str, int] = {}
+        self.through: dict[int, int] = {}
+
+    def add(self, signal_id: str, revision: int, partition: int, offset: int) -> None:
+        """Note one revision."""
+        self.revisions[signal_id] = max(self.revisions.get(signal_id, 0), revision)
+        self.through[partition] = max(self.through.get(partition, -1), offset)
+
+
 class Publisher:
     """One candidate for publishing. ``run`` ends when :meth:`stop` is called; a lost lease makes it stand by again."""
 
@@ -72,6 +84,7 @@ class Publisher:
         self._group = topics.group("publisher")
         self._stopped = asyncio.Event()
         self.published = 0
+        self.passed_by = 0
         self.active = False
         self._lease = _Lease()
 
@@ -135,11 +148,11 @@ class Publisher:
         )
         await producer.start()
         try:
-            published = await self._published_so_far()
-            self.active = True
-            log.info("this process publishes signals")
             async with follow_from_watermarks(self._address, self._topics.cases, self._group) as (consumer, parts):
-                await self._follow(producer, consumer, parts, *published)
+                published = await self._published_so_far({tp.partition: p.accepted.position for tp, p in parts.items()})
+                self.active = True
+                log.info("this process publishes signals", foreign_records_passed_by=self.passed_by)
+                await self._follow(producer, consumer, parts, published)
         finally:
             await producer.stop()
 
@@ -148,8 +161,7 @@ class Publisher:
         producer: Any,
         consumer: Any,
         parts: dict[TopicPartition, FollowedPartition],
-        through: dict[int, int],
-        revisions: dict[str, int],
+        published: _Published,
     ) -> None:
         loop = asyncio.get_running_loop()
         committed_at = loop.time()
@@ -158,12 +170,12 @@ class Publisher:
             ready: list[tuple[Signal, wire.Envelope, int, int]] = []
             for tp, records in got.items():
                 for env, record in parts[tp].accept(records):
-                    if env.type == _SYNTHESIZED and record.offset > through.get(tp.partition, -1):
+                    if env.type == _SYNTHESIZED and env.id not in published.causes:
                         signal = _signal_of(env, record)
                         if signal is not None:
                             ready.append((signal, env, tp.partition, record.offset))
             if ready or loop.time() - committed_at > COMMIT_IDLE_S:
-                await self._commit(producer, ready, parts, through, revisions)
+                await self._commit(producer, ready, parts, published)
                 committed_at = loop.time()
 
     async def _commit(
@@ -171,22 +183,22 @@ class Publisher:
         producer: Any,
         ready: list[tuple[Signal, wire.Envelope, int, int]],
         parts: dict[TopicPartition, FollowedPartition],
-        through: dict[int, int],
-        revisions: dict[str, int],
+        published: _Published,
     ) -> None:
         await producer.begin_transaction()
         try:
             hit(PUBLISH_BEGUN)
             for signal, env, partition, offset in ready:
-                last = revisions.get(signal.signal_id, 0)
+                last = published.revisions.get(signal.signal_id, 0)
                 revised = replace(signal, revision=last + 1, supersedes=last or None)
                 await producer.send(
                     self._topics.signals, **_record(revised, env, self._topics.cases, partition, offset)
                 )
-                revisions[signal.signal_id] = last + 1
-                through[partition] = max(through.get(partition, -1), offset)
+                published.add(signal.signal_id, last + 1, partition, offset)
             offsets = {
-                tp: OffsetAndMetadata(p.accepted.watermark, f"published_through={through.get(tp.partition, -1)}")
+                tp: OffsetAndMetadata(
+                    p.accepted.watermark, f"published_through={published.through.get(tp.partition, -1)}"
+                )
                 for tp, p in parts.items()
             }
             await producer.send_offsets_to_transaction(offsets, self._group)
@@ -197,19 +209,24 @@ class Publisher:
         await producer.commit_transaction()
         self.published += len(ready)
 
-    async def _published_so_far(self) -> tuple[dict[int, int], dict[str, int]]:
-        through: dict[int, int] = {}
-        revisions: dict[str, int] = {}
+    async def _published_so_far(self, positions: dict[int, int]) -> _Published:
+        # By cause, not by the highest offset that is named: a record that names a false one hides nothing but itself.
+        published = _Published()
         committed: dict[str, Any] = {"isolation_level": "read_committed"}
         spans = await offsets_of(self._address, self._topics.signals, **committed)
         async for _, records in read_range(self._address, spans, **committed):
             for record in records:
-                headers = dict(record.headers)
-                partition, offset = int(headers[PARTITION]), int(headers[OFFSET])
-                through[partition] = max(through.get(partition, -1), offset)
-                signal_id = (record.key or b"").decode()
-                revisions[signal_id] = max(revisions.get(signal_id, 0), int(headers[REVISION]))
-        return through, revisions
+                try:
+                    p = read_publication(record)
+                except ContractError as exc:
+                    self.passed_by += 1
+                    if self.passed_by & (self.passed_by - 1) == 0:  # the 1st, 2nd, 4th …
+                        log.warning("passed by on the signals topic", why=str(exc), so_far=self.passed_by)
+                    continue
+                published.add(p.signal_id, p.revision, p.journal_partition, p.journal_offset)
+                if p.journal_topic == self._topics.cases and p.journal_offset >= positions.get(p.journal_partition, 0):
+                    published.causes.add(p.cause_id)
+        return published
 
 
 def _signal_of(env: wire.Envelope, record: Any) -> Signal | None:
@@ -233,7 +250,7 @@ def _record(signal: Signal, env: wire.Envelope, topic: str, partition: int, offs
         "content-type": "application/json",
         "ce_id": uuid5("signal-revision", signal.signal_id, str(signal.revision)),
         "ce_source": "newsproof",
-        "ce_type": "newsproof.signal",
+        "ce_type": SIGNAL_TYPE.decode(),
         "ce_time": now,
         "ce_subject": signal.signal_id,
         "ce_schemaversion": str(signal.schema_version),

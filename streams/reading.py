@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -14,8 +14,10 @@ from infra.kafka import KafkaAddress, offsets_of, read_range
 from schemas import envelope as wire
 from schemas.errors import ContractError
 from schemas.events import CaseDegraded, CaseDropped, CaseFailed, CaseTriaged, Event, EventReceived, SignalSynthesized
+from schemas.published import NewerSignalError, read_signal
 from schemas.signals import Signal
 from schemas.topics import Topics, partition_of
+from streams.clock import appended_at
 from streams.following import FollowedPartition
 
 
@@ -52,18 +54,21 @@ async def read_case(address: KafkaAddress, topics: Topics, case_id: str) -> list
     bounds = await offsets_of(address, topics.cases)
     tp = TopicPartition(topics.cases, partition_of(case_id, max(len(bounds), 1)))
     found: list[JournalRecord] = []
-    async for record, env, accepted in _judged(address, {tp: bounds[tp]} if tp in bounds else {}):
+    async for record, env, accepted in _judged(address, {tp: bounds[tp]} if tp in bounds else {}, len(bounds)):
         if env.case_id != case_id:
             continue
         try:
             event = wire.decode(env.type, env.version, record.value)
         except wire.NewerSchemaError:
-            raise
+            if accepted:
+                raise
+            continue  # whoever may write can claim a version; only one that the rule accepts is a reason to stop
         except ContractError:
             continue  # a poison record: the dead letters keep it, and the case's end says why it was closed
-        appended_at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
         found.append(
-            JournalRecord(offset=record.offset, appended_at=appended_at, envelope=env, event=event, accepted=accepted)
+            JournalRecord(
+                offset=record.offset, appended_at=appended_at(record), envelope=env, event=event, accepted=accepted
+            )
         )
     return found
 
@@ -71,7 +76,8 @@ async def read_case(address: KafkaAddress, topics: Topics, case_id: str) -> list
 async def read_cases(address: KafkaAddress, topics: Topics) -> list[CaseSummary]:
     """Return all cases in short, in the order in which they were received."""
     cases: dict[str, CaseSummary] = {}
-    async for record, env, accepted in _judged(address, await offsets_of(address, topics.cases)):
+    bounds = await offsets_of(address, topics.cases)
+    async for record, env, accepted in _judged(address, bounds, len(bounds)):
         if not accepted:
             continue
         try:
@@ -120,15 +126,21 @@ async def read_signals(address: KafkaAddress, topics: Topics) -> list[tuple[Sign
     spans = await offsets_of(address, topics.signals, **committed)
     async for _, records in read_range(address, spans, **committed):
         for record in records:
-            found.append((record.timestamp, msgspec.json.decode(record.value, type=Signal), dict(record.headers)))
+            try:
+                signal, _ = read_signal(record)
+            except NewerSignalError:
+                raise
+            except ContractError:
+                continue  # no signal: the audit counts these
+            found.append((record.timestamp, signal, dict(record.headers)))
     found.sort(key=lambda row: row[0])
     return [(signal, headers) for _, signal, headers in found]
 
 
 async def _judged(
-    address: KafkaAddress, spans: dict[TopicPartition, tuple[int, int]]
+    address: KafkaAddress, spans: dict[TopicPartition, tuple[int, int]], partitions: int
 ) -> AsyncIterator[tuple[Any, wire.Envelope, bool]]:
-    parts = {tp: FollowedPartition(first) for tp, (first, _) in spans.items()}
+    parts = {tp: FollowedPartition(first, partitions=partitions) for tp, (first, _) in spans.items()}
     async for tp, records in read_range(address, spans):
         for record in records:
             env, accepted = parts[tp].judge(record)

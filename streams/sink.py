@@ -9,6 +9,7 @@ A zombie sink's other ranges escape the token; first-wins rows under ``FINAL`` (
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -17,15 +18,15 @@ from aiokafka import TopicPartition
 
 from agents.registry import Registry, verification
 from infra.clickhouse.client import ClickHouse, insert_rows
+from infra.clickhouse.columns import COLUMNS
 from infra.clickhouse.rows import Rows, signal_row
 from infra.kafka import KafkaAddress, committed_by, offsets_of
 from schemas.errors import ContractError, TransientError
-from schemas.signals import Signal
+from schemas.published import NewerSignalError, read_signal
 from schemas.topics import Topics
 from streams.append import Appender
 from streams.failpoints import SINK_INSERTED, SINK_PLANNED, hit
 from streams.following import load_tombstones
-from streams.publisher import CAUSE, OFFSET, PARTITION, TOPIC
 from streams.sink_journal import Progress, SinkJournal
 
 log = structlog.get_logger(__name__)
@@ -55,7 +56,21 @@ class Sink:
         self._held: dict[TopicPartition, list[Any]] = {}
         self._stopped = asyncio.Event()
         self._moved = asyncio.Condition()
-        self.inserted = 0
+        self.inserted = self.left_out = 0
+        self.retries = 0
+        self.waits_for_tables = False
+
+    @property
+    def lag(self) -> dict[TopicPartition, int]:
+        """Records of each partition that are in the log and not in the tables, as the last fetch saw its end."""
+        return {
+            tp: max(0, (self._consumer.highwater(tp) or settled) - settled) for tp, settled in self._settled.items()
+        }
+
+    @property
+    def letters(self) -> Mapping[str, int]:
+        """Dead letters written by this process, by reason."""
+        return self._appender.letters
 
     def stop(self) -> None:
         """Ask for a clean end."""
@@ -115,12 +130,15 @@ class Sink:
             position = first if meta is None else meta.offset
             progress = Progress(through=position - 1) if meta is None else Progress.of(meta.metadata)
             if tp.topic == self._topics.cases:
-                self._journals[tp] = SinkJournal(position, self._registry, progress)
+                self._journals[tp] = SinkJournal(position, self._registry, progress, partitions=len(cases))
             else:
                 self._signals[tp] = progress
             self._consumer.seek(tp, position)
         await load_tombstones(
-            self._address, {tp: j.followed for tp, j in self._journals.items()}, {tp: f for tp, (f, _) in cases.items()}
+            self._address,
+            {tp: j.followed.accepted for tp, j in self._journals.items()},
+            {tp: f for tp, (f, _) in cases.items()},
+            partitions=len(cases),
         )
 
     # Batches
@@ -173,7 +191,7 @@ class Sink:
         if fresh:
             token = f"{tp.topic}-{tp.partition}-{fresh[0].offset}-{fresh[-1].offset}"
             for table, of_table in rows.items():
-                await self._send(table, of_table, f"{token}-{table}")
+                await self._send(table, of_table, f"{token}-{table}", {r.offset: r for r in fresh})
             progress.through = fresh[-1].offset
 
     def _signal_rows(self, records: list[Any], through: int) -> tuple[Rows, list[tuple[Any, ContractError]]]:
@@ -184,22 +202,48 @@ class Sink:
                 continue
             try:
                 rows.append(_row_of_signal(record))
-            except (msgspec.DecodeError, KeyError, ValueError) as exc:
-                bad.append((record, ContractError(f"not a signal: {exc!r}", reason="bad_signal")))
+            except NewerSignalError:
+                raise
+            except ContractError as exc:
+                bad.append((record, exc))
+            except Exception as exc:  # whatever the values of a signal that decodes do to the mapping
+                bad.append((record, ContractError(f"no row can be made of it: {exc!r:.300}", reason="bad_row")))
         return ({"signals": rows} if rows else {}), bad
 
-    async def _send(self, table: str, rows: list[Any], token: str) -> None:
+    async def _send(self, table: str, rows: list[Any], token: str, records: dict[int, Any]) -> None:
         attempt = 0
         while True:
             try:
                 await insert_rows(self._client, table, rows, token)
                 self.inserted += len(rows)
+                self.waits_for_tables = False
+                return
+            except ContractError as exc:
+                # One row does not fit. Halves find it, the same ones after a crash, so that their tokens are the same.
+                if len(rows) == 1:
+                    await self._leave_out(table, rows[0], exc, records)
+                    return
+                half = len(rows) // 2
+                await self._send(table, rows[:half], f"{token}-a", records)
+                await self._send(table, rows[half:], f"{token}-b", records)
                 return
             except TransientError as exc:
                 wait = RETRY_S[min(attempt, len(RETRY_S) - 1)]
                 attempt += 1
+                self.retries += 1
+                self.waits_for_tables = True
                 log.warning("ClickHouse is away; the same rows are sent again", table=table, error=str(exc), in_s=wait)
                 await asyncio.sleep(wait)
+
+    async def _leave_out(self, table: str, row: Any, exc: ContractError, records: dict[int, Any]) -> None:
+        self.left_out += 1
+        log.error("a row does not fit its table and is left out", table=table, why=str(exc))
+        record = records.get(row[COLUMNS[table].index("journal_offset")]) if table != "signals" else None
+        record = record or next((r for r in records.values() if table == "signals" and r.key == row[1].encode()), None)
+        if record is not None:
+            await self._appender.dead_letter(
+                self._topics.dead_letters, record, reason=exc.reason, why=str(exc), consumer="sink"
+            )
 
     async def _commit(self) -> None:
         offsets = {tp: (j.watermark, j.progress) for tp, j in self._journals.items()}
@@ -219,13 +263,13 @@ class Sink:
 
 
 def _row_of_signal(record: Any) -> Any:
-    headers = dict(record.headers)
+    signal, published = read_signal(record)
     return signal_row(
-        msgspec.json.decode(record.value, type=Signal),
-        run_id=headers["ce_runid"].decode(),
-        cause_id=headers[CAUSE].decode(),
-        journal_topic=headers[TOPIC].decode(),
-        journal_partition=int(headers[PARTITION]),
-        journal_offset=int(headers[OFFSET]),
+        signal,
+        run_id=published.run_id,
+        cause_id=published.cause_id,
+        journal_topic=published.journal_topic,
+        journal_partition=published.journal_partition,
+        journal_offset=published.journal_offset,
         emitted_ms=record.timestamp,
     )

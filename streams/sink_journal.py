@@ -43,8 +43,8 @@ class Progress(msgspec.Struct):
 class SinkJournal:
     """One journal partition: acceptance, open heads, and the rows of its records."""
 
-    def __init__(self, position: int, registry: Registry, progress: Progress) -> None:
-        self.followed = FollowedPartition(position)
+    def __init__(self, position: int, registry: Registry, progress: Progress, *, partitions: int | None = None) -> None:
+        self.followed = FollowedPartition(position, partitions=partitions)
         self.progress = progress
         self._registry = registry
         self._heads: dict[str, Head] = {}
@@ -59,21 +59,27 @@ class SinkJournal:
         bad: list[tuple[Any, ContractError]] = []
         for record in records:
             env, accepted = self.followed.judge(record)
+            if env is None:
+                continue  # no record of this journal: the runtime keeps it as a dead letter
             try:
-                if env is None:
-                    raise ContractError("the record has no readable envelope", reason="bad_envelope")
                 event = wire.decode(env.type, env.version, record.value)
             except wire.NewerSchemaError:
-                raise
+                if accepted:
+                    raise
+                continue  # whoever may write can claim a version; only one that the rule accepts is a reason to stop
             except ContractError as exc:
                 bad.append((record, exc))
                 continue
-            placed = self._placed(env, event, record)
+            fresh = record.offset > self.progress.through
+            try:
+                made = rows_of(self._placed(env, event, record), accepted=accepted) if fresh else {}
+            except Exception as exc:  # whatever the values of a record that decodes do to the mapping
+                bad.append((record, ContractError(f"no rows can be made of it: {exc!r:.300}", reason="bad_row")))
+                made = {}
             if accepted:
                 self._move(env, event)
-            if record.offset > self.progress.through:
-                for table, of_table in rows_of(placed, accepted=accepted).items():
-                    rows.setdefault(table, []).extend(of_table)
+            for table, of_table in made.items():
+                rows.setdefault(table, []).extend(of_table)
         return rows, bad
 
     def _placed(self, env: wire.Envelope, event: Event, record: Any) -> AcceptedRecord:

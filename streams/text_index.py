@@ -17,13 +17,15 @@ from aiokafka import TopicPartition
 
 from infra.kafka import KafkaAddress, partitions_of
 from infra.ports import Answer, Free, Port
+from schemas import envelope as wire
 from schemas.calls import ProviderMode
 from schemas.effects import EarlierReply, FindEarlier
 from schemas.envelope import TEXT_HASH_HEADER
-from schemas.errors import TransientError
-from schemas.events import OPENING_NAME
+from schemas.errors import ContractError, TransientError
+from schemas.events import OPENING_NAME, EventReceived
 from schemas.topics import Topics
 from streams.clock import utc_now
+from streams.following import readable
 
 Place = tuple[int, int, int, str]
 """(append time in ms, partition, offset, case id): the order of openings."""
@@ -127,8 +129,21 @@ class TextIndex(Free, Port):
         headers = dict(record.headers)
         if headers.get("ce_type") != _OPENING or TEXT_HASH_HEADER not in headers:
             return
-        place = (record.timestamp, partition, record.offset, headers.get("ce_subject", b"").decode())
-        text = headers[TEXT_HASH_HEADER].decode()
+        text = self._text_of(record, headers[TEXT_HASH_HEADER])
+        if text is None:
+            return
+        place = (record.timestamp, partition, record.offset, headers["ce_subject"].decode())
         known = self._first.get(text)
         if known is None or place < known:
             self._first[text] = place
+
+    def _text_of(self, record: Any, said: bytes | None) -> str | None:
+        """Return the hash of an opening's text, None where the record opens nothing that may claim it."""
+        # A text that is claimed here closes every later case with it as a duplicate: nobody gets it by a header alone.
+        try:
+            env = readable(record, len(self._tps))
+            event = wire.decode(env.type, env.version, record.value)
+        except ContractError:
+            return None
+        assert isinstance(event, EventReceived)
+        return event.text_hash if said == event.text_hash.encode() else None

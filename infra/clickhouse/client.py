@@ -166,7 +166,10 @@ class ClickHouse:
                 rows,
                 column_names=list(columns),
                 column_types=types,
-                settings={"insert_deduplication_token": token} if token else None,
+                # Tables are parted by month: a block whose times lie far apart is unusual, and no reason to refuse it
+                # for ever.
+                settings={"max_partitions_per_insert_block": 0}
+                | ({"insert_deduplication_token": token} if token else {}),
             )
 
     async def ping(self) -> bool:

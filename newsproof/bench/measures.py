@@ -149,7 +149,7 @@ async def _latencies(w: World, rate: int, seconds: int) -> list[float]:
 
 def _case_of(value: bytes) -> str:
     from schemas.news import decode_news
-    from streams.projector import utc_now
+    from streams.clock import utc_now
 
     return decode_news(value, now=utc_now()).case_id
 

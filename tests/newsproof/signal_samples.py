@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
-
 from infra.kafka import KafkaAddress
+from schemas.envelope import Envelope
 from schemas.ids import uuid5
 from schemas.signals import Signal
 from schemas.topics import Topics
+from streams.publisher import _record
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -56,6 +56,12 @@ def signal(name: str, **fields: Any) -> Signal:
     return Signal(**{**given, **fields})
 
 
+def as_published(one: Signal, topics: Topics) -> dict[str, Any]:
+    """The record of a signal, whose cause is nowhere."""
+    env = Envelope(id="cause", type="", case_id=one.case_id, causation_id=None, run_id="live", time=NOW)
+    return _record(one, env, topics.cases, 0, 0)
+
+
 async def write_signals(address: KafkaAddress, topics: Topics, *signals: Signal, commit: bool = True) -> None:
     """Write them in one transaction; ``commit`` False aborts it."""
     producer = address.producer(transactional_id=topics.transactional_id("test"))
@@ -63,9 +69,7 @@ async def write_signals(address: KafkaAddress, topics: Topics, *signals: Signal,
     try:
         await producer.begin_transaction()
         for one in signals:
-            await producer.send_and_wait(
-                topics.signals, msgspec.json.encode(one), key=one.signal_id.encode(), partition=0
-            )
+            await producer.send_and_wait(topics.signals, partition=0, **as_published(one, topics))
         await (producer.commit_transaction() if commit else producer.abort_transaction())
     finally:
         await producer.stop()

@@ -15,7 +15,7 @@ from schemas.effects import ModelReply
 from schemas.ids import LIVE_RUN, event_id, text_hash, uuid5
 from schemas.news import News
 from schemas.topics import partition_of
-from streams.projector import utc_now
+from streams.clock import utc_now
 from tests.streams.world import QUICK, World, news
 
 Headers = list[tuple[str, bytes]]

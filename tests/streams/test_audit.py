@@ -8,6 +8,7 @@ from msgspec.structs import replace
 import schemas.acceptance
 from schemas.ids import LIVE_RUN, event_id
 from streams.audit import audit
+from tests.newsproof.signal_samples import as_published, signal
 from tests.streams.records import DROPPED, TRIAGED, after, opening, paid_call, write
 from tests.streams.world import World
 
@@ -75,10 +76,9 @@ async def test_a_case_opened_again_after_its_tombstone_expired_is_a_duplicate(
 
 
 async def test_a_signal_revision_that_a_subscriber_sees_twice_is_a_duplicate(world: World) -> None:
-    for revision in (b"1", b"2", b"2"):
-        await world.producer.send_and_wait(
-            world.topics.signals, b"{}", key=b"one", partition=0, headers=[("np_revision", revision)]
-        )
+    for revision in (1, 2, 2):
+        record = as_published(signal("one", revision=revision), world.topics)
+        await world.producer.send_and_wait(world.topics.signals, partition=0, **record)
     report = await audit(world.address, world.topics)
     assert (report.signals, report.duplicate_signals, report.clean) == (1, 1, False)
 
