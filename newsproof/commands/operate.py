@@ -1,4 +1,4 @@
-"""Commands for whoever runs it: topics, dlq, doctor."""
+"""Commands for whoever runs it: topics, dlq, budget, doctor."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.add_typer(topics, name="topics", rich_help_panel=HERE)
     app.add_typer(dlq, name="dlq", rich_help_panel=HERE)
+    app.command(rich_help_panel=HERE)(budget)
     app.command(rich_help_panel=HERE)(doctor)
 
 
@@ -87,6 +88,13 @@ def requeue(
 
     choice = Choice(ids=tuple(id or ()), reason=all_of_reason, everything=everything, value=value, again=again)
     run(requeue_letters(of(ctx), choice, as_json=as_json))
+
+
+def budget(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """Show the limits of the budget, what is spent and left today and this month, the denials and the alerts."""
+    from newsproof.budget import show_budget
+
+    run(show_budget(of(ctx), as_json=as_json))
 
 
 def doctor(ctx: typer.Context, as_json: AsJson = False) -> None:
