@@ -25,7 +25,7 @@ class Settings(BaseSettings):
     # Where things are
     newsproof_mode: Literal["auto", "live", "offline", "simulated"] = Field(
         "auto",
-        description="live: real models and search; offline: rules and a bundled corpus; auto: live when GEMINI_API_KEY is set",
+        description="live: real models and search; offline: rules and a bundled corpus; auto: live when MODEL_LIGHT's provider has its key, GEMINI_API_KEY by default",
     )
     newsproof_data_dir: Path = Field(
         Path(".data"), description="Directory of the embedded servers and the worker slots"
@@ -139,21 +139,42 @@ class Settings(BaseSettings):
 
     # The budget
     deep_analysis_monthly_budget: float = Field(
-        30.0, ge=0, le=1_000_000, description="USD that all calls of a UTC month may cost; a day past 1/30 of it is logged"
+        30.0,
+        ge=0,
+        le=1_000_000,
+        description="USD that all calls of a UTC month may cost; a day past 1/30 of it is logged",
     )
     triage_reserve_usd: float = Field(
-        3.0, ge=0, le=1_000_000, description="USD a month for triage alone, beyond the budget; then news waits in its topic"
+        3.0,
+        ge=0,
+        le=1_000_000,
+        description="USD a month for triage alone, beyond the budget; then news waits in its topic",
     )
     deep_analysis_tool_daily_limit: int = Field(
-        50, ge=0, le=1_000_000, description="Metered tool calls (searches) of a UTC day; then cases go on without searching"
+        50,
+        ge=0,
+        le=1_000_000,
+        description="Metered tool calls (searches) of a UTC day; then cases go on without searching",
     )
     allow_unpriced: bool = Field(False, description="Grant calls whose price is unknown; they count as 0 in the budget")
 
     # Models
     gemini_api_key: SecretStr | None = Field(None)
     gemini_base_url: str | None = Field(None, description="Another address of the Gemini API, such as a gateway")
-    model_light: str = Field("gemini-2.5-flash-lite")
-    model_heavy: str = Field("gemini-2.5-pro")
+    openai_api_key: SecretStr | None = Field(None)
+    openai_base_url: str | None = Field(
+        None,
+        description="Any OpenAI-compatible endpoint, up to and with its version (https://host/v1); unset: OpenAI's",
+    )
+    model_light: str = Field("gemini-2.5-flash-lite", description="provider:model; without a provider Gemini's")
+    model_heavy: str = Field("gemini-2.5-pro", description="provider:model; without a provider Gemini's")
+    model_light_fallback: str = Field(
+        "", description="provider:model, several with | between: asked in this order while MODEL_LIGHT does not answer"
+    )
+    model_heavy_fallback: str = Field("", description="The same for MODEL_HEAVY")
+    model_tasks: str = Field(
+        "", description="task=provider:model|provider:model,…: models of single tasks, such as triage or critique"
+    )
     model_timeout_seconds: float = Field(30.0, gt=0)
 
     # Offline and simulated providers
@@ -161,9 +182,10 @@ class Settings(BaseSettings):
 
     @property
     def mode(self) -> Literal["live", "offline", "simulated"]:
-        """The mode in force: ``auto`` means live exactly when there is a model key."""
+        """The mode in force: ``auto`` means live exactly when the light model has its key."""
         if self.newsproof_mode == "auto":
-            return "live" if self.gemini_api_key else "offline"
+            light = self.model_light.partition(":")[0].strip().lower()
+            return "live" if (self.openai_api_key if light == "openai" else self.gemini_api_key) else "offline"
         return self.newsproof_mode
 
     @property

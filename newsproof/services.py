@@ -16,7 +16,7 @@ from infra.clickhouse.migrate import migrate
 from infra.kafka import ensure_topics
 from infra.ports import Ports
 from infra.settings import Settings
-from newsproof.bootstrap import address_of, clickhouse_of, ports_of, snapshot_of, topics_of, worker_options
+from newsproof.bootstrap import address_of, budget_of, clickhouse_of, ports_of, snapshot_of, topics_of, worker_options
 from newsproof.health import HealthServer, Unready, sink_unready, worker_unready
 from newsproof.metrics import SinkMetrics, WorkerMetrics
 from schemas.errors import TransientError
@@ -54,12 +54,15 @@ async def run_worker(
     if not take_over:
         await refuse_taken_slot(address, topics.group("worker"), options.slot)
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
+    budget = budget_of(settings)
     searches = SearchCache(settings.search_cache_ttl_seconds)
     if ports is None:
         texts = TextIndex(address, topics, window_days=settings.dedup_days, also=(searches.on_record,))
         ports = ports_of(settings, clickhouse, texts)
         await texts.start()
-    worker = Worker(address, topics, registry or verification(), ports, snapshot, options, searches=searches)
+    worker = Worker(
+        address, topics, registry or verification(), ports, snapshot, options, spending=budget, searches=searches
+    )
     publisher = Publisher(address, topics)
     _serve(settings, WorkerMetrics(worker, publisher), lambda: worker_unready(worker, publisher))
     starting(worker, publisher)

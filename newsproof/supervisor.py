@@ -155,13 +155,17 @@ def _services(settings: Settings, workers: int) -> list[Service]:
         Service(f"worker-{n}", ["worker"], env=env | _own(settings, n), log_file=logs / f"worker-{n}.log")
         for n in range(workers)
     ]
-    return [*made, Service("sink", ["sink"], env=env, log_file=logs / "sink.log")]
+    return [*made, Service("sink", ["sink"], env=env | _port(settings, workers), log_file=logs / "sink.log")]
 
 
 def _own(settings: Settings, number: int) -> dict[str, str]:
     """What a worker has for itself: its slot, and a port of its own for metrics."""
-    port = settings.metrics_port
-    return {"WORKER_SLOT": str(number), "METRICS_PORT": "" if port is None else str(port + number)}
+    return {"WORKER_SLOT": str(number)} | _port(settings, number)
+
+
+def _port(settings: Settings, number: int) -> dict[str, str]:
+    first = settings.metrics_port
+    return {"METRICS_PORT": "" if first is None else str(first and first + number)}
 
 
 def environment_of(settings: Settings) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -70,7 +71,7 @@ def test_the_clients_own_check_finds_nothing() -> None:
 
 
 def test_the_set_is_the_production_like_one(compose: dict[str, Any]) -> None:
-    assert set(services(compose)) == {"kafka", "clickhouse", *OURS}
+    assert set(services(compose)) == {"kafka", "clickhouse", "prometheus", "grafana", *OURS}
 
 
 def test_every_port_is_published_on_loopback_alone(compose: dict[str, Any]) -> None:
@@ -105,7 +106,11 @@ def test_every_service_waits_for_what_it_needs_ends_in_order_and_says_how_it_is(
         assert "restart" in service, name
         assert name == "topics" or "healthcheck" in service, name
         assert int(service["stop_grace_period"].removesuffix("s")) >= 30, name
-        assert all(volume.split(":")[0] in compose["volumes"] for volume in service.get("volumes", ())), name
+        for source in (volume.split(":")[0] for volume in service.get("volumes", ())):
+            assert (PROJECT / source).exists() if source.startswith("./") else source in compose["volumes"], (
+                name,
+                source,
+            )
 
 
 def test_our_services_run_commands_that_exist_without_privileges(compose: dict[str, Any]) -> None:
@@ -120,7 +125,7 @@ def test_our_services_run_commands_that_exist_without_privileges(compose: dict[s
 
 def test_images_are_pinned_to_a_version(compose: dict[str, Any]) -> None:
     tags = [service["image"].rpartition(":")[2] for name, service in services(compose).items() if name not in OURS]
-    assert all(re.fullmatch(r"\d+\.\d+(\.\d+)?", tag) for tag in tags)
+    assert all(re.fullmatch(r"v?\d+\.\d+(\.\d+)?", tag) for tag in tags)
 
 
 def test_the_broker_keeps_and_refuses_what_the_embedded_one_does(compose: dict[str, Any]) -> None:
@@ -128,6 +133,28 @@ def test_the_broker_keeps_and_refuses_what_the_embedded_one_does(compose: dict[s
     environment = {k: str(v).lower() for k, v in services(compose)["kafka"]["environment"].items()}
     told = {key: environment["KAFKA_" + key.upper().replace(".", "_")] for key in SHARED_WITH_EMBEDDED}
     assert told == {key: embedded[key] for key in SHARED_WITH_EMBEDDED}
+
+
+def test_prometheus_asks_every_process_of_ours_and_grafana_finds_prometheus_and_the_dashboard(
+    compose: dict[str, Any],
+) -> None:
+    every, grafana = services(compose), PROJECT / "infra" / "grafana"
+    scraped = yaml.safe_load((grafana / "prometheus.yml").read_text("utf-8"))
+    asked = {t for job in scraped["scrape_configs"] for one in job["static_configs"] for t in one["targets"]}
+    ports = {name: every[name]["environment"]["METRICS_PORT"] for name in OURS if name != "topics"}
+    assert asked == {f"{name}:{port}" for name, port in ports.items()}
+    (source,) = yaml.safe_load((grafana / "provisioning/datasources/prometheus.yml").read_text("utf-8"))["datasources"]
+    assert source["url"] == "http://prometheus:9090"
+    dashboard = json.loads((grafana / "dashboards" / "newsproof.json").read_text("utf-8"))
+    drawn_from = {panel["datasource"]["uid"] for panel in dashboard["panels"] if "datasource" in panel}
+    assert drawn_from == {source["uid"]}
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+    (provider,) = yaml.safe_load((grafana / "provisioning/dashboards/newsproof.yml").read_text("utf-8"))["providers"]
+    mounted = dict(reversed(volume.split(":")[:2]) for volume in every["grafana"]["volumes"])
+    assert PROJECT / mounted[provider["options"]["path"]] == grafana / "dashboards"
+    assert PROJECT / mounted["/etc/grafana/provisioning"] == grafana / "provisioning"
+    mounted = dict(reversed(volume.split(":")[:2]) for volume in every["prometheus"]["volumes"])
+    assert PROJECT / mounted["/etc/prometheus/prometheus.yml"] == grafana / "prometheus.yml"
 
 
 def test_the_image_holds_the_project_installs_by_hash_and_does_not_run_as_root() -> None:

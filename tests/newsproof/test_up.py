@@ -8,25 +8,24 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
+from prometheus_client import CollectorRegistry
 
-from infra.embedded.child import free_ports
+from infra.settings import Settings
 from newsproof import exits
-from newsproof.metrics import serve_metrics
+from newsproof.health import HealthServer
 from schemas.errors import ConfigError
 from tests.newsproof.command import COMMAND, environment, newsproof, processes_in
 
-(METRICS_PORT,) = free_ports(1)
 LOGS = {"worker": "worker-0.log", "sink": "sink.log"}
 
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """`up` in this test's directory, from the moment when it says that it runs."""
-    env = environment(METRICS_PORT=str(METRICS_PORT))
+    env = environment(METRICS_PORT="0")
     up = subprocess.Popen([*COMMAND, "up"], cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True)
     assert up.stderr is not None
     while "Newsproof runs" not in (line := up.stderr.readline()):
@@ -75,7 +74,7 @@ def test_news_from_standard_input_becomes_a_signal_once_and_bad_input_a_letter(
     )
     (case,) = map(json.loads, newsproof("cases", "--json", cwd=tmp_path).stdout.splitlines())
     assert (case["external_id"], case["case_id"]) == ("mine", signal_seen["case_id"])
-    scraped = httpx.get(f"http://127.0.0.1:{METRICS_PORT}/metrics", trust_env=False).text
+    scraped = httpx.get(f"{health_of('worker-0', tmp_path)}/metrics", trust_env=False).text
     for line in ("news_repeated_total 1.0", "news_refused_total 1.0", "signals_published_total 1.0", "open_cases 0.0"):
         assert f"newsproof_{line}" in scraped
 
@@ -104,10 +103,17 @@ def test_killing_it_leaves_no_process(running: subprocess.Popen[str], tmp_path: 
     assert alive == []
 
 
-def test_a_taken_metrics_port_is_named() -> None:
-    nothing_is_read: Any = None
+async def test_a_taken_metrics_port_is_named() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
+        settings = Settings(metrics_port=taken.getsockname()[1])
         with pytest.raises(ConfigError, match="METRICS_PORT"):
-            serve_metrics(taken.getsockname()[1], nothing_is_read, nothing_is_read)
+            HealthServer(settings, CollectorRegistry(), dict).start()
+
+
+def health_of(service: str, directory: Path) -> str:
+    """Where a service of this pipeline serves its health, as its log says."""
+    log = (directory / ".data" / "logs" / f"{service}.log").read_text("utf-8")
+    said = [json.loads(line) for line in log.splitlines() if '"health and metrics are served"' in line]
+    return f"http://127.0.0.1:{said[-1]['port']}"
