@@ -189,6 +189,8 @@ def _told_aside(event: Any) -> tuple[str, str, str]:
             at = f" at {event.retry_at:%H:%M:%S}" if event.retry_at else ""
             what = f"{event.step} did not work (attempt {event.attempt}): {follows[event.outcome]}{at}."
             return "recovering", what, f"{event.failure.kind}: {event.failure.message}"
+        case ev.StepStarted(handed_back=True):
+            return "recovering", f"Its worker let go of {event.step}, which ran alone: the next one runs it alone again.", ""
         case ev.StepStarted():
             return "recovering", f"{event.step} runs alone: {event.crashes} crashes happened here.", ""
         case ev.RetractionFound():

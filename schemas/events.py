@@ -183,10 +183,15 @@ class StepFailed(Event, tag="newsproof.step_failed", kw_only=True, frozen=True):
 
 
 class StepStarted(Event, tag="newsproof.step_started", kw_only=True, frozen=True):
-    """Written before a suspect step runs alone, so that a step that kills its process is found."""
+    """Written before a suspect step runs alone, so that a step that kills its process is found.
+
+    ``handed_back`` says that the worker let the case go, at a rebalance or its own end, while the step was running or due:
+    the step killed nobody then, and whoever has the case next runs it alone again.
+    """
 
     step: str
     crashes: int
+    handed_back: bool = False
 
 
 class CaseDegraded(Event, tag="newsproof.case_degraded", kw_only=True, frozen=True):

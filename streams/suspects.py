@@ -1,12 +1,15 @@
 """Suspects: cases whose step has killed the worker again and again run one at a time, with nothing beside them.
 
 So a ``StepStarted`` whose process died names the step that killed it. Everything else waits meanwhile and is
-dispatched afterwards.
+dispatched afterwards. A worker that has to let the case go says so in a second ``StepStarted``, which is ``handed_back``:
+then the next one runs it alone again, instead of taking a rebalance for a crash.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+
+from msgspec.structs import replace
 
 from agents.case import Case
 from schemas.events import StepStarted
@@ -24,6 +27,7 @@ class Suspects:
         self._held_back: dict[str, int] = {}
         self._ours: set[str] = set()
         self._alone: str | None = None
+        self._turn: Case | None = None
         self.found = 0
 
     @property
@@ -33,11 +37,11 @@ class Suspects:
 
     def is_orphan(self, case: Case) -> bool:
         """Whether the case's head is a ``StepStarted`` of a worker that is gone: what ran alone has killed it."""
-        return isinstance(case.head, StepStarted) and case.head_id not in self._ours
+        return _started(case) and case.head_id not in self._ours
 
     def line_up(self, partition: int, case: Case) -> bool:
         """Take the case for its turn alone if it is suspected; False when it is not."""
-        if self._slot.crashes.get(case.head_id, 0) < self._after:
+        if not _handed_back(case) and self._slot.crashes.get(case.head_id, 0) < self._after:
             return False
         self._lined_up.setdefault(case.case_id, (partition, case.head_id))
         return True
@@ -51,12 +55,16 @@ class Suspects:
 
     def runs(self, case: Case) -> None:
         """Note that a case behind ``StepStarted`` is dispatched: it is the one that runs alone."""
-        if isinstance(case.head, StepStarted) and self._alone is None:
+        if _started(case) and self._alone is None:
             self._alone = case.case_id
 
     def is_over(self, case: Case) -> bool:
         """Whether this case ran alone and has moved on now; then the next may."""
-        if case.case_id != self._alone or isinstance(case.head, StepStarted):
+        if _started(case):
+            return False
+        if self._turn is not None and self._turn.case_id == case.case_id:
+            self._turn = None
+        if case.case_id != self._alone:
             return False
         self._alone = None
         return True
@@ -67,20 +75,28 @@ class Suspects:
         self._held_back.clear()
         self._alone = None
 
+    def hand_back(self) -> tuple[Case, StepStarted] | None:
+        """Return the case that has its turn, at its ``StepStarted``, and what is to follow that; None when none has."""
+        turn, self._turn = self._turn, None
+        return None if turn is None else (turn, replace(turn.head, handed_back=True))
+
     def due(self, busy: bool) -> Iterator[tuple[int, str, str]]:
         """Yield (partition, case id, head id) of suspects in turn; nothing while one runs or anything else does."""
         while self._lined_up and self._alone is None and not busy:
             case_id = next(iter(self._lined_up))
             yield self._lined_up[case_id][0], case_id, self._lined_up.pop(case_id)[1]
 
-    def convict(self, case: Case) -> int:
-        """Give the case its turn alone; return how often the process died at its head."""
+    def convict(self, case: Case, step: str) -> StepStarted:
+        """Give the case its turn alone; return the event that says so, which is to be appended."""
         self.found += 1
         self._alone = case.case_id
-        crashes = self._slot.crashes[case.head_id]
+        crashes = case.head.crashes if _handed_back(case) else self._slot.crashes[case.head_id]
         self._slot.forget(case.head_id)
-        self._ours.add(event_id(case.run_id, case.case_id, case.head_id))
-        return crashes
+        started = StepStarted(step=step, crashes=crashes)
+        new_head = event_id(case.run_id, case.case_id, case.head_id)
+        self._ours.add(new_head)
+        self._turn = replace(case, head=started, head_id=new_head)
+        return started
 
     def released(self) -> dict[str, int]:
         """Return case id → partition of those that waited, when nothing holds them back any more."""
@@ -88,3 +104,11 @@ class Suspects:
             return {}
         held, self._held_back = self._held_back, {}
         return held
+
+
+def _started(case: Case) -> bool:
+    return isinstance(case.head, StepStarted) and not case.head.handed_back
+
+
+def _handed_back(case: Case) -> bool:
+    return isinstance(case.head, StepStarted) and case.head.handed_back
