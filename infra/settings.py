@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from infra.redaction import remember
 from schemas.errors import ConfigError
 
 
@@ -201,10 +202,12 @@ def load_settings(**overrides: object) -> Settings:
         ConfigError: names every setting that is wrong, and what it accepts.
     """
     try:
-        return Settings(**overrides)  # type: ignore[arg-type]
+        settings = Settings(**overrides)  # type: ignore[arg-type]
     except ValidationError as exc:
         lines = [f"{'.'.join(map(str, e['loc'])).upper()}: {e['msg']}{_shown(e)}" for e in exc.errors()]
         raise ConfigError("these settings are wrong, correct them and start again:\n  " + "\n  ".join(lines)) from exc
+    remember(settings)
+    return settings
 
 
 def _shown(error: Any) -> str:

@@ -5,6 +5,7 @@ What only a worker needs is imported when a worker asks for it: every command co
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +20,7 @@ from schemas.errors import ConfigError
 from schemas.topics import Topics
 
 if TYPE_CHECKING:
+    from streams.budget import BudgetLedger
     from streams.options import WorkerOptions
 
 FULL_PIPELINE: dict[str, object] = {"phase1_rollout_percentage": 1.0, "deep_analysis_tools_enabled": True}
@@ -65,18 +67,23 @@ def search_providers(settings: Settings) -> tuple[str, ...]:
     """
     if settings.mode != "live":
         return (settings.mode,)
-    named = [name.strip().lower() for name in settings.deep_analysis_search_provider.split(",") if name.strip()]
-    if unknown := [name for name in named if name != "tavily"]:
+    from infra.searching import PROVIDERS, provider_names
+
+    named = provider_names(settings)
+    if unknown := [name for name in named if name not in PROVIDERS]:
         raise ConfigError(
-            f"DEEP_ANALYSIS_SEARCH_PROVIDER names {', '.join(unknown)}, which is no provider here: write tavily"
+            f"DEEP_ANALYSIS_SEARCH_PROVIDER names {', '.join(unknown)}, which is no provider here: "
+            f"write some of {', '.join(PROVIDERS)}"
         )
-    with_key = tuple(name for name in named if settings.tavily_api_key)
-    if settings.tool_search_enabled and not with_key:
+    missing = {name: PROVIDERS[name].missing(settings) for name in named}
+    usable = tuple(name for name in PROVIDERS if name in missing and missing[name] is None)
+    if settings.tool_search_enabled and not usable:
+        ways = "; ".join(f"{name}: {do}" for name, do in missing.items()) or "it names none"
         raise ConfigError(
-            "live mode searches, and no search provider has a key: set TAVILY_API_KEY (https://app.tavily.com), "
-            "or TOOL_SEARCH_ENABLED=false to judge without searching, or NEWSPROOF_MODE=offline to try things out"
+            f"live mode searches, and no provider of DEEP_ANALYSIS_SEARCH_PROVIDER can be used ({ways}): do so, "
+            "or set TOOL_SEARCH_ENABLED=false to judge without searching, or NEWSPROOF_MODE=offline to try things out"
         )
-    return with_key
+    return usable
 
 
 def snapshot_of(settings: Settings) -> Snapshot:
@@ -104,9 +111,9 @@ def snapshot_of(settings: Settings) -> Snapshot:
 
 def include_domains(settings: Settings) -> tuple[str, ...]:
     """Return the domains that live searches are limited to; empty = the whole web."""
-    if settings.mode != "live":
-        return ()
-    return tuple(d.strip() for d in settings.search_include_domains.split(",") if d.strip())
+    from infra.searching import include_domains as written
+
+    return written(settings) if settings.mode == "live" else ()
 
 
 def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port) -> Ports:
@@ -119,7 +126,16 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port) -> Ports
 
     memory = ClickHouseMemory(clickhouse, mode=settings.mode)
     if settings.mode == "live":
-        return Ports(models=_live_models(settings), search=_live_search(settings), recall=memory, earlier=earlier)
+        models, fallbacks = _live_models(settings)
+        return Ports(
+            models=models,
+            fallbacks=fallbacks,
+            search=live_search(settings),
+            recall=memory,
+            earlier=earlier,
+            scrape=_live_pages(settings),
+            market=_live_market(settings),
+        )
     if settings.mode == "offline":
         from infra.offline.model import OfflineModel
         from infra.offline.pages import OfflinePages
@@ -141,46 +157,49 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port) -> Ports
     return Ports(models={"light": port, "heavy": port}, search={port.provider: port}, recall=memory, earlier=earlier)
 
 
-def _live_models(settings: Settings) -> dict[str, Port]:
-    from infra.models.gemini import GeminiModel
-    from infra.models.prices import Prices
+def _live_models(settings: Settings) -> tuple[dict[str, Port], dict[str, tuple[Port, ...]]]:
+    from agents.prompts import load_prompts
+    from infra.models import live_models
 
-    key, prices = _gemini_key(settings), Prices()
-    return {
-        tier: GeminiModel(
-            api_key=key,
-            model=name,
-            prices=prices,
-            base_url=settings.gemini_base_url,
-            timeout_s=settings.model_timeout_seconds,
-        )
-        for tier, name in (("light", settings.model_light), ("heavy", settings.model_heavy))
-    }
+    return live_models(settings, frozenset(load_prompts()))
 
 
-def _gemini_key(settings: Settings) -> str:
-    if settings.gemini_api_key is None:
-        raise ConfigError(
-            "live mode needs a model key: set GEMINI_API_KEY (https://aistudio.google.com/apikey), "
-            "or NEWSPROOF_MODE=offline to try things out without one"
-        )
-    return settings.gemini_api_key.get_secret_value()
+def live_search(settings: Settings) -> dict[str, Port]:
+    """Return a new adapter for each usable search provider of live mode."""
+    from infra.searching import PROVIDERS
+
+    return {name: PROVIDERS[name].make(settings) for name in search_providers(settings)}
 
 
-def _live_search(settings: Settings) -> dict[str, Port]:
-    from infra.searching.tavily import TavilySearch
+def _live_pages(settings: Settings) -> Port:
+    from infra.scraping.pages import LivePages
 
-    key = settings.tavily_api_key
-    if not search_providers(settings) or key is None:
-        return {}
-    tavily = TavilySearch(
-        api_key=key.get_secret_value(),
-        base_url=settings.tavily_base_url,
+    return LivePages(
         timeout_s=settings.deep_analysis_tool_timeout,
-        include_domains=include_domains(settings),
-        cost_per_credit_usd=settings.search_cost_usd,
+        max_bytes=settings.scrape_max_bytes,
+        proxies=[one.strip() for one in settings.scrape_proxies.split(",") if one.strip()],
     )
-    return {"tavily": tavily}
+
+
+def _live_market(settings: Settings) -> Port:
+    from infra.market import live_market
+
+    return live_market(settings)
+
+
+def budget_of(settings: Settings) -> BudgetLedger:
+    """Return this worker's hand in the exact budget, with the limits of these settings; not started."""
+    from schemas.budget import LimitsSet
+    from streams.budget import BudgetLedger
+
+    limits = LimitsSet(
+        monthly_usd=Decimal(str(settings.deep_analysis_monthly_budget)),
+        triage_reserve_usd=Decimal(str(settings.triage_reserve_usd)),
+        daily_units=settings.deep_analysis_tool_daily_limit,
+        allow_unpriced=settings.allow_unpriced,
+        by=settings.worker_slot,
+    )
+    return BudgetLedger(address_of(settings), topics_of(settings), limits)
 
 
 def worker_options(settings: Settings) -> WorkerOptions:
@@ -207,10 +226,36 @@ def refuse_unusable(settings: Settings) -> None:
         ConfigError: live mode lacks a key, or a provider is unknown.
     """
     search_providers(settings)
-    without: tuple[str, ...] = ("tool_price_enabled", "tool_macro_enabled", "tool_onchain_enabled")
     if settings.mode == "live":
-        _gemini_key(settings)
-        without = ("tool_scrape_enabled", *without)
-    for name in without:
+        models, fallbacks = _live_models(settings)
+        _refuse_unpriced(settings, (*models.values(), *(p for behind in fallbacks.values() for p in behind)))
+        for port in (*live_search(settings).values(), _live_pages(settings), _live_market(settings)):
+            del port  # made to see that it can be: a key or an address that cannot be one is refused here
+        return
+    without = ("tool_price_enabled", "tool_macro_enabled", "tool_onchain_enabled")
+    for name in without if settings.mode == "offline" else ("tool_scrape_enabled", *without):
         if getattr(settings, name):
-            raise ConfigError(f"{name.upper()}=true, but no adapter for this tool exists yet: leave it off")
+            raise ConfigError(f"{name.upper()}=true, but {settings.mode} mode has no such source: leave it off")
+
+
+def _refuse_unpriced(settings: Settings, models: tuple[Port, ...]) -> None:
+    from infra.models.prices import OVERRIDES_PATH
+    from schemas.effects import CallModel
+
+    least = CallModel(
+        task="",
+        tier="light",
+        prompt_name="",
+        prompt_version="",
+        prompt_hash="",
+        system="",
+        parts=(),
+        max_output_tokens=1,
+    )
+    for port in () if settings.allow_unpriced else models:
+        if port.worst_case_usd(least) is None:
+            name = f"{port.provider}:{getattr(port, 'model', '')}"
+            raise ConfigError(
+                f"the model {name} has no known price, so the budget would deny every call of it: add its price to "
+                f"infra/models/{OVERRIDES_PATH.name}, name another model, or set ALLOW_UNPRICED=true to leave it uncounted"
+            )

@@ -140,6 +140,7 @@ def _providers(settings: Settings) -> list[Check]:
         checks.append(Check(name="providers", state="missing", found="a key or a name is missing", do=str(exc)))
     for name, key, where in (
         ("models (Gemini)", settings.gemini_api_key, "GEMINI_API_KEY, from https://aistudio.google.com/apikey"),
+        ("models (OpenAI-compatible)", settings.openai_api_key, "OPENAI_API_KEY, where MODEL_* names openai:… models"),
         ("search (Tavily)", settings.tavily_api_key, "TAVILY_API_KEY, from https://app.tavily.com"),
     ):
         state: State = "ok" if key else "note"

@@ -12,7 +12,6 @@ from decimal import Decimal
 from typing import Any
 
 import httpx
-import msgspec
 import pydantic
 from google import genai
 from google.genai import errors as vendor
@@ -31,16 +30,13 @@ from infra.models import untrusted
 from infra.models.gemini_failures import translate_status
 from infra.models.gemini_reply import read_reply
 from infra.models.prices import Prices
+from infra.models.prompt_size import most_input_tokens
 from infra.ports import Answer
 from schemas.calls import ProviderMode
 from schemas.effects import CallModel, Untrusted
 from schemas.errors import NewsproofError, PermanentError
 
 DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com/"
-_AROUND_A_REQUEST = 1024
-"""Tokens beside the texts: roles, the sentence that explains the marks (under 500 bytes), how a schema is shown."""
-_AROUND_A_PART = 256
-"""Marks and label of a part (under 170 bytes), or the frame of a function's declaration."""
 
 
 class GeminiModel:
@@ -105,7 +101,7 @@ class GeminiModel:
         ``max_output_tokens`` bounds thinking and answer together (googleapis/python-genai issues 811 and 2062), both
         billed as output.
         """
-        return self._prices.worst_case_usd(self.model, _most_input_tokens(effect), effect.max_output_tokens)
+        return self._prices.worst_case_usd(self.model, most_input_tokens(effect), effect.max_output_tokens)
 
     def quota_units(self, effect: CallModel) -> int:
         """Return 0: a model call is no tool call."""
@@ -140,18 +136,6 @@ class GeminiModel:
         await self._client.aio.aclose()
         self._client.close()
         await self._http.aclose()
-
-
-def _most_input_tokens(effect: CallModel) -> int:
-    # A token stands for at least one byte of UTF-8; the rest is what the request adds around our texts. Cleaning shortens
-    # a text, and what takes a forged mark's place (14 bytes) is fewer tokens than the mark's shortest form had bytes (11).
-    texts = [effect.system, *(part.text for part in effect.parts)]
-    schemas = [*(f.parameters for f in effect.functions), effect.response_schema or {}]
-    said = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
-    declared = sum(len(msgspec.json.encode(schema)) for schema in schemas)
-    named = sum(len(f.name.encode()) + len(f.description.encode()) for f in effect.functions)
-    around = _AROUND_A_REQUEST + _AROUND_A_PART * (len(effect.parts) + len(effect.functions))
-    return said + declared + named + around
 
 
 def _request(effect: CallModel) -> tuple[types.Content, types.GenerateContentConfig]:

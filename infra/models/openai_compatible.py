@@ -1,0 +1,217 @@
+"""Any endpoint that speaks OpenAI's ``POST /chat/completions``: OpenAI itself, DeepSeek, Qwen, vLLM, Ollama, gateways.
+
+Servers differ in what they take (a JSON schema, a forced function, the name of the token limit). What one refuses by name
+with status 400 is left out and asked for in words instead; such a refusal computes nothing and costs nothing, so the same
+attempt goes on, and the adapter remembers. Everything else is one request for one ``CallModel``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+import orjson
+
+from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, checked_address, checked_key, guarded_client
+from infra.http_json import Service, exchange, json_object, own_words, refused
+from infra.models import untrusted
+from infra.models.openai_reply import read_reply
+from infra.models.prices import Prices
+from infra.models.prompt_size import most_input_tokens
+from infra.ports import Answer
+from schemas.calls import ProviderMode
+from schemas.effects import CallModel, Untrusted
+from schemas.errors import NewsproofError, PermanentError
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+SERVICE = Service(
+    name="The OpenAI-compatible model",
+    address_setting="OPENAI_BASE_URL",
+    key_setting="OPENAI_API_KEY",
+    correct="correct the prompt, the schema or the model's settings",
+)
+PRICE_LISTS = {
+    "api.openai.com": "openai",
+    "api.deepseek.com": "deepseek",
+    "api.groq.com": "groq",
+    "api.mistral.ai": "mistral",
+    "api.together.xyz": "together",
+    "api.x.ai": "x-ai",
+    "openrouter.ai": "openrouter",
+}
+"""Host → its id in ``genai-prices``. Another host's prices are unknown, unless a dated override names the model."""
+_NO_LIST = "unlisted"
+_PLAN_USED_UP = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
+_TOO_LONG = {"context_length_exceeded", "string_above_max_length"}
+
+
+class Dialect(msgspec.Struct):
+    """What the server is known to take, from the full form down. Learned from its refusals."""
+
+    limit: str = "max_tokens"
+    other_limit: str = "max_completion_tokens"
+    structure: str = "json_schema"
+    forcing: str = "named"
+    temperature: bool = True
+
+    def without(self, said: str) -> bool:
+        """Give up what the refusal names; False when it names nothing that can be left out."""
+        if self.limit in said and self.other_limit:
+            self.limit, self.other_limit = self.other_limit, ""  # never none: the budget reserves by it
+        elif "temperature" in said and self.temperature:
+            self.temperature = False
+        elif ("response_format" in said or "json_schema" in said or "json_object" in said) and self.structure:
+            self.structure = "json_object" if self.structure == "json_schema" else ""
+        elif "tool_choice" in said and self.forcing:
+            self.forcing = "required" if self.forcing == "named" else ""
+        else:
+            return False
+        return True
+
+
+class OpenAICompatibleModel:
+    """A port for ``CallModel``. One model, one connection pool; safe for concurrent calls within one event loop."""
+
+    provider = "openai"
+    mode: ProviderMode = "live"
+
+    def __init__(
+        self,
+        *,
+        api_key: str,
+        model: str,
+        base_url: str | None = None,
+        timeout_s: float = 30.0,
+        prices: Prices | None = None,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+    ) -> None:
+        """``timeout_s`` bounds a whole call, body included. ``prices`` None = the list of the address' host, if known.
+
+        Raises:
+            ConfigError: the key or the address cannot be one.
+        """
+        address = checked_address(base_url or DEFAULT_BASE_URL, "OPENAI_BASE_URL")
+        host = urlsplit(address).hostname or ""
+        self.model = model
+        self._url = address.rstrip("/") + "/chat/completions"
+        self._prices = prices or Prices(provider=PRICE_LISTS.get(host, _NO_LIST))
+        self._timeout_s = timeout_s
+        self._dialect = Dialect()
+        if host == "api.openai.com":
+            self._dialect = Dialect(limit="max_completion_tokens", other_limit="max_tokens")
+        key = checked_key(api_key, "OPENAI_API_KEY")
+        self._http = guarded_client(
+            address, timeout_s=timeout_s, max_bytes=max_response_bytes, headers={"authorization": f"Bearer {key}"}
+        )
+
+    async def perform(self, effect: CallModel) -> Answer:
+        """Ask the model once. An answer that cannot be used is a ``Failure`` reply, with what it cost where known.
+
+        Raises:
+            TransientError: rate_limit, unavailable, timeout, network.
+            PermanentError: auth, plan_limit, invalid_request, too_large (the request), not_configured.
+        """
+        asked_at = datetime.now(UTC)
+        try:
+            body = await self._ask(effect)
+            return read_reply(body, effect, model=self.model, prices=self._prices, asked_at=asked_at)
+        except UselessAnswerError as exc:
+            return exc.answer
+
+    def worst_case_usd(self, effect: CallModel) -> Decimal | None:
+        """Return the price of the longest prompt that this text can be and of every output token; None when unknown."""
+        return self._prices.worst_case_usd(self.model, most_input_tokens(effect), effect.max_output_tokens)
+
+    def quota_units(self, effect: CallModel) -> int:
+        """Return 0: a model call is no tool call."""
+        return 0
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        await self._http.aclose()
+
+    async def _ask(self, effect: CallModel) -> dict[str, Any]:
+        mark = untrusted.new_mark()
+        deadline = asyncio.get_running_loop().time() + self._timeout_s
+        while True:
+            spoken = msgspec.structs.replace(self._dialect)
+            content = orjson.dumps(_body(effect, self.model, mark, spoken))
+            request = self._http.build_request(
+                "POST", self._url, content=content, headers={"content-type": "application/json"}
+            )
+            left_s = max(deadline - asyncio.get_running_loop().time(), 0.001)
+            response = await exchange(self._http, request, SERVICE, left_s)
+            if response.status_code == 200:
+                return json_object(response, SERVICE)
+            said = own_words(response, "error", "message")
+            named = f"{own_words(response, 'error', 'param')} {said}"
+            if response.status_code in {400, 422} and (self._dialect != spoken or self._dialect.without(named)):
+                continue  # another call may have learned it meanwhile
+            raise _failure(response, said, self.model)
+
+
+def _failure(response: httpx.Response, said: str, model: str) -> NewsproofError:
+    status, code = response.status_code, own_words(response, "error", "code")
+    if status == 402 or code in _PLAN_USED_UP:
+        return PermanentError(
+            f"the plan behind OPENAI_API_KEY is used up ({status}: {said}); pay, or name another model",
+            kind="plan_limit",
+            status=status,
+        )
+    if status == 404:
+        return PermanentError(
+            f"{SERVICE.name}'s server has no {model!r} at this address ({said}); correct the model's name or OPENAI_BASE_URL",
+            kind="invalid_request",
+            status=status,
+        )
+    if status == 413 or code in _TOO_LONG:
+        return PermanentError(
+            f"the request is too large for {model} ({said}); send less text", kind="too_large", status=status
+        )
+    return refused(SERVICE, status, said, response.headers)
+
+
+def _body(effect: CallModel, model: str, mark: str, dialect: Dialect) -> dict[str, Any]:
+    system = [effect.system]
+    if any(isinstance(part, Untrusted) for part in effect.parts):
+        system.append(untrusted.explain(mark))
+    body: dict[str, Any] = {"model": model, "stream": False, dialect.limit: effect.max_output_tokens}
+    if dialect.temperature:
+        body["temperature"] = effect.temperature
+    if effect.functions:
+        body |= _functions(effect, dialect)
+        if effect.forced_function and dialect.forcing != "named":
+            system.append(f"Answer by calling the function {effect.forced_function}, and in no other way.")
+    if effect.response_schema is not None:
+        body |= _structure(effect, dialect)
+        if dialect.structure != "json_schema":
+            schema = orjson.dumps(effect.response_schema).decode()
+            system.append(f"Answer with one JSON object and nothing else, by this JSON Schema: {schema}")
+    messages = [{"role": "system", "content": "\n\n".join(t for t in system if t)}]
+    said = {"role": "user", "content": "\n\n".join(untrusted.render(effect.parts, mark))}
+    return {**body, "messages": [*(m for m in messages if m["content"]), said]}
+
+
+def _functions(effect: CallModel, dialect: Dialect) -> dict[str, Any]:
+    tools = [
+        {"type": "function", "function": {"name": f.name, "description": f.description, "parameters": f.parameters}}
+        for f in effect.functions
+    ]
+    if effect.forced_function is None or not dialect.forcing:
+        return {"tools": tools}
+    if dialect.forcing == "required":
+        only = [t for t in tools if t["function"]["name"] == effect.forced_function]  # type: ignore[index]
+        return {"tools": only, "tool_choice": "required"}
+    return {"tools": tools, "tool_choice": {"type": "function", "function": {"name": effect.forced_function}}}
+
+
+def _structure(effect: CallModel, dialect: Dialect) -> dict[str, Any]:
+    if dialect.structure == "json_schema":
+        named = {"name": effect.task[:64], "schema": effect.response_schema}
+        return {"response_format": {"type": "json_schema", "json_schema": named}}
+    return {"response_format": {"type": "json_object"}} if dialect.structure else {}
