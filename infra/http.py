@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from infra.ports import Answer
+from infra.redaction import credentials_in, without_credentials
 from schemas.effects import Failure
 from schemas.errors import ConfigError, FailureKind, NewsproofError, TransientError
 
@@ -74,6 +75,10 @@ class BoundedTransport(httpx.AsyncBaseTransport):
             for name, value in response.headers.multi_items()
             if name not in {"content-encoding", "content-length", "transfer-encoding"}
         ]
+        if credentials := credentials_in([*request.headers.items(), *request.url.params.items()]):
+            # An answer may repeat what it was asked with, and answers go into the journal.
+            body = without_credentials(body, credentials)
+            kept = [(n, without_credentials(v.encode(), credentials).decode()) for n, v in kept]
         if response.status_code != 200:
             # Error pages of proxies come in any encoding; a client library that trips over it would hide the status.
             body = body.decode("utf-8", "replace").encode()

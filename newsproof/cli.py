@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from newsproof import exits
-from newsproof.commands import describe, judge, operate, process, publishing, read, tables
+from newsproof.commands import chaos, describe, judge, operate, process, publishing, read, tables
 from newsproof.invocation import Invocation, of
 from newsproof.version import VERSION
 
@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for module in (process, publishing, read, tables, judge, operate, describe):
+for module in (process, chaos, publishing, read, tables, judge, operate, describe):
     module.register(app)
 
 
@@ -62,7 +62,9 @@ def main() -> None:
         sys.stderr.close()  # Whoever read our output went away, as `| head` does.
         sys.exit(exits.OK)
     except Exception as exc:
+        from infra.redaction import redacted
+
         if Invocation.debug:
-            traceback.print_exc()
-        print(f"newsproof: {exits.text_of(exc)}", file=sys.stderr, flush=True)
+            print(redacted(traceback.format_exc()), file=sys.stderr)
+        print(redacted(f"newsproof: {exits.text_of(exc)}"), file=sys.stderr, flush=True)
         sys.exit(exits.status_of(exc))

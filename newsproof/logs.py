@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import sys
+from typing import Any
 
 import structlog
+
+from infra.redaction import redacted
 
 _QUIET = ("aiokafka", "faust", "mode", "asyncio", "httpx", "httpcore", "urllib3", "clickhouse_connect", "jgo")
 
@@ -27,7 +30,7 @@ def configure_logs(level: str = "INFO", *, libraries: str = "WARNING") -> None:
     ]
     tail: list[structlog.types.Processor] = [] if terminal else [structlog.processors.format_exc_info]
     structlog.configure(
-        processors=[*shared, *tail, renderer],
+        processors=[*shared, *tail, renderer, _without_secrets],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level)),
         logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
@@ -36,10 +39,15 @@ def configure_logs(level: str = "INFO", *, libraries: str = "WARNING") -> None:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *tail, renderer],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *tail, renderer, _without_secrets],
         )
     )
     logging.root.handlers[:] = [handler]
     logging.root.setLevel(level)
     for name in _QUIET:
         logging.getLogger(name).setLevel(libraries)
+
+
+def _without_secrets(_logger: Any, _method: str, line: Any) -> str:
+    # The last line: whatever an exception or a provider's words brought in.
+    return redacted(str(line))

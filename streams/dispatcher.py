@@ -305,7 +305,7 @@ class Dispatcher:
             step = None if case is None or case.head_id != head_id else self._registry.next_step(case)
             if case is not None and step is not None and partition in self._live_since:
                 started = self._suspects.convict(case, step.name)
-                log.warning("a step crashed its worker again and again; it runs alone now", step=step.name)
+                log.warning("a step crashed its worker again and again; it runs alone now", step=step.name, case=case_id)
                 self._results.append_aside(case, started)
                 return
         for case_id, partition in self._suspects.released().items():

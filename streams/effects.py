@@ -18,6 +18,7 @@ import structlog
 from msgspec.structs import replace
 
 from infra.ports import Answer, Port, Ports
+from infra.redaction import redacted
 from schemas.calls import Call, CallKind, ProviderMode
 from schemas.effects import (
     CallModel,
@@ -246,14 +247,18 @@ def _failure(exc: Exception, effect: Effect) -> Failure:
     match exc:
         case TransientError():
             return Failure(
-                kind=exc.kind, message=str(exc), retryable=True, retry_after_s=exc.retry_after_s, status=exc.status
+                kind=exc.kind,
+                message=redacted(str(exc)),
+                retryable=True,
+                retry_after_s=exc.retry_after_s,
+                status=exc.status,
             )
         case PermanentError():
-            return Failure(kind=exc.kind, message=str(exc), retryable=False, status=exc.status)
+            return Failure(kind=exc.kind, message=redacted(str(exc)), retryable=False, status=exc.status)
         case BudgetExceeded():
-            return Failure(kind="budget", message=str(exc), retryable=False)
+            return Failure(kind="budget", message=redacted(str(exc)), retryable=False)
         case ConfigError():
-            return Failure(kind="not_configured", message=str(exc), retryable=False)
+            return Failure(kind="not_configured", message=redacted(str(exc)), retryable=False)
         case _:
             log.exception("an adapter raised what it should have translated", effect=type(effect).__name__)
-            return Failure(kind="internal", message=f"{type(exc).__name__}: {exc}", retryable=False)
+            return Failure(kind="internal", message=redacted(f"{type(exc).__name__}: {exc}"), retryable=False)

@@ -73,7 +73,8 @@ class Results:
 
     def put_aside(self, record: Any, case: Case | None, reason: str, why: str) -> None:
         """Keep a journal record that cannot be read as a dead letter; close its case, where it has one, as failed."""
-        log.error("poison record in the journal", partition=record.partition, offset=record.offset, why=why)
+        about = {} if case is None else {"case": case.case_id}
+        log.error("poison record in the journal", partition=record.partition, offset=record.offset, why=why, **about)
         self._aside(self._put_aside(record, case, reason, why))
 
     async def stop(self) -> None:

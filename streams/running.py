@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
 from typing import Any
 
 import structlog
+from structlog.contextvars import bind_contextvars
 
 from streams.slot_file import SlotFile
 
@@ -43,7 +45,10 @@ class Running:
             return
         self._per_head[key[1]] += 1
         self._slot.started(key[1])
-        task = self._tasks[key] = asyncio.create_task(work)
+        # Whatever is logged on its way, by adapters and libraries too, names the case.
+        context = copy_context()
+        context.run(bind_contextvars, case=key[0])
+        task = self._tasks[key] = asyncio.create_task(work, context=context)
         task.add_done_callback(lambda done: self._ended(key, done))
 
     def at_head(self, case_id: str, head_id: str) -> None:
