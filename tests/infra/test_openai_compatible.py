@@ -1,0 +1,219 @@
+"""The OpenAI-compatible adapter on its real wire shape: what it sends, what it reads, and every failure translated."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from msgspec.structs import replace
+
+from infra.models.openai_compatible import OpenAICompatibleModel
+from infra.models.prices import Prices
+from schemas.effects import CallModel, Failure, FunctionCall, ModelReply
+from schemas.errors import ConfigError, NewsproofError, PermanentError, TransientError
+from tests.infra.fakes import openai as fake
+from tests.infra.fakes.gemini import ASK, FORCED, PLAN, SCHEMA, STRUCTURED
+from tests.infra.fakes.openai import openai
+from tests.infra.fakes.server import Behaviour, Drip, Flood, HangUp, Reset, Say, StaySilent
+
+JSON = '{"confidence": 0.5}'
+
+
+async def test_a_plain_question_goes_out_with_the_key_and_marks_and_comes_back_with_every_token_and_its_price() -> None:
+    async with openai(fake.text("yes")) as (model, server):
+        answer = await model.perform(ASK)
+    [asked] = server.requests
+    assert (asked.method, asked.path, asked.headers["authorization"]) == (
+        "POST",
+        "/v1/chat/completions",
+        "Bearer sk-secret",
+    )
+    system, said = asked.json["messages"]
+    assert system["role"] == "system" and system["content"].startswith(
+        "You judge crypto news.\n\nText between [[UNTRUSTED"
+    )
+    assert "[[UNTRUSTED" in said["content"] and "SEC 批准比特币现货 ETF" in said["content"]
+    sent = {k: asked.json[k] for k in ("model", "max_tokens", "temperature", "stream")}
+    assert sent == {"model": "gpt-5-mini", "max_tokens": 500, "temperature": 0.2, "stream": False}
+    assert "tools" not in asked.json and "response_format" not in asked.json
+    assert answer.reply == ModelReply(text="yes", finish_reason="stop")
+    assert (answer.model, answer.usage_input_tokens, answer.usage_cached_tokens) == ("gpt-5-mini-2025-08-07", 1000, 400)
+    assert (answer.usage_output_tokens, answer.usage_thinking_tokens) == (200, 300)
+    assert answer.cost_usd is not None and answer.cost_usd > 0 and answer.cost_source.startswith("genai-prices")
+
+
+async def test_a_forced_function_is_forced_by_its_name_and_its_arguments_are_read() -> None:
+    async with openai(fake.call(PLAN.name, '{"tools": ["search"], "reason": "r"}')) as (model, server):
+        answer = await model.perform(FORCED)
+    body = server.requests[0].json
+    assert body["tool_choice"] == {"type": "function", "function": {"name": PLAN.name}}
+    assert body["tools"][0]["function"]["parameters"] == PLAN.parameters
+    assert isinstance(answer.reply, ModelReply)
+    assert answer.reply.function_calls == (FunctionCall(name=PLAN.name, args={"tools": ["search"], "reason": "r"}),)
+
+
+@pytest.mark.parametrize(
+    ("words", "repaired"), [(JSON, False), (f"```json\n{JSON}\n```", True), (f"<think>hm</think>\n{JSON}", False)]
+)
+async def test_a_structured_answer_is_asked_for_by_its_schema_and_parsed(words: str, repaired: bool) -> None:
+    async with openai(fake.text(words)) as (model, server):
+        answer = await model.perform(STRUCTURED)
+    wanted = server.requests[0].json["response_format"]
+    assert wanted == {"type": "json_schema", "json_schema": {"name": "triage", "schema": SCHEMA}}
+    assert isinstance(answer.reply, ModelReply)
+    assert (answer.reply.data, answer.reply.repaired) == ({"confidence": 0.5}, repaired)
+
+
+def unsupported(name: str) -> Say:
+    return fake.error(400, f"Unsupported parameter: '{name}' is not supported with this model.", param=name)
+
+
+async def test_what_a_server_refuses_by_name_is_asked_for_in_words_and_remembered() -> None:
+    script = (
+        unsupported("response_format"),
+        unsupported("temperature"),
+        unsupported("response_format"),
+        fake.text(JSON),
+    )
+    async with openai(*script) as (model, server):
+        first = await model.perform(STRUCTURED)
+        second = await model.perform(STRUCTURED)
+    kinds = [r.json.get("response_format", {}).get("type") for r in server.requests]
+    assert kinds == ["json_schema", "json_object", "json_object", None, None], "what was learned is not tried again"
+    last = server.requests[-1].json
+    assert "temperature" not in last and '"confidence"' in last["messages"][0]["content"]
+    assert isinstance(first.reply, ModelReply) and first.reply == second.reply
+
+
+async def test_the_name_of_the_token_limit_is_learned_and_the_limit_never_dropped() -> None:
+    async with openai(unsupported("max_tokens"), fake.text("a"), unsupported("max_completion_tokens")) as (
+        model,
+        server,
+    ):
+        await model.perform(ASK)
+        with pytest.raises(PermanentError):
+            await model.perform(ASK)
+    limits = [(r.json.get("max_tokens"), r.json.get("max_completion_tokens")) for r in server.requests]
+    assert limits == [(500, None), (None, 500), (None, 500)]
+
+
+async def test_a_server_that_forces_no_function_by_name_is_offered_only_that_one_or_told_so() -> None:
+    script = (
+        unsupported("tool_choice"),
+        unsupported("tool_choice"),
+        fake.call(PLAN.name, '{"tools": [], "reason": ""}'),
+    )
+    async with openai(*script) as (model, server):
+        answer = await model.perform(FORCED)
+    assert [r.json.get("tool_choice") for r in server.requests][1:] == ["required", None]
+    assert PLAN.name in server.requests[-1].json["messages"][0]["content"]
+    assert isinstance(answer.reply, ModelReply) and answer.reply.function_calls
+
+
+USELESS: list[tuple[str, Behaviour, CallModel]] = [
+    ("cut JSON", fake.text('{"confidence"', finish="length"), STRUCTURED),
+    ("not JSON", fake.text("Sure!"), STRUCTURED),
+    ("empty", fake.text(""), ASK),
+    ("null", fake.completion({}), ASK),
+    ("another function", fake.call("rm", "{}"), FORCED),
+    ("a function out of nowhere", fake.call(PLAN.name, "{}"), ASK),
+    ("no call", fake.text("I'd rather talk"), FORCED),
+    ("arguments no JSON", fake.call(PLAN.name, "{tools"), FORCED),
+    ("arguments no object", fake.call(PLAN.name, "[]"), FORCED),
+    ("a strange end", fake.text("x", finish="bored"), ASK),
+    ("tool calls no list", fake.completion({"tool_calls": 7}), FORCED),
+    ("no message", Say({"choices": [{}], "usage": fake.USAGE}), ASK),
+    ("no choice", Say({"choices": [], "usage": fake.USAGE}), ASK),
+]
+
+
+@pytest.mark.parametrize(("behaviour", "effect"), [i[1:] for i in USELESS], ids=[i[0] for i in USELESS])
+async def test_a_useless_answer_is_worth_another_try_and_its_cost_is_not_lost(
+    behaviour: Behaviour, effect: CallModel
+) -> None:
+    async with openai(behaviour) as (model, server):
+        answer = await model.perform(effect)
+    assert len(server.requests) == 1 and isinstance(answer.reply, Failure)
+    assert (answer.reply.kind, answer.reply.retryable) == ("invalid_output", True)
+    assert answer.cost_usd is not None and answer.cost_usd > 0
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"7", b"null", b"{}", b'{"choices": "x", "usage": []}'])
+async def test_what_is_no_completion_at_all_costs_an_unknown_amount(body: bytes) -> None:
+    async with openai(Say(body)) as (model, _):
+        answer = await model.perform(ASK)
+    assert isinstance(answer.reply, Failure) and answer.reply.kind == "invalid_output" and answer.cost_usd is None
+
+
+@pytest.mark.parametrize(
+    "behaviour", [fake.completion({"refusal": "I cannot"}), fake.text("half a", finish="content_filter")]
+)
+async def test_a_refusal_is_permanent_and_paid(behaviour: Behaviour) -> None:
+    async with openai(behaviour) as (model, _):
+        answer = await model.perform(ASK)
+    assert isinstance(answer.reply, Failure) and answer.cost_usd
+    assert (answer.reply.kind, answer.reply.retryable) == ("refused", False)
+
+
+REFUSED: list[tuple[Say, type[NewsproofError], str]] = [
+    (fake.error(401, "Incorrect API key provided", code="invalid_api_key"), PermanentError, "auth"),
+    (fake.error(403, "Country not supported"), PermanentError, "auth"),
+    (fake.error(429, "Rate limit reached", headers={"retry-after": "7"}), TransientError, "rate_limit"),
+    (fake.error(429, "You exceeded your quota", code="insufficient_quota"), PermanentError, "plan_limit"),
+    (fake.error(402, "Insufficient Balance"), PermanentError, "plan_limit"),
+    (fake.error(404, "The model does not exist", code="model_not_found"), PermanentError, "invalid_request"),
+    (fake.error(400, "too long", code="context_length_exceeded"), PermanentError, "too_large"),
+    (fake.error(413), PermanentError, "too_large"),
+    (fake.error(400, "Invalid schema"), PermanentError, "invalid_request"),
+    (fake.error(500), TransientError, "unavailable"),
+    (fake.error(503, headers={"retry-after": "7"}), TransientError, "unavailable"),
+    (fake.error(504), TransientError, "timeout"),
+    (Say(b"<html>busy</html>", status=502), TransientError, "unavailable"),
+    (Say(b"", status=302, headers={"location": "https://elsewhere.example"}), PermanentError, "not_configured"),
+]
+
+
+@pytest.mark.parametrize(("said", "kind_of_error", "kind"), REFUSED, ids=[f"{s.status}-{k}" for s, _, k in REFUSED])
+async def test_every_status_becomes_one_of_our_errors(
+    said: Say, kind_of_error: type[NewsproofError], kind: str
+) -> None:
+    async with openai(said) as (model, server):
+        with pytest.raises(kind_of_error) as caught:
+            await model.perform(ASK)
+    assert getattr(caught.value, "kind", None) == kind and len(server.requests) == 1
+    assert "sk-secret" not in str(caught.value)
+    if "retry-after" in said.headers:
+        assert getattr(caught.value, "retry_after_s", None) == 7.0
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "kind"), [(HangUp(), "network"), (Reset(), "network"), (StaySilent(), "timeout"), (Drip(), "timeout")]
+)
+async def test_a_broken_way_is_transient(behaviour: Behaviour, kind: str) -> None:
+    async with openai(behaviour, timeout_s=0.5) as (model, server):
+        with pytest.raises(TransientError) as caught:
+            await model.perform(ASK)
+    assert caught.value.kind == kind and server.connections <= 2
+
+
+async def test_an_endless_body_is_not_read_to_its_end() -> None:
+    async with openai(Flood(), max_response_bytes=100_000) as (model, _):
+        answer = await model.perform(ASK)
+    assert isinstance(answer.reply, Failure) and answer.reply.kind == "too_large" and answer.cost_usd is None
+
+
+async def test_without_a_price_list_the_cost_is_unknown_and_never_zero() -> None:
+    async with openai(fake.text("yes"), prices=None) as (model, _):
+        answer = await model.perform(ASK)
+        assert answer.cost_usd is None and model.worst_case_usd(ASK) is None
+    known = OpenAICompatibleModel(api_key="k", model="gpt-5-mini")
+    worst = known.worst_case_usd(ASK)
+    assert worst is not None and worst > Decimal(0)
+    assert known.worst_case_usd(replace(ASK, max_output_tokens=9000)) > worst  # type: ignore[operator]
+    await known.close()
+
+
+@pytest.mark.parametrize("wrong", [{"api_key": " "}, {"api_key": "“k”"}, {"api_key": "k", "base_url": "ftp://x"}])
+def test_a_key_or_an_address_that_cannot_be_one_is_refused_at_once(wrong: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="OPENAI_"):
+        OpenAICompatibleModel(model="m", prices=Prices(provider="openai"), **wrong)  # type: ignore[arg-type]
