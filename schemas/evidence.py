@@ -91,12 +91,13 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Main text of one opened page. ``truncated`` when it was cut at 64 KiB."""
+    """Main text of one opened page. ``truncated`` when it was cut at 64 KiB; ``published_at`` where the page names it."""
 
     url: str
     title: str
     text: str
     truncated: bool = False
+    published_at: datetime | None = None
 
 
 class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
