@@ -11,6 +11,7 @@ import structlog
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from infra.kafka import KafkaAddress
+from infra.redaction import redacted
 from schemas.errors import ContractError
 from streams.failpoints import APPEND_BEFORE, APPEND_DONE, hit
 
@@ -119,7 +120,7 @@ class Appender:
         """
         said = [
             ("dl_reason", reason.encode()),
-            ("dl_why", why.encode("utf-8", "backslashreplace")[:2000]),
+            ("dl_why", redacted(why).encode("utf-8", "backslashreplace")[:2000]),
             ("dl_consumer", consumer.encode()),
             ("dl_topic", str(record.topic).encode()),
             ("dl_partition", str(record.partition).encode()),
