@@ -112,7 +112,8 @@ class Worker:
         self._config_hash = ""
         self.projector.on_fatal = self.intake.on_fatal = self.budget.on_fatal = self.fail
         self.projector.on_calls, self.budget.elected = self.budget.on_calls, lambda: 0 in self.projector.partitions
-        self.budget.on_move, self.admission.budget_says = self.admission.wake, self.budget.may_admit
+        self.budget.on_move = self.effects.breakers.on_change = self.admission.wake
+        self.admission.budget_says = lambda n: self.effects.may_admit(n) or self.budget.may_admit(n)
         self.assigned = False
         self._unmoved: dict[int, tuple[int, float]] = {}
         self.app = self._app(registry)
@@ -213,7 +214,7 @@ class Worker:
         if not self.admission._waiting:
             return None
         if self.admission.unaffordable is not None:
-            return "budget"
+            return "budget" if self.effects.outage() is None else "outage"
         return "max_open_cases" if self.admission._live == self.admission._own else "not_caught_up"
 
     @property
