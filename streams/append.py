@@ -66,6 +66,8 @@ class Appender:
         Raises:
             ContractError: the record is larger than ``max.message.bytes`` (reason ``too_large``).
         """
+        if value is None and key is None:
+            value = b""  # the client refuses a record of neither, which others may write and we then pass on
         self._open += 1
         self._idle.clear()
         self._set_linger()
