@@ -151,6 +151,7 @@ class BudgetLedger(Budget):
         busy = self._tending is not None and not self._tending.done()
         if self._following is not None and not busy:
             self._tending = asyncio.create_task(self._tend(), name="budget-tend")
+            self._tending.add_done_callback(_say_why)
 
     async def _decided(self, record: Reserved) -> Decision:
         decided: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
@@ -271,3 +272,8 @@ class BudgetLedger(Budget):
         if not task.cancelled() and (exc := task.exception()) is not None:
             log.error("a budget record could not be written", error=repr(exc))
             self.on_fatal(exc)
+
+
+def _say_why(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (exc := task.exception()) is not None:
+        log.warning("the budget could not be tended, it is tried again", error=repr(exc))

@@ -28,6 +28,7 @@ from streams.audit import AuditReport, audit
 from streams.following import FollowedPartition
 from streams.options import WorkerOptions
 from streams.publisher import Publisher
+from streams.spending import Budget
 from streams.worker import Worker
 
 QUICK = Snapshot(provider_mode="simulated", retry_base_seconds=0.05)
@@ -85,13 +86,16 @@ class World:
         ports: Ports | None = None,
         snapshot: Snapshot = QUICK,
         slot: str = "0",
+        spending: Budget | None = None,
         **options: Any,
     ) -> AsyncIterator[Worker]:
         """Run a worker in this process until the block ends; then it ends in order."""
         chosen = WorkerOptions(
             slot=slot, slot_dir=self.slots, partitions=self.partitions, session_timeout_s=6.0, **options
         )
-        worker = Worker(self.address, self.topics, registry, ports or simulated_ports(), snapshot, chosen)
+        worker = Worker(
+            self.address, self.topics, registry, ports or simulated_ports(), snapshot, chosen, spending=spending
+        )
         async with self._while_running(worker.run()):
             try:
                 yield worker
