@@ -1,13 +1,13 @@
 """The index of texts: the first case of every text, exact across workers, read from the journal's opening records.
 
 A request is answered only after the index has read to the journal's ends as they were when it was asked, so every opening
-that was appended before this case's own is seen. "Earlier" is (append time at the broker, partition, offset): the same
-for every worker, whenever it asks.
+that was appended before this case's own is seen. Which of several is the first, ``claims`` decides, by the log alone.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from decimal import Decimal
@@ -22,16 +22,29 @@ from schemas.calls import ProviderMode
 from schemas.effects import EarlierReply, FindEarlier
 from schemas.envelope import TEXT_HASH_HEADER
 from schemas.errors import ContractError, TransientError
-from schemas.events import OPENING_NAME, EventReceived
+from schemas.events import (
+    EFFECT_NAME,
+    OPENING_NAME,
+    TERMINAL_NAMES,
+    WIRE_NAMES,
+    CaseDegraded,
+    CaseEvent,
+    CaseTriaged,
+    EffectCompleted,
+    EventReceived,
+)
 from schemas.topics import Topics
-from streams.clock import utc_now
+from streams.claims import Claims, Verdict
+from streams.clock import append_ms, utc_now
 from streams.following import readable
 
-Place = tuple[int, int, int, str]
-"""(append time in ms, partition, offset, case id): the order of openings."""
-
-_OPENING = OPENING_NAME.encode()
+_OPENING, _EFFECT = OPENING_NAME.encode(), EFFECT_NAME.encode()
+_GOES_ON = frozenset(WIRE_NAMES[t].encode() for t in (CaseTriaged, CaseDegraded))
+_ENDS = frozenset(name.encode() for name in TERMINAL_NAMES)
 ANSWER_WITHIN_S = 5.0
+RIVALS_WITHIN_S = 1.0
+"""How long the least of several undecided cases waits for the others' answers to be in the log. After an answer that takes
+milliseconds; one that was not even asked by then will see this case, and is none to wait for."""
 
 
 class TextIndex(Free, Port):
@@ -54,7 +67,7 @@ class TextIndex(Free, Port):
         self._window = timedelta(days=window_days)
         self._consumer = address.consumer(fetch_max_wait_ms=100)
         self._tps: list[TopicPartition] = []
-        self._first: dict[str, Place] = {}
+        self._claims = Claims()
         self._moved = asyncio.Condition()
         self._reading: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[dict[TopicPartition, int]] | None = None
@@ -90,9 +103,19 @@ class TextIndex(Free, Port):
             raise TransientError(
                 "the journal was not read in time for the duplicate check; it is tried again", kind="timeout"
             ) from exc
-        first = self._first.get(effect.text_hash)
-        known = first is not None and first[3] != effect.case_id
-        return Answer(reply=EarlierReply(first_case=first[3] if first and known else None), cost_usd=Decimal(0))
+        verdict = self._claims.judge(effect.text_hash, effect.case_id)
+        if verdict.waits_for:
+            verdict = await self._when_rivals_are_told(effect, verdict)
+        return Answer(reply=EarlierReply(first_case=verdict.first_case), cost_usd=Decimal(0))
+
+    async def _when_rivals_are_told(self, effect: FindEarlier, verdict: Verdict) -> Verdict:
+        # Whoever opens from now on sees this case: nobody else need be waited for.
+        rivals = verdict.waits_for
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(RIVALS_WITHIN_S), self._moved:
+                while (verdict := self._claims.judge(effect.text_hash, effect.case_id, only=rivals)).waits_for:
+                    await self._moved.wait()
+        return verdict
 
     async def _ends(self) -> dict[TopicPartition, int]:
         # One look at the ends serves every request that came before it was sent.
@@ -127,23 +150,36 @@ class TextIndex(Free, Port):
 
     def _take(self, partition: int, record: Any) -> None:
         headers = dict(record.headers)
-        if headers.get("ce_type") != _OPENING or TEXT_HASH_HEADER not in headers:
+        kind, case = headers.get("ce_type"), (headers.get("ce_subject") or b"").decode("utf-8", "replace")
+        if kind == _OPENING:
+            text = self._text_of(record, headers.get(TEXT_HASH_HEADER))
+            if text is not None:
+                self._claims.forget_before(append_ms(record) - self._window.total_seconds() * 1000)
+                self._claims.add(text, case, (partition, record.offset), append_ms(record))
+        elif not self._claims.is_untold(case):
             return
-        text = self._text_of(record, headers[TEXT_HASH_HEADER])
-        if text is None:
-            return
-        place = (record.timestamp, partition, record.offset, headers["ce_subject"].decode())
-        known = self._first.get(text)
-        if known is None or place < known:
-            self._first[text] = place
+        elif kind == _EFFECT:
+            if (reply := self._earlier_in(record)) is not None:
+                self._claims.told(case, first=reply.first_case is None)
+        elif (kind in _GOES_ON or kind in _ENDS) and self._decoded(record) is not None:
+            self._claims.told(case, first=kind in _GOES_ON)
+
+    def _earlier_in(self, record: Any) -> EarlierReply | None:
+        event = self._decoded(record)
+        replies = (c.reply for c in event.calls) if isinstance(event, EffectCompleted) else ()
+        return next((r for r in replies if isinstance(r, EarlierReply)), None)
+
+    def _decoded(self, record: Any) -> CaseEvent | None:
+        try:
+            env = readable(record, len(self._tps))
+            return wire.decode(env.type, env.version, record.value)
+        except ContractError:
+            return None
 
     def _text_of(self, record: Any, said: bytes | None) -> str | None:
         """Return the hash of an opening's text, None where the record opens nothing that may claim it."""
         # A text that is claimed here closes every later case with it as a duplicate: nobody gets it by a header alone.
-        try:
-            env = readable(record, len(self._tps))
-            event = wire.decode(env.type, env.version, record.value)
-        except ContractError:
+        event = self._decoded(record)
+        if not isinstance(event, EventReceived):
             return None
-        assert isinstance(event, EventReceived)
         return event.text_hash if said == event.text_hash.encode() else None
