@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 ONE_PARTITION = 1
+read_any_batch()
 
 
 def topic_specs(topics: Topics, *, partitions: int) -> dict[str, tuple[int, dict[str, str]]]:
