@@ -23,7 +23,7 @@ class _LenientBytes(bytearray):
 
     def __getitem__(self, index: Any) -> Any:
         found = super().__getitem__(index)
-        return _LenientBytes(found) if isinstance(index, slice) else found  # type: ignore[arg-type]
+        return _LenientBytes(found) if isinstance(index, slice) else found
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         return super().decode(encoding, "backslashreplace")
@@ -32,7 +32,7 @@ class _LenientBytes(bytearray):
 class _LenientBatch(_DefaultRecordBatchPy):  # type: ignore[misc]
     def _maybe_uncompress(self) -> None:
         super()._maybe_uncompress()
-        self._buffer = _LenientBytes(self._buffer)
+        self._buffer: bytearray = _LenientBytes(self._buffer)
 
 
 class _Batch:

@@ -16,6 +16,7 @@ from aiokafka.errors import (
     TopicAlreadyExistsError,
 )
 
+from infra.foreign_batches import read_any_batch
 from infra.kafka_address import KafkaAddress
 from schemas.errors import ConfigError, TransientError
 from schemas.topics import MAX_MESSAGE_BYTES, Topics
