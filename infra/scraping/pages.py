@@ -83,19 +83,20 @@ class LivePages:
             await way.close()
 
     async def _page(self, url: str) -> PageReply:
+        shut = False
         last: Exception | None = None
         for way in self._ways:
             try:
                 return await self._read(url, await way.fetch(url, MAIN_READER))
             except ShutError as exc:
-                last = exc
-                # An alert: proxies that are known to a site stay known.
+                shut, last = True, exc
+                # A captcha is an alert: the site knows this way for a robot's.
                 say = _log.warning if exc.captcha else _log.info
                 say("page_shut", url=quoted(url, 200), way=way.name, status=exc.status, captcha=exc.captcha)
             except (TransientError, httpx.TransportError) as exc:
                 last = exc
                 _log.info("page_not_reached", url=quoted(url, 200), way=way.name, error=quoted(exc, 200))
-        if isinstance(last, ShutError):
+        if shut:
             _log.info("page_stays_shut", url=quoted(url, 200), next="the plain reader")
             return await self._read(url, await self._ways[0].fetch(url, PLAIN_READER), plain=True)
         assert last is not None
