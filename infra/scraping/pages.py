@@ -15,7 +15,7 @@ import structlog
 from msgspec.structs import replace
 
 from infra.http import UselessAnswerError, quoted, transport_failure
-from infra.ports import Answer
+from infra.ports import Answer, Free
 from infra.scraping.fetch import MAIN_READER, PLAIN_READER, Fetched, ShutError, Way
 from infra.scraping.guard import Guard
 from infra.scraping.network import Proxy
@@ -34,7 +34,7 @@ _READ_AT_ONCE = 2
 _log = structlog.get_logger(__name__)
 
 
-class LivePages:
+class LivePages(Free):
     """A port for ``Scrape``. Safe for concurrent use within one event loop."""
 
     provider = "web"
