@@ -28,6 +28,7 @@ class Compiled:
         self.credibility = CredibilityTable(tables.credibility)
         self.grammar = Grammar(lexicon)
         self.name_stopwords = frozenset(lexicon.get("name_stopwords", ()))
+        self.ambiguous_names = frozenset(lexicon.get("ambiguous_names", ()))
         self.claimant_affixes = frozenset(lexicon.get("claimant_affixes", ()))
         self.claimant_platforms = frozenset(lexicon.get("claimant_platforms", ()))
         hosts = lexicon.get("user_content_hosts", ())

@@ -63,6 +63,13 @@ class Judge:
         names = self._subjects | {n.lower() for e in parties for n in (e.name, *e.aliases)} | self._slugs
         self._sense = tables.grammar.sense(claim.text, frozenset(names))
         self._units = frozenset(units(fold_han(claim.text)))
+        claimed = fold_han(claim.text).casefold()
+        self._names_a_subject = any(_names(n, claimed, self._units) for n in self._subjects)
+        # “Jump rejects talk of closure” names Jump Crypto: the first word of a name stands for it where it is telling.
+        first = fold_han(claim.entity or "").split(" ")[0]
+        telling = len(first) > 3 and first.isascii() and first.lower() not in tables.name_stopwords
+        whole = " " in (claim.entity or "").strip() and first.lower() not in tables.ambiguous_names
+        self._entity_words = frozenset({first.lower()} if telling and whole else ())
         self.moods, self.official_words = tables.moods, tables.official_words
         self._count = 0
 
@@ -133,7 +140,7 @@ class Judge:
         # An address such as /news/nansen-layoffs names its subject as well as a title does.
         low = f"{text} {_path_words(page.result.url)}".casefold()
         words = frozenset(units(low))
-        names_subject = any(_names(n, low, words) for n in self._subjects)
+        names_subject = any(_names(n, low, words) for n in self._subjects) or not self._entity_words.isdisjoint(words)
         if names_subject:
             return True
         same_script = has_cjk(self._claim.text) == has_cjk(text)
@@ -142,12 +149,11 @@ class Judge:
             if any(page.domain not in e.domains for e in parties) and not self._is_of_other_asset(text):
                 return True
             # “Kraken lists PEPE” says nothing of LUM: for such claims the page must name what the claim is about.
-            strict = same_script and bool(self._subjects) and self._claim.event_type in _NAMED_EVENTS
-            return not strict
+            strict = same_script and self._names_a_subject and self._claim.event_type in _NAMED_EVENTS
+            return not strict or self._tables.grammar.shares_topic(self._sense, text.lower())
         if self._tables.grammar.speaks_of(self._sense, text.lower()) or not same_script:
             return True
-        shared = len(words & self._units)
-        return shared >= 3
+        return len(words & self._units) >= 3 or self._tables.grammar.shares_topic(self._sense, text.lower(), least=2)
 
     def _is_of_other_asset(self, text: str) -> bool:
         return self._claim.event_type in _NAMED_EVENTS and bool(tickers_in(text) - {self._claim.asset.upper()})

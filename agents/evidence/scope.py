@@ -23,8 +23,17 @@ _ABOUT = re.compile(
 )
 _EN_WORD = re.compile(r"[a-z][a-z'-]{2,}|\d[\d,.]*")
 _ZH_RUN = re.compile(rf"[{CJK}]{{2,}}")
-_STEM = 5
-"""Letters by which two English words are taken for forms of one."""
+_STEM = 6
+_ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ies", "ers", "ed", "es", "er", "al", "s", "e", "y")
+
+
+def stem(word: str) -> str:
+    """Return what the forms of an English word share, roughly: leaving, leaves and leave give ``leav``."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word.removesuffix(ending)
+            break
+    return word[:_STEM]
 
 
 class Target(frozenset[str]):
@@ -39,7 +48,8 @@ class Scope:
         self._elsewhere = lower_words_regex(lexicon.get("elsewhere", ()))
         plain = (*lexicon.get("plain_words", ()), *lexicon.get("speech_nouns", ()), *lexicon.get("denial_acts", ()))
         self._plain_zh = re.compile(words_pattern(w for w in plain if has_cjk(w)))
-        self._plain_en = frozenset(w.lower()[:_STEM] for w in plain if not has_cjk(w))
+        self._plain_en = frozenset(stem(w.lower().rstrip("*")) for w in plain if not has_cjk(w))
+        self._causes = lower_words_regex(lexicon.get("causes", ()))
 
     def postpones(self, text: str) -> bool:
         """Whether a claim (in lower case) is itself about a delay or a cancellation."""
@@ -47,7 +57,7 @@ class Scope:
 
     def target(self, text: str, names: frozenset[str] = frozenset()) -> Target:
         """Return what a text (in lower case) is specifically about, beside names and words that say nothing of it."""
-        found = {w[:_STEM] for w in _EN_WORD.findall(text) if w not in names}
+        found = {stem(w) for w in _EN_WORD.findall(text) if w not in names}
         found -= self._plain_en
         for run in _ZH_RUN.findall(self._plain_zh.sub(" ", text)):
             found |= {run[i : i + 2] for i in range(len(run) - 1)}
@@ -83,9 +93,14 @@ class Scope:
             return False
         if not postpones and self._elsewhere.search(object_):
             return True
+        if self._causes.search(object_) and not self._causes.search(" ".join(claim)):
+            return True  # Whoever denies the cause grants that it happened.
         if not told or on_claim(object_):
             return False
         target = self.target(object_)
+        # Words of another script cannot be compared; what reports are said to claim is then taken for the claim.
+        if _ABOUT.search(clause) and not any(has_cjk(t) == has_cjk(c) for t in target for c in claim):
+            return False
         return len(target) > 1 and not target & claim
 
     def _object(self, clause: str) -> str | None:

@@ -7,37 +7,13 @@ false, and which claims are denials themselves, so that a page that denies the s
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from agents.evidence.scope import Scope, Target
+from agents.evidence.negation import false_patterns, negation_of, negation_of_words
+from agents.evidence.scope import Scope, Target, stem
 from agents.evidence.texts import CJK, fold_han, lower_words_regex, words_pattern
 from schemas.evidence import Stance
 
-# What may stand between a negation and the verb that it negates. Anything else (“did not say how it was hacked”,
-# “未披露被盗金额”) means that something other than the verb is negated.
-_EN_BETWEEN = (
-    r"(?:been|be|being|yet|ever|actually|have|has|had|having|a|an|the|any|its|their|this|such|of|to|in|into|with|on|for|by|and|or|"
-    r"plans?|planning|intends?|intention|intend|going|considering|considered|formally|officially|currently|signed|sign|entered|entering|"
-    r"evidence|signs?|indication|agreed|agree|made|make|announced|subject|suffered|suffer|experienced?|decided|decide|received|issued?|"
-    r"official|formal|new|spot|wallets?|systems?|security|hot|cold|commercial|business|existing|kind|form|reason|approval|decision|"
-    r"truth|immediate|being|or|nor|directly|previously|even|was|were|is|are|bitcoin|crypto|etf|etfs|application|applications|token|"
-    r"agreements?|deals?|contracts?|talks|discussions|pursu(?:e|ing)|potential|proposed|proceed(?:ing)?|move|moving|forward|go|happen(?:ed|ing)?|"
-    r"conduct(?:ed|ing)?|complete[ds]?|start(?:ed|ing)?|began|begun|fall(?:en)?|victim|target(?:ed)?|affected|reserve|funds?|user|customer)"
-)
-_EN_NEGATION = (
-    rf"(?:\b(?:not|never|no|neither|nor|without|cannot)\b(?!\s+only\b|\s+just\b)|n't\b)"
-    rf"(?:[\s-]+{_EN_BETWEEN}){{0,6}}[\s-]+"
-)
-_ZH_BETWEEN = (
-    r"(?:遭受到?|遭到|遭遇|遭|被|受到|受|计划|打算|考虑|任何|任一|发生|出现|存在|有|过|正式|真正|实际|达成|建立|签署|进行|宣布|开展|提出|"
-    r"形式的?|黑客|安全|相关|所谓|的|一切|官方|将|会|要|就|因|证据|表明|迹象|显示|意向|现货|比特币|代币|提供|该|此|其|公开|"
-    r"[a-z0-9]{1,12}(?![a-z0-9])|\s)"
-)
-_ZH_WITH = r"(?:[与和同跟对向就][^,,。;;!?!?]{1,14}?)?"
-_ZH_NEGATION = (
-    r"(?:从未|并未|尚未|并没有|没有|未曾|不曾|不会|并非|未(?!经|来|知|必|公布|披露)|无意|不存在|没(?!收)|未有|暂无|暂未|尚无|绝无|毫无|无任何|无)"
-    rf"{_ZH_BETWEEN}{{0,4}}{_ZH_WITH}{_ZH_BETWEEN}{{0,4}}"
-)
 _HEAD = 1200
 """Characters of the news that count as its claim."""
 READ_LIMIT = 8000
@@ -58,14 +34,15 @@ class ClaimSense:
 
     __slots__ = (
         *("account_hack", "denial", "future", "groups", "hedged_modal", "limited", "names", "negated", "postpones"),
-        *("refusal", "suit", "target"),
+        *("own_negation", "refusal", "suit", "target", "topic"),
     )
 
     def __init__(self, names: frozenset[str] = frozenset()) -> None:
         self.names = names
         self.groups: tuple[str, ...] = ()
         self.negated: tuple[str, ...] = ()
-        self.target = Target()
+        self.target = self.topic = Target()
+        self.own_negation: re.Pattern[str] | None = None
         self.denial = self.suit = self.future = self.hedged_modal = self.account_hack = False
         self.postpones = self.refusal = self.limited = False
 
@@ -98,7 +75,10 @@ class Grammar:
             r"\b(?:den(?:y|ies|ied|ying|ials?(?:\s+of)?)|reject(?:s|ed|ion(?:\s+of)?)?|dismiss(?:es|ed)?)"
             rf"\s+(?:[\w'.-]+\s+){{0,5}}(?:{objects})",
         )
-        self._false = _false_patterns(lexicon)
+        self._false = false_patterns(lexicon)
+        self._converses = [v for k, v in lexicon.items() if k.startswith("converse/")]
+        self._always_suit, self._no_plans = words("offence_denial"), words("no_plans")
+        self._common = frozenset(stem(w.lower()) for w in lexicon.get("name_stopwords", ()))
         self._predicates, self._negations, self._modals, self._antonyms = {}, {}, {}, {}
         modal = _lower_pattern(lexicon, "hedge_modal")
         for key, entries in lexicon.items():
@@ -106,7 +86,7 @@ class Grammar:
             pattern = words_pattern(e.lower() for e in entries)
             if family == "predicate":
                 self._predicates[group] = re.compile(pattern)
-                self._negations[group] = re.compile(rf"(?:{_EN_NEGATION}|{_ZH_NEGATION})(?:{pattern})")
+                self._negations[group] = negation_of(pattern)
                 self._modals[group] = re.compile(rf"(?:{modal})(?:{_MODAL_REACH})?(?:{pattern})")
             elif family == "antonym":
                 self._antonyms[group] = re.compile(pattern)
@@ -121,18 +101,31 @@ class Grammar:
         out = ClaimSense(names)
         present = [g for g, p in self._predicates.items() if p.search(text)]
         out.negated = tuple(g for g in present if self._negations[g].search(text))
-        out.groups = tuple(g for g in present if g not in out.negated)
-        out.suit = "sue" in present
+        out.groups = self._with_converses(g for g in present if g not in out.negated)
+        out.suit = not {"sue", "arrest"}.isdisjoint(present)
         out.account_hack = self._account_hack.search(text) is not None
         out.refusal = self._act_denied.search(text) is not None
         opposed = any(p.search(text) for g, p in self._antonyms.items() if g in present and g not in _OPEN_ENDED)
         out.denial = bool(out.negated) or opposed or self._says_false(self._cleaned(text, out), out.suit)
         out.target = self._scope.target(text, names)
+        bare = text
+        for group in present:
+            bare = self._predicates[group].sub(" ", bare)
+        out.topic = self._scope.target(bare, names)
+        out.own_negation = negation_of_words(Target(t for t in out.target if t not in self._common))
         out.postpones = self._scope.postpones(text)
         out.limited = self._limits.search(text) is not None
         out.future = self._future.search(text) is not None
         out.hedged_modal = self._any_modal.search(text) is not None
         return out
+
+    def _with_converses(self, groups: Iterable[str]) -> tuple[str, ...]:
+        # What one side buys the other sells: a page may tell the deal from either side.
+        found = dict.fromkeys(groups)
+        for members in self._converses:
+            if not found.keys().isdisjoint(members):
+                found |= dict.fromkeys(members)
+        return tuple(found)
 
     def read(self, claim: ClaimSense, title: str, content: str, *, fresh: bool) -> Reading:
         """Return the stance of a page that speaks of the claim. ``fresh``: published about when the claim was."""
@@ -156,8 +149,13 @@ class Grammar:
         """Whether a text (folded, in lower case) uses a verb of the claim."""
         return any(self._predicates[g].search(text) for g in claim.groups + claim.negated)
 
+    def shares_topic(self, claim: ClaimSense, text: str, least: int = 1) -> bool:
+        """Whether a text (folded, in lower case) speaks of what the claim is about beside its parties and its verb."""
+        return len(claim.topic & self._scope.target(text)) >= least
+
     def _cleaned(self, text: str, claim: ClaimSense) -> str:
         text = self._not_denial.sub(" ; ", text)
+        text = self._always_suit.sub(" ; ", text)
         text = self._suit_denial.sub(" ; ", text) if claim.suit else text
         # Most pages hold none of these words; looking for them first is what keeps a page at a fraction of a millisecond.
         if any(w in text for w in ("den", "reject", "dismiss")):
@@ -178,7 +176,14 @@ class Grammar:
             return True
         if not claim.account_hack and "hack" not in claim.groups and self._account_hack.search(text):
             return True
-        return any(self._is_negated(claim, group, text) for group in claim.groups + claim.negated)
+        if any(self._is_negated(claim, self._negations[group], text) for group in claim.groups + claim.negated):
+            return True
+        if claim.own_negation is not None and self._is_negated(claim, claim.own_negation, text):
+            return True
+        return any(
+            self._names_claim(claim, _around(text, m.start(), m.end())) and not self._tells(claim, text)
+            for m in self._no_plans.finditer(text)
+        )
 
     def _on_claim(self, claim: ClaimSense, text: str) -> str:
         if not self._says_false(text, claim.suit):
@@ -189,11 +194,11 @@ class Grammar:
             on_claim=lambda words: self.speaks_of(claim, words),
             claim=claim.target,
             postpones=claim.postpones,
-            told=self._tells(claim, text),
+            told=self._tells(claim, text) or self._confirms(text),
         )
 
-    def _is_negated(self, claim: ClaimSense, group: str, text: str) -> bool:
-        for match in self._negations[group].finditer(text):
+    def _is_negated(self, claim: ClaimSense, negation: re.Pattern[str], text: str) -> bool:
+        for match in negation.finditer(text):
             if claim.future and _YET.search(match.group()):
                 continue
             clause = _around(text, match.start(), match.end())
@@ -260,17 +265,3 @@ def _lower_pattern(lexicon: Mapping[str, tuple[str, ...]], key: str) -> str:
 
 def _long(part: str) -> bool:
     return len(re.findall(rf"[{CJK}]|[A-Za-z0-9]+", part)) >= 10
-
-
-def _false_patterns(lexicon: Mapping[str, tuple[str, ...]]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    false, nouns = _lower_pattern(lexicon, "false_words"), _lower_pattern(lexicon, "speech_nouns")
-    attributive = re.compile(rf"(?:{false})[\s-]+(?:[\w'$.-]+[\s-]+){{0,3}}?(?:{nouns})")
-    # Three ways to call it false: “the report is false”, “called the report about X false”, “which turned out fake”.
-    between = r"(?:\s+[\w'$.%-]+)"
-    copula = r"(?:is|are|was|were|be|been|being|as|proved|proven|out|deemed)"
-    naming = r"\b(?:call|label|brand|describ|declar|deem|dubb)\w*"
-    predicative = re.compile(
-        rf"(?:{nouns}|\b(?:it|this|that|which))\b{between}{{0,12}}?\s+{copula}(?:\s+[\w'-]+){{0,2}}?\s+(?:{false})"
-        rf"|{naming}{between}{{0,3}}?\s+(?:{nouns}){between}{{0,6}}?\s+(?:{false})",
-    )
-    return attributive, predicative
