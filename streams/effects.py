@@ -95,14 +95,14 @@ class EffectsHost:
     ) -> tuple[Call, ...]:
         began, port = self._clock(), chain[0]
         key = search_key(effect, port.mode)
-        reply: Reply | None = cache.get(key)
-        if reply is None:
-            calls, shared = await cache.share(key, lambda: self._through(effect, chain, case_id, head_id, attempt))
-            if not shared:
-                for call in calls:
-                    cache.put(call)
-                return calls
-            reply = calls[-1].reply
+        reply: Reply | None
+        while (reply := cache.get(key)) is None:
+            got = await cache.share(key, lambda: self._through(effect, chain, case_id, head_id, attempt))
+            if got is not None and not got[1]:
+                return got[0]
+            if got is not None:
+                reply = got[0][-1].reply
+                break
         if isinstance(reply, SearchReply):
             reply = replace(reply, cached=True)
         answer = Answer(reply=reply, cost_usd=Decimal(0), cost_source="search cache", cached=True)

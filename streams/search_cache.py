@@ -86,19 +86,20 @@ class SearchCache:
                 break
             del self._replies[first]
 
-    async def share(self, key: str, ask: Asking) -> tuple[tuple[Call, ...], bool]:
+    async def share(self, key: str, ask: Asking) -> tuple[tuple[Call, ...], bool] | None:
         """Ask, or wait for whoever asks the same already; return the calls, and whether they are another's.
 
-        A failure is shared as well: the provider would say no more to the next in line. When the one who asks is cancelled,
-        one of those who wait asks in its place.
+        A failure is shared as well: the provider would say no more to the next in line. None: the one who asked was
+        cancelled; look again, for another may have asked in its place.
         """
-        while (flight := self._flights.get(key)) is not None:
+        if (flight := self._flights.get(key)) is not None:
             await flight.over.wait()
-            if flight.calls is not None:
-                return flight.calls, True
+            return None if flight.calls is None else (flight.calls, True)
         flight = self._flights[key] = _Flight()
         try:
             flight.calls = await ask()
+            for call in flight.calls:
+                self.put(call)
             return flight.calls, False
         finally:
             del self._flights[key]
