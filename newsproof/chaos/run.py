@@ -1,0 +1,210 @@
+"""``newsproof chaos``: an installation of its own, a steady stream of cases, blows by plan, quiet, and the verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+from aiokafka.errors import KafkaError
+
+from newsproof.bootstrap import clickhouse_of
+from newsproof.chaos.blows import Blows
+from newsproof.chaos.installation import Installation, installation
+from newsproof.chaos.outcome import Outcome
+from newsproof.chaos.plan import Shape, plan
+from newsproof.chaos.tables import compare_tables
+from newsproof.chaos.tally import Tally
+from newsproof.chaos.watch import READERS, Watch
+from newsproof.servers import Say
+from schemas.errors import NewsproofError, TransientError
+from streams.audit import audit
+
+STUCK_S = 180.0
+"""No case ends for so long: a finding, and the end of waiting."""
+QUIET_S = 90.0
+SAY_EVERY_S = 10.0
+TRICKLE, TRICKLE_PER_S = 5, 50.0
+
+
+class Run:
+    """One run. ``findings`` are what went wrong before the logs were read."""
+
+    def __init__(self, at: Installation, shape: Shape, say: Say) -> None:
+        self._at, self._shape, self._say = at, shape, say
+        self.watch = Watch(at.address, at.topics)
+        self.blows = Blows(at, self.watch, shape, say)
+        self.findings: list[str] = []
+        self._backlog = 3 * shape.max_open * shape.workers
+        self._gate = 0
+        self._all_dealt = False
+        self._fed = asyncio.Event()
+        self.sent = 0
+        """Cases published: as many as asked for, and more where the blows took longer than those lasted."""
+
+    async def drive(self) -> None:
+        """Deal every blow while cases stream by, then wait for quiet."""
+        await self.watch.start()
+        striking = asyncio.create_task(self._strike())
+        beside = [asyncio.create_task(work) for work in (self._at.keep(), self._report(), self._feed())]
+        try:
+            await asyncio.wait([striking, *beside], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (striking, *beside):
+                task.cancel()
+            for failed in await asyncio.gather(striking, *beside, return_exceptions=True):
+                if isinstance(failed, Exception):
+                    self.findings.append(str(failed) if isinstance(failed, NewsproofError) else repr(failed))
+            await self.watch.stop()
+
+    async def _strike(self) -> None:
+        for blow in plan(self._shape):
+            self._gate = blow.at + self._backlog
+            await self._ended(blow.at)
+            await self.blows.deal(blow)
+        self._all_dealt, self._gate = True, max(self._shape.cases, self.sent)
+        await self._fed.wait()
+        await self._ended(self.sent)
+        await self._quiet()
+
+    async def _ended(self, cases: int) -> None:
+        """Wait until this many cases have ended."""
+        held, since = -1, time.monotonic()
+        while len(self.watch.ended) < cases:
+            self.watch.check()
+            if len(self.watch.ended) != held:
+                held, since = len(self.watch.ended), time.monotonic()
+            if time.monotonic() - since > STUCK_S:
+                raise TransientError(f"no case has ended for {STUCK_S:g} s; {held} have", kind="internal")
+            await asyncio.sleep(0.1)
+
+    async def _quiet(self) -> None:
+        """Wait until every group has committed the journal's end: nothing is open, published and inserted is all."""
+        self._say("  every case has ended; waiting for quiet")
+        give_up = time.monotonic() + QUIET_S
+        while True:
+            known = len(self.watch.samples)
+            await self.watch.sample_once()
+            fresh = self.watch.samples[known:]
+            if len(fresh) >= len(READERS) and all(s.committed == s.end for s in fresh):
+                return
+            if time.monotonic() > give_up:
+                raise TransientError(f"no quiet within {QUIET_S:g} s: {fresh}", kind="internal")
+            await asyncio.sleep(1.0)
+
+    async def _feed(self) -> None:
+        """Publish news: up to the backlog ahead of the next blow, and beyond it a trickle, so that work never ends."""
+        async with self._at.address.producer(linger_ms=5) as producer:
+            while not self._all_dealt or self.sent < self._shape.cases:
+                upto = min(self.sent + 200, self._gate)
+                if upto <= self.sent:
+                    await asyncio.sleep(TRICKLE / TRICKLE_PER_S)
+                    upto = self.sent + TRICKLE
+                batch = range(self.sent, upto)
+                try:
+                    futures = [
+                        await producer.send(self._at.topics.news, value, key=key) for key, value in map(news, batch)
+                    ]
+                    await asyncio.gather(*futures)
+                    self.sent = upto
+                except KafkaError:
+                    pass  # the broker is away: the same news again, which is one case however often it comes
+            self._fed.set()
+            await asyncio.get_running_loop().create_future()  # until cancelled: this is no end of the run
+
+    async def _report(self) -> None:
+        while True:
+            await asyncio.sleep(SAY_EVERY_S)
+            opened, ended = len(self.watch.opened), len(self.watch.ended)
+            self._say(f"  {ended:>7,} cases ended, {opened - ended:,} open, {len(self.watch.seen):,} signals seen")
+
+
+def news(number: int) -> tuple[bytes, bytes]:
+    """Return (key, value) of one news item of the stream."""
+    item = {
+        "source": "chaos",
+        "external_id": str(number),
+        "text": f"chaos news number {number}",
+        "published_at": "2026-01-01T00:00:00Z",
+        "language": "en",
+    }
+    return f"chaos:{number}".encode(), msgspec.json.encode(item)
+
+
+async def chaos(shape: Shape, *, say: Say, keep: bool = False) -> Outcome:
+    """Run it. The directory of its data is removed afterwards unless ``keep``.
+
+    Raises:
+        ConfigError: a server does not start.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="newsproof-chaos-"))
+    began = time.monotonic()
+    say(f"chaos: seed {shape.seed}, {shape.cases:,} cases, {shape.workers} workers, in {directory}")
+    try:
+        async with installation(directory, shape, say) as at:
+            run = Run(at, shape, say)
+            await run.drive()
+            say("  reading the logs")
+            return await _verdict(at, run, shape, began)
+    finally:
+        if keep:
+            say(f"kept: {directory}")
+        else:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+async def _verdict(at: Installation, run: Run, shape: Shape, began: float) -> Outcome:
+    tally = Tally(run.watch.samples)
+    await tally.read(at.address, at.topics)
+    async with clickhouse_of(at.settings) as client:
+        tables = await compare_tables(client, tally)
+    await at.stop_services()
+    calls, _ = await at.provider.counts()
+    report = await audit(at.address, at.topics)
+    findings = [*run.findings, *(f"ClickHouse: {t}" for t in tables if not t.exact), *tally.past_open[:20]]
+    if missed := tally.signals_seen - run.watch.seen.keys():
+        findings.append(f"{len(missed)} signals never came to the subscriber of the whole run")
+    blows, dealt = run.blows, run.blows.dealt
+    return Outcome(
+        seed=shape.seed,
+        cases=run.sent,
+        workers=shape.workers,
+        kills=dealt["kill"],
+        kills_by_boundary=dict(blows.points),
+        sink_kills=dealt["sink_kill"],
+        broker_restarts=dealt["broker"],
+        zombies=dealt["zombie"],
+        clickhouse_kills=dealt["clickhouse"],
+        terminations=dealt["terminate"],
+        joins=dealt["join"],
+        leaves=dealt["leave"],
+        provider_faults=dict(blows.provider_faults),
+        surprises=at.surprises,
+        ended=tally.ended,
+        lost=report.lost + tally.unpublished,
+        duplicate_events=report.duplicate_events,
+        duplicate_signals=report.duplicate_signals + sum(count - 1 for count in run.watch.seen.values()),
+        passed_by=report.repeated_records,
+        degraded=report.degraded,
+        failed=report.failed,
+        sink_lost=sum(t.lost for t in tables),
+        sink_duplicates=sum(t.duplicates + t.strange for t in tables),
+        budget_overshoot=await _overshoot(at),
+        provider_calls=calls,
+        case_calls=tally.case_calls,
+        repeated_calls=calls - tally.case_calls,
+        calls_in_flight_at_kills=at.exposed,
+        offsets_past_open=len(tally.past_open),
+        offsets_checked=len(run.watch.samples),
+        publisher_hold_s=round(run.watch.longest_hold_s, 2),
+        broker_return_s=round(max(at.broker_return_s, default=0.0), 2),
+        seconds=round(time.monotonic() - began, 1),
+        findings=findings,
+    )
+
+
+async def _overshoot(at: Installation) -> int:
+    return 0
