@@ -169,10 +169,11 @@ class EarlierReply(msgspec.Struct, frozen=True, kw_only=True, tag="earlier"):
     first_case: str | None
 
 
-class MarketReply(msgspec.Struct, frozen=True, kw_only=True, tag="market"):
-    """Market values by name."""
+class MarketReply(msgspec.Struct, frozen=True, kw_only=True, tag="market", omit_defaults=True):
+    """Market values by name. ``unknown`` says what the sources do not know, or which of them did not answer."""
 
     values: tuple[MarketValue, ...]
+    unknown: tuple[str, ...] = ()
 
 
 Reply = ModelReply | SearchReply | PageReply | RecallReply | EarlierReply | MarketReply | Failure

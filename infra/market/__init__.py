@@ -1,0 +1,32 @@
+"""Market data behind ``FetchMarket``: prices, macro and on-chain figures, each as of the case's time, none with a key.
+
+What a source does not know is named in ``MarketReply.unknown``, so "there is no such figure" is never taken for
+"it failed", and a failure of one source does not hide what the others said.
+"""
+
+from __future__ import annotations
+
+from infra.market.macro import MacroFigures
+from infra.market.onchain import OnchainFigures
+from infra.market.port import LiveMarket
+from infra.market.price import Prices
+from infra.settings import Settings
+
+
+def live_market(settings: Settings) -> LiveMarket:
+    """Return the market port of live mode.
+
+    Raises:
+        ConfigError: an address cannot be one.
+    """
+    timeout_s = settings.deep_analysis_tool_timeout
+    return LiveMarket(
+        price=Prices(coinbase=settings.coinbase_base_url, binance=settings.binance_base_url, timeout_s=timeout_s),
+        macro=MacroFigures(fear_greed=settings.fear_greed_base_url, fred=settings.fred_base_url, timeout_s=timeout_s),
+        onchain=OnchainFigures(
+            defillama=settings.defillama_base_url,
+            stablecoins=settings.defillama_stablecoins_base_url,
+            blockchain_info=settings.blockchain_info_base_url,
+            timeout_s=timeout_s,
+        ),
+    )

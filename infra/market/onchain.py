@@ -1,0 +1,136 @@
+"""On-chain figures as of a time: supply of stablecoins, value locked on chains, activity of Bitcoin.
+
+Wire shapes: https://api-docs.defillama.com (stablecoincharts, historicalChainTvl) and
+https://www.blockchain.com/explorer/api/charts_api. A figure of a whole day (Bitcoin's) is known when the day is over.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import httpx
+
+from infra.http import UselessAnswerError
+from infra.http_json import Service, json_object, json_of
+from infra.market.source import Point, Source, change_pct, last_known, market_value, no_ticker, number, ticker, when
+from infra.market.together import Known, Reading, together
+from schemas.effects import MarketReply
+
+STABLECOINS = {
+    "USDT": 1, "USDC": 2, "USTC": 3, "UST": 3, "BUSD": 4, "DAI": 5, "FRAX": 6, "TUSD": 7, "FDUSD": 119, "PYUSD": 120,
+    "USDE": 146,
+}  # fmt: skip
+"""DefiLlama's numbers (https://stablecoins.llama.fi/stablecoins)."""
+CHAINS = {
+    "ETH": "Ethereum", "SOL": "Solana", "BNB": "BSC", "TRX": "Tron", "AVAX": "Avalanche", "ARB": "Arbitrum",
+    "OP": "OP Mainnet", "POL": "Polygon", "MATIC": "Polygon", "SUI": "Sui", "APT": "Aptos", "TON": "TON",
+    "NEAR": "Near", "ADA": "Cardano",
+}  # fmt: skip
+"""Chains by the ticker of their coin, as DefiLlama names them (https://api.llama.fi/v2/chains)."""
+CHARTS = {"n-transactions": ("transactions_per_day", "transactions"), "hash-rate": ("hash_rate", "TH/s")}
+_DAY = timedelta(days=1)
+_MAX_AGE = timedelta(days=3)
+_LLAMA = Service(name="DefiLlama", address_setting="DEFILLAMA_BASE_URL")
+_STABLE = Service(name="DefiLlama stablecoins", address_setting="DEFILLAMA_STABLECOINS_BASE_URL")
+_BLOCKCHAIN = Service(name="blockchain.info", address_setting="BLOCKCHAIN_INFO_BASE_URL")
+
+
+class OnchainFigures:
+    """Picks the sources that know an asset; an asset that none knows has no figures, and that is said."""
+
+    def __init__(self, *, defillama: str, stablecoins: str, blockchain_info: str, timeout_s: float) -> None:
+        self._llama = Source(_LLAMA, defillama, timeout_s=timeout_s)
+        self._stable = Source(_STABLE, stablecoins, timeout_s=timeout_s)
+        self._bitcoin = Source(_BLOCKCHAIN, blockchain_info, timeout_s=timeout_s)
+
+    async def read(self, asset: str, as_of: datetime) -> MarketReply:
+        """Return the figures of the asset with their changes over a day and a week.
+
+        Raises:
+            NewsproofError: every source that could know failed.
+        """
+        symbol = ticker(asset)
+        if symbol is None:
+            return MarketReply(values=(), unknown=(f"onchain: {no_ticker(asset)}",))
+        readings: dict[str, Reading] = {}
+        if symbol in STABLECOINS:
+            readings["defillama stablecoins"] = self._supply
+        if symbol in CHAINS:
+            readings["defillama"] = self._locked
+        if symbol == "BTC":
+            readings["blockchain.info"] = self._activity
+        if not readings:
+            return MarketReply(values=(), unknown=(f"onchain: no source knows figures of {symbol}",))
+        return await together("onchain", readings, symbol, as_of)
+
+    async def _supply(self, symbol: str, as_of: datetime) -> Known:
+        response = await self._stable.get("/stablecoincharts/all", {"stablecoin": str(STABLECOINS[symbol])})
+        points = [_point(row, "totalCirculating") for row in _rows(response, _STABLE)]
+        return _figures("stablecoin_supply", "units", "defillama", points, as_of)
+
+    async def _locked(self, symbol: str, as_of: datetime) -> Known:
+        path = f"/v2/historicalChainTvl/{CHAINS[symbol]}"
+        points = [_point(row, "tvl") for row in _rows(await self._llama.get(path, {}), _LLAMA)]
+        return _figures("chain_tvl", "USD", "defillama", points, as_of)
+
+    async def _activity(self, _symbol: str, as_of: datetime) -> Known:
+        values, unknown = [], []
+        for chart, (name, unit) in CHARTS.items():
+            start = f"{as_of - 10 * _DAY:%Y-%m-%d}"
+            params = {"timespan": "11days", "start": start, "format": "json", "sampled": "false"}
+            body = json_object(await self._bitcoin.get(f"/charts/{chart}", params), _BLOCKCHAIN)
+            rows = body.get("values")
+            if body.get("status") != "ok" or not isinstance(rows, list):
+                raise UselessAnswerError("blockchain.info's answer has no values; it is asked again")
+            days = [_xy(row) for row in rows]
+            known, absent = _figures(name, unit, "blockchain.info", days, as_of)
+            values += known
+            unknown += absent
+        return values, unknown
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        for source in (self._llama, self._stable, self._bitcoin):
+            await source.close()
+
+
+def _rows(response: httpx.Response, service: Service) -> list[Any]:
+    body = json_of(response, service, exact=True)
+    if not isinstance(body, list):
+        raise UselessAnswerError(f"{service.name}'s answer is no series; it is asked again")
+    return body
+
+
+def _point(row: Any, field: str) -> Point | None:
+    if not isinstance(row, dict):
+        return None
+    value = row.get(field)
+    if isinstance(value, dict):  # {"peggedUSD": 1.0}: one unit, whatever it is pegged to
+        value = next(iter(value.values()), None)
+    at, figure = when(row.get("date")), number(value)
+    return Point(at, figure) if at is not None and figure is not None else None
+
+
+def _xy(row: Any) -> Point | None:
+    at, figure = (when(row.get("x")), number(row.get("y"))) if isinstance(row, dict) else (None, None)
+    return Point(at + _DAY, figure) if at is not None and figure is not None else None
+
+
+def _figures(name: str, unit: str, source: str, read: list[Point | None], as_of: datetime) -> Known:
+    points = [p for p in read if p is not None]
+    if read and not points:
+        raise UselessAnswerError(f"no figure of {source} can be read; it is asked again")
+    newest = last_known(points, as_of, max_age=_MAX_AGE)
+    if newest is None:
+        return [], [f"{name}: none of the days before {as_of:%Y-%m-%d}"]
+    values, unknown = [market_value(name, newest.value, unit, source, newest.at)], []
+    for label, span in (("1d", _DAY), ("7d", 7 * _DAY)):
+        before = last_known(points, newest.at - span, max_age=_DAY)
+        change: Decimal | None = change_pct(newest.value, before.value if before else None)
+        if change is None:
+            unknown.append(f"{name}_change_{label}: nothing to compare with")
+        else:
+            values.append(market_value(f"{name}_change_{label}", change, "%", source, newest.at))
+    return values, unknown

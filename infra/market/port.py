@@ -1,0 +1,52 @@
+"""The market port of live mode: price, macro and on-chain figures by the kind of the question."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Protocol
+
+from infra.http import UselessAnswerError
+from infra.ports import Answer, Free
+from schemas.calls import ProviderMode
+from schemas.effects import Failure, FetchMarket, MarketReply
+from schemas.errors import PermanentError, TransientError
+
+
+class Kind(Protocol):
+    """Where one kind of figure is read."""
+
+    async def read(self, asset: str, as_of: datetime) -> MarketReply: ...
+
+    async def close(self) -> None: ...
+
+
+class LiveMarket(Free):
+    """A port for ``FetchMarket``. Safe for concurrent use within one event loop."""
+
+    provider = "market"
+    mode: ProviderMode = "live"
+
+    def __init__(self, **kinds: Kind) -> None:
+        """``kinds``: price, macro, onchain."""
+        self._kinds = kinds
+
+    async def perform(self, effect: FetchMarket) -> Answer:
+        """Read once. Figures that do not exist are an answer (``unknown``); what fails is a ``Failure`` reply, and free."""
+        try:
+            reply: MarketReply | Failure = await self._kinds[effect.kind].read(
+                effect.asset, effect.as_of.astimezone(UTC)
+            )
+        except UselessAnswerError as exc:
+            assert isinstance(exc.answer.reply, Failure)
+            reply = exc.answer.reply
+        except (TransientError, PermanentError) as exc:
+            wait = exc.retry_after_s if isinstance(exc, TransientError) else None
+            again = isinstance(exc, TransientError)
+            reply = Failure(kind=exc.kind, message=str(exc), retryable=again, retry_after_s=wait, status=exc.status)
+        return Answer(reply=reply, cost_usd=Decimal(0), cost_source="free")
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        for kind in self._kinds.values():
+            await kind.close()

@@ -1,0 +1,102 @@
+"""What every source of figures shares: one request, its failures, and reading numbers exactly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import httpx
+import msgspec
+
+from infra.http import checked_address, guarded_client, quoted
+from infra.http_json import Service, exchange, own_words, refused
+from schemas.evidence import MarketValue
+
+_TICKER = re.compile(r"[A-Z0-9]{1,15}\Z")
+_NO_ASSET = frozenset({"", "UNKNOWN", "NONE", "NA", "NULL", "OTHER", "MULTIPLE", "ALL", "CRYPTO"})
+
+
+class Point(msgspec.Struct, frozen=True):
+    """One figure of a series, known from ``at`` on."""
+
+    at: datetime
+    value: Decimal
+
+
+class Source:
+    """One service without a key. Safe for concurrent use within one event loop."""
+
+    def __init__(self, service: Service, base_url: str, *, timeout_s: float) -> None:
+        self.service, self._timeout_s = service, timeout_s
+        self._base = checked_address(base_url, service.address_setting).rstrip("/")
+        self._http = guarded_client(base_url, timeout_s=timeout_s)
+
+    async def get(
+        self, path: str, params: Mapping[str, str], *, absent: frozenset[int] = frozenset()
+    ) -> httpx.Response:
+        """Return the answer: status 200, or one of ``absent``, which mean that there is no such thing.
+
+        Raises:
+            TransientError, PermanentError: as :func:`infra.http_json.refused`; UselessAnswerError: too_large.
+        """
+        request = self._http.build_request("GET", self._base + path, params=dict(params))
+        response = await exchange(self._http, request, self.service, self._timeout_s)
+        if response.status_code != 200 and response.status_code not in absent:
+            said = own_words(response, "message", "msg", "error")
+            raise refused(self.service, response.status_code, said, response.headers)
+        return response
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        await self._http.aclose()
+
+
+def ticker(asset: str) -> str | None:
+    """Return the asset as a ticker that may stand in an address, None when it is none. Words from outside end here."""
+    written = asset.strip().upper().lstrip("$")
+    return written if _TICKER.match(written) and written not in _NO_ASSET else None
+
+
+def no_ticker(asset: str) -> str:
+    """Return what is said of an asset that is no ticker."""
+    return f"{quoted(asset, 40) or 'no asset'} is no ticker"
+
+
+def number(value: Any) -> Decimal | None:
+    """Return a finite number exactly, from JSON's numbers or texts; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | str | float | Decimal):
+        return None
+    try:
+        found = Decimal(value if not isinstance(value, float) else repr(value))
+    except (InvalidOperation, ValueError):
+        return None
+    return found if found.is_finite() and abs(found) < Decimal("1e30") else None
+
+
+def when(value: Any, *, per_second: int = 1) -> datetime | None:
+    """Return the time in UTC of an epoch number; None for what is none."""
+    seconds = number(value)
+    if seconds is None or not 0 <= seconds / per_second < Decimal("4e9"):
+        return None
+    return datetime.fromtimestamp(float(seconds / per_second), UTC)
+
+
+def last_known(points: list[Point], as_of: datetime, *, max_age: timedelta) -> Point | None:
+    """Return the newest point known at ``as_of`` and not older than ``max_age``."""
+    known = [p for p in points if as_of - max_age <= p.at <= as_of]
+    return max(known, key=lambda p: p.at) if known else None
+
+
+def change_pct(now: Decimal, before: Decimal | None) -> Decimal | None:
+    """Return the change in percent to three places; None without a base to compare with."""
+    if before is None or before <= 0:
+        return None
+    return ((now - before) / before * 100).quantize(Decimal("0.001"))
+
+
+def market_value(name: str, value: Decimal, unit: str, source: str, at: datetime) -> MarketValue:
+    """Return the figure as it is journalled: calculated exactly, written as the nearest float."""
+    return MarketValue(name=name, value=float(value), unit=unit, source=source, observed_at=at)
