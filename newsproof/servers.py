@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ import msgspec
 
 from infra.embedded.child import DirectoryLock
 from infra.settings import Settings
+from newsproof.kept import KeptServer
 from schemas.errors import ConfigError, TransientError
 
 Say = Callable[[str], None]
@@ -41,6 +43,8 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
     clickhouse: str | None
     own: tuple[str, ...] = ()
     embedded_kafka: bool = False
+    kept: tuple[KeptServer, ...] = ()
+    """Those that this command started, for whoever keeps them running."""
 
     def applied_to(self, settings: Settings) -> Settings:
         """Return the settings with these addresses in them."""
@@ -78,7 +82,8 @@ async def servers(
             kafka=found["kafka"].address if kafka else None,
             clickhouse=found["clickhouse"].address if clickhouse else None,
             embedded_kafka=kafka and not settings.kafka_bootstrap_servers,
-            own=tuple(name for name, one in found.items() if one.stop is not None),
+            own=tuple(name for name, one in found.items() if one.kept is not None),
+            kept=tuple(one.kept for one in found.values() if one.kept is not None),
         )
     finally:
         # ClickHouse first: whoever reads from Kafka writes there.
@@ -88,15 +93,15 @@ async def servers(
 
 
 class _Found:
-    """One server: its address, and how to stop it when it is this command's own."""
+    """One server: its address, and the server itself when it is this command's own."""
 
-    def __init__(self, address: str, stop: Callable[[], Awaitable[None]] | None = None) -> None:
+    def __init__(self, address: str, kept: KeptServer | None = None) -> None:
         self.address = address
-        self.stop = stop
+        self.kept = kept
 
     async def end(self) -> None:
-        if self.stop is not None:
-            await self.stop()
+        if self.kept is not None:
+            await self.kept.stop()
 
 
 async def _side_by_side(starting: dict[str, Awaitable[_Found]]) -> dict[str, _Found]:
@@ -129,7 +134,7 @@ async def _kafka(settings: Settings, directory: Path, say: Say) -> _Found:
     async def start() -> _Found:
         server = EmbeddedKafka(directory, progress=say)
         await server.start()
-        return _Found(server.bootstrap, server.stop)
+        return _Found(server.bootstrap, KeptServer("Kafka", server))
 
     return await _running_or_own(lambda: running_kafka(directory), start)
 
@@ -176,7 +181,8 @@ async def _clickhouse(settings: Settings, directory: Path) -> _Found:
         await server.start()
         url = f"http://{server.host}:{server.port}"
         (directory / "address").write_text(url, "ascii")
-        return _Found(url, server.stop)
+        again = partial(EmbeddedClickHouse, directory, port=server.port)
+        return _Found(url, KeptServer("ClickHouse", server, again))
 
     return await _running_or_own(lambda: running_clickhouse(directory), start)
 

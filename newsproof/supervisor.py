@@ -1,4 +1,4 @@
-"""One process tree: embedded servers, workers and the sink as children, restarted when they die, ended in order.
+"""One process tree: embedded servers, workers and the sink as children, each restarted when it dies, ended in order.
 
 Whatever ends this process, SIGKILL included, its children end too (``infra.embedded.child``).
 """
@@ -19,13 +19,11 @@ from infra.embedded.child import ChildProcess
 from infra.kafka import ensure_topics
 from infra.settings import Settings
 from newsproof.bootstrap import address_of, clickhouse_of, topics_of
+from newsproof.kept import Backoff, KeptServer
 from newsproof.servers import Say, Servers, say_on_stderr, servers
 from schemas.errors import ConfigError
 
 PROJECT = Path(__file__).resolve().parents[1]
-BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-STEADY_S = 60.0
-"""A child that ran this long has recovered: its next restart waits shortly again."""
 MUST_BE_MENDED = 2
 """Exit status of a configuration error (``newsproof.exits``): starting again would fail alike."""
 STOP_S = 25.0
@@ -56,16 +54,14 @@ class Service:
             ConfigError: it ended because something must be mended first; the text is what it said.
         """
         loop = asyncio.get_running_loop()
-        failures = 0
+        backoff = Backoff()
         while True:
             started = loop.time()
             status = await self.child.wait()
             last = self._last_words()
             if status == MUST_BE_MENDED:
                 raise ConfigError(f"{self.name} refuses to start: {last}\nIts log: {self.child.log_file}")
-            failures = 0 if loop.time() - started > STEADY_S else failures
-            wait = BACKOFF_S[min(failures, len(BACKOFF_S) - 1)]
-            failures += 1
+            wait = backoff.after_run_of(loop.time() - started)
             self.restarts += 1
             say(f"{self.name} ended with status {status} ({last[:200]}); starting it again in {wait:g} s")
             await asyncio.sleep(wait)
@@ -92,12 +88,13 @@ class Pipeline:
         self._say = say
 
     async def watch(self) -> None:
-        """Keep the children running until cancelled.
+        """Keep the children and the embedded servers of this command running until cancelled.
 
         Raises:
             ConfigError: a child says that something must be mended first.
         """
-        tasks = [asyncio.create_task(service.keep(self._say), name=service.name) for service in self.services]
+        kept: list[KeptServer | Service] = [*self.servers.kept, *self.services]
+        tasks = [asyncio.create_task(one.keep(self._say), name=one.name) for one in kept]
         try:
             await asyncio.gather(*tasks)
         finally:

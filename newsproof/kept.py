@@ -1,0 +1,86 @@
+"""Embedded servers that come back: one that dies under a running pipeline is started again, at the same address."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from schemas.errors import ConfigError
+
+BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+STEADY_S = 60.0
+"""What ran this long has recovered: its next restart waits shortly again."""
+_POLL_S = 0.05
+
+
+class Backoff:
+    """Growing waits between starts, short again after a steady run."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+
+    def after_run_of(self, ran_s: float) -> float:
+        """Return the wait, in seconds, before what ran this long is started again."""
+        self._failures = 0 if ran_s > STEADY_S else self._failures
+        wait = BACKOFF_S[min(self._failures, len(BACKOFF_S) - 1)]
+        self._failures += 1
+        return wait
+
+
+class Embedded(Protocol):
+    """An embedded server that starts where it was before."""
+
+    @property
+    def running(self) -> bool: ...
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+class KeptServer:
+    """One embedded server of this command. ``again`` returns what to start after a death: the same port and directory."""
+
+    def __init__(self, name: str, server: Embedded, again: Callable[[], Embedded] | None = None) -> None:
+        self.name = name
+        self.server = server
+        self.restarts = 0
+        self._again = again
+
+    async def keep(self, say: Callable[[str], None]) -> None:
+        """Start it again whenever it ends, after a growing wait, until cancelled.
+
+        Its clients wait meanwhile and find it where it was. One that does not come up is tried again and again, and the
+        reason is said each time: what waits for it keeps its work in the log.
+        """
+        loop = asyncio.get_running_loop()
+        backoff = Backoff()
+        while True:
+            started = loop.time()
+            # Polled: nothing tells of the end of a child that another event loop may have started.
+            while self.server.running:  # noqa: ASYNC110
+                await asyncio.sleep(_POLL_S)
+            wait = backoff.after_run_of(loop.time() - started)
+            say(f"the embedded {self.name} ended; starting it again in {wait:g} s")
+            await asyncio.sleep(wait)
+            self.restarts += 1
+            await self._start(say)
+
+    async def _start(self, say: Callable[[str], None]) -> None:
+        began = asyncio.get_running_loop().time()
+        self.server.kill()  # lets go of what the dead one held
+        if self._again is not None:
+            self.server = self._again()
+        try:
+            await self.server.start()
+        except ConfigError as exc:
+            say(f"the embedded {self.name} does not come up: {exc}")
+            return
+        say(f"the embedded {self.name} runs again after {asyncio.get_running_loop().time() - began:.1f} s")
+
+    async def stop(self) -> None:
+        """End it in order."""
+        await self.server.stop()
