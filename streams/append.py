@@ -130,8 +130,11 @@ class Appender:
         ]
         self.letters[reason] += 1
         headers = [(k, v) for k, v in record.headers or () if v is not None]
+        null = record.key is None and record.value is None  # Kafka takes such a record, aiokafka writes none
         try:
-            await self.append(topic, record.value, key=record.key, partition=None, headers=[*headers, *said])
+            await self.append(
+                topic, b"" if null else record.value, key=record.key, partition=None, headers=[*headers, *said]
+            )
         except ContractError:
             # Larger than Kafka takes once more: a foreign writer's compression took it in. The original stays where the
             # letter says; the letter keeps its beginning.
