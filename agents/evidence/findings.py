@@ -15,7 +15,7 @@ from agents.evidence.independence import mark_independent
 from agents.evidence.injection import steers_model
 from agents.evidence.pages import Judge, JudgedPage, published_at, utc
 from agents.evidence.quality import MIN_WIDTH, quality_score
-from agents.evidence.texts import fold, near_duplicates, width
+from agents.evidence.texts import near_duplicates, width
 from schemas.config import Snapshot
 from schemas.evidence import DroppedResult, Findings, SearchReference, SearchResult, Sentiment
 
@@ -132,7 +132,7 @@ def _findings(
     denied = any(p.reading.stance == "denies" for p in pages)
     relevance = sum(min(1.0, max(0.0, p.result.score)) for p in pages) / len(pages) if pages else 0.0
     bonus = (_MULTI_BONUS if multi else 0.0) + (_OFFICIAL_BONUS if official else 0.0)
-    texts = [fold(f"{r.title} {r.snippet}").casefold() for r in results]
+    texts = (f"{r.title} {r.snippet}".casefold() for r in results)
     return Findings(
         keyword=query,
         references=tuple(_reference(n, p, claim, query) for n, p in enumerate(pages, start=1)),

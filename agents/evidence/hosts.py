@@ -51,7 +51,8 @@ def canonical_url(url: str) -> str:
         parts = urlsplit(url if "//" in url else f"//{url}")
     except ValueError:
         return url
-    query = urlencode(sorted((k, v) for k, v in parse_qsl(parts.query) if not _TRACKING.match(k)))
+    kept = sorted((k, v) for k, v in parse_qsl(parts.query) if not _TRACKING.match(k)) if parts.query else ()
+    query = urlencode(kept)
     host = host_of(url).removeprefix("www.").removeprefix("m.").removeprefix("amp.")
     path = parts.path.rstrip("/").removesuffix("/amp").removesuffix("/index.html")
     return f"{host}{path}?{query}" if query else f"{host}{path}"

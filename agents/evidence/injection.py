@@ -65,13 +65,33 @@ _ZH = (
     r"如果你是(?:一个)?(?:AI|人工智能|大?语言模型|大模型|助手|机器人)",
     r"(?:输出|泄露|打印|写出|透露|附上|把|将)[^。!?\n]{0,6}(?:系统)?提示词",
 )
-_CUES = (
-    "instruction", "prompt", "rules", "direction", "directive", "guideline", "context", "message", "check",
-    "system", "assistant", "developer", "must", "should", "shall", "has to", "needs to", "is to",
-    "confidence", "confirmed", "multi_source", "multi source", "risk_flag", "risk flag", "independent", "action", "verdict", "stance",
-    "decide_next_tools", "</", "<", "[", "you are", "as an", "as the", "as a", " as ", "do not", "dear", "attention", "note to", "to the", "if you",
+_FIELD_WORDS = ("confidence", "official", "multi", "risk", "independent", "action", "verdict", "stance")
+_SUBJECTS = ("analyst", "model", "assistant", "ai", "llm", "verifier", "agent", "classifier", "reviewer", "system")
+_DUTIES = ("must", "should", "shall", "has to", "needs to", "is to")
+_ORDERS = ("instruction", "prompt", "directive")
+# One row per pattern above: of each group, a text that matches holds one. Looking for them first saves most of the time.
+_NEEDS: tuple[tuple[tuple[str, ...], ...], ...] = (
+    (("ignore", "disregard", "forget", "override", "bypass", "skip"),
+     (*_ORDERS, "rules", "direction", "guideline", "context", "message", "check")),
+    (_ORDERS,),
+    (("system", "assistant", "developer"), (":", "]", ">")),
+    (_SUBJECTS, _DUTIES, ("set", "output", "mark", "answer", "respond", "treat", "rate", "conclude", "classify", "ignore", "assign")),
+    (_FIELD_WORDS, ("set", "output", "return", "assign", "raise", "change", "make", "force", "give", "put")),
+    (("confidence",), ("buy", "sell")),
+    (("official_confirmed", "decide_next_tools", "risk_flags"),),
+    (("<",),),
+    (("<", "[", "begin system prompt", "###"),),
+    (("you are",),),
+    (("act as", "behave as", "respond as"),),
+    (("mark", "treat", "classify", "label", "rate", "count", "accept", "report"), ("this", "it", "the claim", "the page"),
+     ("official", "verified", "confirmed", "true", "independent", "high", "supported", "authoritative")),
+    (("do not",),),
+    (("dear", "attention", "note to", "message to", "instruction"), (*_SUBJECTS, "crawler", "bot", "gpt", "gemini")),
+    (("if you are",),),
+    (_SUBJECTS, _DUTIES, ("cite", "print", "trust", "search for", "give the link", "append", "load")),
+    (("system prompt", "your "),),
 )  # fmt: skip
-_STEERS_EN = re.compile("|".join(f"(?:{p})" for p in _EN))
+_STEERS_EN = tuple(zip(_NEEDS, (re.compile(p) for p in _EN), strict=True))
 _STEERS_ZH = re.compile("|".join(f"(?:{p})" for p in _ZH), re.IGNORECASE)
 _SPACED = re.compile(r"\b(?:[a-z][ ._\-*]){5,}[a-z]\b", re.IGNORECASE)
 _GAPS = re.compile(r"[ ._\-*]")
@@ -95,6 +115,7 @@ def steers_model(text: str) -> bool:
 
 
 def _steers(low: str) -> bool:
-    if any(cue in low for cue in _CUES) and _STEERS_EN.search(low):
-        return True
+    for needs, pattern in _STEERS_EN:
+        if all(any(word in low for word in group) for group in needs) and pattern.search(low):
+            return True
     return has_cjk(low) and _STEERS_ZH.search(low) is not None

@@ -12,6 +12,7 @@ from agents.evidence.entities import names_in, tickers_in
 from agents.evidence.hosts import brand_of, canonical_url, host_of, registrable_domain
 from agents.evidence.stance import READ_LIMIT, Reading
 from agents.evidence.texts import Shape, fold_han, has_cjk, units
+from schemas.config import Entity
 from schemas.evidence import Credibility, SearchResult
 
 FRESH_BEFORE = timedelta(days=3)
@@ -30,9 +31,11 @@ class JudgedPage:
         self.host = host_of(result.url)
         self.domain = registrable_domain(self.host)
         self.address = canonical_url(result.url)
-        self.text = fold_han(f"{result.title} {result.snippet[:READ_LIMIT]}")
-        self.title = " ".join(units(fold_han(result.title)))
-        self.shape = Shape(result.snippet[:READ_LIMIT])
+        heading, self.body = fold_han(result.title), fold_han(result.snippet[:READ_LIMIT])
+        self.heading = heading
+        self.text = f"{heading} {self.body}".strip()
+        self.title = " ".join(units(heading))
+        self.shape = Shape(self.body, folded=True)
         self.credibility: Credibility = "unknown"
         self.reading = Reading("supports", True)
         self.official = self.official_host = self.own_page = self.independent = False
@@ -54,6 +57,7 @@ class Judge:
         self._speakers = tables.entities.speakers(claim)
         parties = tables.entities.parties(claim)
         self._party_ids = {id(e) for e in parties}
+        self._party_names = tuple({fold_han(n).casefold() for e in parties for n in (e.name, *e.aliases)})
         self._brands = frozenset(brand_of(d) for e in parties for d in e.domains) - tables.spoof_affixes
         self._names = self._claim_names()
         self._slugs = frozenset(s for s in (_SLUG.sub("", n.lower()) for n in self._names | self._brands) if len(s) > 1)
@@ -91,7 +95,7 @@ class Judge:
         related = self._is_related(page)
         fresh = page.age is None or page.age <= FRESH_BEFORE
         if related:
-            page.reading = self._tables.grammar.read(self._sense, result.title, result.snippet, fresh=fresh)
+            page.reading = self._tables.grammar.read(self._sense, page.heading, page.body, fresh=fresh)
         else:
             page.reading = Reading("unrelated", False)
         page.official = page.official_host
@@ -138,13 +142,14 @@ class Judge:
     def _is_related(self, page: JudgedPage) -> bool:
         text = page.text
         # An address such as /news/nansen-layoffs names its subject as well as a title does.
-        low = f"{text} {_path_words(page.result.url)}".casefold()
-        words = frozenset(units(low))
+        path = _path_words(page.result.url)
+        low = f"{text} {path}".casefold()
+        words = page.shape.singles | frozenset(page.title.split()) | frozenset(path.split())
         names_subject = any(_names(n, low, words) for n in self._subjects) or not self._entity_words.isdisjoint(words)
         if names_subject:
             return True
         same_script = has_cjk(self._claim.text) == has_cjk(text)
-        parties = [e for e in self._tables.entities.mentioned(text) if id(e) in self._party_ids]
+        parties = self._parties_in(text, low)
         if parties or page.official_host:
             if any(page.domain not in e.domains for e in parties) and not self._is_of_other_asset(text):
                 return True
@@ -154,6 +159,12 @@ class Judge:
         if self._tables.grammar.speaks_of(self._sense, text.lower()) or not same_script:
             return True
         return len(words & self._units) >= 3 or self._tables.grammar.shares_topic(self._sense, text.lower(), least=2)
+
+    def _parties_in(self, text: str, low: str) -> list[Entity]:
+        # Most pages name no party; a plain look for the names is far cheaper than reading who is named.
+        if not any(name in low for name in self._party_names):
+            return []
+        return [e for e in self._tables.entities.mentioned(text) if id(e) in self._party_ids]
 
     def _is_of_other_asset(self, text: str) -> bool:
         return self._claim.event_type in _NAMED_EVENTS and bool(tickers_in(text) - {self._claim.asset.upper()})

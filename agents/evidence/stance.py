@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from agents.evidence.negation import false_patterns, negation_of, negation_of_words
 from agents.evidence.scope import Scope, Target, stem
-from agents.evidence.texts import CJK, fold_han, lower_words_regex, words_pattern
+from agents.evidence.texts import CJK, NEVER, fold_han, has_cjk, lower_words_regex, words_pattern
 from schemas.evidence import Stance
 
 _HEAD = 1200
@@ -34,7 +34,7 @@ class ClaimSense:
 
     __slots__ = (
         *("account_hack", "denial", "future", "groups", "hedged_modal", "limited", "names", "negated", "postpones"),
-        *("own_negation", "refusal", "suit", "target", "topic"),
+        *("own_negation", "refusal", "suit", "target", "topic", "topic_words"),
     )
 
     def __init__(self, names: frozenset[str] = frozenset()) -> None:
@@ -42,6 +42,7 @@ class ClaimSense:
         self.groups: tuple[str, ...] = ()
         self.negated: tuple[str, ...] = ()
         self.target = self.topic = Target()
+        self.topic_words = NEVER
         self.own_negation: re.Pattern[str] | None = None
         self.denial = self.suit = self.future = self.hedged_modal = self.account_hack = False
         self.postpones = self.refusal = self.limited = False
@@ -75,6 +76,7 @@ class Grammar:
             r"\b(?:den(?:y|ies|ied|ying|ials?(?:\s+of)?)|reject(?:s|ed|ion(?:\s+of)?)?|dismiss(?:es|ed)?)"
             rf"\s+(?:[\w'.-]+\s+){{0,5}}(?:{objects})",
         )
+        self._false_word = re.compile(_lower_pattern(lexicon, "false_words"))
         self._false = false_patterns(lexicon)
         self._converses = [v for k, v in lexicon.items() if k.startswith("converse/")]
         self._always_suit, self._no_plans = words("offence_denial"), words("no_plans")
@@ -112,6 +114,7 @@ class Grammar:
         for group in present:
             bare = self._predicates[group].sub(" ", bare)
         out.topic = self._scope.target(bare, names)
+        out.topic_words = _words_of(out.topic)
         out.own_negation = negation_of_words(Target(t for t in out.target if t not in self._common))
         out.postpones = self._scope.postpones(text)
         out.limited = self._limits.search(text) is not None
@@ -128,14 +131,17 @@ class Grammar:
         return tuple(found)
 
     def read(self, claim: ClaimSense, title: str, content: str, *, fresh: bool) -> Reading:
-        """Return the stance of a page that speaks of the claim. ``fresh``: published about when the claim was."""
-        text = fold_han(f"{title.rstrip('. ')}. {content[:READ_LIMIT]}").lower()
+        """Return the stance of a page that speaks of the claim, its texts folded by :func:`fold_han`.
+
+        ``fresh``: published about when the claim was.
+        """
+        text = f"{title.rstrip('. ')}. {content}".lower()
         cleaned = self._cleaned(text, claim)
         confirms = self._confirms(cleaned)
         denies = self._denies(claim, cleaned)
         if denies and self._earlier.search(cleaned) and (confirms or self._tells(claim, cleaned)):
             denies = False
-        hedges = self._hedges(claim, self._on_claim(claim, text), confirms)
+        hedges = not confirms and self._hedges(claim, self._on_claim(claim, text))
         if claim.denial:
             # A page that repeats what the claim denies mostly came before it: no support, no denial.
             return Reading("supports" if denies else "hedges", False)
@@ -151,7 +157,8 @@ class Grammar:
 
     def shares_topic(self, claim: ClaimSense, text: str, least: int = 1) -> bool:
         """Whether a text (folded, in lower case) speaks of what the claim is about beside its parties and its verb."""
-        return len(claim.topic & self._scope.target(text)) >= least
+        found = {w if has_cjk(w) else stem(w) for w in claim.topic_words.findall(text)}
+        return len(found & claim.topic) >= least
 
     def _cleaned(self, text: str, claim: ClaimSense) -> str:
         text = self._not_denial.sub(" ; ", text)
@@ -167,12 +174,14 @@ class Grammar:
     def _says_false(self, text: str, suit: bool) -> bool:
         if self._denial.search(text):
             return True
+        if not self._false_word.search(text):
+            return False
         attributive, predicative = self._false
         # In a suit “false statements” are what is sued for; there only “the report is false” denies.
         return predicative.search(text) is not None or (not suit and attributive.search(text) is not None)
 
     def _denies(self, claim: ClaimSense, text: str) -> bool:
-        if self._says_false(self._on_claim(claim, text), claim.suit):
+        if self._says_false(text, claim.suit) and self._says_false(self._on_claim(claim, text), claim.suit):
             return True
         if not claim.account_hack and "hack" not in claim.groups and self._account_hack.search(text):
             return True
@@ -237,9 +246,7 @@ class Grammar:
             for part in _CLAUSES.split(text)
         )
 
-    def _hedges(self, claim: ClaimSense, text: str, confirms: bool) -> bool:
-        if confirms:
-            return False
+    def _hedges(self, claim: ClaimSense, text: str) -> bool:
         if self._hedge.search(text) or (claim.future and any(
             _YET.search(m.group()) for g in claim.groups for m in self._negations[g].finditer(text)
         )):  # fmt: skip
@@ -250,6 +257,13 @@ class Grammar:
         # “用户称热钱包异常转出, 消息未经证实”: the second clause hedges, the first tells the story all the same.
         content = text.split(". ", 1)[-1]
         return any(part.strip() and _long(part) and not self._hedge.search(part) for part in _CLAUSES.split(content))
+
+
+def _words_of(target: Target) -> re.Pattern[str]:
+    en = "|".join(re.escape(w) for w in sorted(target) if not has_cjk(w))
+    zh = "|".join(re.escape(w) for w in sorted(target) if has_cjk(w))
+    parts = [rf"(?<![a-z0-9])(?:{en})[a-z0-9'-]*"] if en else []
+    return re.compile("|".join([*parts, zh] if zh else parts)) if parts or zh else NEVER
 
 
 def _around(text: str, start: int, end: int) -> str:

@@ -13,7 +13,6 @@ from agents.evidence.han import simplified
 CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _UNIT = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
 _HAS_CJK = re.compile(f"[{CJK}]")
-_SPACE = re.compile(r"\s+")
 NEVER = re.compile(r"(?!)")
 """Matches nothing: the pattern of an empty word list."""
 
@@ -21,7 +20,7 @@ NEVER = re.compile(r"(?!)")
 def fold(text: str) -> str:
     """Return the text in compatible Unicode form (no full width), with plain quotes and single spaces."""
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
-    return _SPACE.sub(" ", plain.replace("\u2019", "'").replace("\u2018", "'")).strip()
+    return " ".join(plain.replace("\u2019", "'").replace("\u2018", "'").split())
 
 
 def fold_han(text: str) -> str:
@@ -52,8 +51,8 @@ class Shape:
 
     __slots__ = ("pairs", "prefix", "singles", "size")
 
-    def __init__(self, text: str) -> None:
-        parts = units(fold_han(text))
+    def __init__(self, text: str, *, folded: bool = False) -> None:
+        parts = units(text if folded else fold_han(text))
         self.size = len(parts)
         self.singles = frozenset(parts)
         self.pairs = frozenset(itertools.pairwise(parts))
