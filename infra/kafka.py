@@ -22,6 +22,7 @@ from schemas.errors import ConfigError, TransientError
 from schemas.topics import MAX_MESSAGE_BYTES, Topics
 
 __all__ = [
+    "NEWS_DAYS",
     "Committed",
     "KafkaAddress",
     "committed_by",
@@ -34,6 +35,8 @@ __all__ = [
 ]
 
 ONE_PARTITION = 1
+NEWS_DAYS = 90
+"""How long raw news is kept."""
 read_any_batch()
 
 
@@ -42,7 +45,7 @@ def topic_specs(topics: Topics, *, partitions: int) -> dict[str, tuple[int, dict
     journal = {"retention.ms": "-1", "cleanup.policy": "delete", "message.timestamp.type": "LogAppendTime"}
     days = 24 * 3600 * 1000
     return {
-        topics.news: (partitions, journal | {"retention.ms": str(90 * days)}),
+        topics.news: (partitions, journal | {"retention.ms": str(NEWS_DAYS * days)}),
         topics.cases: (partitions, journal),
         topics.signals: (partitions, journal),
         topics.budget: (ONE_PARTITION, journal | {"retention.ms": str(63 * days)}),

@@ -1,30 +1,37 @@
-"""``newsproof dlq``: the records that could not be read. The topic is append-only, so a letter that was sent again stays;
-the record that was sent carries its id in a header, which is how the list knows."""
+"""``newsproof dlq``: the records that could not be read, and the cases that failed.
+
+The topic is append-only, so a letter that was sent again stays; the record that was sent carries its id in a header, which
+is how the list knows. A command that is killed in the middle may therefore be given again: what was sent is seen, and what
+is sent twice all the same opens nothing twice (``schemas.attempts``).
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from infra.kafka import offsets_of, read_range
+from infra.kafka import NEWS_DAYS, offsets_of, read_range
 from newsproof.invocation import Invocation, json_line, say_result, table
 from newsproof.reading import Log, the_log
 from newsproof.report import shortened
 from newsproof.servers import say_on_stderr
+from schemas.attempts import RETRIES_HEADER
 from schemas.errors import ConfigError, ContractError
 from schemas.news import decode_news
 
 REQUEUED_FROM = "dl_requeued_from"
 _OURS = "dl_"
+NEWS_KEPT = timedelta(days=NEWS_DAYS)
+"""Older records of ``news`` are gone, and with them the knowledge of what was sent again."""
 
 
 class Letter(msgspec.Struct, frozen=True, kw_only=True):
-    """One dead letter. ``id`` is PARTITION:OFFSET on the dead-letters topic."""
+    """One dead letter. ``id`` is PARTITION:OFFSET on the dead-letters topic; ``case`` the one that failed, if one did."""
 
     id: str
     reason: str
@@ -35,6 +42,7 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
     offset: int
     at: datetime
     requeued: bool
+    case: str | None = None
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes], ...]
@@ -57,18 +65,21 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 async def read_letters(log: Log) -> list[Letter]:
     """Return every dead letter, oldest first."""
-    sent = await _sent_again(log)
+    sent = await sent_again(log)
     letters: list[Letter] = []
     async for tp, records in read_range(log.address, await offsets_of(log.address, log.topics.dead_letters)):
         letters += [_letter(tp.partition, record, sent) for record in records]
     return sorted(letters, key=lambda letter: letter.at)
 
 
-async def _sent_again(log: Log) -> set[str]:
+async def sent_again(log: Log) -> set[str]:
+    """Return what ``news`` shows to have been sent again: ids of letters, and of cases that failed."""
     sent: set[str] = set()
     async for _, records in read_range(log.address, await offsets_of(log.address, log.topics.news)):
         for record in records:
-            sent |= {v.decode("ascii", "replace") for k, v in record.headers if k == REQUEUED_FROM and v}
+            sent |= {
+                v.decode("ascii", "replace") for k, v in record.headers if k in (REQUEUED_FROM, RETRIES_HEADER) and v
+            }
     return sent
 
 
@@ -84,7 +95,8 @@ def _letter(partition: int, record: Any, sent: set[str]) -> Letter:
         partition=_number(said.get("dl_partition")),
         offset=_number(said.get("dl_offset")),
         at=datetime.fromtimestamp(record.timestamp / 1000, UTC),
-        requeued=letter_id in sent,
+        requeued=letter_id in sent or said.get("dl_case") in sent,
+        case=said.get("dl_case") if "dl_topic" not in said else None,
         key=record.key,
         value=record.value,
         headers=tuple((k, v) for k, v in record.headers if not k.startswith(_OURS) and v is not None),
@@ -120,7 +132,7 @@ async def show_letters(invocation: Invocation, *, reason: str | None, as_json: b
         (
             one.id,
             f"{one.at:%Y-%m-%d %H:%M:%S}",
-            f"{one.topic} {one.partition}:{one.offset}" if one.topic else "a case that failed",
+            f"{one.topic} {one.partition}:{one.offset}" if one.topic else f"case {(one.case or '?')[:8]}",
             one.reason,
             one.why,
             "sent again" if one.requeued else "",
@@ -168,8 +180,7 @@ async def requeue_letters(invocation: Invocation, choice: Choice, *, as_json: bo
         await producer.start()
         try:
             for letter in chosen:
-                value = letter.value if replacement is None else replacement
-                headers = [*letter.headers, (REQUEUED_FROM, letter.id.encode())]
+                value, headers = _sent(letter, replacement)
                 await producer.send_and_wait(log.topics.news, value, key=_key(letter, value), headers=headers)
         finally:
             await producer.stop()
@@ -177,6 +188,15 @@ async def requeue_letters(invocation: Invocation, choice: Choice, *, as_json: bo
         json_line({"requeued": [letter.id for letter in chosen]})
     else:
         say_result(f"sent {len(chosen)} again: {', '.join(letter.id for letter in chosen) or 'none'}")
+
+
+def _sent(letter: Letter, replacement: bytes | None) -> tuple[bytes | None, list[tuple[str, bytes]]]:
+    mark = (REQUEUED_FROM, letter.id.encode())
+    if replacement is not None:  # other bytes are other news: they open a case of their own
+        return replacement, [*((k, v) for k, v in letter.headers if k != RETRIES_HEADER), mark]
+    if letter.case is not None:
+        return letter.value, [mark, (RETRIES_HEADER, letter.case.encode())]
+    return letter.value, [*letter.headers, mark]
 
 
 def _replacement(choice: Choice) -> bytes | None:
@@ -196,18 +216,43 @@ def _chosen(letters: Sequence[Letter], choice: Choice, news: str) -> list[Letter
     if choice.ids:
         chosen = [_named(letters, wanted) for wanted in choice.ids]
         for letter in chosen:
-            if letter.topic != news:
-                raise ConfigError(
-                    f"letter {letter.id} comes from {letter.topic or 'a case that failed'}, whose records only the pipeline writes; only letters "
-                    f"from {news} can be sent again. Publish the news anew instead, with a corrected text"
-                )
-            if letter.requeued and not choice.again:
-                raise ConfigError(f"letter {letter.id} was sent again before: add --again to send it once more")
-        return chosen
-    fitting = [one for one in letters if one.topic == news and choice.reason in (None, one.reason)]
-    if held_back := len(letters) - len(fitting) if choice.everything else 0:
+            _refuse(letter, choice, news)
+        return _one_a_case(chosen)
+    able = [one for one in letters if one.topic == news or one.case is not None]
+    if held_back := len(letters) - len(able) if choice.everything else 0:
         say_on_stderr(f"{held_back} letters do not come from {news} and cannot be sent again")
-    return [one for one in fitting if choice.again or not one.requeued]
+    fitting = [one for one in able if choice.reason in (None, one.reason)]
+    young = [one for one in fitting if choice.again or not _too_old(one)]
+    if too_old := len(fitting) - len(young):
+        say_on_stderr(f"{too_old} letters are older than {news} remembers, and may have been sent before: add --again")
+    return _one_a_case([one for one in young if not one.requeued or (choice.again and one.case is None)])
+
+
+def _refuse(letter: Letter, choice: Choice, news: str) -> None:
+    if letter.topic != news and letter.case is None:
+        raise ConfigError(
+            f"letter {letter.id} comes from {letter.topic or 'nowhere'}, whose records only the pipeline writes; only "
+            f"letters from {news} and of cases that failed can be sent again. Publish the news anew instead"
+        )
+    if letter.requeued and letter.case is not None and choice.value is None:
+        raise ConfigError(
+            f"case {letter.case} was tried again already, and once is all that a letter opens: if that attempt failed "
+            "too, it left a letter of its own; --value sends other bytes"
+        )
+    if letter.requeued and not choice.again:
+        raise ConfigError(f"letter {letter.id} was sent again before: add --again to send it once more")
+    if _too_old(letter) and not choice.again:
+        raise ConfigError(f"letter {letter.id} is older than {news} remembers: add --again to send it (once more)")
+
+
+def _too_old(letter: Letter) -> bool:
+    return datetime.now(UTC) - letter.at > NEWS_KEPT
+
+
+def _one_a_case(letters: Sequence[Letter]) -> list[Letter]:
+    # A worker that was killed between a case's letter and its end leaves two letters of one case.
+    seen: set[str] = set()
+    return [one for one in letters if one.case is None or not (one.case in seen or seen.add(one.case))]  # type: ignore[func-returns-value]
 
 
 def _key(letter: Letter, value: bytes | None) -> bytes | None:

@@ -81,7 +81,7 @@ def encode(
     ]
     if causation_id is not None:
         headers.append(("ce_causationid", causation_id.encode()))
-    if isinstance(event, EventReceived):
+    if isinstance(event, EventReceived) and event.retries is None:  # an attempt claims no text: the first one did
         headers.append((TEXT_HASH_HEADER, event.text_hash.encode()))
     return subject, _encoder.encode(event), headers
 

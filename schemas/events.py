@@ -30,6 +30,7 @@ class EventReceived(Event, tag="newsproof.event_received", kw_only=True, frozen=
     """A case was opened. It pins the configuration that every later step of the case decides by.
 
     ``edits`` is the first case of the same source and external id with another text; ``news_*`` say where it came from.
+    ``retries`` is the failed case that this one is another attempt at.
     """
 
     news: News
@@ -39,6 +40,7 @@ class EventReceived(Event, tag="newsproof.event_received", kw_only=True, frozen=
     edits: str | None = None
     news_partition: int = -1
     news_offset: int = -1
+    retries: str | None = None
 
 
 class CaseTriaged(Event, tag="newsproof.case_triaged", kw_only=True, frozen=True):

@@ -13,6 +13,7 @@ from aiokafka import TopicPartition
 
 from infra.kafka import KafkaAddress, offsets_of, read_range
 from schemas import envelope as wire
+from schemas.attempts import case_id_of, retries_of
 from schemas.budget import decode as decode_budget
 from schemas.config import decode_snapshot
 from schemas.errors import ContractError
@@ -205,7 +206,8 @@ async def _news(
         for record in records:
             count += 1
             try:
-                known = decode_news(record.value, now=appended_at(record)).case_id in cases  # as intake judges it
+                news = decode_news(record.value, now=appended_at(record))  # as intake judges it
+                known = case_id_of(news, retries_of(record.headers)) in cases
             except ContractError:
                 known = False
             if not known and (tp.topic, tp.partition, record.offset) not in lettered:

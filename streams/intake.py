@@ -18,6 +18,7 @@ from aiokafka.partitioner import murmur2
 
 from infra.kafka import KafkaAddress, read_range
 from schemas import envelope as wire
+from schemas.attempts import case_id_of, retries_of
 from schemas.errors import ContractError
 from schemas.events import EventReceived
 from schemas.ids import LIVE_RUN, uuid5
@@ -140,7 +141,7 @@ class Intake:
             await p.under_way[0][1]
             self._advance(p)  # by ourselves: awaiting what is done already gives its callback no turn
         try:
-            news = decode_news(record.value, now=appended_at(record))
+            news, retries = decode_news(record.value, now=appended_at(record)), retries_of(record.headers)
         except ContractError as exc:
             self.poison += 1
             self._finish_with(p, record, self._letter(record, exc))
@@ -150,16 +151,17 @@ class Intake:
             self.forwarded += 1
             self._finish_with(p, record, self._append_news(record, news, right))
             return
-        if news.case_id in p.opened:
+        case = case_id_of(news, retries)
+        if case in p.opened:
             self.repeated += 1
             self._finish_with(p, record, None)
             return
-        await self._admission.enter(record.partition, news.case_id)
+        await self._admission.enter(record.partition, case)
         key = news.key.decode()
-        first = p.opened.first_of(key)
+        first = p.opened.first_of(key) if retries is None else None
         p.opened.forget_before(append_ms(record) - self._window.total_seconds() * 1000)
-        p.opened.add(key, news.case_id, append_ms(record))
-        self._finish_with(p, record, self._open(news, record, first))
+        p.opened.add(key, case, append_ms(record))
+        self._finish_with(p, record, self._open(case, news, record, first, retries))
 
     def _finish_with(self, p: NewsPartition, record: Any, work: Any) -> None:
         done: asyncio.Future[Any] = (
@@ -182,8 +184,7 @@ class Intake:
         while p.under_way and p.under_way[0][1].done() and not p.under_way[0][1].cancelled():
             p.safe = p.under_way.popleft()[0] + 1
 
-    async def _open(self, news: News, record: Any, first: str | None) -> None:
-        case = news.case_id
+    async def _open(self, case: str, news: News, record: Any, first: str | None, retries: str | None) -> None:
         event = EventReceived(
             news=news,
             config_hash=self._config_hash(),
@@ -192,6 +193,7 @@ class Intake:
             edits=first,
             news_partition=record.partition,
             news_offset=record.offset,
+            retries=retries,
         )
         key, value, headers = wire.encode(
             event,
@@ -215,7 +217,8 @@ class Intake:
         self._admission.appended(case, offset)
 
     async def _append_news(self, record: Any, news: News, right: int) -> None:
-        await self._appender.append(self._topics.news, record.value, key=news.key, partition=right)
+        headers = [(name, value) for name, value in record.headers or () if value is not None]
+        await self._appender.append(self._topics.news, record.value, key=news.key, partition=right, headers=headers)
 
     async def _letter(self, record: Any, exc: ContractError) -> None:
         log.warning("news refused", partition=record.partition, offset=record.offset, reason=exc.reason)

@@ -10,6 +10,7 @@ from aiokafka import TopicPartition
 
 from infra.kafka import KafkaAddress, committed_by, offsets_of, read_range
 from schemas import envelope as wire
+from schemas.attempts import case_id_of, retries_of
 from schemas.errors import ContractError
 from schemas.events import OPENING_NAME, EventReceived
 from schemas.news import decode_news
@@ -110,6 +111,7 @@ class OpenedBefore:
 def _index(opened: Opened, record: Any) -> None:
     try:
         news = decode_news(record.value, now=appended_at(record))
+        case = case_id_of(news, retries_of(record.headers))
     except ContractError:
         return
-    opened.add(news.key.decode(), news.case_id, append_ms(record))
+    opened.add(news.key.decode(), case, append_ms(record))

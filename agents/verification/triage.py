@@ -82,7 +82,9 @@ def rollout_bucket(case_id: str) -> float:
 
 
 def _check(case: Case) -> FindEarlier:
-    return FindEarlier(text_hash=case.received.text_hash, case_id=case.case_id)
+    # Another attempt asks in the name of the first one, which has the text.
+    first = case.case_id if case.received.retries is None else case.news.case_id
+    return FindEarlier(text_hash=case.received.text_hash, case_id=first)
 
 
 def _judgement(case: Case) -> CallModel:
