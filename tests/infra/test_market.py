@@ -1,0 +1,236 @@
+"""Market figures: as of the case's time, exact, and honest about what a source does not know."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Any, Literal
+
+import msgspec
+import pytest
+
+from infra.market.macro import known_from
+from infra.market.port import LiveMarket
+from infra.market.source import number, ticker
+from schemas.effects import Failure, FetchMarket, MarketReply, Reply
+from tests.infra.fakes import market as fake
+from tests.infra.fakes.market import AS_OF, BINANCE_NONE, COINBASE_NONE, DOWN, began, market
+from tests.infra.fakes.server import Flood, HangUp, Reset, Say
+
+DAY = 24 * 60
+CANDLES = (
+    (began(0), "1", "99999999", "99999999", "1000"),  # open at AS_OF: it would know the future
+    (began(5), "69000.01", "69100.5", "69050.10", "1.5"),
+    (began(65), "68000", "68500", "68367.43", "2.25"),
+    (began(DAY + 5), "66000", "67000", "67000", "3"),
+    (began(2 * DAY), "1", "2", "1.5", "4"),
+)
+
+
+async def ask(port: LiveMarket, kind: Literal["price", "macro", "onchain"], asset: str = "BTC") -> Reply:
+    answer = await port.perform(FetchMarket(kind=kind, asset=asset, as_of=AS_OF))
+    assert answer.cost_usd == 0
+    assert msgspec.json.decode(msgspec.json.encode(answer.reply), type=Reply) == answer.reply
+    return answer.reply
+
+
+def figures(reply: Reply) -> dict[str, float]:
+    assert isinstance(reply, MarketReply), reply
+    return {v.name: v.value for v in reply.values}
+
+
+@pytest.mark.parametrize(("name", "unit"), [("coinbase", "USD"), ("binance", "USDT")])
+async def test_the_price_is_that_of_the_last_candle_that_had_ended(name: str, unit: str) -> None:
+    scripts: dict[str, Any] = {"coinbase": COINBASE_NONE, name: getattr(fake, name)(*CANDLES)}
+    async with market(**scripts) as (port, servers):
+        reply = await ask(port, "price", "$btc")
+        asked = servers[name].requests[0].path
+    assert figures(reply) == {
+        "price": 69050.1,
+        "price_change_1h": 0.999,
+        "price_change_24h": 3.06,
+        "price_high_24h": 69100.5,
+        "price_low_24h": 68000.0,
+        "volume_24h": 3.75,
+    }
+    assert isinstance(reply, MarketReply)
+    assert {(v.source, v.observed_at) for v in reply.values} == {(name, datetime(2024, 6, 3, 12, tzinfo=UTC))}
+    assert {v.unit for v in reply.values if v.name == "price"} == {unit}
+    written = {
+        "coinbase": "/products/BTC-USD/candles?granularity=300&start=2024-06-02T11%3A52%3A30Z&end=2024-06-03T12%3A02%3A30Z",
+        "binance": "/api/v3/klines?symbol=BTCUSDT&interval=5m&startTime=1717329150000&endTime=1717416150000&limit=300",
+    }
+    assert asked == written[name]
+
+
+async def test_an_asset_without_a_market_is_unknown_and_no_failure() -> None:
+    async with market(coinbase=COINBASE_NONE, binance=BINANCE_NONE) as (port, _):
+        reply = await ask(port, "price", "XYZ")
+    assert isinstance(reply, MarketReply) and reply.values == ()
+    assert reply.unknown == ("price: coinbase has no market for XYZ", "price: binance has no market for XYZ")
+
+
+async def test_an_exchange_that_fails_is_named_beside_the_others_price() -> None:
+    async with market(coinbase=DOWN, binance=fake.binance(*CANDLES)) as (port, _):
+        reply = await ask(port, "price")
+    assert figures(reply)["price"] == 69050.1
+    assert isinstance(reply, MarketReply) and "coinbase failed" in reply.unknown[0]
+
+
+async def test_a_failure_is_not_taken_for_an_asset_without_a_market() -> None:
+    for scripts in ({"coinbase": DOWN, "binance": BINANCE_NONE}, {"coinbase": COINBASE_NONE, "binance": DOWN}):
+        async with market(**scripts) as (port, _):
+            reply = await ask(port, "price")
+        assert isinstance(reply, Failure)
+        assert (reply.kind, reply.retryable, reply.status) == ("unavailable", True, 503)
+
+
+async def test_a_market_without_trade_within_the_hour_has_no_price() -> None:
+    old = (began(70), "1", "2", "1.5", "1")
+    async with market(coinbase=fake.coinbase(old), binance=BINANCE_NONE) as (port, _):
+        reply = await ask(port, "price")
+    assert isinstance(reply, MarketReply) and reply.values == ()
+    assert "no trade on coinbase within an hour" in reply.unknown[0]
+
+
+async def test_a_change_without_a_candle_to_compare_with_is_unknown() -> None:
+    async with market(coinbase=fake.coinbase(CANDLES[1])) as (port, _):
+        reply = await ask(port, "price")
+    assert set(figures(reply)) == {"price", "price_high_24h", "price_low_24h", "volume_24h"}
+    assert isinstance(reply, MarketReply)
+    assert reply.unknown == ("price_change_1h: too little trade", "price_change_24h: too little trade")
+
+
+@pytest.mark.parametrize(
+    "asset", ["", "unknown", "比特币", "../admin", "BTC?x=1", "a b", "BTC-USD", "X" * 16, "N/A", "\n"]
+)
+async def test_words_that_are_no_ticker_ask_nobody(asset: str) -> None:
+    async with market() as (port, servers):
+        for kind in ("price", "onchain"):
+            reply = await ask(port, kind, asset)  # type: ignore[arg-type]
+            assert isinstance(reply, MarketReply) and reply.values == () and "no ticker" in reply.unknown[0]
+        assert not any(server.requests for server in servers.values())
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "kind", "retryable"),
+    [
+        (Say({"message": "slow"}, status=429, headers={"retry-after": "7"}), "rate_limit", True),
+        (Say({"code": 0, "msg": "banned"}, status=418), "refused", False),
+        (Say({"code": 0, "msg": "region"}, status=451), "refused", False),
+        (Say({"code": -1100, "msg": "Illegal characters"}, status=400), "invalid_request", False),
+        (Say(b"", status=302, headers={"location": "/x"}), "not_configured", False),
+        (Say(b"<html>busy</html>"), "invalid_output", True),
+        (Say({"error": []}), "invalid_output", True),
+        (Say([["a"]]), "invalid_output", True),
+        (Say([[1, "x", "y", "z", "0", "1"]]), "invalid_output", True),
+        (Reset(), "network", True),
+        (HangUp(), "network", True),
+        (Flood(), "too_large", False),
+    ],
+    ids=lambda one: one if isinstance(one, str) else type(one).__name__,
+)
+async def test_every_way_to_fail_is_a_failure_of_its_kind(behaviour: Any, kind: str, retryable: bool) -> None:
+    async with market(coinbase=COINBASE_NONE, binance=behaviour) as (port, _):
+        reply = await ask(port, "price")
+    assert isinstance(reply, Failure), reply
+    assert (reply.kind, reply.retryable) == (kind, retryable)
+    assert reply.retry_after_s == (7.0 if kind == "rate_limit" else None)
+
+
+async def test_macro_figures_are_those_that_were_published_by_then() -> None:
+    # 3 June 2024 is a Monday: Friday's yield comes out on its evening, Thursday's came out on Friday's.
+    table = fake.fred("2024-05-29,4.61,14.28", "2024-05-30,4.55,.", "2024-05-31,4.51,12.92", "2024-06-03,4.41,13.11")
+    days = fake.mood(("2024-06-04", "1"), ("2024-06-03", "74"), ("2024-06-02", "71"))
+    async with market(fear_greed=days, fred=table) as (port, servers):
+        reply = await ask(port, "macro", "")
+        assert (
+            servers["fred"].requests[0].path == "/graph/fredgraph.csv?id=DGS10%2CVIXCLS&cosd=2024-05-24&coed=2024-06-03"
+        )
+    assert figures(reply) == {"fear_greed_index": 74.0, "us_10y_yield": 4.55, "vix": 14.28}
+
+
+def test_a_figure_of_fred_is_known_from_the_evening_of_the_next_business_day() -> None:
+    assert known_from(date(2024, 5, 30)) == datetime(2024, 5, 31, 21, 30, tzinfo=UTC)
+    assert known_from(date(2024, 5, 31)) == datetime(2024, 6, 3, 21, 30, tzinfo=UTC)
+
+
+async def test_one_macro_source_that_fails_is_named_and_both_are_a_failure() -> None:
+    async with market(fear_greed=fake.mood(("2024-06-03", "74"))) as (port, _):
+        reply = await ask(port, "macro")
+        assert figures(reply) == {"fear_greed_index": 74.0}
+        assert isinstance(reply, MarketReply) and "fred failed" in reply.unknown[0]
+    async with market() as (port, _):
+        both = await ask(port, "macro")
+    assert isinstance(both, Failure) and both.retryable
+
+
+async def test_macro_figures_of_other_days_are_unknown() -> None:
+    async with market(fear_greed=fake.mood(("2024-05-01", "74")), fred=fake.fred("2024-06-01,.,")) as (port, _):
+        reply = await ask(port, "macro")
+    assert isinstance(reply, MarketReply)
+    assert reply.values == () and len(reply.unknown) == 3
+
+
+@pytest.mark.parametrize("table", [b"", b"<html></html>", b"DATE,OTHER\n2024-01-01,1\n", b"observation_date,DGS10\n"])
+async def test_a_table_of_something_else_is_no_answer(table: bytes) -> None:
+    async with market(fear_greed=Say({"data": [{"value": "x"}]}), fred=Say(table)) as (port, _):
+        reply = await ask(port, "macro")
+    assert isinstance(reply, Failure) and reply.kind == "invalid_output"
+
+
+async def test_the_supply_of_a_stablecoin_and_its_changes() -> None:
+    days = [("2024-05-27", 100.0), ("2024-06-02", 80), ("2024-06-03", 60.5), ("2024-06-04", 1)]
+    shape = fake.series("totalCirculating", *((day, {"peggedUSD": supply}) for day, supply in days))
+    async with market(stablecoins=shape) as (port, servers):
+        reply = await ask(port, "onchain", "USDC")
+        assert servers["stablecoins"].requests[0].path == "/stablecoincharts/all?stablecoin=2"
+    assert figures(reply) == {
+        "stablecoin_supply": 60.5,
+        "stablecoin_supply_change_1d": -24.375,
+        "stablecoin_supply_change_7d": -39.5,
+    }
+
+
+async def test_the_value_locked_on_a_chain() -> None:
+    async with market(defillama=fake.series("tvl", ("2024-06-02", 50e9), ("2024-06-03", 51e9))) as (port, servers):
+        reply = await ask(port, "onchain", "OP")
+        assert servers["defillama"].requests[0].path == "/v2/historicalChainTvl/OP%20Mainnet"
+    assert figures(reply) == {"chain_tvl": 51e9, "chain_tvl_change_1d": 2.0}
+    assert isinstance(reply, MarketReply) and reply.unknown == ("chain_tvl_change_7d: nothing to compare with",)
+
+
+async def test_a_day_of_bitcoin_is_known_when_it_is_over() -> None:
+    charts = [
+        fake.chart(("2024-06-01", 500_000), ("2024-06-02", 550_000), ("2024-06-03", 9)),
+        fake.chart(("2024-06-02", 6e8)),
+    ]
+    async with market(blockchain_info=charts) as (port, _):
+        reply = await ask(port, "onchain", "BTC")
+    assert figures(reply) == {
+        "transactions_per_day": 550_000.0,
+        "transactions_per_day_change_1d": 10.0,
+        "hash_rate": 6e8,
+    }
+
+
+async def test_an_asset_without_on_chain_sources_is_unknown_and_asks_nobody() -> None:
+    async with market() as (port, servers):
+        reply = await ask(port, "onchain", "DOGE")
+        assert not any(server.requests for server in servers.values())
+    assert isinstance(reply, MarketReply)
+    assert (reply.values, reply.unknown) == ((), ("onchain: no source knows figures of DOGE",))
+
+
+@pytest.mark.parametrize(
+    "body", [{"status": "not-found"}, {"status": "ok"}, [], {"status": "ok", "values": [{"x": "a"}]}]
+)
+async def test_a_chart_that_cannot_be_read_is_no_answer(body: Any) -> None:
+    async with market(blockchain_info=Say(body)) as (port, _):
+        reply = await ask(port, "onchain", "BTC")
+    assert isinstance(reply, Failure) and (reply.kind, reply.retryable) == ("invalid_output", True)
+
+
+def test_numbers_are_read_exactly_or_not_at_all() -> None:
+    assert str(number("0.1000000000000000055")) == "0.1000000000000000055"
+    assert [number(v) for v in (True, None, "", "NaN", "inf", "1e40", [], "1_0_x")] == [None] * 8
+    assert ticker(" $usdc ") == "USDC"
