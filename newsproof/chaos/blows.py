@@ -41,7 +41,7 @@ class Blows:
         Raises:
             TransientError: what was struck did not come back to work.
         """
-        self._say(f"  {len(self._watch.ended):>7,} cases ended: {blow.kind} {blow.point}")
+        self._say(f"{len(self._watch.ended):,} cases ended: {blow.kind} {blow.point}")
         match blow.kind:
             case "kill":
                 await self._kill(await self._worker(publishing=blow.point.startswith(PUBLISH)), blow.point)
@@ -73,7 +73,7 @@ class Blows:
         else:
             child.arm(point)
             if not await child.ended(FAILPOINT_S):
-                self._say(f"  {child.name} did not come by {point}; killed where it is")
+                self._say(f"{child.name} did not come by {point}; killed where it is")
                 point = PLAIN
         child.kill()
         self.points[point] += 1
@@ -97,7 +97,7 @@ class Blows:
         self.dealt["zombie"] += 1
         back = await until(lambda: child.counters.started > started or not child.running, within_s=PATIENCE_S)
         if not back:
-            self._say(f"  {child.name} has had no work since it was thawed")
+            self._say(f"{child.name} has had no work since it was thawed")
         child.struck = False  # should it have ended, the keeper starts it again
 
     async def _join(self) -> None:

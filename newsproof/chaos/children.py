@@ -12,6 +12,7 @@ from pathlib import Path
 
 from infra.embedded.child import ChildProcess
 from newsproof.chaos.inflight import Counters, read_counters
+from newsproof.supervisor import SAYS
 from schemas.errors import ConfigError
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -99,8 +100,10 @@ class Child:
         return await self._process.stop(timeout_s=30.0)
 
     def last_words(self) -> str:
-        """The end of its log."""
-        return self._process.log_tail(12)
+        """What the command line said of the error, else the last line of the log."""
+        lines = self._process.log_tail(50).splitlines() or ["it logged nothing"]
+        said = [line for line in lines if line.startswith(SAYS)]
+        return (said or lines)[-1][:300]
 
     def _file(self, incarnation: int) -> Path:
         return self._directory / f"{self.name}.inflight-{incarnation}"

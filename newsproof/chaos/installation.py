@@ -78,13 +78,11 @@ class Installation:
         while True:
             for child in [*self.workers.values(), self.sink]:
                 if not child.running and not child.struck:
-                    why = (child.last_words().splitlines() or ["it logged nothing"])[-1]
-                    self.surprises.append(f"{child.name}: {why[:300]}")
-                    self._say(f"  {child.name} ended of itself ({why[:200]}); starting it again")
+                    why = child.last_words()
+                    self.surprises.append(f"{child.name}: {why}")
+                    self._say(f"{child.name} ended of itself ({why}); starting it again")
                     if len(self.surprises) > SURPRISES:
-                        raise TransientError(
-                            f"processes end of themselves again and again: {why[:300]}", kind="internal"
-                        )
+                        raise TransientError(f"processes end of themselves again and again: {why}", kind="internal")
                     child.start()
             await asyncio.sleep(_KEEP_EVERY_S)
 
@@ -147,6 +145,8 @@ def settings_of(directory: Path, shape: Shape, kafka: EmbeddedKafka, clickhouse:
         effects_in_flight=shape.max_open,
         step_concurrency=shape.max_open,
         session_timeout_seconds=shape.session_s,
+        # Two searches a case: the quota is gone when 70 % of the cases have had theirs, then cases go on without.
+        deep_analysis_tool_daily_limit=int(1.4 * shape.cases),
         gemini_api_key=None,
         tavily_api_key=None,
         metrics_port=None,

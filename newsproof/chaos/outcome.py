@@ -46,6 +46,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     sink_lost: int
     sink_duplicates: int
     budget_overshoot: int
+    grants: int
+    denials: int
     provider_calls: int
     case_calls: int
     repeated_calls: int
@@ -65,7 +67,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
             ("signals seen twice", self.duplicate_signals),
             ("rows missing in ClickHouse", self.sink_lost),
             ("rows too many in ClickHouse", self.sink_duplicates),
-            ("spent beyond a budget", self.budget_overshoot),
+            (f"spent beyond a budget ({self.grants:,} grants, {self.denials:,} denials)", self.budget_overshoot),
             (f"committed offsets past an open case (of {self.offsets_checked:,} looked at)", self.offsets_past_open),
             ("blows that something did not come back from, and other findings", len(self.findings)),
         ]

@@ -22,12 +22,15 @@ from newsproof.chaos.watch import READERS, Watch
 from newsproof.servers import Say
 from schemas.errors import NewsproofError, TransientError
 from streams.audit import audit
+from streams.budget_audit import budget_overshoot
 
 STUCK_S = 180.0
 """No case ends for so long: a finding, and the end of waiting."""
 QUIET_S = 90.0
 SAY_EVERY_S = 10.0
 TRICKLE, TRICKLE_PER_S = 5, 50.0
+BREATHER = 0.4
+"""Of the plan's distance between blows: how many cases end at least between two of them."""
 
 
 class Run:
@@ -61,9 +64,12 @@ class Run:
             await self.watch.stop()
 
     async def _strike(self) -> None:
-        for blow in plan(self._shape):
-            self._gate = blow.at + self._backlog
-            await self._ended(blow.at)
+        apart = self._shape.cases / max(len(blows := plan(self._shape)), 1)
+        for blow in blows:
+            # Between two blows work goes on, also where the last one took longer than the plan allows for.
+            due = max(blow.at, len(self.watch.ended) + int(apart * BREATHER))
+            self._gate = due + self._backlog
+            await self._ended(due)
             await self.blows.deal(blow)
         self._all_dealt, self._gate = True, max(self._shape.cases, self.sent)
         await self._fed.wait()
@@ -83,7 +89,7 @@ class Run:
 
     async def _quiet(self) -> None:
         """Wait until every group has committed the journal's end: nothing is open, published and inserted is all."""
-        self._say("  every case has ended; waiting for quiet")
+        self._say("every case has ended; waiting for quiet")
         give_up = time.monotonic() + QUIET_S
         while True:
             known = len(self.watch.samples)
@@ -119,7 +125,7 @@ class Run:
         while True:
             await asyncio.sleep(SAY_EVERY_S)
             opened, ended = len(self.watch.opened), len(self.watch.ended)
-            self._say(f"  {ended:>7,} cases ended, {opened - ended:,} open, {len(self.watch.seen):,} signals seen")
+            self._say(f"{ended:,} cases ended, {opened - ended:,} open, {len(self.watch.seen):,} signals seen")
 
 
 def news(number: int) -> tuple[bytes, bytes]:
@@ -143,11 +149,15 @@ async def chaos(shape: Shape, *, say: Say, keep: bool = False) -> Outcome:
     directory = Path(tempfile.mkdtemp(prefix="newsproof-chaos-"))
     began = time.monotonic()
     say(f"chaos: seed {shape.seed}, {shape.cases:,} cases, {shape.workers} workers, in {directory}")
+
+    def say_when(text: str) -> None:
+        say(f"{time.monotonic() - began:6.0f} s  {text}")
+
     try:
-        async with installation(directory, shape, say) as at:
-            run = Run(at, shape, say)
+        async with installation(directory, shape, say_when) as at:
+            run = Run(at, shape, say_when)
             await run.drive()
-            say("  reading the logs")
+            say_when("reading the logs")
             return await _verdict(at, run, shape, began)
     finally:
         if keep:
@@ -164,6 +174,7 @@ async def _verdict(at: Installation, run: Run, shape: Shape, began: float) -> Ou
     await at.stop_services()
     calls, _ = await at.provider.counts()
     report = await audit(at.address, at.topics)
+    budget = await budget_overshoot(at.address, at.topics)
     findings = [*run.findings, *(f"ClickHouse: {t}" for t in tables if not t.exact), *tally.past_open[:20]]
     if missed := tally.signals_seen - run.watch.seen.keys():
         findings.append(f"{len(missed)} signals never came to the subscriber of the whole run")
@@ -192,7 +203,9 @@ async def _verdict(at: Installation, run: Run, shape: Shape, began: float) -> Ou
         failed=report.failed,
         sink_lost=sum(t.lost for t in tables),
         sink_duplicates=sum(t.duplicates + t.strange for t in tables),
-        budget_overshoot=await _overshoot(at),
+        budget_overshoot=budget.overshoot,
+        grants=budget.granted,
+        denials=budget.denied,
         provider_calls=calls,
         case_calls=tally.case_calls,
         repeated_calls=calls - tally.case_calls,
@@ -204,7 +217,3 @@ async def _verdict(at: Installation, run: Run, shape: Shape, began: float) -> Ou
         seconds=round(time.monotonic() - began, 1),
         findings=findings,
     )
-
-
-async def _overshoot(at: Installation) -> int:
-    return 0
