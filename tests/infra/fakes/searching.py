@@ -1,0 +1,137 @@
+"""The wire shapes of Bocha, RAGFlow and Arxiv, and their adapters against fakes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from infra.ports import Port
+from infra.searching.arxiv import ArxivSearch
+from infra.searching.bocha import BochaSearch
+from infra.searching.pace import Pace
+from infra.searching.ragflow import RagflowSearch
+from schemas.effects import Search
+from tests.infra.fakes.server import Behaviour, FakeServer, Say
+from tests.infra.fakes.tavily import AS_OF
+
+ZH = Search(provider="any", query="币安 上线 某代币 官方公告", max_results=5, as_of=AS_OF, language="zh")
+PAPERS = Search(provider="arxiv", query="USDC stablecoin stability run model", max_results=5, as_of=AS_OF)
+
+
+def bocha_page(**changes: Any) -> dict[str, Any]:
+    full: dict[str, Any] = {
+        "id": None,
+        "name": "币安上线某代币",
+        "url": "https://www.binance.com/zh-CN/support/announcement/1",
+        "displayUrl": "https://www.binance.com/zh-CN/support/announcement/1",
+        "snippet": "币安将上线某代币。",
+        "summary": "官方公告:币安将于今日上线某代币,并开放交易对。",
+        "siteName": "币安",
+        "datePublished": "2024-11-12T16:00:00+08:00",
+        "dateLastCrawled": "2024-11-12T16:00:00Z",
+        "language": None,
+    }
+    return {**full, **changes}
+
+
+def bocha_results(*pages: Any) -> Say:
+    found = {"webSearchUrl": "", "totalEstimatedMatches": 9, "value": list(pages), "someResultsRemoved": False}
+    data = {"_type": "SearchResponse", "queryContext": {"originalQuery": "q"}, "webPages": found, "images": None}
+    return Say({"code": 200, "log_id": "d71841ad20095f61", "msg": None, "data": data})
+
+
+def bocha_error(code: int, message: str, *, status: int | None = None, headers: dict[str, str] | None = None) -> Say:
+    """Return an error as Bocha words it; its code is text."""
+    body = {"code": str(code), "message": message, "log_id": "c66aac17eab1bb7e"}
+    return Say(body, status=code if status is None else status, headers=headers or {})
+
+
+def ragflow_chunk(**changes: Any) -> dict[str, Any]:
+    full: dict[str, Any] = {
+        "id": "d78435d142bd5cf6704da62c778795c5",
+        "content": "The desk's note: the exchange lists tokens on Tuesdays.",
+        "document_id": "5c5999ec7be811ef9cab0242ac120005",
+        "document_keyword": "desk notes.pdf",
+        "dataset_id": "C7EE74067A2C11EF",
+        "highlight": "",
+        "positions": [""],
+        "similarity": 0.9669,
+        "term_similarity": 1.0,
+        "vector_similarity": 0.89,
+    }
+    return {**full, **changes}
+
+
+def ragflow_chunks(*chunks: Any) -> Say:
+    data = {"chunks": list(chunks), "doc_aggs": [], "total": len(chunks)}
+    return Say({"code": 0, "data": data, "message": "success"})
+
+
+def ragflow_error(code: int, message: str = "said the fake") -> Say:
+    return Say({"code": code, "message": message})
+
+
+def paper(**changes: str) -> str:
+    full = {
+        "id": "http://arxiv.org/abs/2305.01234v2",
+        "published": "2024-05-02T17:59:59Z",
+        "title": "A run model\n  of USDC",
+        "summary": "  We model a stablecoin run\n and its stability. ",
+    }
+    fields = "".join(f"<{k}>{v}</{k}>" for k, v in {**full, **changes}.items())
+    return f"<entry>{fields}<updated>2025-01-01T00:00:00Z</updated><author><name>A</name></author></entry>"
+
+
+def feed(*entries: str, status: int = 200) -> Say:
+    head = '<?xml version="1.0" encoding="UTF-8"?><feed xmlns="http://www.w3.org/2005/Atom">'
+    more = (
+        '<opensearch:totalResults xmlns:opensearch="http://a9.com/-/spec/opensearch/1.1/">1</opensearch:totalResults>'
+    )
+    text = f"{head}<title>arXiv Query</title><id>https://arxiv.org/api/x</id>{more}{''.join(entries)}</feed>"
+    return Say(text.encode(), status=status, headers={"content-type": "application/atom+xml; charset=utf-8"})
+
+
+def arxiv_error(why: str, status: int = 400) -> Say:
+    return feed(
+        paper(id=f"https://arxiv.org/api/errors#{why.replace(' ', '_')}", title="Error", summary=why), status=status
+    )
+
+
+class FakeTime:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def pace(time: FakeTime | None = None, *, max_wait_s: float = 1e6) -> Pace:
+    time = time or FakeTime()
+    return Pace("Arxiv", interval_s=3.0, max_wait_s=max_wait_s, clock=time, sleep=time.sleep)
+
+
+@asynccontextmanager
+async def searching(name: str, *script: Behaviour, **settings: Any) -> AsyncIterator[tuple[Port, FakeServer]]:
+    """Return the adapter of a provider against a fake server."""
+    async with FakeServer(*script) as server:
+        given: dict[str, Any] = {"timeout_s": 60.0, **settings}
+        port: Port
+        if name == "bocha":
+            port = BochaSearch(
+                **{"api_key": "sk-secret", "base_url": server.url, "cost_per_search_usd": 0.005, **given}
+            )
+        elif name == "ragflow":
+            keys = {"api_key": "ragflow-secret", "dataset_ids": ["C7EE74067A2C11EF"], "endpoint": server.url}
+            port = RagflowSearch(**{**keys, **given})
+        else:
+            port = ArxivSearch(**{"base_url": server.url, "pace": pace(), **given})
+        try:
+            yield port, server
+        finally:
+            await port.close()
