@@ -79,7 +79,18 @@ class BudgetLedger(Budget):
     # Life
 
     async def start(self) -> None:
-        """Read the topic to its end, and see to it that this worker's limits hold. Ready when it returns."""
+        """Read the topic to its end, and see to it that this worker's limits hold. Ready when it returns.
+
+        Raises:
+            NewerBudgetError: the topic holds a record of newer code.
+        """
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start(self) -> None:
         await self._appender.start()
         await self._consumer.start()
         self._consumer.assign([self._tp])

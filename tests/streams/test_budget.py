@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,11 @@ from infra.settings import Settings
 from newsproof.bench.graph import plain_registry
 from newsproof.bootstrap import FULL_PIPELINE, snapshot_of
 from schemas import events as ev
-from schemas.budget import LimitsSet, Settled, encode, usd_of
+from schemas.budget import LimitsSet, NewerBudgetError, Settled, encode, usd_of
 from schemas.calls import Call
 from schemas.effects import CallModel, Failure, Trusted
 from schemas.events import CaseEvent
-from streams.budget import BudgetLedger
+from streams.budget import REFRESH_DAYS, BudgetLedger
 from streams.budget_audit import budget_overshoot, read_budget
 from streams.clock import utc_now
 from streams.spending import Grant
@@ -218,6 +219,28 @@ async def test_a_record_of_newer_code_stops_the_worker_rather_than_let_it_decide
         await world.producer.send_and_wait(world.topics.budget, value, partition=0)
         await world.until(lambda: failed)
     assert "deploy it before its writers" in str(failed[0])
+
+
+async def test_a_worker_that_meets_a_record_of_newer_code_at_its_start_does_not_start(world: World) -> None:
+    value = b'{"type":"newsproof.budget_dreamt","version":2}'
+    await world.producer.send_and_wait(world.topics.budget, value, partition=0)
+    with pytest.raises(NewerBudgetError, match="deploy"):
+        async with ledger(world):
+            raise AssertionError("it must not start")
+
+
+async def test_limits_that_grow_old_are_written_again_before_the_topic_forgets_them(world: World) -> None:
+    async with ledger(world, limits_of(units=7)) as running, ledger(world, limits_of(units=8)) as later:
+        await world.until(lambda: running.position == later.position)
+        running.tend()
+        assert running._tending is not None
+        await running._tending
+        end = (await world.ends(world.topics.budget))[0]
+        running.state.limits_day -= timedelta(days=REFRESH_DAYS)
+        running.tend()
+        await world.until(lambda: running.position == end + 1)
+        assert running.state.limits == later.state.limits == limits_of(units=8), "those in force, not its own"
+        assert running.state.limits_day == running.state.day
 
 
 # Workers
