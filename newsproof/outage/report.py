@@ -1,0 +1,58 @@
+"""What an outage run came to, minute by minute, and the table that shows it."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Minute(msgspec.Struct, frozen=True, kw_only=True):
+    """One simulated minute. Cases count in the minute in which they were published; ``asked`` in that of the call.
+
+    ``whole`` signals had their evidence looked up and judged; ``marked`` ones say what was missing; ``failed`` cases ended
+    without a signal. ``slowest_s`` is the longest time from publishing to the end.
+    """
+
+    minute: int
+    away: bool
+    asked: int
+    whole: int = 0
+    marked: int = 0
+    failed: int = 0
+    slowest_s: float = 0.0
+
+
+class OutageReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One run. ``flags`` counts what the marked signals said; ``factor`` is simulated over real seconds."""
+
+    trouble: str
+    kind: str
+    fallback: bool
+    minutes: tuple[Minute, ...]
+    flags: dict[str, int]
+    held_back: int
+    states: dict[str, int]
+    simulated_s: float
+    real_s: float
+
+    @property
+    def factor(self) -> float:
+        """How many simulated seconds passed in a real one."""
+        return self.simulated_s / self.real_s
+
+    def table(self) -> str:
+        """Return the run as a Markdown table."""
+        behind = "with" if self.fallback else "without"
+        lines = [
+            f"{self.trouble} away ({self.kind}), {behind} a fallback; {self.simulated_s / 60:.0f} simulated minutes "
+            f"in {self.real_s:.1f} s ({self.factor:.0f} times real time); held back at most {self.held_back}",
+            "",
+            "| minute | provider | calls to it | verified | marked | failed | slowest s |",
+            "|---:|---|---:|---:|---:|---:|---:|",
+        ]
+        for m in self.minutes:
+            state = "away" if m.away else "there"
+            lines.append(
+                f"| {m.minute} | {state} | {m.asked} | {m.whole} | {m.marked} | {m.failed} | {m.slowest_s:.0f} |"
+            )
+        said = ", ".join(f"{flag} × {count}" for flag, count in sorted(self.flags.items()))
+        return "\n".join([*lines, "", f"flags: {said or 'none'}"])
