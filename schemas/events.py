@@ -103,12 +103,16 @@ class SearchCompleted(Event, tag="newsproof.search_completed", kw_only=True, fro
 
 
 class PagesScraped(Event, tag="newsproof.pages_scraped", kw_only=True, frozen=True):
-    """Main texts of the best pages, and those that stayed shut."""
+    """Main texts of the best pages, and those that stayed shut.
+
+    ``findings``: the findings so far, judged again with these texts; None where no page opened.
+    """
 
     round: int
     pages: tuple[Page, ...]
     failures: tuple[Failure, ...] = ()
     route: Literal["expand", "critique"]
+    findings: Findings | None = None
 
 
 class KeywordsExpanded(Event, tag="newsproof.keywords_expanded", kw_only=True, frozen=True):

@@ -26,7 +26,11 @@ class SearchResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class SearchReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One kept result of quality control, numbered for citation. Scores: relevance 0–1, quality 30–100."""
+    """One kept result of quality control, numbered for citation. Scores: relevance 0–1, quality 30–100.
+
+    ``stance`` was read from the whole text, of which ``snippet`` keeps the head. ``carries``: whether the page tells the
+    story, which a page that hedges may do too; None in records from before this was kept.
+    """
 
     reference_number: int
     source_tool: str
@@ -43,6 +47,7 @@ class SearchReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     independent: bool = False
     official: bool = False
     stance: Stance = "supports"
+    carries: bool | None = None
     timestamp: datetime | None = None
     llm_relevance_score: float | None = None
     llm_scoring_reason: str | None = None

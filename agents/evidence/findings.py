@@ -11,22 +11,33 @@ from datetime import timedelta
 
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import compiled
+from agents.evidence.hosts import canonical_url, host_of
 from agents.evidence.independence import mark_independent
 from agents.evidence.injection import steers_model
-from agents.evidence.pages import Judge, JudgedPage, published_at, utc
+from agents.evidence.pages import SNIPPET, Judge, JudgedPage, Material, utc
 from agents.evidence.quality import MIN_WIDTH, quality_score
-from agents.evidence.texts import near_duplicates, width
+from agents.evidence.texts import width
 from schemas.config import Snapshot
-from schemas.evidence import DroppedResult, Findings, SearchReference, SearchResult, Sentiment
+from schemas.evidence import DroppedResult, Findings, Page, SearchReference, SearchResult, Sentiment
 
 STALE_AFTER = timedelta(days=30)
 _MULTI_BONUS, _OFFICIAL_BONUS = 0.10, 0.15
-_SNIPPET = 300
 _DROP_FLAGS = ("future_evidence", "spoofed_source", "injection_suspected")
 
 
-def assess(claim: Claim, results: Sequence[SearchResult], *, query: str, snapshot: Snapshot) -> Findings:
+def assess(
+    claim: Claim,
+    results: Sequence[SearchResult],
+    *,
+    query: str,
+    snapshot: Snapshot,
+    earlier: Sequence[SearchReference] = (),
+    opened: Sequence[Page] = (),
+) -> Findings:
     """Judge the results of all searches so far as evidence for or against the claim.
+
+    ``earlier`` are the references of the rounds before, which keep the stance that was read from their whole texts;
+    ``opened`` the main texts of pages among them, which are read in place of the snippets.
 
     The references are numbered from 1, best first. ``independent_sources`` counts usable pages of any stance;
     ``multi_source`` asks for more: with an official confirmation that so many stand at all, without one that so many
@@ -36,14 +47,15 @@ def assess(claim: Claim, results: Sequence[SearchResult], *, query: str, snapsho
     judge = Judge(claim, compiled(snapshot.tables))
     dropped: list[DroppedResult] = []
     flags: set[str] = set()
-    pages = _allowed(judge, claim, results, dropped, flags)
+    materials = [*_earlier(earlier, opened), *(Material(r) for r in results)]
+    pages = _allowed(judge, claim, materials, dropped, flags)
     pages = _controlled(pages, snapshot, dropped)
     mark_independent(judge, pages)
     if steers_model(claim.text):
         flags.add("injection_suspected")
     return _findings(
         claim,
-        results,
+        [m.result for m in materials],
         pages,
         dropped=tuple(dropped),
         flags=tuple(f for f in _DROP_FLAGS if f in flags),
@@ -53,23 +65,44 @@ def assess(claim: Claim, results: Sequence[SearchResult], *, query: str, snapsho
     )
 
 
+def _earlier(references: Sequence[SearchReference], opened: Sequence[Page]) -> list[Material]:
+    texts = {canonical_url(p.url): p for p in opened if p.text.strip()}
+    return [
+        Material(
+            SearchResult(
+                title=r.title,
+                url=r.url,
+                domain=host_of(r.url) or r.registrable_domain,
+                snippet=r.snippet,
+                score=r.relevance_score,
+                published_at=r.published_at,
+                provider=r.source_tool,
+                content_complete=r.content_complete,
+            ),
+            r,
+            texts.get(canonical_url(r.url)),
+        )
+        for r in references
+    ]
+
+
 def _allowed(
-    judge: Judge, claim: Claim, results: Sequence[SearchResult], dropped: list[DroppedResult], flags: set[str]
+    judge: Judge, claim: Claim, materials: Sequence[Material], dropped: list[DroppedResult], flags: set[str]
 ) -> list[JudgedPage]:
     pages = []
-    for result in results:
-        published = published_at(result)
+    for material in materials:
+        result, published = material.result, material.published
         reasons = {
             "future_evidence": published is not None and published > utc(claim.as_of),
             "spoofed_source": judge.imitates(result.url),
-            "injection_suspected": steers_model(f"{result.title}\n{result.snippet}"),
+            "injection_suspected": steers_model(f"{result.title}\n{material.text}"),
         }
         broken = [name for name in _DROP_FLAGS if reasons[name]]
         flags.update(broken)
         if broken:
             dropped.append(DroppedResult(url=result.url, title=result.title, reason=broken[0]))
         else:
-            pages.append(judge.page(result, published))
+            pages.append(judge.page(material))
     return pages
 
 
@@ -108,7 +141,7 @@ def _same_page(page: JudgedPage, other: JudgedPage) -> bool:
         other.reading.stance == "denies"
     ):
         return False
-    if near_duplicates(page.shape, other.shape):
+    if page.looks_like(other):
         return True
     return page.title == other.title and page.domain == other.domain
 
@@ -162,7 +195,7 @@ def _reference(number: int, page: JudgedPage, claim: Claim, query: str) -> Searc
         source_tool=result.provider or "search",
         title=result.title,
         url=result.url,
-        snippet=result.snippet[:_SNIPPET],
+        snippet=result.snippet[:SNIPPET],
         relevance_score=round(min(1.0, max(0.0, result.score)), 4),
         quality_score=page.quality,
         content_complete=result.content_complete,
@@ -173,6 +206,7 @@ def _reference(number: int, page: JudgedPage, claim: Claim, query: str) -> Searc
         independent=page.independent,
         official=page.official,
         stance=page.reading.stance,
+        carries=page.reading.carries,
         timestamp=claim.as_of,
     )
 

@@ -11,35 +11,61 @@ from agents.evidence.compiled import Compiled
 from agents.evidence.entities import names_in, tickers_in
 from agents.evidence.hosts import brand_of, canonical_url, host_of, registrable_domain
 from agents.evidence.stance import READ_LIMIT, Reading
-from agents.evidence.texts import Shape, fold_han, has_cjk, units
+from agents.evidence.texts import Shape, fold_han, has_cjk, near_duplicates, units
 from schemas.config import Entity
-from schemas.evidence import Credibility, SearchResult
+from schemas.evidence import Credibility, Page, SearchReference, SearchResult
 
 FRESH_BEFORE = timedelta(days=3)
 """A page that says the opposite counts as a denial only this shortly before the claim; older, it is how things were."""
 _URL_DATE = re.compile(r"[/\-_](20[12]\d)[/\-_]?(0[1-9]|1[0-2])[/\-_]?(0[1-9]|[12]\d|3[01])(?![0-9])")
+SNIPPET = 300
+"""Characters of a page that its reference keeps."""
 _TRUST: dict[Credibility, int] = {"high": 3, "medium": 2, "unknown": 1, "low": 0}
 _SLUG = re.compile(r"[^a-z0-9]+")
 _NAMED_EVENTS = frozenset({"listing", "partnership", "product", "funding", "airdrop"})
 
 
+class Material:
+    """What is to be judged: a search result, or a reference of an earlier round, and its main text where it was opened."""
+
+    __slots__ = ("earlier", "opened", "published", "result", "text")
+
+    def __init__(self, result: SearchResult, earlier: SearchReference | None = None, page: Page | None = None) -> None:
+        self.result, self.earlier, self.opened = result, earlier, page is not None
+        self.published = published_at(result)
+        self.text = result.snippet if page is None else f"{result.snippet}\n{page.text}"
+
+
 class JudgedPage:
     """A usable page and its marks. Mutable on purpose: quality control and independence fill in their part."""
 
-    def __init__(self, result: SearchResult, published: datetime | None, as_of: datetime, order: int) -> None:
-        self.result, self.published, self.as_of, self.order = result, published, as_of, order
+    def __init__(self, material: Material, as_of: datetime, order: int) -> None:
+        result = material.result
+        self.result, self.published, self.as_of, self.order = result, material.published, as_of, order
         self.host = host_of(result.url)
         self.domain = registrable_domain(self.host)
         self.address = canonical_url(result.url)
-        heading, self.body = fold_han(result.title), fold_han(result.snippet[:READ_LIMIT])
-        self.heading = heading
+        heading, snippet = fold_han(result.title), fold_han(result.snippet[:READ_LIMIT])
+        self.heading, self.earlier = heading, material.earlier is not None
+        self.body = fold_han(material.text[:READ_LIMIT]) if material.opened else snippet
         self.text = f"{heading} {self.body}".strip()
         self.title = " ".join(units(heading))
-        self.shape = Shape(self.body, folded=True)
+        # Copies are told by the search results, never by an opened page: there a whole site stands around the text.
+        self.shape = Shape(snippet, folded=True)
+        self.head = snippet[:SNIPPET]
+        self.words = frozenset(self.title.split()) | (
+            frozenset(units(self.body)) if material.opened else self.shape.singles
+        )
         self.credibility: Credibility = "unknown"
         self.reading = Reading("supports", True)
         self.official = self.official_host = self.own_page = self.independent = False
         self.trust, self.quality = 0, 30.0
+
+    def looks_like(self, other: JudgedPage) -> bool:
+        """Whether both contents are one text. Of an earlier round only the head is kept: then heads are compared."""
+        if self.earlier == other.earlier:
+            return near_duplicates(self.shape, other.shape)
+        return near_duplicates(Shape(self.head, folded=True), Shape(other.head, folded=True))
 
     @property
     def age(self) -> timedelta | None:
@@ -82,9 +108,13 @@ class Judge:
         listed = self._tables.credibility.lists(host_of(url))
         return not listed and self._tables.imitations.imitates(url, self._brands)
 
-    def page(self, result: SearchResult, published: datetime | None) -> JudgedPage:
-        """Return the page with its owner, its credibility and its stance."""
-        page = JudgedPage(result, published, self._as_of, self._count)
+    def page(self, material: Material) -> JudgedPage:
+        """Return the page with its owner, its credibility and its stance.
+
+        A reference of an earlier round keeps the stance that was read from its whole text, unless it was opened since.
+        """
+        result, earlier = material.result, material.earlier
+        page = JudgedPage(material, self._as_of, self._count)
         self._count += 1
         page.official_host = (
             page.domain in self._speakers and page.host.isascii() and not self._tables.is_user_content(result.url)
@@ -92,9 +122,10 @@ class Judge:
         page.credibility = self._tables.credibility.of(page.host, page.official_host)
         page.trust = _TRUST[page.credibility]
         page.own_page = self._is_claimants_own(page)
-        related = self._is_related(page)
         fresh = page.age is None or page.age <= FRESH_BEFORE
-        if related:
+        if earlier is not None and earlier.carries is not None and not material.opened:
+            page.reading = Reading(earlier.stance, earlier.carries)
+        elif self._is_related(page):
             page.reading = self._tables.grammar.read(self._sense, page.heading, page.body, fresh=fresh)
         else:
             page.reading = Reading("unrelated", False)
@@ -144,7 +175,7 @@ class Judge:
         # An address such as /news/nansen-layoffs names its subject as well as a title does.
         path = _path_words(page.result.url)
         low = f"{text} {path}".casefold()
-        words = page.shape.singles | frozenset(page.title.split()) | frozenset(path.split())
+        words = page.words | frozenset(path.split())
         names_subject = any(_names(n, low, words) for n in self._subjects) or not self._entity_words.isdisjoint(words)
         if names_subject:
             return True

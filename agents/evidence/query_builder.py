@@ -48,6 +48,21 @@ def build_query(claim: Claim, *, provider: str, tables: Tables) -> str:
     return _joined(known, [*concrete[:6], *words[:4], *terms, *official, *_venue(known, claim, tables, zh)])
 
 
+def fit_query(keywords: str, claim: Claim, *, provider: str, tables: Tables) -> str:
+    """Return a model's keywords in the form that a provider wants; what they cannot be turned into is built anew.
+
+    Arxiv always gets method terms. Bocha and RAGFlow get the Chinese of mixed keywords, with the names and the amounts.
+    """
+    if provider == "arxiv":
+        return build_query(claim, provider=provider, tables=tables)
+    if provider not in CHINESE_PROVIDERS or not (claim.language == "zh" or has_cjk(claim.text)):
+        return keywords
+    kept = [w for w in keywords.split() if has_cjk(w) or w != w.lower() or any(c.isdigit() for c in w)]
+    if not any(has_cjk(w) for w in kept):
+        return build_query(claim, provider=provider, tables=tables)
+    return " ".join(kept)
+
+
 def fallback_query(draft: Draft) -> str:
     """Return ``asset event_type``, with ``news official`` for hack and regulation."""
     tail = " news official" if draft.event_type in _NEWS_EVENTS else ""

@@ -123,8 +123,10 @@ def result_parts(results: Iterable[SearchResult]) -> tuple[Part, ...]:
 
 
 def page_parts(scrapes: Iterable[PagesScraped]) -> tuple[Part, ...]:
-    """Return each opened page as an untrusted part."""
-    pages = (page for scraped in scrapes for page in scraped.pages)
+    """Return each opened page as an untrusted part, but for those that were dropped when their text was read."""
+    seen = tuple(scrapes)
+    dropped = {d.url for s in seen if s.findings for d in s.findings.dropped}
+    pages = (page for scraped in seen for page in scraped.pages if page.url not in dropped)
     return tuple(Untrusted("page", bounded(f"{p.title}\n{p.url}\n{p.text}", MAX_PAGE_CHARACTERS)) for p in pages)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from urllib.parse import urlsplit
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -11,7 +10,7 @@ from agents.case import Case
 from agents.evidence.claim import claim_of
 from agents.evidence.findings import assess
 from schemas.events import CaseTriaged, ProviderOutcome
-from schemas.evidence import Findings, SearchResult
+from schemas.evidence import Findings, Page, SearchResult
 from schemas.signals import Draft
 
 MAX_PAGES = 3
@@ -19,36 +18,27 @@ MAX_PAGES = 3
 
 
 def findings_so_far(case: Case) -> Findings:
-    """Return the findings of all rounds together; over nothing while no search was made."""
-    if case.searches:
-        return case.searches[-1].findings
-    return assess(claim_of(case), (), query="", snapshot=case.config)
-
-
-def results_so_far(case: Case) -> tuple[SearchResult, ...]:
-    """Return the kept results of the earlier rounds, as a search would have given them, to be judged with new ones."""
+    """Return the findings of all rounds together, with what opened pages said; over nothing while no search was made."""
     if not case.searches:
-        return ()
-    return tuple(
-        SearchResult(
-            title=r.title,
-            url=r.url,
-            domain=urlsplit(r.url).hostname or r.registrable_domain,
-            snippet=r.snippet,
-            score=r.relevance_score,
-            published_at=r.published_at,
-            provider=r.source_tool,
-            content_complete=r.content_complete,
-        )
-        for r in case.searches[-1].findings.references
-    )
+        return assess(claim_of(case), (), query="", snapshot=case.config)
+    last = case.searches[-1]
+    opened = [s.findings for s in case.scrapes if s.round == last.round and s.findings is not None]
+    return opened[-1] if opened else last.findings
 
 
-def merged(case: Case, judged: Findings) -> Findings:
-    """Return the findings with what earlier rounds dropped, and the flags for it: a spoof found once stays found."""
-    if not case.searches:
+def judged_again(
+    case: Case, *, query: str, found: Sequence[SearchResult] = (), opened: Sequence[Page] = ()
+) -> Findings:
+    """Return the findings over all rounds with what is new: results of a further search, or texts of opened pages.
+
+    What was read from a page's whole text in an earlier round stands. What was dropped stays dropped, and so do the
+    flags for it: a spoof found once stays found.
+    """
+    earlier = findings_so_far(case) if case.searches else None
+    known = earlier.references if earlier else ()
+    judged = assess(claim_of(case), found, query=query, snapshot=case.config, earlier=known, opened=opened)
+    if earlier is None:
         return judged
-    earlier = case.searches[-1].findings
     kept = {r.url for r in judged.references}
     dropped = {(d.url, d.reason): d for d in (*earlier.dropped, *judged.dropped) if d.url not in kept}
     flags = tuple(dict.fromkeys((*earlier.risk_flags, *judged.risk_flags)))

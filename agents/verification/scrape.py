@@ -1,10 +1,10 @@
-"""Scrape: open the best pages and read their main text. A page that stays shut is a value, not an end."""
+"""Scrape: open the best pages, and judge the findings again with their main texts. A page that stays shut is a value, not an end."""
 
 from __future__ import annotations
 
 from agents.case import Case, Replies
 from agents.step import Asked, On
-from agents.verification.rounds import findings_so_far, may_expand, pages_worth_opening
+from agents.verification.rounds import findings_so_far, judged_again, may_expand, pages_worth_opening
 from schemas.effects import Failure, PageReply, Scrape
 from schemas.events import Event, PagesScraped, SearchCompleted
 
@@ -21,11 +21,15 @@ class ScrapePages:
         return pages[0] if len(pages) == 1 else pages
 
     def tell(self, case: Case, replies: Replies) -> Event:
+        pages = tuple(reply.page for reply in replies.all(PageReply))
+        before = findings_so_far(case)
+        after = judged_again(case, query=before.precise_query, opened=pages) if pages else None
         return PagesScraped(
             round=case.searches[-1].round,
-            pages=tuple(reply.page for reply in replies.all(PageReply)),
+            pages=pages,
             failures=replies.all(Failure),
-            route="expand" if may_expand(case, findings_so_far(case)) else "critique",
+            route="expand" if may_expand(case, after or before) else "critique",
+            findings=after,
         )
 
 

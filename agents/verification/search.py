@@ -7,11 +7,9 @@ from typing import Literal
 from msgspec.structs import replace
 
 from agents.case import Case, Replies, denied_kinds
-from agents.evidence.claim import claim_of
-from agents.evidence.findings import assess
 from agents.failures import failed
 from agents.step import Asked, On, StepFailure
-from agents.verification.rounds import may_expand, merged, pages_worth_opening, results_so_far
+from agents.verification.rounds import judged_again, may_expand, pages_worth_opening
 from schemas.effects import Effect, Failure, FetchMarket, MarketReply, Search, SearchReply
 from schemas.events import Event, ProviderOutcome, SearchCompleted, ToolPlanned
 from schemas.evidence import Findings
@@ -39,8 +37,7 @@ class SearchEvidence:
         _retry_while_it_helps(case, replies, outcomes)
         found = tuple(hit for reply in replies.all(SearchReply) for hit in reply.results)
         query = case.plans[-1].search_keywords
-        judged = assess(claim_of(case), (*results_so_far(case), *found), query=query, snapshot=case.config)
-        findings = merged(case, judged)
+        findings = judged_again(case, query=query, found=found)
         return SearchCompleted(
             round=case.plans[-1].round,
             findings=findings,
