@@ -11,12 +11,11 @@ from datetime import timedelta
 
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import compiled
+from agents.evidence.control import controlled
 from agents.evidence.hosts import canonical_url, host_of
 from agents.evidence.independence import mark_independent
 from agents.evidence.injection import steers_model
 from agents.evidence.pages import SNIPPET, Judge, JudgedPage, Material, utc
-from agents.evidence.quality import MIN_WIDTH, quality_score
-from agents.evidence.texts import width
 from schemas.config import Snapshot
 from schemas.evidence import DroppedResult, Findings, Page, SearchReference, SearchResult, Sentiment
 
@@ -49,7 +48,7 @@ def assess(
     flags: set[str] = set()
     materials = [*_earlier(earlier, opened), *(Material(r) for r in results)]
     pages = _allowed(judge, claim, materials, dropped, flags)
-    pages = _controlled(pages, snapshot, dropped)
+    pages = controlled(pages, snapshot, dropped)
     mark_independent(judge, pages)
     if steers_model(claim.text):
         flags.add("injection_suspected")
@@ -104,46 +103,6 @@ def _allowed(
         else:
             pages.append(judge.page(material))
     return pages
-
-
-def _controlled(pages: list[JudgedPage], snapshot: Snapshot, dropped: list[DroppedResult]) -> list[JudgedPage]:
-    def drop(page: JudgedPage, reason: str) -> None:
-        dropped.append(DroppedResult(url=page.result.url, title=page.result.title, reason=reason))
-
-    good: list[JudgedPage] = []
-    for page in pages:
-        if page.result.score < snapshot.quality_min_relevance:
-            drop(page, "low_relevance")
-        elif width(page.result.snippet) < MIN_WIDTH:
-            drop(page, "too_short")
-        else:
-            good.append(page)
-    kept: list[JudgedPage] = []
-    # Of copies the best-founded stays: the official page, then the page of the better-known house, then the first.
-    for page in sorted(good, key=lambda p: (not p.official_host, p.own_page, -p.trust, -p.result.score, p.order)):
-        if any(_same_page(page, other) for other in kept):
-            drop(page, "duplicate")
-        else:
-            kept.append(page)
-    for page in kept:
-        page.quality = quality_score(page.result, page.credibility, page.published, page.as_of)
-    kept.sort(key=lambda p: (-p.quality, p.order))
-    for page in kept[snapshot.quality_keep :]:
-        drop(page, "beyond_best")
-    return kept[: snapshot.quality_keep]
-
-
-def _same_page(page: JudgedPage, other: JudgedPage) -> bool:
-    if page.address == other.address:
-        return True
-    # A text and its negation share nearly all words; they are never copies.
-    if page.shape.singles != other.shape.singles and (page.reading.stance == "denies") != (
-        other.reading.stance == "denies"
-    ):
-        return False
-    if page.looks_like(other):
-        return True
-    return page.title == other.title and page.domain == other.domain
 
 
 def _findings(

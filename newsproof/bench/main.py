@@ -15,12 +15,14 @@ from rich.console import Console
 from rich.table import Table
 
 from newsproof.bench import budget, measures
+from newsproof.bench.evidence import evidence
 from newsproof.bench.measures import Figure
 
 MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "waiting": measures.waiting,
     "steps": measures.steps_and_reading,
     "latency": measures.latency,
+    "evidence": evidence,
     "budget": budget.budget,
 }
 
@@ -29,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the named measurements (all when none is named) and print their figures."""
     parser = argparse.ArgumentParser(prog="newsproof bench", description=__doc__)
     parser.add_argument(
-        "measure", nargs="*", choices=[[], *MEASURES], help="waiting, steps (and reading), latency, budget"
+        "measure", nargs="*", choices=[[], *MEASURES], help="waiting, steps (and reading), latency, evidence, budget"
     )
     parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
     args = parser.parse_args(argv)
