@@ -48,6 +48,7 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
     event_terms: dict[str, tuple[str, ...]] = {}
     credibility: dict[str, tuple[str, ...]] = {}
     lexicon: dict[str, tuple[str, ...]] = {}
+    search_roles: dict[str, tuple[str, ...]] = {}
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """The tables that a person edits, read once from the JSON files beside this module.
 
 ``entities.json`` (official sources, one row a line), ``entities_demo.json`` (their synthetic ``.example`` twins),
-``event_terms.json``, ``credibility.json``, ``lexicon.json``. This is the one place in ``agents`` that reads files.
+``event_terms.json``, ``credibility.json``, ``lexicon.json``, ``search_roles.json`` (who is asked, by role and event). This is the one place in ``agents`` that reads files.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ def load_tables(*, demo: bool) -> Tables:
         event_terms=_read("event_terms.json", _Words),
         credibility=_read("credibility.json", _Words),
         lexicon=_read("lexicon.json", _Words),
+        search_roles=_read("search_roles.json", _Words),
     )
 
 

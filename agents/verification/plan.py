@@ -13,6 +13,7 @@ from agents.verification.answers import checked, clean_keywords, one_line
 from agents.verification.asking import ask_model, facts, findings_facts, memory_parts, news_parts
 from agents.verification.plan_rules import WHY_NOTHING, DecidedBy, KeywordsFrom, decided_by
 from agents.verification.plan_tools import decide_next_tools, enabled_tools, expanded_keywords, sub_tasks
+from agents.verification.providers import providers_of
 from agents.verification.rounds import findings_so_far
 from schemas.effects import CallModel, Failure, ModelReply
 from schemas.events import ContextGathered, Event, KeywordsExpanded, ToolPlanned
@@ -87,7 +88,9 @@ def _without_model(case: Case, replies: Replies, failure: Failure) -> ToolPlanne
     # A forced search needs no model: only its keywords would have been better.
     if failed(case, STEP.name, failure, now=replies.at or case.head_at).outcome == "retry":
         raise StepFailure(failure)
-    keywords = build_query(claim_of(case), provider=case.config.search_providers[0], tables=case.config.tables)
+    keywords = build_query(
+        claim_of(case), provider=providers_of(case.config, case.draft.event_type)[0], tables=case.config.tables
+    )
     why = f"a search is forced for {case.draft.event_type}; no keywords from the model ({failure.kind})"
     return _event(case, "force_search", ("search",), keywords, "query_builder", reason=why)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from agents.case import Case
 from agents.evidence.claim import claim_of
-from agents.evidence.query_builder import build_query
+from agents.evidence.query_builder import build_query, fit_query
 from agents.verification.asking import bounded
+from agents.verification.providers import providers_of
 from schemas.config import Snapshot
 from schemas.effects import FunctionDeclaration, Part, Untrusted
 from schemas.events import KeywordsExpanded, SubTask
@@ -51,14 +52,28 @@ def expanded_keywords(case: Case) -> tuple[Part, ...]:
 
 
 def sub_tasks(case: Case, tools: tuple[str, ...], keywords: str, *, built: bool) -> tuple[SubTask, ...]:
-    """Return one sub-task per provider and tool. ``built``: each provider gets the query builder's own query."""
+    """Return one sub-task per provider and tool, each with a query of the provider's own kind.
+
+    ``built``: the query builder's own instead of the keywords. A provider that was asked the same before is left out,
+    unless nobody would be asked.
+    """
     config, claim = case.config, case.draft.summary
     tasks = []
     for tool in tools:
         if tool != "search":
             tasks.append(SubTask(tool=tool, query=case.draft.asset, claim=claim))
             continue
-        for provider in config.search_providers:
-            query = build_query(claim_of(case), provider=provider, tables=config.tables) if built else keywords
-            tasks.append(SubTask(tool=f"search:{provider}", query=query, claim=claim))
+        asked = {(task.tool, task.query) for plan in case.plans for task in plan.tasks}
+        searches = [
+            _search(case, provider, keywords, built) for provider in providers_of(config, case.draft.event_type)
+        ]
+        tasks += [task for task in searches if (task.tool, task.query) not in asked] or searches
     return tuple(tasks)
+
+
+def _search(case: Case, provider: str, keywords: str, built: bool) -> SubTask:
+    claim, tables = claim_of(case), case.config.tables
+    query = build_query(claim, provider=provider, tables=tables)
+    if not built:
+        query = fit_query(keywords, claim, provider=provider, tables=tables)
+    return SubTask(tool=f"search:{provider}", query=query, claim=case.draft.summary)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from agents.case import Case
-from agents.evidence.query_builder import fallback_query
+from agents.evidence.claim import claim_of
+from agents.evidence.query_builder import fallback_query, fit_query
 from agents.verification.answers import clean_keywords
+from agents.verification.providers import providers_of
 from agents.verification.recall import recall_of
 from agents.verification.search import search_of
 from schemas.config import Snapshot
@@ -35,8 +37,18 @@ def chosen_effects(case: Case, reply: ModelReply) -> tuple[Effect, ...]:
     if SEARCH_NEWS.name in calls and case.config.tool_search_enabled:
         wanted = calls[SEARCH_NEWS.name].args.get("query")
         query = clean_keywords(wanted if isinstance(wanted, str) else "") or _fallback(case)
-        effects += [search_of(case, provider, query) for provider in case.config.search_providers]
+        effects += [search_of(case, provider, _fitted(case, provider, query)) for provider in _providers(case)]
     return tuple(dict.fromkeys(effects))
+
+
+def _providers(case: Case) -> tuple[str, ...]:
+    return providers_of(case.config, case.draft.event_type if case.triaged else "")
+
+
+def _fitted(case: Case, provider: str, query: str) -> str:
+    if not case.triaged:
+        return query
+    return fit_query(query, claim_of(case), provider=provider, tables=case.config.tables)
 
 
 def _fallback(case: Case) -> str:

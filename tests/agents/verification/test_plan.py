@@ -98,6 +98,43 @@ def test_several_providers_get_a_sub_task_each(at_plan, deep, decided):
     assert [t.tool for t in plan.tasks] == ["search:tavily", "search:bocha"]
 
 
+def test_each_provider_gets_a_query_of_its_own_kind(deep, triaged, no_memory, decided):
+    four = replace(deep, search_providers=("ragflow", "bocha", "tavily", "arxiv"))
+    zh = opened("Poly Network 上线新版本,锁仓 6.1 亿美元")
+    spec = given(zh, triaged(event_type="product"), no_memory, config=four)
+    told = spec.told(decided("search", keywords="Poly Network 上线 launch mainnet 6.1 亿美元 official"))
+    queries = {t.tool.removeprefix("search:"): t.query for t in told.event.tasks}
+    assert list(queries) == ["ragflow", "bocha", "tavily", "arxiv"]
+    assert queries["tavily"] == told.event.search_keywords
+    assert queries["bocha"] == queries["ragflow"] == "Poly Network 上线 6.1 亿美元"
+    assert queries["arxiv"].isascii() and "blockchain protocol" in queries["arxiv"]
+
+
+def test_the_role_of_the_event_decides_who_is_asked(at_plan, deep, decided):
+    def asked(providers, kind):
+        plan = at_plan(replace(deep, search_providers=providers), event_type=kind).told(decided("search")).event
+        return [t.tool.removeprefix("search:") for t in plan.tasks]
+
+    assert asked(("ragflow", "tavily", "arxiv"), "listing") == ["tavily"]
+    assert asked(("ragflow", "tavily", "arxiv"), "product") == ["ragflow", "tavily", "arxiv"]
+    assert asked(("arxiv",), "listing") == ["arxiv"]
+    assert asked(("offline",), "product") == ["offline"]
+
+
+def test_a_provider_is_not_asked_the_same_again_while_another_has_something_new(
+    at_plan, deep, decided, triaged, no_memory, searched
+):
+    both = replace(deep, search_providers=("tavily", "arxiv"))
+    first = at_plan(both, event_type="product").told(decided("search", keywords="mainnet audit")).event
+    later = given(
+        opened(NEWS), triaged(event_type="product"), no_memory, first, searched("expand", 2), MORE, config=both
+    )
+    assert [t.tool for t in first.tasks] == ["search:tavily", "search:arxiv"]
+    for keywords, asked in (("mainnet bug", ["search:tavily"]), ("mainnet audit", ["search:tavily", "search:arxiv"])):
+        again = later.told(decided("search", keywords=keywords)).event
+        assert [t.tool for t in again.tasks] == asked
+
+
 def test_evidence_that_is_there_ends_the_search_unless_it_is_contradictory(second_round):
     nothing(second_round(references=3), "evidence_there")
     assert isinstance(second_round(references=3, conflict=True).asked, CallModel)
