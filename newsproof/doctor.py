@@ -141,10 +141,10 @@ def _providers(settings: Settings) -> list[Check]:
     for name, key, where in (
         ("models (Gemini)", settings.gemini_api_key, "GEMINI_API_KEY, from https://aistudio.google.com/apikey"),
         ("models (OpenAI-compatible)", settings.openai_api_key, "OPENAI_API_KEY, where MODEL_* names openai:… models"),
-        ("search (Tavily)", settings.tavily_api_key, "TAVILY_API_KEY, from https://app.tavily.com"),
     ):
         state: State = "ok" if key else "note"
         checks.append(Check(name=name, state=state, found="key is set" if key else "no key", do="" if key else where))
+    checks += _search_providers(settings)
     if settings.mode == "live" and not settings.deep_analysis_tools_enabled:
         checks.append(
             Check(
@@ -154,4 +154,24 @@ def _providers(settings: Settings) -> list[Check]:
                 do="set it to true, and PHASE1_ROLLOUT_PERCENTAGE to the share that you want (`up` does both)",
             )
         )
+    return checks
+
+
+def _search_providers(settings: Settings) -> list[Check]:
+    """Return one check per provider that exists: whether it is asked, and what to write so that it is."""
+    from infra.searching import PROVIDERS, provider_names
+
+    named, checks = provider_names(settings), []
+    for provider in PROVIDERS.values():
+        name, missing = f"search ({provider.name}, {provider.about})", provider.missing(settings)
+        if missing is not None:
+            state: State = "note"
+            found = "listed, but left out" if provider.name in named else "not set up"
+            checks.append(Check(name=name, state=state, found=found, do=missing))
+        elif provider.name not in named:
+            do = f"add {provider.name} to DEEP_ANALYSIS_SEARCH_PROVIDER to ask it"
+            checks.append(Check(name=name, state="ok", found="set up, not listed", do=do))
+        else:
+            asked = "asked" if settings.mode == "live" else "set up"
+            checks.append(Check(name=name, state="ok", found=asked))
     return checks
