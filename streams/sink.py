@@ -28,6 +28,7 @@ from streams.append import Appender
 from streams.failpoints import SINK_INSERTED, SINK_PLANNED, hit
 from streams.following import load_tombstones
 from streams.sink_journal import Progress, SinkJournal
+from streams.sink_reading import SinkReading
 
 log = structlog.get_logger(__name__)
 
@@ -49,7 +50,7 @@ class Sink:
         self._registry = registry or verification()
         self._group = topics.group("sink")
         self._appender = Appender(address, client_id="newsproof-sink")
-        self._consumer: Any = None
+        self._reading = SinkReading(address, self._group, max_records=lambda: MAX_BATCH)
         self._journals: dict[TopicPartition, SinkJournal] = {}
         self._signals: dict[TopicPartition, Progress] = {}
         self._settled: dict[TopicPartition, int] = {}
@@ -64,7 +65,8 @@ class Sink:
     def lag(self) -> dict[TopicPartition, int]:
         """Records of each partition that are in the log and not in the tables, as the last fetch saw its end."""
         return {
-            tp: max(0, (self._consumer.highwater(tp) or settled) - settled) for tp, settled in self._settled.items()
+            tp: max(0, (self._reading.of(tp).highwater(tp) or settled) - settled)
+            for tp, settled in self._settled.items()
         }
 
     @property
@@ -84,20 +86,21 @@ class Sink:
             loop = asyncio.get_running_loop()
             committed_at = loop.time()
             while not self._stopped.is_set():
-                got = await self._consumer.getmany(timeout_ms=300, max_records=MAX_BATCH)
+                got = await self._reading.next()
                 if got:
                     await self._take(got)
                     committed_at = loop.time()
                 elif loop.time() - committed_at > COMMIT_IDLE_S:
                     await self._commit()
                     committed_at = loop.time()
-                self._settled = {tp: await self._settled_at(tp) for tp in self._consumer.assignment()}
+                for tp in self._reading.assigned:
+                    if (settled := await self._settled_at(tp)) is not None:
+                        self._settled[tp] = settled
                 async with self._moved:
                     self._moved.notify_all()
             await self._commit()
         finally:
-            if self._consumer is not None:
-                await self._consumer.stop()
+            await self._reading.stop()
             await self._appender.stop()
 
     async def caught_up(self, timeout_s: float = 60.0) -> None:
@@ -120,11 +123,7 @@ class Sink:
         known = await committed_by(self._address, self._group)
         cases = await offsets_of(self._address, self._topics.cases)
         signals = await offsets_of(self._address, self._topics.signals, isolation_level="read_committed")
-        self._consumer = self._address.consumer(
-            group_id=self._group, isolation_level="read_committed", fetch_max_wait_ms=100, client_id="newsproof-sink"
-        )
-        await self._consumer.start()
-        self._consumer.assign([*cases, *signals])
+        await self._reading.start({"read_uncommitted": list(cases), "read_committed": list(signals)})
         for tp, (first, _) in {**cases, **signals}.items():
             meta = known.get(tp)
             position = first if meta is None else meta.offset
@@ -133,7 +132,7 @@ class Sink:
                 self._journals[tp] = SinkJournal(position, self._registry, progress, partitions=len(cases))
             else:
                 self._signals[tp] = progress
-            self._consumer.seek(tp, position)
+            self._reading.of(tp).seek(tp, position)
         await load_tombstones(
             self._address,
             {tp: j.followed.accepted for tp, j in self._journals.items()},
@@ -249,11 +248,11 @@ class Sink:
         offsets = {tp: (j.watermark, j.progress) for tp, j in self._journals.items()}
         offsets |= {tp: (p.through + 1, p) for tp, p in self._signals.items()}
         wanted = {tp: (max(offset, 0), msgspec.json.encode(p).decode()) for tp, (offset, p) in offsets.items()}
-        await self._consumer.commit(wanted)
+        await self._reading.commit(wanted)
 
-    async def _settled_at(self, tp: TopicPartition) -> int:
+    async def _settled_at(self, tp: TopicPartition) -> int | None:
         held = self._held.get(tp)
-        return int(held[0].offset if held else await self._consumer.position(tp))
+        return int(held[0].offset) if held else await self._reading.position(tp)
 
     def _progress(self, tp: TopicPartition) -> Progress:
         return self._journals[tp].progress if tp in self._journals else self._signals[tp]
