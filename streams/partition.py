@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from agents.case import Case, open_case
 from schemas import envelope as wire
@@ -22,6 +22,18 @@ class Quarantined(NamedTuple):
     record: Record
     reason: str
     why: str
+
+
+class Listener(Protocol):
+    """Who is told what the log says: the dispatcher."""
+
+    def on_folded(self, partition: int, case: Case) -> None: ...
+
+    def on_closed(self, partition: int, case: Case) -> None: ...
+
+    def on_live(self, partition: int) -> None: ...
+
+    def on_poison(self, record: Record, case: Case | None, reason: str, why: str) -> None: ...
 
 
 class Partition:

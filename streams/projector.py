@@ -1,8 +1,8 @@
 """The projector: journal → fold → route. It never waits between taking a record and folding it.
 
-On assignment a partition is read in bulk from 50,000 offsets before its watermark (opening and terminal headers only, as tombstones);
-Faust's stream delivers everything from the watermark on. A record that comes before its partition is loaded is kept in
-order. A gap in the offsets is never skipped: it is read again by a plain consumer before what follows it is folded.
+On assignment the tombstones of the 50,000 offsets before its watermark are read in bulk; Faust's stream delivers everything
+from the watermark on. A record that comes before its partition is loaded is kept in order. A gap in the offsets is never
+skipped: it is read again by a plain consumer before what follows it is folded.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 from aiokafka import TopicPartition
@@ -26,21 +26,10 @@ from schemas.errors import ConfigError, ContractError
 from schemas.events import EFFECT_NAME, TERMINAL_NAMES, EventReceived
 from streams.configs import ConfigStore
 from streams.following import load_tombstones, readable, record_ends
-from streams.partition import Partition, Quarantined, Record, unreadable_case
+from streams.partition import Listener, Partition, Quarantined, Record, unreadable_case
+from streams.unpinned import Unpinned
 
 log = structlog.get_logger(__name__)
-
-
-class Listener(Protocol):
-    """Who is told what the log says: the dispatcher."""
-
-    def on_folded(self, partition: int, case: Case) -> None: ...
-
-    def on_closed(self, partition: int, case: Case) -> None: ...
-
-    def on_live(self, partition: int) -> None: ...
-
-    def on_poison(self, record: Record, case: Case | None, reason: str, why: str) -> None: ...
 
 
 class Projector:
@@ -61,7 +50,7 @@ class Projector:
         self._loading: asyncio.Task[None] | None = None
         self._fills: set[asyncio.Task[None]] = set()
         self._count: int | None = None
-        self._unpinned: dict[str, dict[tuple[int, str], float]] = {}
+        self._unpinned = Unpinned()
         configs.on_new = self._on_config
         self.folded = 0
         self.gaps_filled = 0
@@ -112,25 +101,19 @@ class Projector:
     async def is_at_the_end(self, number: int) -> bool:
         """Whether nothing but markers of a foreign transaction lies between the fold and the end; they are passed then."""
         p, tp = self.partitions[number], TopicPartition(self.topic, number)
-        position, end = p.accepted.position, (await offsets_of(self._address, self.topic))[tp][1]
-        if (await record_ends(self._address, {tp: (position, end)}))[tp] > position:
-            return False
-        p.accepted.position = max(p.accepted.position, end)
-        return True
+        span = p.accepted.position, (await offsets_of(self._address, self.topic))[tp][1]
+        at_the_end = (await record_ends(self._address, {tp: span}))[tp] <= span[0]
+        p.accepted.position = max(p.accepted.position, span[1]) if at_the_end else p.accepted.position
+        return at_the_end
 
-    def without_configuration(self, longer_than_s: float) -> list[tuple[int, Case]]:
-        """Return (partition, case) of live cases whose snapshot has not come for this long. Each is named once."""
-        before = asyncio.get_running_loop().time() - longer_than_s
-        found: list[tuple[int, Case]] = []
-        for waiting in self._unpinned.values():
-            for number, case_id in [key for key, since in waiting.items() if since < before]:
-                p = self.partitions.get(number)
-                if p is not None and not p.live:
-                    continue
-                del waiting[number, case_id]
-                if p is not None and (case := p.cases.get(case_id)) is not None and case.pinned is None:
-                    found.append((number, case))
-        self._unpinned = {config: waiting for config, waiting in self._unpinned.items() if waiting}
+    def without_configuration(self, longer_than_s: float) -> list[Case]:
+        """Return the live cases whose snapshot has not come for this long. Each is named once."""
+        found = []
+        is_live = {n: p.live for n, p in self.partitions.items()}
+        for number, case_id in self._unpinned.older_than(longer_than_s, lambda n: is_live.get(n, True)):
+            p = self.partitions.get(number)
+            if p is not None and (case := p.cases.get(case_id)) is not None and case.pinned is None:
+                found.append(case)
         return found
 
     async def stop(self) -> None:
@@ -155,9 +138,7 @@ class Projector:
                 self._drain(number, p)
                 if p.waiting is None and not p.live and p.accepted.position >= p.end:
                     self._go_live(number, p)
-        except asyncio.CancelledError:
-            raise
-        except Exception as exc:
+        except Exception as exc:  # not CancelledError, which is none
             self.on_fatal(exc)
 
     async def _load_one(
@@ -203,9 +184,8 @@ class Projector:
                 async for _, records in read_range(self._address, span):
                     for missed in records:
                         self._fold(number, p, missed)
-                p.accepted.position = max(
-                    p.accepted.position, record.offset
-                )  # the broker has nothing there: not a gap of ours
+                # The broker has nothing there: not a gap of ours.
+                p.accepted.position = max(p.accepted.position, record.offset)
                 self._drain(number, p)
                 if p.waiting is None and not p.live and p.accepted.position >= p.end:
                     self._go_live(number, p)
@@ -279,8 +259,7 @@ class Projector:
             config=self._configs.get(event.config_hash),
         )
         if case.pinned is None:
-            since = asyncio.get_running_loop().time()
-            self._unpinned.setdefault(event.config_hash, {})[number, env.case_id] = since
+            self._unpinned.add(event.config_hash, number, env.case_id)
         return case
 
     def _quarantine(self, number: int, p: Partition, env: wire.Envelope, record: Record, exc: Exception) -> None:
@@ -308,7 +287,7 @@ class Projector:
 
     def _on_config(self, config_hash: str) -> None:
         config = self._configs.get(config_hash)
-        for number, case_id in self._unpinned.pop(config_hash, {}):
+        for number, case_id in self._unpinned.arrived(config_hash):
             p = self.partitions.get(number)
             case = None if p is None else p.cases.get(case_id)
             if p is not None and case is not None and config is not None:
@@ -319,4 +298,4 @@ class Projector:
                 except Exception:
                     log.exception("a case cannot go on under its configuration", case=case_id, config=config_hash)
                     p.cases[case_id] = case
-                    self._unpinned.setdefault(config_hash, {})[number, case_id] = 0.0
+                    self._unpinned.add(config_hash, number, case_id)

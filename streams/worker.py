@@ -42,12 +42,11 @@ from streams.results import Results
 from streams.search_cache import SearchCache
 from streams.slot_file import SlotFile
 from streams.spending import Budget, Unlimited
+from streams.watchdog import Watchdog
 
 log = structlog.get_logger(__name__)
 
 CLOSE_EACH_S = 15.0
-OVERDUE_EXIT_S = 60.0
-STALL_EXIT_S = 60.0
 UNPINNED_END_S = 60.0
 """A snapshot is read back before a case pins it; one that has not come by then is not there, and the case ends."""
 
@@ -115,7 +114,7 @@ class Worker:
         self.budget.on_move = self.effects.breakers.on_change = self.admission.wake
         self.admission.budget_says = lambda n: self.effects.may_admit(n) or self.budget.may_admit(n)
         self.assigned = False
-        self._unmoved: dict[int, tuple[int, float]] = {}
+        self._watchdog = Watchdog(self.projector, lambda n: self.highwater(topics.cases, n) or 0)
         self.app = self._app(registry)
         self.repaid_at_rebalance = 0
 
@@ -156,6 +155,16 @@ class Worker:
             sweeping.cancel()
             await self._close(app_end)
 
+    async def adopt(self, snapshot: Snapshot) -> str:
+        """Let new cases pin this snapshot, and return its hash; open cases keep theirs. It is on the log before any pins it.
+
+        Raises:
+            ContractError, KafkaError: the snapshot could not be written; new cases go on with the one before.
+        """
+        config_hash = await self.configs.publish(snapshot, self.appender)
+        self.snapshot, self._config_hash = snapshot, config_hash
+        return config_hash
+
     def stop(self) -> None:
         """Ask for a clean end."""
         if not self._ended.done():
@@ -182,11 +191,13 @@ class Worker:
             self.budget.stop,
         ]
         for close in parts:
-            # A part that cannot close must not keep the others open: what was appended is in the log already.
-            try:
-                await asyncio.wait_for(close(), CLOSE_EACH_S)
-            except Exception as exc:
-                log.warning("a part did not close", part=getattr(close, "__qualname__", "?"), error=repr(exc))
+            # A part that cannot close must not keep the others open: what was appended is in the log already. Not
+            # ``wait_for``: it would wait for an effect that does not heed its cancellation.
+            closing = asyncio.ensure_future(close())
+            await asyncio.wait([closing], timeout=CLOSE_EACH_S)
+            if not closing.done() or closing.cancelled() or closing.exception() is not None:
+                error = "it takes too long" if not closing.done() or closing.cancelled() else repr(closing.exception())
+                log.warning("a part did not close", part=getattr(close, "__qualname__", "?"), error=error)
         self._slot.close()
 
     async def _sweep(self) -> None:
@@ -196,13 +207,11 @@ class Worker:
             self.dispatcher.sweep(now)
             self.admission.wake()
             self.budget.tend()
-            if self.dispatcher.oldest_overdue_s(now) > OVERDUE_EXIT_S:
-                self.fail(
-                    TransientError("a case is open a minute past its deadline: the worker restarts", kind="internal")
-                )
-            for _, case in self.projector.without_configuration(UNPINNED_END_S):
+            for case in self.projector.without_configuration(UNPINNED_END_S):
                 self.dispatcher.end_without_configuration(case)
-            await self._watch_stall(asyncio.get_running_loop().time())
+            late_s = self.dispatcher.oldest_overdue_s(now)
+            if (why := await self._watchdog.look(asyncio.get_running_loop().time(), late_s)) is not None:
+                self.fail(TransientError(why, kind="internal"))
 
     def breakers(self) -> Sequence[BreakerState]:
         """Return the breakers of every provider that was asked so far."""
@@ -229,24 +238,7 @@ class Worker:
 
     def stalled_s(self, loop_time: float) -> dict[int, float]:
         """Seconds for which nothing was read of a journal partition although there is more; 0 for the others."""
-        unmoved = self._unmoved
-        return {n: loop_time - unmoved[n][1] if n in unmoved else 0.0 for n in list(self.projector.partitions)}
-
-    async def _watch_stall(self, loop_time: float) -> None:
-        # Faust's own check compares a monotonic clock with an epoch one and never fires.
-        for number, p in list(self.projector.partitions.items()):
-            position, since = self._unmoved.get(number, (-1, loop_time))
-            end = self.highwater(self.topics.cases, number) or 0
-            if p.accepted.position != position or end <= p.accepted.position:
-                self._unmoved[number] = (p.accepted.position, loop_time)
-            elif loop_time - since > STALL_EXIT_S and not await self.projector.is_at_the_end(number):
-                self.fail(
-                    TransientError(
-                        f"nothing was read from {self.topics.cases}-{number} for a minute although "
-                        "there is more: the worker restarts",
-                        kind="internal",
-                    )
-                )
+        return self._watchdog.stalled_s(loop_time)
 
     # What the projector says
 
