@@ -6,6 +6,7 @@ Latin extensions; only those that browsers show in host names.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
 
@@ -41,6 +42,8 @@ _UPPER = {"А": "a", "В": "b", "С": "c", "Е": "e", "Н": "h", "І": "i", "Ј"
           "Ѕ": "s", "Т": "t", "Х": "x", "У": "y", "Α": "a", "Β": "b", "Ε": "e", "Η": "h", "Ι": "i", "Κ": "k", "Μ": "m",
           "Ν": "n", "Ο": "o", "Ρ": "p", "Τ": "t", "Χ": "x", "Υ": "y", "Ζ": "z"}  # fmt: skip
 _TABLE = str.maketrans({odd: plain for plain, odds in _LOOK_ALIKES.items() for odd in odds} | _UPPER)
+_MARKS = re.compile("[\u0300-\u036f\u0483-\u0487\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f]")
+"""Combining marks."""
 _DIGITS = str.maketrans(
     {"0": "o", "1": "l", "3": "e", "4": "a", "5": "s", "7": "t", "8": "b", "i": "l", "j": "l", "|": "l"}
 )
@@ -51,7 +54,7 @@ def ascii_skeleton(text: str) -> str:
     if text.isascii():
         return text
     swapped = unicodedata.normalize("NFKC", text).translate(_TABLE)
-    return "".join(c for c in unicodedata.normalize("NFKD", swapped) if not unicodedata.combining(c))
+    return _MARKS.sub("", unicodedata.normalize("NFKD", swapped))
 
 
 @lru_cache(maxsize=4096)

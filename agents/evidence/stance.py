@@ -138,10 +138,12 @@ class Grammar:
         text = f"{title.rstrip('. ')}. {content}".lower()
         cleaned = self._cleaned(text, claim)
         confirms = self._confirms(cleaned)
-        denies = self._denies(claim, cleaned)
+        false = self._says_false(cleaned, claim.suit)
+        about = self._on_claim(claim, cleaned) if false else cleaned
+        denies = (false and self._says_false(about, claim.suit)) or self._negates(claim, cleaned)
         if denies and self._earlier.search(cleaned) and (confirms or self._tells(claim, cleaned)):
             denies = False
-        hedges = not confirms and self._hedges(claim, self._on_claim(claim, text))
+        hedges = not confirms and self._hedges(claim, about if cleaned == text else self._on_claim(claim, text))
         if claim.denial:
             # A page that repeats what the claim denies mostly came before it: no support, no denial.
             return Reading("supports" if denies else "hedges", False)
@@ -180,9 +182,7 @@ class Grammar:
         # In a suit “false statements” are what is sued for; there only “the report is false” denies.
         return predicative.search(text) is not None or (not suit and attributive.search(text) is not None)
 
-    def _denies(self, claim: ClaimSense, text: str) -> bool:
-        if self._says_false(text, claim.suit) and self._says_false(self._on_claim(claim, text), claim.suit):
-            return True
+    def _negates(self, claim: ClaimSense, text: str) -> bool:
         if not claim.account_hack and "hack" not in claim.groups and self._account_hack.search(text):
             return True
         if any(self._is_negated(claim, self._negations[group], text) for group in claim.groups + claim.negated):
