@@ -180,7 +180,7 @@ class BudgetState:
             return "units", text, "general"
         if nano == 0 or month.general.used + nano <= nano_usd(limits.monthly_usd):
             return "", "", "general"
-        if asked.for_triage and month.triage.used + nano <= nano_usd(limits.triage_reserve_usd):
+        if asked.for_triage and nano <= _reserve_left(limits, month):
             return "", "", "triage"
         also = f", and triage's reserve of {limits.triage_reserve_usd} USD too" if asked.for_triage else ""
         text = (
@@ -258,7 +258,7 @@ class BudgetState:
         units = self.days[today].units if today in self.days else 0
         return (
             nano_usd(self.limits.monthly_usd) - month.general.used,
-            nano_usd(self.limits.triage_reserve_usd) - month.triage.used,
+            _reserve_left(self.limits, month),
             self.limits.daily_units - units,
         )
 
@@ -279,3 +279,11 @@ class BudgetState:
             f"{usd_of(needs):f}): news waits in its topic for the next month, or raise "
             "DEEP_ANALYSIS_MONTHLY_BUDGET or TRIAGE_RESERVE_USD"
         )
+
+
+def _reserve_left(limits: LimitsSet, month: MonthBook) -> int:
+    # Limits that were lowered below what is spent, and calls dearer than reserved, are paid from the reserve: no grant takes
+    # the month beyond both limits together.
+    reserve = nano_usd(limits.triage_reserve_usd)
+    both = nano_usd(limits.monthly_usd) + reserve
+    return min(reserve - month.triage.used, both - month.general.used - month.triage.used)

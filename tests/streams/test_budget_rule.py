@@ -168,6 +168,15 @@ def test_the_latest_limits_in_log_order_hold() -> None:
     assert log.add(asked("d", units=1)), "what was granted stays granted, but no more is"
 
 
+def test_limits_lowered_below_what_is_spent_leave_triage_only_what_both_together_allow() -> None:
+    log = Log(limits("10", reserve="2"))
+    assert log.add(asked("deep", "5")) == ""
+    log.add(limits("4", reserve="2"))
+    assert log.add(asked("triage", "1", triage=True)) == ""
+    assert log.left() == (Decimal(-1), Decimal(0), 50)
+    assert log.add(asked("triage-2", "0.5", triage=True))
+
+
 def test_a_reservation_that_was_written_twice_is_one() -> None:
     log = Log(limits(units=2))
     assert log.add(asked("a", "1", units=1)) == ""
@@ -272,7 +281,7 @@ class PlainBooks:
         return sum(int(g[2]) for g in self.granted.values() if g[0] == day)  # type: ignore[call-overload]
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(LOGS)
 def test_no_grant_ever_passes_a_limit_and_every_reader_from_the_start_agrees(
     steps: list[tuple[int, BudgetRecord]],
