@@ -109,8 +109,9 @@ class Projector:
     def without_configuration(self, longer_than_s: float) -> list[Case]:
         """Return the live cases whose snapshot has not come for this long. Each is named once."""
         found = []
-        is_live = {n: p.live for n, p in self.partitions.items()}
-        for number, case_id in self._unpinned.older_than(longer_than_s, lambda n: is_live.get(n, True)):
+        for number, case_id in self._unpinned.older_than(
+            longer_than_s, {n: p.live for n, p in self.partitions.items()}
+        ):
             p = self.partitions.get(number)
             if p is not None and (case := p.cases.get(case_id)) is not None and case.pinned is None:
                 found.append(case)

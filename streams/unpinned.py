@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Mapping
 
 
 class Unpinned:
@@ -21,12 +21,12 @@ class Unpinned:
         """Return (partition, case id) of those that waited for this snapshot; they wait no more."""
         return list(self._waiting.pop(config_hash, {}))
 
-    def older_than(self, seconds: float, is_live: Callable[[int], bool]) -> list[tuple[int, str]]:
-        """Return those of live partitions that have waited for longer; they wait no more."""
+    def older_than(self, seconds: float, is_live: Mapping[int, bool]) -> list[tuple[int, str]]:
+        """Return those that have waited for longer, but not of partitions that are not live yet; they wait no more."""
         before = asyncio.get_running_loop().time() - seconds
         found: list[tuple[int, str]] = []
         for config_hash, waiting in list(self._waiting.items()):
-            due = [key for key, since in waiting.items() if since < before and is_live(key[0])]
+            due = [key for key, since in waiting.items() if since < before and is_live.get(key[0], True)]
             for key in due:
                 del waiting[key]
             found += due
