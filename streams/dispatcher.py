@@ -22,13 +22,13 @@ from schemas.calls import Call
 from schemas.effects import Effect, Failure, request_hash
 from streams.bulkhead import Places
 from streams.clock import utc_now
-from streams.deadlines import Deadlines
+from streams.deadlines import Deadlines, cut_off
 from streams.effects import EffectsHost
 from streams.failpoints import DRAINED, EFFECT_ANSWERED, EFFECT_BEFORE, hit
-from streams.results import Results, declared, with_calls
+from streams.results import Results, declared, raised, with_calls
 from streams.running import Running
 from streams.slot_file import SlotFile
-from streams.suspects import Suspects
+from streams.suspects import KILLED_ITS_WORKER, Suspects
 
 log = structlog.get_logger(__name__)
 
@@ -86,6 +86,7 @@ class Dispatcher:
     def on_closed(self, partition: int, case: Case) -> None:
         """A case ended; nothing is left to start."""
         self._running.forget(case.case_id)
+        self._deadlines.forget(case.case_id)
         if self._suspects.is_over(case):
             self._next_suspect()
 
@@ -104,9 +105,7 @@ class Dispatcher:
         for case in sorted(cases, key=nearest):
             if self._suspects.is_orphan(case):
                 # Whoever ran it alone is gone, and it was all that ran: the step is found.
-                self._fail(
-                    case, case.head.step, Failure(kind="crash", message="the step killed its worker", retryable=False)
-                )
+                self._fail(case, case.head.step, KILLED_ITS_WORKER)
                 continue
             self.dispatch(partition, case)
 
@@ -170,9 +169,7 @@ class Dispatcher:
             self._fail(case, step.name, exc.failure)
         except Exception as exc:
             log.exception("a step raised", step=step.name, case=case.case_id)
-            self._fail(
-                case, step.name, Failure(kind="internal", message=f"{type(exc).__name__}: {exc}", retryable=False)
-            )
+            self._fail(case, step.name, raised(exc))
 
     async def drain(self, timeout_s: float) -> int:
         """Stop starting; give what runs up to ``timeout_s``; return how many effects are still under way."""
@@ -211,29 +208,20 @@ class Dispatcher:
             if case is None or live is None or case.pinned is None:
                 continue
             if not self._deadlines.put_off(case, partition, last, live, now):
-                self._overdue(case, last)
+                self._deadlines.look_again(partition, case_id, last, now)
+                self._overdue(case, last, now)
 
-    def _overdue(self, case: Case, last: bool) -> None:
+    def _overdue(self, case: Case, last: bool, now: datetime) -> None:
         step = self._registry.next_step(case)
         if step is None or (not last and (case.degraded is not None or step.name == SINGLE_PASS)):
             return
         self._running.cancel(lambda case_id: case_id == case.case_id)
-        limit = "the case" if last else "the deep path"
-        failure = Failure(kind="deadline", message=f"the deadline of {limit} passed at {step.name}", retryable=False)
-        event = failed(case, step.name, failure, now=utc_now())
-        if last:
-            event = ev.StepFailed(step=step.name, failure=failure, attempt=event.attempt, outcome="give_up")
-        self._results.append_aside(case, event)
+        self._results.append_aside(case, cut_off(case, step.name, last=last, now=now))
 
     def oldest_overdue_s(self, now: datetime) -> float:
         """Seconds by which the worst open case is past its deadline and its grace; 0 when none is. For the watchdog."""
-        late = [
-            (now - max(c.deadline, live)).total_seconds()
-            for partition, live in self._live_since.items()
-            for c in self.open_of(partition)
-            if c.pinned is not None
-        ]
-        return max(late, default=0.0)
+        cases = ((case, live) for n, live in self._live_since.items() for case in self.open_of(n))
+        return max(((now - max(c.deadline, live)).total_seconds() for c, live in cases if c.pinned), default=0.0)
 
     # Running
 
@@ -272,9 +260,7 @@ class Dispatcher:
             raise
         except Exception as exc:
             log.exception("a step raised", step=step.name, case=case.case_id)
-            raise StepFailure(
-                Failure(kind="internal", message=f"{type(exc).__name__}: {exc}", retryable=False)
-            ) from exc
+            raise StepFailure(raised(exc)) from exc
         return declared(step, event)
 
     def _fail(self, case: Case, step: str, failure: Failure) -> None:
@@ -305,7 +291,9 @@ class Dispatcher:
             step = None if case is None or case.head_id != head_id else self._registry.next_step(case)
             if case is not None and step is not None and partition in self._live_since:
                 started = self._suspects.convict(case, step.name)
-                log.warning("a step crashed its worker again and again; it runs alone now", step=step.name, case=case_id)
+                log.warning(
+                    "a step crashed its worker again and again; it runs alone now", step=step.name, case=case_id
+                )
                 self._results.append_aside(case, started)
                 return
         for case_id, partition in self._suspects.released().items():

@@ -109,6 +109,11 @@ class Results:
         task.add_done_callback(self._asides.discard)
 
 
+def raised(exc: Exception) -> Failure:
+    """Return the failure that a bug in a step is to its case."""
+    return Failure(kind="internal", message=f"{type(exc).__name__}: {exc}", retryable=False)
+
+
 def declared(step: Step, event: ev.Event) -> ev.Event:
     """Return the event if the step declares it.
 

@@ -12,9 +12,12 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from agents.case import Case
+from schemas.effects import Failure
 from schemas.events import StepStarted
 from schemas.ids import event_id
 from streams.slot_file import SlotFile
+
+KILLED_ITS_WORKER = Failure(kind="crash", message="the step killed its worker", retryable=False)
 
 
 class Suspects:

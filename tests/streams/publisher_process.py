@@ -1,4 +1,4 @@
-"""A publisher that dies inside a transaction: ``python -m tests.streams.publisher_process BOOTSTRAP PREFIX AFTER``."""
+"""A publisher that dies inside a transaction: ``python -m tests.streams.publisher_process BOOTSTRAP PREFIX AFTER TIMEOUT_MS``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams import publisher as module
 from streams.publisher import Publisher
 
 
-async def _main(bootstrap: str, prefix: str, sends: str) -> None:
+async def _main(bootstrap: str, prefix: str, sends: str, timeout_ms: str) -> None:
     """Die after so many signals of a transaction have been sent, flushed and not committed."""
     address = KafkaAddress(bootstrap=bootstrap)
     left = int(sends)
@@ -44,6 +44,7 @@ async def _main(bootstrap: str, prefix: str, sends: str) -> None:
             return getattr(address, name)
 
     module.LEASE_SESSION_S = 6.0
+    module.TRANSACTION_TIMEOUT_MS = int(timeout_ms)
     await Publisher(Address(), Topics(prefix)).run()  # type: ignore[arg-type]
 
 

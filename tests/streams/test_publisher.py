@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from infra.kafka import offsets_of
 from newsproof.bench.graph import plain_registry
 from streams.audit import audit
-from streams.publisher import Publisher
+from streams.publisher import TRANSACTION_TIMEOUT_MS, Publisher
 from tests.streams.world import World
 
 CHECKOUT = Path(__file__).parents[2]
@@ -38,13 +39,49 @@ async def signals_reach(world: World, count: int) -> None:
     await world.until(there, within_s=40)
 
 
+async def die_inside_a_transaction(world: World, timeout_ms: int = TRANSACTION_TIMEOUT_MS) -> None:
+    """Run a publisher that dies with seven signals sent and not committed."""
+    command = [sys.executable, "-m", "tests.streams.publisher_process", world.address.bootstrap]
+    env = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    dying = await asyncio.create_subprocess_exec(*command, world.topics.prefix, "7", str(timeout_ms), cwd=CHECKOUT,
+                                                 env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    assert await dying.wait() == 17
+
+
+async def holds_readers(world: World) -> bool:
+    """Whether a read_committed reader cannot read to the end of the signals, for a transaction is open."""
+    committed = await offsets_of(world.address, world.topics.signals, isolation_level="read_committed")
+    return committed != await offsets_of(world.address, world.topics.signals)
+
+
+async def test_a_killed_publisher_without_a_successor_holds_readers_until_its_transaction_times_out(
+    world: World,
+) -> None:
+    async with closed_cases(world, *range(CASES)):
+        await die_inside_a_transaction(world, timeout_ms=2000)  # 10 s in earnest
+        assert await holds_readers(world)
+
+        async def released() -> bool:
+            return not await holds_readers(world)
+
+        await world.until(released, within_s=60)
+    assert await world.signals() == []
+
+
+async def test_a_successor_frees_the_readers_of_a_killed_publisher_at_once(world: World) -> None:
+    """The dead one's transaction would stay open for ten minutes: only the fence can have ended it."""
+    async with closed_cases(world, *range(CASES)):
+        await die_inside_a_transaction(world, timeout_ms=600_000)
+        assert await holds_readers(world)
+        async with world.publishing():
+            await signals_reach(world, CASES)
+    assert not await holds_readers(world)
+    assert len(await world.signals()) == CASES
+
+
 async def test_a_publisher_killed_inside_a_transaction_publishes_nothing_twice_and_loses_nothing(world: World) -> None:
     async with closed_cases(world, *range(CASES)):
-        command = [sys.executable, "-m", "tests.streams.publisher_process", world.address.bootstrap]
-        env = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-        dying = await asyncio.create_subprocess_exec(*command, world.topics.prefix, "7", cwd=CHECKOUT, env=env,
-                                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
-        assert await dying.wait() == 17
+        await die_inside_a_transaction(world)
         uncommitted = await world.records(world.topics.signals)
         assert len(uncommitted) == 7, "they were sent, and not committed"
         async with world.publishing():
