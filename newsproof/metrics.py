@@ -71,7 +71,7 @@ class WorkerMetrics:
         why = worker.intake_paused
         yield _gauge(
             "newsproof_intake_paused", "1 while news waits, by reason", ("reason",),
-            [((reason,), float(why == reason)) for reason in ("max_open_cases", "not_caught_up")],
+            [((reason,), float(why == reason)) for reason in ("max_open_cases", "not_caught_up", "budget", "outage")],
         )  # fmt: skip
         for name, text, value in (
             ("newsproof_cases_opened", "Cases opened", intake.opened),
