@@ -123,8 +123,6 @@ class Projector:
             if task is not None:
                 task.cancel()
 
-    # Loading
-
     async def _load(self, numbers: list[int], when_flowing: Callable[[], Any]) -> None:
         try:
             bounds = await offsets_of(self._address, self.topic)
