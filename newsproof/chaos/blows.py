@@ -9,7 +9,7 @@ from collections import Counter
 
 from newsproof.chaos.children import Child, until
 from newsproof.chaos.installation import Installation
-from newsproof.chaos.plan import PLAIN, Blow, Shape
+from newsproof.chaos.plan import PLAIN, Blow, Kind, Shape
 from newsproof.chaos.watch import Watch
 from newsproof.servers import Say
 from schemas.errors import TransientError
@@ -21,6 +21,8 @@ FAILPOINT_S = 15.0
 FAULT_SHARE = 0.3
 FAULTS_A_PHASE = 60
 PUBLISH = "publish:"
+BESIDE: tuple[Kind, ...] = ("sink_kill", "clickhouse", "fault")
+"""Blows that need not wait for workers, nor workers for them."""
 
 
 class Blows:
@@ -34,13 +36,33 @@ class Blows:
         self.points: Counter[str] = Counter()
         """Boundary → kills there, of workers and sink."""
         self.provider_faults: Counter[str] = Counter()
+        self._beside: list[asyncio.Task[None]] = []
+        self._turn = {kind: asyncio.Lock() for kind in BESIDE}
 
     async def deal(self, blow: Blow) -> None:
-        """Deal one blow.
+        """Deal one blow; those to sink, ClickHouse and providers fall beside the others, one at a time of each kind.
 
         Raises:
             TransientError: what was struck did not come back to work.
         """
+        if blow.kind in BESIDE:
+            self._beside.append(asyncio.create_task(self._deal_beside(blow), name=f"chaos-{blow.kind}"))
+        else:
+            await self._deal(blow)
+
+    async def over(self) -> None:
+        """Wait until every blow is over.
+
+        Raises:
+            TransientError: as :meth:`deal`.
+        """
+        await asyncio.gather(*self._beside)
+
+    async def _deal_beside(self, blow: Blow) -> None:
+        async with self._turn[blow.kind]:
+            await self._deal(blow)
+
+    async def _deal(self, blow: Blow) -> None:
         self._say(f"{len(self._watch.ended):,} cases ended: {blow.kind} {blow.point}")
         match blow.kind:
             case "kill":

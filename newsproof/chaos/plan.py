@@ -53,7 +53,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SHORT = Shape(
-    cases=3000,
+    cases=2000,
     workers=2,
     kills=8,
     sink_kills=2,

@@ -24,7 +24,7 @@ from schemas.errors import NewsproofError, TransientError
 from streams.audit import audit
 from streams.budget_audit import budget_overshoot
 
-STUCK_S = 180.0
+STUCK_S = 120.0
 """No case ends for so long: a finding, and the end of waiting."""
 QUIET_S = 90.0
 SAY_EVERY_S = 10.0
@@ -71,6 +71,7 @@ class Run:
             self._gate = due + self._backlog
             await self._ended(due)
             await self.blows.deal(blow)
+        await self.blows.over()
         self._all_dealt, self._gate = True, max(self._shape.cases, self.sent)
         await self._fed.wait()
         await self._ended(self.sent)
@@ -108,7 +109,7 @@ class Run:
                 upto = min(self.sent + 200, self._gate)
                 if upto <= self.sent:
                     await asyncio.sleep(TRICKLE / TRICKLE_PER_S)
-                    upto = self.sent + TRICKLE
+                    upto = self.sent + TRICKLE if self.sent - len(self.watch.ended) < self._backlog else self.sent
                 batch = range(self.sent, upto)
                 try:
                     futures = [
