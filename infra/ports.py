@@ -73,8 +73,8 @@ class Ports:
     """The table from effect to adapter; the one place that a new provider is added to.
 
     ``models`` by tier ("light", "heavy") or by task, which goes first; ``fallbacks`` by the same names: who is asked when
-    that model's provider does not answer, in this order. ``search`` by provider name; the others one each. Frozen after
-    construction.
+    that model's provider does not answer, in this order. ``search`` by provider name, which alone may change
+    while a worker runs (:meth:`take_in`); the others one each.
     """
 
     def __init__(
@@ -91,12 +91,21 @@ class Ports:
         self.models = models
         self.fallbacks = fallbacks or {}
         self.search = search
+        self._retired: list[Port] = []
         self._others: dict[type[Any], Port | None] = {
             Recall: recall,
             FindEarlier: earlier,
             Scrape: scrape,
             FetchMarket: market,
         }
+
+    def take_in(self, search: dict[str, Port]) -> None:
+        """Use these search adapters from now on. One that is replaced ends its searches, and is closed with the rest.
+
+        None is dropped: a case that was opened under an earlier snapshot still asks the providers of that one.
+        """
+        self._retired += [self.search[name] for name in search if name in self.search]
+        self.search = {**self.search, **search}
 
     def chain(self, effect: Effect) -> tuple[Port, ...]:
         """Return the adapters that perform this effect, in the order in which they are asked; never none.
@@ -140,7 +149,7 @@ class Ports:
     async def close(self) -> None:
         """Close every adapter once."""
         behind = (p for chain in self.fallbacks.values() for p in chain)
-        ports = (*self.models.values(), *behind, *self.search.values(), *self._others.values())
+        ports = (*self.models.values(), *behind, *self.search.values(), *self._retired, *self._others.values())
         every = {id(p): p for p in ports if p is not None}
         for port in every.values():
             await port.close()

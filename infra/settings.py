@@ -99,10 +99,15 @@ class Settings(BaseSettings):
     tool_onchain_enabled: bool = Field(False)
     deep_analysis_max_tool_calls: int = Field(3, ge=0, le=10, description="Rounds of planning and searching")
     deep_analysis_tool_timeout: float = Field(10.0, gt=0, description="Seconds for one search or page")
+    hot_settings_file: Path | None = Field(
+        None,
+        description="Search settings and toggles that running workers re-read, as NAME=value lines; they win over all "
+        "others; unset: hot.env in the data directory",
+    )
     deep_analysis_search_provider: str = Field(
         "tavily",
-        description="Comma-separated: ragflow, bocha, tavily, arxiv; one without its key is left out; re-read while "
-        "running (offline mode uses the bundled corpus)",
+        description="Comma-separated: ragflow, bocha, tavily, arxiv; one without its key is left out "
+        "(offline mode uses the bundled corpus)",
     )
 
     # Search

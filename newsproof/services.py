@@ -18,6 +18,7 @@ from infra.ports import Ports
 from infra.settings import Settings
 from newsproof.bootstrap import address_of, budget_of, clickhouse_of, ports_of, snapshot_of, topics_of, worker_options
 from newsproof.health import HealthServer, Unready, sink_unready, worker_unready
+from newsproof.hot import HotSettings, hot_file, overlaid
 from newsproof.metrics import SinkMetrics, WorkerMetrics
 from schemas.errors import TransientError
 from streams.publisher import Publisher
@@ -49,6 +50,7 @@ async def run_worker(
         NewsproofError: what a person must mend.
     """
     signalled = _heed_signals()
+    started, settings = settings, overlaid(settings, hot_file(settings))
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
     options, snapshot = worker_options(settings), snapshot_of(settings)
     if not take_over:
@@ -63,11 +65,11 @@ async def run_worker(
     worker = Worker(
         address, topics, registry or verification(), ports, snapshot, options, spending=budget, searches=searches
     )
-    publisher = Publisher(address, topics)
+    publisher, hot = Publisher(address, topics), HotSettings(started, settings, ports, worker.adopt)
     _serve(settings, WorkerMetrics(worker, publisher), lambda: worker_unready(worker, publisher))
     starting(worker, publisher)
     log.info("worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
-    await _run_until(signalled, (worker.run, worker.stop), (publisher.run, publisher.stop))
+    await _run_until(signalled, (hot.run, hot.stop), (worker.run, worker.stop), (publisher.run, publisher.stop))
     log.info("worker ended in order", slot=options.slot)
 
 
