@@ -94,13 +94,14 @@ def route_after(case: Case, findings: Findings) -> Literal["scrape", "expand", "
 
 
 def _retry_while_it_helps(case: Case, replies: Replies, outcomes: tuple[ProviderOutcome, ...]) -> None:
-    # All providers down for now: wait and ask again while the runtime would; then go on with what there is.
+    # All providers down for now: wait for the one that is back soonest while the runtime would; then go on with what there is.
     failures = [o.failure for o in outcomes if o.failure is not None]
-    if not failures or len(failures) < len(outcomes) or not all(f.retryable for f in failures):
+    passing = [f for f in failures if f.retryable]
+    if not passing or len(failures) < len(outcomes):
         return
-    longest = max(failures, key=lambda f: f.retry_after_s or 0.0)
-    if failed(case, STEP.name, longest, now=replies.at or case.head_at).outcome == "retry":
-        raise StepFailure(replace(longest, message=f"every search provider failed: {longest.message}"))
+    soonest = min(passing, key=lambda f: f.retry_after_s or 0.0)
+    if failed(case, STEP.name, soonest, now=replies.at or case.head_at).outcome == "retry":
+        raise StepFailure(replace(soonest, message=f"every search provider failed: {soonest.message}"))
 
 
 STEP = SearchEvidence()

@@ -106,6 +106,14 @@ def test_when_every_provider_is_down_for_now_the_step_is_retried_and_then_goes_o
     assert last.event.outcomes[0].failure == DOWN
 
 
+def test_of_several_providers_that_are_down_the_one_that_is_back_soonest_decides(deep, triaged, no_memory, planned):
+    spec = given(opened(NEWS), triaged(), no_memory, planned("search:a", "search:b"), config=deep)
+    soon = Failure(kind="breaker_open", message="b", retryable=True, retry_after_s=5.0)
+    for other in (WRONG_KEY, Failure(kind="breaker_open", message="a", retryable=True, retry_after_s=300.0)):
+        spec.told(other, soon).fails_with("breaker_open")
+    spec.told(WRONG_KEY, WRONG_KEY).emits_like(SearchCompleted)
+
+
 def test_a_permanent_failure_is_not_retried(deep, triaged, no_memory, planned):
     spec = given(opened(NEWS), triaged(), no_memory, planned(), config=deep)
     assert spec.told(WRONG_KEY).emits_like(SearchCompleted, route="critique").event.outcomes[0].failure == WRONG_KEY
