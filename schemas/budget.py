@@ -121,7 +121,7 @@ def decode(value: bytes | None) -> BudgetRecord:
                 "the budget topic holds a record of newer code: deploy this version before its writers",
                 reason="newer_budget_record",
             ) from exc
-        raise ContractError(f"not a budget record: {exc}", reason="bad_budget_record") from exc
+        raise ContractError(f"not a budget record: {exc!s:.300}", reason="bad_budget_record") from exc
     if record.version != VERSION:
         if not VERSION < record.version <= MAX_VERSION:
             raise ContractError(f"no version {record.version} of a budget record can be", reason="bad_budget_record")

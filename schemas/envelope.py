@@ -129,7 +129,7 @@ def decode(wire: str, version: int, value: bytes | None) -> CaseEvent:
         lifted = upcast(wire, version, current, orjson.loads(value or b""))
         return msgspec.convert(lifted, BY_WIRE_NAME[wire], strict=False)  # type: ignore[return-value]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:  # an upcaster meets any JSON
-        raise ContractError(f"{wire} v{version} does not decode: {exc}", reason="bad_event") from exc
+        raise ContractError(f"{wire} v{version} does not decode: {exc!s:.300}", reason="bad_event") from exc
 
 
 def _matched(value: bytes, match: Callable[[str], Any]) -> str:

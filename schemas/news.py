@@ -98,7 +98,7 @@ def decode_news(raw: bytes | None, *, now: datetime) -> News:
     try:
         news = msgspec.convert({**known, "unknown": unknown}, News)
     except msgspec.ValidationError as exc:
-        raise ContractError(f"a field has the wrong type: {exc}", reason="wrong_type") from exc
+        raise ContractError(f"a field has the wrong type: {exc!s:.300}", reason="wrong_type") from exc
     return _checked(news, now)
 
 
@@ -120,7 +120,7 @@ def _json_object(raw: bytes | None) -> dict[str, Any]:
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as exc:
-        raise ContractError(f"the record is not JSON: {exc}", reason="not_json") from exc
+        raise ContractError(f"the record is not JSON: {exc!s:.300}", reason="not_json") from exc
     if not isinstance(value, dict):
         raise ContractError(f"the record is a JSON {type(value).__name__}, not an object", reason="wrong_type")
     return value

@@ -93,11 +93,10 @@ class Dispatcher:
     def on_live(self, partition: int) -> None:
         """A partition caught up: everything that is open goes on, nearest to its end first."""
         self._live_since[partition] = utc_now()
-        depth = self._registry.depth
 
         def nearest(case: Case) -> int:
             step = self._registry.next_step(case)
-            return depth[step.name] if step else 0
+            return self._registry.depth[step.name] if step else 0
 
         cases = self.open_of(partition)
         for case in cases:

@@ -1,7 +1,8 @@
-"""Commands that run the pipeline: up, worker, sink, demo, bench."""
+"""Commands that run the pipeline: up, worker, sink, demo, bench, hostile."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +18,7 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=HERE)(demo)
     app.command(rich_help_panel=HERE)(worker)
     app.command(rich_help_panel=HERE)(sink)
+    app.command(rich_help_panel=HERE)(hostile)
     app.command(
         rich_help_panel=HERE,
         add_help_option=False,
@@ -69,6 +71,22 @@ def sink(ctx: typer.Context) -> None:
 
     settings = of(ctx).settings()
     run(run_sink(settings), service=settings)
+
+
+def hostile(
+    ctx: typer.Context,
+    records: Annotated[int, typer.Option(min=1, help="How many hostile records.")] = 100_000,
+    seed: Annotated[int | None, typer.Option(help="Of the records; printed, drawn when it is not given.")] = None,
+    keep: Annotated[Path | None, typer.Option(help="Work in this directory and leave it there.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one last line of JSON instead of tables.")] = False,
+) -> None:
+    """Send hostile records to every topic of an installation of its own, and account for each of them."""
+    import secrets
+
+    from newsproof.hostile.main import hostile as run_hostile
+
+    drawn = secrets.randbelow(10**9) if seed is None else seed
+    raise typer.Exit(run(run_hostile(of(ctx).settings(), records=records, seed=drawn, keep=keep, as_json=as_json)))
 
 
 def bench(ctx: typer.Context) -> None:
