@@ -19,7 +19,7 @@ def controlled(pages: list[JudgedPage], snapshot: Snapshot, dropped: list[Droppe
     for page in pages:
         if page.result.score < snapshot.quality_min_relevance:
             drop(page, "low_relevance")
-        elif width(page.result.snippet.lstrip()[:MIN_WIDTH]) < MIN_WIDTH:
+        elif width(page.result.snippet.strip()[: 2 * MIN_WIDTH]) < MIN_WIDTH:
             drop(page, "too_short")
         else:
             good.append(page)

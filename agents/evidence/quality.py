@@ -71,7 +71,7 @@ def completeness(result: SearchResult) -> float:
     """Return 0-100: a full text with a title; a provider that cut its text loses a third."""
     points = (
         40.0
-        + 50.0 * min(1.0, width(result.snippet.lstrip()[:_FULL_WIDTH]) / _FULL_WIDTH)
+        + 50.0 * min(1.0, width(result.snippet.strip()[: 2 * _FULL_WIDTH]) / _FULL_WIDTH)
         + (10.0 if result.title.strip() else 0.0)
     )
     return points if result.content_complete else points * 2 / 3
