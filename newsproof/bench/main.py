@@ -14,7 +14,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from newsproof.bench import budget, measures
+from newsproof.bench import budget, measures, queue
 from newsproof.bench.evidence import evidence
 from newsproof.bench.measures import Figure
 
@@ -24,6 +24,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "latency": measures.latency,
     "evidence": evidence,
     "budget": budget.budget,
+    "queue": queue.queue,
 }
 
 
@@ -31,14 +32,18 @@ def main(argv: list[str] | None = None) -> int:
     """Run the named measurements (all when none is named) and print their figures."""
     parser = argparse.ArgumentParser(prog="newsproof bench", description=__doc__)
     parser.add_argument(
-        "measure", nargs="*", choices=[[], *MEASURES], help="waiting, steps (and reading), latency, evidence, budget"
+        "measure",
+        nargs="*",
+        choices=[[], *MEASURES],
+        help="waiting, steps (and reading), latency, evidence, budget, queue",
     )
     parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
+    parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")
     args = parser.parse_args(argv)
     figures: list[Figure] = []
     for name in args.measure or MEASURES:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
-        figures += asyncio.run(MEASURES[name]())
+        figures += asyncio.run(queue.queue(args.news) if name == "queue" else MEASURES[name]())
     if args.json:
         print(msgspec.json.encode({"machine": machine(), "figures": figures}).decode())
     else:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
+from infra.offline.simulated import Simulated
+from infra.ports import Answer, Ports
 from newsproof.bench.graph import plain_registry
-from streams.intake import MAX_UNCOMMITTED
+from streams.intake import HIGH_WATER, MAX_UNCOMMITTED
 from streams.worker import Worker
 from tests.streams.world import World
 
 HANGS_S = 20
+FETCHED_AT_ONCE = 3000
+"""``broker_max_poll_records``: what one poll brings is handed on, although its partition is held back meanwhile."""
 BACKLOG = 14_000
 """More than Faust's stream buffer (16,384 / 1.25) takes before it holds a partition back."""
 
@@ -23,6 +28,51 @@ async def test_a_backlog_larger_than_the_stream_buffer_is_held_back_and_worked_o
     async with world.working(plain_registry(asks=False), max_open_cases=500) as worker:
         await world.until(lambda: worker.projector.folded > 3000, within_s=60)
         assert worker.projector.open_cases <= 500
+
+
+async def test_a_backlog_waits_in_kafka_and_not_in_memory(world: World) -> None:
+    """While no case ends, of 14,000 news as many are held as the marks say: counted, not weighed."""
+    never = asyncio.Event()
+    await world.publish(*range(BACKLOG))
+    async with world.working(plain_registry(asks=True), ports=Never(never).ports(), max_open_cases=50) as worker:
+        await world.until(lambda: worker.admission.full and _is_held_back(worker), within_s=60)
+        for held in held_in_memory(worker):
+            assert HIGH_WATER <= held <= HIGH_WATER + FETCHED_AT_ONCE < BACKLOG / world.partitions
+        assert worker.projector.open_cases <= worker.admission.held == worker.admission.most_held <= 50
+        never.set()
+        worker.dispatcher.drain = _at_once(worker.dispatcher.drain)  # type: ignore[method-assign]
+
+
+class Never(Simulated):
+    """Answers nobody before it is told."""
+
+    def __init__(self, answers: asyncio.Event) -> None:
+        super().__init__()
+        self._answers = answers
+
+    async def perform(self, effect: Any) -> Answer:
+        await self._answers.wait()
+        return await super().perform(effect)
+
+    def ports(self) -> Ports:
+        return Ports(models={"light": self, "heavy": self}, search={}, recall=self, earlier=self)
+
+
+def held_in_memory(worker: Worker) -> list[int]:
+    """News that each partition of intake holds."""
+    return [len(p.waiting) for p in worker.intake._news.values()]
+
+
+def _is_held_back(worker: Worker) -> bool:
+    held = held_in_memory(worker)
+    return len(held) == 2 and min(held) >= HIGH_WATER
+
+
+def _at_once(drain: Any) -> Any:
+    async def without_grace(timeout_s: float) -> int:
+        return int(await drain(0.0 * timeout_s))
+
+    return without_grace
 
 
 @pytest.mark.timeout(HANGS_S)
