@@ -19,6 +19,7 @@ from streams.sink import Sink
 from streams.worker import Worker
 
 BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
+PAUSED_BY = ("max_open_cases", "not_caught_up", "budget", "outage")
 NANO = 1e-9
 """The books count in billionths of a USD."""
 
