@@ -28,6 +28,7 @@ from streams.admission import Admission
 from streams.append import Appender
 from streams.clock import append_ms, appended_at, utc_now
 from streams.opened import Opened, OpenedBefore
+from streams.patience import patiently
 
 log = structlog.get_logger(__name__)
 
@@ -108,8 +109,8 @@ class Intake:
 
     async def _pump(self, number: int, p: NewsPartition) -> None:
         try:
-            p.opened, p.safe = await self._before.of(number)
-            p.next_offset = p.safe
+            p.opened, p.next_offset = await patiently(lambda: self._before.of(number), f"news of partition {number}")
+            p.safe = p.next_offset
             while True:
                 while not p.waiting:
                     p.arrived.clear()

@@ -27,6 +27,7 @@ from schemas.events import EFFECT_NAME, TERMINAL_NAMES, EventReceived
 from streams.configs import ConfigStore
 from streams.following import load_tombstones, readable, record_ends
 from streams.partition import Listener, Partition, Quarantined, Record, unreadable_case
+from streams.patience import patiently
 from streams.unpinned import Unpinned
 
 log = structlog.get_logger(__name__)
@@ -75,8 +76,7 @@ class Projector:
         gone = [n for n in self.partitions if n not in numbers]
         for number in gone:
             del self.partitions[number]
-        for number in numbers:
-            p = self.partitions.setdefault(number, Partition())
+        for p in (self.partitions.setdefault(number, Partition()) for number in numbers):
             p.live = False
             p.waiting = p.waiting if p.waiting is not None else deque()
         if self._loading is not None:
@@ -125,12 +125,7 @@ class Projector:
 
     async def _load(self, numbers: list[int], when_flowing: Callable[[], Any]) -> None:
         try:
-            bounds = await offsets_of(self._address, self.topic)
-            committed = await committed_by(self._address, self._group)
-            for number in numbers:
-                tp = TopicPartition(self.topic, number)
-                known = committed[tp].offset if tp in committed else None
-                await self._load_one(tp, *bounds[tp], known, partitions=len(bounds))
+            await patiently(lambda: self._load_all(numbers), self.topic)
             await when_flowing()
             for number in numbers:
                 p = self.partitions[number]
@@ -139,6 +134,13 @@ class Projector:
                     self._go_live(number, p)
         except Exception as exc:  # not CancelledError, which is none
             self.on_fatal(exc)
+
+    async def _load_all(self, numbers: list[int]) -> None:
+        bounds = await offsets_of(self._address, self.topic)
+        committed = await committed_by(self._address, self._group)
+        known = {tp: found.offset for tp, found in committed.items()}
+        for tp in (TopicPartition(self.topic, number) for number in numbers):
+            await self._load_one(tp, *bounds[tp], known.get(tp), partitions=len(bounds))
 
     async def _load_one(
         self, tp: TopicPartition, first: int, end: int, committed: int | None, *, partitions: int
@@ -229,9 +231,7 @@ class Projector:
         except ContractError as exc:
             self._quarantine(number, p, env, record, exc)
             return
-        except (
-            Exception
-        ) as exc:  # whatever an event that decodes does to the fold: its case is poisoned, not the partition
+        except Exception as exc:  # whatever it does to the fold: its case is poisoned, not the partition
             log.exception("an event cannot be folded", case=env.case_id, type=env.type)
             self._quarantine(number, p, env, record, exc)
             return

@@ -233,8 +233,8 @@ class Worker:
 
     def highwater(self, topic: str, partition: int) -> int | None:
         """The end of a partition as the last fetch from it saw it; None before the first one."""
-        end: int | None = self.app.consumer.highwater(TP(topic, partition))
-        return end
+        tp = TP(topic, partition)  # in a rebalance it may be in our hands still and out of the consumer's, who asserts
+        return self.app.consumer.highwater(tp) if tp in self.app.consumer.assignment() else None
 
     def stalled_s(self, loop_time: float) -> dict[int, float]:
         """Seconds for which nothing was read of a journal partition although there is more; 0 for the others."""
