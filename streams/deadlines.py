@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ class Deadlines:
 
     def __init__(self) -> None:
         self._heap: list[tuple[datetime, int, str, bool]] = []
+        self._overdue: dict[str, datetime] = {}
         self._watched: set[str] = set()
 
     def __len__(self) -> int:
@@ -55,6 +56,19 @@ class Deadlines:
                 if last:
                     self._watched.discard(case_id)
                 yield partition, case_id, last
+
+    def longest_overdue_s(self, cases: Iterable[tuple[Case, datetime]], now: datetime) -> float:
+        """Return for how many seconds the worst of these has been seen overdue; ``cases`` come with their worker's start.
+
+        What counts is how long it has been so here, not by how much: an opening may be dated by a wrong clock, or a forger.
+        """
+        before = self._overdue
+        self._overdue = {
+            case.case_id: before.get(case.case_id, now)
+            for case, live in cases
+            if case.pinned is not None and now > max(case.deadline, live)
+        }
+        return max(((now - since).total_seconds() for since in self._overdue.values()), default=0.0)
 
     def put_off(self, case: Case, partition: int, last: bool, live_since: datetime, now: datetime) -> bool:
         """Give a case that was open before its worker went live its grace; False when that has passed too."""

@@ -218,9 +218,9 @@ class Dispatcher:
         self._results.append_aside(case, cut_off(case, step.name, last=last, now=now))
 
     def oldest_overdue_s(self, now: datetime) -> float:
-        """Seconds by which the worst open case is past its deadline and its grace; 0 when none is. For the watchdog."""
+        """Seconds for which the worst open case has been past its deadline and its grace; 0 when none is. For the watchdog."""
         cases = ((case, live) for n, live in self._live_since.items() for case in self.open_of(n))
-        return max(((now - max(c.deadline, live)).total_seconds() for c, live in cases if c.pinned), default=0.0)
+        return self._deadlines.longest_overdue_s(cases, now)
 
     # Running
 

@@ -118,7 +118,8 @@ def test_following_the_sink_and_the_projector_accept_the_same_records(numbers: l
 
 
 def folding(records: list[Any]) -> tuple[Projector, Heard]:
-    heard, fatal = Heard(), []
+    heard = Heard()
+    fatal: list[BaseException] = []
     configs = SimpleNamespace(get=lambda _hash: None, on_new=None)
     projector = Projector(KafkaAddress(bootstrap="-"), "newsproof.cases", "g", configs, heard, run_id=LIVE_RUN)  # type: ignore[arg-type]
     projector.on_fatal = fatal.append
