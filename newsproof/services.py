@@ -66,7 +66,7 @@ async def run_worker(
         address, topics, registry or verification(), ports, snapshot, options, spending=budget, searches=searches
     )
     publisher, hot = Publisher(address, topics), HotSettings(started, settings, ports, worker.adopt)
-    _serve(settings, WorkerMetrics(worker, publisher), lambda: worker_unready(worker, publisher))
+    _serve(settings, WorkerMetrics(worker, publisher, budget), lambda: worker_unready(worker, publisher, budget))
     starting(worker, publisher)
     log.info("worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
     await _run_until(signalled, (hot.run, hot.stop), (worker.run, worker.stop), (publisher.run, publisher.stop))

@@ -14,7 +14,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from newsproof.bench import budget, measures, queue
+from newsproof.bench import auditing, budget, measures, queue
 from newsproof.bench.evidence import evidence
 from newsproof.bench.measures import Figure
 
@@ -23,6 +23,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "steps": measures.steps_and_reading,
     "latency": measures.latency,
     "evidence": evidence,
+    "audit": auditing.audited,
     "budget": budget.budget,
     "queue": queue.queue,
 }
@@ -35,15 +36,17 @@ def main(argv: list[str] | None = None) -> int:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, steps (and reading), latency, evidence, budget, queue",
+        help="waiting, steps (and reading), latency, evidence, audit, budget, queue",
     )
     parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")
+    parser.add_argument("--events", type=int, default=auditing.EVENTS, help="how many events the journal holds (audit)")
     args = parser.parse_args(argv)
+    sized = {"queue": args.news, "audit": args.events}
     figures: list[Figure] = []
     for name in args.measure or MEASURES:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
-        figures += asyncio.run(queue.queue(args.news) if name == "queue" else MEASURES[name]())
+        figures += asyncio.run(MEASURES[name](sized[name]) if name in sized else MEASURES[name]())
     if args.json:
         print(msgspec.json.encode({"machine": machine(), "figures": figures}).decode())
     else:
