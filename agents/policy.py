@@ -75,7 +75,8 @@ def conclude(
     """Apply the rules to a draft. ``findings`` is None when nothing was looked up; ``chosen`` is the model's amount.
 
     Without a choice (None, or not a number) the middle of the range is taken; a choice outside is moved to the nearest
-    end, and listed. ``chosen`` never moves the result out of the rule's range.
+    end, and listed. ``chosen`` never moves the result out of the rule's range. A claim that the critique refutes, or
+    that an official page denies and none confirms, ends as ``observe`` with the flag ``refuted``, model or not.
     """
     rule, low, high = bounds(findings, verdict)
     start = draft.confidence if math.isfinite(draft.confidence) else 0.0
@@ -89,7 +90,7 @@ def conclude(
     if round(held - level, DIGITS) != 0.0:
         steps.append(Adjustment(rule="bounds", amount=round(held - level, DIGITS), reason="confidence is held in 0-1"))
     confidence = round(held, DIGITS)
-    action: Action = "observe" if verdict == "refuted" else draft.action
+    action: Action = "observe" if _is_refuted(findings, verdict) else draft.action
     return Conclusion(
         confidence=confidence,
         action=action,
@@ -98,6 +99,13 @@ def conclude(
         risk_flags=_flags(draft, findings, rule, verdict, confidence=confidence, extra=extra_flags),
         base_rule=rule,
     )
+
+
+def _is_refuted(findings: Findings | None, verdict: Verdict | None) -> bool:
+    # The word of whom the claim is about needs no critic, and no critic outweighs it: nobody trades on what its own
+    # party denies. Two official voices that disagree are a conflict, not a refutation.
+    official = {r.stance for r in findings.references if r.official} if findings else set()
+    return verdict == "refuted" or ("denies" in official and "supports" not in official)
 
 
 def _base_rule(findings: Findings | None, verdict: Verdict | None) -> BaseRule:
@@ -164,7 +172,7 @@ def _flags(
         flags.append("data_incomplete")
     if rule == "stale":
         flags.append("old_news")
-    if verdict == "refuted":
+    if _is_refuted(findings, verdict):
         flags.append("refuted")
     # A preliminary doubt that verification has lifted must not stick to the final signal.
     kept = [f for f in flags if f != "confidence_low"]

@@ -180,7 +180,7 @@ class Judge:
         if names_subject:
             return True
         same_script = has_cjk(self._claim.text) == has_cjk(text)
-        parties = self._parties_in(text, low)
+        parties = self._parties_in(text, low, path)
         if parties or page.official_host:
             if any(page.domain not in e.domains for e in parties) and not self._is_of_other_asset(text):
                 return True
@@ -191,11 +191,12 @@ class Judge:
             return True
         return len(words & self._units) >= 3 or self._tables.grammar.shares_topic(self._sense, text.lower(), least=2)
 
-    def _parties_in(self, text: str, low: str) -> list[Entity]:
+    def _parties_in(self, text: str, low: str, path: str) -> list[Entity]:
         # Most pages name no party; a plain look for the names is far cheaper than reading who is named.
         if not any(name in low for name in self._party_names):
             return []
-        return [e for e in self._tables.entities.mentioned(text) if id(e) in self._party_ids]
+        named = self._tables.entities.mentioned(f"{text} | {path.title()}")
+        return [e for e in named if id(e) in self._party_ids]
 
     def _is_of_other_asset(self, text: str) -> bool:
         return self._claim.event_type in _NAMED_EVENTS and bool(tickers_in(text) - {self._claim.asset.upper()})
