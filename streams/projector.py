@@ -226,8 +226,7 @@ class Projector:
             else:
                 case = fold(p.cases[env.case_id], event, event_id=env.id, at=env.time)
         except NewerSchemaError as exc:
-            self.on_fatal(exc)
-            return
+            return self.on_fatal(exc)
         except ContractError as exc:
             self._quarantine(number, p, env, record, exc)
             return
