@@ -152,7 +152,7 @@ async def ran(
         assert all(process.running for process in running), running[0].log_tail()
         await asyncio.sleep(0.3)
     async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
-        while await behind(http, pages["sink"]):
+        while await behind(http, pages["sink"]):  # noqa: ASYNC110 - another process, which tells only when asked
             await asyncio.sleep(0.3)
         shown = {f"{n}{p}": (await http.get(at + p)).text for n, at in pages.items() for p in ("/metrics", "/readyz")}
     for process in running:
