@@ -14,9 +14,9 @@ from newsproof.chaos.watch import Watch
 from newsproof.servers import Say
 from schemas.errors import TransientError
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 """How long a process may take to be at work again after a blow; longer is a finding."""
-FAILPOINT_S = 15.0
+FAILPOINT_S = 20.0
 """How long to wait for an armed failpoint; then the process is killed where it is."""
 FAULT_SHARE = 0.3
 FAULTS_A_PHASE = 60

@@ -9,8 +9,8 @@ import msgspec
 from newsproof import invocation
 from streams.publisher import TRANSACTION_TIMEOUT_MS
 
-HOLD_LIMIT_S = TRANSACTION_TIMEOUT_MS / 1000 + 5.0
-"""The transaction's own time-out, the broker's look for timed-out ones (1 s), and two looks of ours on a busy machine."""
+HOLD_LIMIT_S = TRANSACTION_TIMEOUT_MS / 1000 + 10.0
+"""The transaction's own time-out, the broker's look for timed-out ones (1 s), and room for a machine that is too busy to look."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,9 +24,9 @@ from schemas.errors import NewsproofError, TransientError
 from streams.audit import audit
 from streams.budget_audit import budget_overshoot
 
-STUCK_S = 120.0
+STUCK_S = 180.0
 """No case ends for so long: a finding, and the end of waiting."""
-QUIET_S = 90.0
+QUIET_S = 120.0
 SAY_EVERY_S = 10.0
 TRICKLE, TRICKLE_PER_S = 5, 50.0
 BREATHER = 0.4

@@ -24,6 +24,10 @@ from streams.publisher import Publisher
 from streams.worker import Worker
 
 _LOOK_S = 0.1
+STARVED_S = 3.0
+"""An event loop that stood still for so long may have missed its heartbeats, as if the process had been frozen."""
+NOTICED_S = 10.0
+"""By then a process that lost its membership has been told."""
 
 
 def main() -> None:
@@ -67,9 +71,14 @@ async def _worker(args: argparse.Namespace) -> None:
 
 
 async def _watch(publisher: Publisher, inflight: InFlight) -> None:
+    loop = asyncio.get_running_loop()
     while True:
         inflight.publishing(publisher.active)
+        before = loop.time()
         await asyncio.sleep(_LOOK_S)
+        if loop.time() - before > STARVED_S:
+            inflight.thawed()
+            loop.call_later(NOTICED_S, inflight.drained)
 
 
 async def _sink(args: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from newsproof.chaos.plan import SHORT, WORKER_POINTS
+from newsproof.chaos.plan import SHORT, SINK_POINTS, WORKER_POINTS
 from tests.newsproof.command import newsproof, processes_in
 
 SEED = "20260104"
@@ -33,7 +33,7 @@ def test_under_every_kind_of_fault_nothing_is_lost_nothing_is_there_twice_and_no
         "leaves": 1,
     }
     assert sum(outcome["kills_by_boundary"].values()) == SHORT.kills + SHORT.sink_kills
-    assert set(outcome["kills_by_boundary"]) & set(WORKER_POINTS)
+    assert set(outcome["kills_by_boundary"]) <= {*WORKER_POINTS, *SINK_POINTS}
     assert set(outcome["provider_faults"]) == {"timeout", "rate_limit", "unavailable", "garbage"}
     assert outcome["ended"] == outcome["cases"] >= SHORT.cases
     promises = ("lost", "duplicate_events", "duplicate_signals", "sink_lost", "sink_duplicates", "budget_overshoot")
