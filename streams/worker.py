@@ -87,17 +87,7 @@ class Worker:
             p.cases.get(case) if (p := self.projector.partitions.get(n)) is not None else None
         )
         self.dispatcher.open_of = lambda n: list(self.projector.partitions[n].cases.values())
-        self._elsewhere = Elsewhere(
-            address, topics.cases, self.group, limit=options.max_open_cases, partitions=options.partitions
-        )
-        self.admission = Admission(
-            options.max_open_cases,
-            options.partitions,
-            self._elsewhere,
-            position_of=lambda n: p.accepted.position if (p := self.projector.partitions.get(n)) is not None else 0,
-            is_open=lambda n, case: (p := self.projector.partitions.get(n)) is not None and case in p.cases,
-        )
-        self._elsewhere.on_moved = self.admission.wake
+        self._elsewhere, self.admission = self._admitting()
         self.intake = Intake(
             address,
             topics,
@@ -117,6 +107,24 @@ class Worker:
         self._watchdog = Watchdog(self.projector, lambda n: self.highwater(topics.cases, n) or 0)
         self.app = self._app(registry)
         self.repaid_at_rebalance = 0
+
+    def _admitting(self) -> tuple[Elsewhere, Admission]:
+        elsewhere = Elsewhere(
+            self._address,
+            self.topics.cases,
+            self.group,
+            limit=self.options.max_open_cases,
+            partitions=self.options.partitions,
+        )
+        admission = Admission(
+            self.options.max_open_cases,
+            self.options.partitions,
+            elsewhere,
+            position_of=lambda n: p.accepted.position if (p := self.projector.partitions.get(n)) is not None else 0,
+            is_open=lambda n, case: (p := self.projector.partitions.get(n)) is not None and case in p.cases,
+        )
+        elsewhere.on_moved = admission.wake
+        return elsewhere, admission
 
     def _app(self, registry: Registry) -> LedgerApp:
         app = faust_app(self.group, self._address, self.options, QuietMonitor)
@@ -196,8 +204,7 @@ class Worker:
             closing = asyncio.ensure_future(close())
             await asyncio.wait([closing], timeout=CLOSE_EACH_S)
             if not closing.done() or closing.cancelled() or closing.exception() is not None:
-                error = "it takes too long" if not closing.done() or closing.cancelled() else repr(closing.exception())
-                log.warning("a part did not close", part=getattr(close, "__qualname__", "?"), error=error)
+                log.warning("a part did not close", part=getattr(close, "__qualname__", "?"), state=repr(closing)[:300])
         self._slot.close()
 
     async def _sweep(self) -> None:
