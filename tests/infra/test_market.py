@@ -106,7 +106,7 @@ async def test_a_change_without_a_candle_to_compare_with_is_unknown() -> None:
 async def test_words_that_are_no_ticker_ask_nobody(asset: str) -> None:
     async with market() as (port, servers):
         for kind in ("price", "onchain"):
-            reply = await ask(port, kind, asset)  # type: ignore[arg-type]
+            reply = await ask(port, kind, asset)
             assert isinstance(reply, MarketReply) and reply.values == () and "no ticker" in reply.unknown[0]
         assert not any(server.requests for server in servers.values())
 
@@ -232,5 +232,6 @@ async def test_a_chart_that_cannot_be_read_is_no_answer(body: Any) -> None:
 
 def test_numbers_are_read_exactly_or_not_at_all() -> None:
     assert str(number("0.1000000000000000055")) == "0.1000000000000000055"
-    assert [number(v) for v in (True, None, "", "NaN", "inf", "1e40", [], "1_0_x")] == [None] * 8
+    nonsense: list[Any] = [True, None, "", "NaN", "inf", "1e40", [], "1_0_x"]
+    assert [number(v) for v in nonsense] == [None] * 8
     assert ticker(" $usdc ") == "USDC"

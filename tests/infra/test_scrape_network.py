@@ -58,6 +58,16 @@ async def test_a_name_that_changes_its_mind_is_checked_again_and_never_connected
         assert site.connections == 0
 
 
+async def test_the_connection_goes_to_the_checked_number_and_nowhere_else() -> None:
+    async def resolves(_host: str, _port: int) -> Sequence[str]:
+        return ("127.0.0.9",)  # where nobody listens
+
+    guard = loopback_guard(resolves=resolves, allows=lambda one, _: one.is_loopback)
+    async with opened({"/a": page()}, guard=guard) as (pages, site):
+        assert (await failure(pages, f"http://news.example.com:{site.port}/a")).kind == "network"
+        assert site.connections == 0
+
+
 async def test_the_first_number_that_answers_is_taken() -> None:
     async def resolves(_host: str, _port: int) -> Sequence[str]:
         return ("127.0.0.2", "127.0.0.1")

@@ -21,7 +21,8 @@ KEYS = {"gemini_api_key": "g-key", "tavily_api_key": "t-key", "bocha_api_key": "
 
 
 def settings(folder: Path, **values: Any) -> Settings:
-    return Settings(_env_file=None, newsproof_data_dir=folder, **{**KEYS, **values})
+    given: dict[str, Any] = {"_env_file": None, "newsproof_data_dir": folder, **KEYS, **values}
+    return Settings(**given)
 
 
 class Watched:

@@ -22,7 +22,8 @@ ALL = "arxiv, tavily,Bocha,ragflow"
 
 
 def settings(**values: Any) -> Settings:
-    return Settings(_env_file=None, **{"gemini_api_key": "g-key", "deep_analysis_search_provider": ALL, **values})
+    given = {"_env_file": None, "gemini_api_key": "g-key", "deep_analysis_search_provider": ALL, **values}
+    return Settings(**given)
 
 
 @pytest.mark.parametrize(
