@@ -128,3 +128,20 @@ class Elsewhere:
                 self.on_moved()
         finally:
             await consumer.stop()
+
+
+def admitting(
+    address: KafkaAddress, topic: str, group: str, options: WorkerOptions, projector: Projector
+) -> tuple[Elsewhere, Admission]:
+    """Return a worker's admission, and its view of the other workers' partitions, made for each other."""
+    elsewhere = Elsewhere(address, topic, group, limit=options.max_open_cases, partitions=options.partitions)
+    parts = projector.partitions
+    admission = Admission(
+        options.max_open_cases,
+        options.partitions,
+        elsewhere,
+        position_of=lambda n: p.accepted.position if (p := parts.get(n)) is not None else 0,
+        is_open=lambda n, case: (p := parts.get(n)) is not None and case in p.cases,
+    )
+    elsewhere.on_moved = admission.wake
+    return elsewhere, admission

@@ -23,7 +23,6 @@ from schemas.config import Snapshot
 from schemas.errors import TransientError
 from schemas.ids import LIVE_RUN
 from schemas.topics import Topics
-from streams.admission import Admission
 from streams.append import Appender
 from streams.breakers import Breakers, BreakerState
 from streams.bulkhead import Places
@@ -31,7 +30,7 @@ from streams.clock import utc_now
 from streams.configs import ConfigStore
 from streams.dispatcher import Dispatcher
 from streams.effects import EffectsHost
-from streams.elsewhere import Elsewhere
+from streams.elsewhere import admitting
 from streams.faust_app import add_agents, faust_app
 from streams.intake import Intake
 from streams.ledger import LedgerApp, QuietMonitor
@@ -87,7 +86,7 @@ class Worker:
             p.cases.get(case) if (p := self.projector.partitions.get(n)) is not None else None
         )
         self.dispatcher.open_of = lambda n: list(self.projector.partitions[n].cases.values())
-        self._elsewhere, self.admission = self._admitting()
+        self._elsewhere, self.admission = admitting(address, topics.cases, self.group, options, self.projector)
         self.intake = Intake(
             address,
             topics,
@@ -107,24 +106,6 @@ class Worker:
         self._watchdog = Watchdog(self.projector, lambda n: self.highwater(topics.cases, n) or 0)
         self.app = self._app(registry)
         self.repaid_at_rebalance = 0
-
-    def _admitting(self) -> tuple[Elsewhere, Admission]:
-        elsewhere = Elsewhere(
-            self._address,
-            self.topics.cases,
-            self.group,
-            limit=self.options.max_open_cases,
-            partitions=self.options.partitions,
-        )
-        admission = Admission(
-            self.options.max_open_cases,
-            self.options.partitions,
-            elsewhere,
-            position_of=lambda n: p.accepted.position if (p := self.projector.partitions.get(n)) is not None else 0,
-            is_open=lambda n, case: (p := self.projector.partitions.get(n)) is not None and case in p.cases,
-        )
-        elsewhere.on_moved = admission.wake
-        return elsewhere, admission
 
     def _app(self, registry: Registry) -> LedgerApp:
         app = faust_app(self.group, self._address, self.options, QuietMonitor)
