@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
 
-from infra.kafka import KafkaAddress
+from infra.kafka import KafkaAddress, offsets_of
 from newsproof.bench.graph import plain_registry
 from schemas.errors import TransientError
-from streams import patience, projector
+from streams import patience
 from streams.patience import patiently
 from tests.streams.world import World
 
@@ -44,14 +44,14 @@ async def test_what_another_try_would_not_mend_is_raised_as_it_comes() -> None:
 async def test_a_worker_outlives_a_broker_that_is_away_while_its_partitions_are_loaded(
     address: KafkaAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls, real = itertools.count(), projector.offsets_of
+    calls, real = itertools.count(), offsets_of
 
     async def away_at_first(*args: Any, **more: Any) -> Any:
         if next(calls) < 2:
             raise KafkaConnectionError("Unable to bootstrap")
         return await real(*args, **more)
 
-    monkeypatch.setattr(projector, "offsets_of", away_at_first)
+    monkeypatch.setattr("streams.projector.offsets_of", away_at_first)
     async with World.made(address, "patience.", tmp_path, partitions=2) as world:
         await world.publish(1, 2, 3)
         async with world.working(plain_registry(asks=False)):
