@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from urllib.parse import urlsplit
 
 from agents.evidence.entities import EntityIndex
-from agents.evidence.hosts import Imitations, host_of
+from agents.evidence.hosts import Imitations, host_of, path_of
 from agents.evidence.quality import CredibilityTable
 from agents.evidence.stance import Grammar
 from agents.evidence.texts import words_regex
@@ -49,7 +48,7 @@ class Compiled:
             or host.split(".")[0] in self._user_labels
         ):
             return True
-        first = [p for p in urlsplit(url).path.lower().split("/") if p][:3]
+        first = [p for p in path_of(url).split("/") if p][:3]
         return any(p in self._user_paths for p in first)
 
 

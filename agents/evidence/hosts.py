@@ -31,6 +31,14 @@ def host_of(url: str) -> str:
     return host.rstrip(".").lower()
 
 
+def path_of(url: str) -> str:
+    """Return the path of an address in lower case; empty when the address is no address."""
+    try:
+        return urlsplit(url).path.lower()
+    except ValueError:
+        return ""
+
+
 @lru_cache(maxsize=4096)
 def registrable_domain(host: str) -> str:
     """Return the registrable domain; the last two labels where the public-suffix list is silent (``.example``)."""

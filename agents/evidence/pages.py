@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from urllib.parse import urlsplit
 
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import names_in, tickers_in
-from agents.evidence.hosts import brand_of, canonical_url, host_of, registrable_domain
+from agents.evidence.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
 from agents.evidence.stance import READ_LIMIT, Reading
 from agents.evidence.texts import Shape, fold_han, has_cjk, near_duplicates, units
 from schemas.config import Entity
@@ -150,7 +149,7 @@ class Judge:
     def _is_claimants_own(self, page: JudgedPage) -> bool:
         if page.official_host:
             return False
-        parts = [p for p in urlsplit(page.result.url).path.lower().split("/") if p][:2]
+        parts = [p for p in path_of(page.result.url).split("/") if p][:2]
         if page.domain in self._tables.claimant_platforms:
             first = page.host.split(".")[0]
             return any(self._is_own_name(x.lstrip("@")) for x in (first, *parts))
@@ -203,7 +202,7 @@ class Judge:
 
 
 def _path_words(url: str) -> str:
-    return " ".join(w for w in re.split(r"[^a-z0-9]+", urlsplit(url).path.lower()) if not w.isdigit())
+    return " ".join(w for w in re.split(r"[^a-z0-9]+", path_of(url)) if not w.isdigit())
 
 
 def _names(name: str, low: str, words: frozenset[str]) -> bool:

@@ -109,13 +109,13 @@ class Grammar:
         out.refusal = self._act_denied.search(text) is not None
         opposed = any(p.search(text) for g, p in self._antonyms.items() if g in present and g not in _OPEN_ENDED)
         out.denial = bool(out.negated) or opposed or self._says_false(self._cleaned(text, out), out.suit)
-        out.target = self._scope.target(text, names)
+        out.target = Target(t for t in self._scope.target(text, names) if t not in self._common)
         bare = text
         for group in present:
             bare = self._predicates[group].sub(" ", bare)
         out.topic = self._scope.target(bare, names)
         out.topic_words = _words_of(out.topic)
-        out.own_negation = negation_of_words(Target(t for t in out.target if t not in self._common))
+        out.own_negation = negation_of_words(out.target)
         out.postpones = self._scope.postpones(text)
         out.limited = self._limits.search(text) is not None
         out.future = self._future.search(text) is not None

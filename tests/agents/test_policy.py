@@ -180,3 +180,23 @@ def test_notes_without_evidence_say_so() -> None:
     conclusion = conclude(draft(), None, verdict=None, memory=(), chosen=None)
     assert "没有可用证据" in notes("zh", 0.8, 0.65, conclusion, None)
     assert "no usable evidence" in notes("other", 0.8, 0.65, conclusion, None)
+
+
+def official(*stances: str) -> Findings:
+    findings = found(0, denied="denies" in stances)
+    references = tuple(reference(n, stance=s, official=True) for n, s in enumerate(stances, start=1))  # type: ignore[arg-type]
+    return Findings(**{**{f: getattr(findings, f) for f in findings.__struct_fields__}, "references": references})
+
+
+@pytest.mark.parametrize("verdict", [None, "supported", "not_enough_evidence"])
+def test_what_its_own_party_denies_is_never_traded_even_without_a_model_or_against_one(verdict: Any) -> None:
+    conclusion = conclude(draft(0.99), official("denies"), verdict=verdict, memory=(), chosen=0.2)
+    assert (conclusion.action, conclusion.direction) == ("observe", "neutral")
+    assert {"refuted", "data_incomplete"} <= set(conclusion.risk_flags)
+    assert conclusion.confidence == pytest.approx(0.79)
+
+
+def test_two_official_voices_that_disagree_are_a_conflict_and_no_refutation() -> None:
+    conclusion = conclude(draft(0.9), official("denies", "supports"), verdict=None, memory=(), chosen=None)
+    assert conclusion.base_rule == "denied_or_conflict"
+    assert "refuted" not in conclusion.risk_flags

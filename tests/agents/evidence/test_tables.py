@@ -87,3 +87,34 @@ def test_equal_tables_are_compiled_once_and_empty_ones_work() -> None:
     assert copy is not REAL
     assert compiled(copy) is compiled(REAL)
     assert compiled(Tables()).entities.mentioned("Binance") == ()
+
+
+KINDS = {"exchange", "issuer", "protocol", "network", "wallet", "payment", "company", "regulator", "central_bank", "court", "government", "data"}  # fmt: skip
+
+
+def test_the_official_table_names_every_kind_and_one_row_a_party() -> None:
+    assert {e.kind for e in REAL.entities} == KINDS
+    named: dict[str, str] = {}
+    for entity in REAL.entities:
+        for name in {n.casefold() for n in (entity.name, *entity.aliases)}:
+            assert name == name.strip() and len(name) > 1, entity.name
+            assert named.setdefault(name, entity.name) == entity.name, f"{name} stands for two"
+    assert all(e.domains and a == a.upper() for e in REAL.entities for a in e.assets)
+
+
+def test_only_public_bodies_share_a_domain() -> None:
+    owners: dict[str, list[str]] = {}
+    for entity in REAL.entities:
+        for domain in entity.domains:
+            owners.setdefault(domain, []).append(entity.kind)
+    shared = {d for d, kinds in owners.items() if len(kinds) > 1}
+    assert shared == {"europa.eu", "ny.gov"}
+
+
+def test_the_authorities_that_the_lexicon_names_are_in_the_table() -> None:
+    names = {e.name for e in REAL.entities}
+    places = {k.split("/", 1)[1] for k in REAL.lexicon if k.startswith("jurisdiction/")}
+    for key, cues in REAL.lexicon.items():
+        if key.startswith("authority/"):
+            assert key.split("/", 1)[1] in names, key
+            assert places & set(cues), f"{key} says of no place"
