@@ -18,7 +18,10 @@ from aiokafka.errors import KafkaError
 from infra.kafka import KafkaAddress, committed_by, members_of, offsets_of
 from schemas.errors import TransientError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES
+from streams.admission import Admission
 from streams.following import FollowedPartition, load_tombstones, record_ends
+from streams.options import WorkerOptions
+from streams.projector import Projector
 
 log = structlog.get_logger(__name__)
 
@@ -140,8 +143,8 @@ def admitting(
         options.max_open_cases,
         options.partitions,
         elsewhere,
-        position_of=lambda n: p.accepted.position if (p := parts.get(n)) is not None else 0,
-        is_open=lambda n, case: (p := parts.get(n)) is not None and case in p.cases,
+        position_of=lambda n: parts[n].accepted.position if n in parts else 0,
+        is_open=lambda n, case: n in parts and case in parts[n].cases,
     )
     elsewhere.on_moved = admission.wake
     return elsewhere, admission
