@@ -13,7 +13,7 @@ from agents.verification.asking import ask_model, facts, findings_facts, memory_
 from agents.verification.rounds import findings_so_far, skipped_flags
 from schemas.events import Event, EvidenceCritiqued, SignalSynthesized
 from schemas.evidence import Findings
-from schemas.signals import Draft
+from schemas.signals import Draft, SignalStatus
 
 
 class SynthesizeSignal:
@@ -46,13 +46,19 @@ class SynthesizeSignal:
             replies,
             _final_draft(case.draft, said, findings),
             findings,
-            status="verified",
+            status=_status(case),
             chosen=said.adjustment if case.config.synthesis_choice == "model" else None,
             memory=case.context.entries if case.context else (),
             extra_flags=skipped_flags(s.outcomes for s in case.searches),
             reason=cite_only(one_line(said.reason, 400), findings),
         )
         return SignalSynthesized(signal=signal, path="deep", adjustments=signal.adjustments)
+
+
+def _status(case: Case) -> SignalStatus:
+    # Verified means looked up: a case for which no search was answered was only thought about.
+    answered = any(outcome.failure is None for search in case.searches for outcome in search.outcomes)
+    return "verified" if answered else "preliminary_only"
 
 
 def _final_draft(draft: Draft, said: SynthesisAnswer, findings: Findings) -> Draft:

@@ -99,7 +99,16 @@ def test_a_search_that_failed_is_said_in_the_flags(deep, triaged, no_memory, pla
         searched("critique", 0), outcomes=(ProviderOutcome(provider="a", query="q", hits=0, failure=WRONG_KEY),)
     )
     spec = given(opened(NEWS), triaged(), no_memory, planned(), lost, SUPPORTED, config=deep)
-    assert "search_skipped:auth" in spec.told(synthesis()).event.signal.risk_flags
+    signal = spec.told(synthesis()).event.signal
+    assert "search_skipped:auth" in signal.risk_flags and signal.status == "preliminary_only"
+
+
+def test_only_what_a_search_answered_is_called_verified(deep, triaged, no_memory, planned, searched):
+    hit = replace(searched(), outcomes=(ProviderOutcome(provider="a", query="q", hits=3),))
+    spec = given(opened(NEWS), triaged(), no_memory, planned(), hit, SUPPORTED, config=deep)
+    assert spec.told(synthesis()).event.signal.status == "verified"
+    unsearched = given(opened(NEWS), triaged(), no_memory, SUPPORTED, config=deep)
+    assert unsearched.told(synthesis()).event.signal.status == "preliminary_only"
 
 
 def test_a_broken_synthesis_is_invalid_output(at_end):
