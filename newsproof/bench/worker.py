@@ -1,4 +1,4 @@
-"""A worker process of the plain graph, for benchmarks and chaos runs: ``python -m newsproof.bench.worker --help``."""
+"""A worker process of the plain graph, for benchmarks: ``python -m newsproof.bench.worker --help``."""
 
 from __future__ import annotations
 
