@@ -97,6 +97,15 @@ class Settings(BaseSettings):
     tool_price_enabled: bool = Field(False)
     tool_macro_enabled: bool = Field(False)
     tool_onchain_enabled: bool = Field(False)
+    tool_memory_enabled: bool = Field(
+        True, description="A plan may ask memory again: other words (memory_search), or a subject's past (timeline_query)"
+    )
+    tool_platform_search_enabled: bool = Field(
+        False, description="A plan may search WeChat, Zhihu, Xiaohongshu, Douyin, X, Reddit and Telegram; each is a search"
+    )
+    tool_competitor_enabled: bool = Field(
+        False, description="A plan may look up the peers of whom a claim is about; a search, once a case"
+    )
     deep_analysis_max_tool_calls: int = Field(3, ge=0, le=10, description="Rounds of planning and searching")
     deep_analysis_tool_timeout: float = Field(10.0, gt=0, description="Seconds for one search or page")
     hot_settings_file: Path | None = Field(

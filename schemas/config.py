@@ -65,6 +65,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     tool_price_enabled: bool = False
     tool_macro_enabled: bool = False
     tool_onchain_enabled: bool = False
+    tool_memory_enabled: bool = True
+    tool_platform_search_enabled: bool = False
+    tool_competitor_enabled: bool = False
     deep_analysis_max_tool_calls: int = 3
     max_steps: int = 10
     search_providers: tuple[str, ...] = ("offline",)

@@ -81,14 +81,19 @@ class Scrape(msgspec.Struct, frozen=True, kw_only=True, tag="scrape"):
     url: str
 
 
-class Recall(msgspec.Struct, frozen=True, kw_only=True, tag="recall"):
-    """Find past cases like this one, decided before ``as_of``."""
+class Recall(msgspec.Struct, frozen=True, kw_only=True, tag="recall", omit_defaults=True):
+    """Find past cases like this one, decided before ``as_of``, the most similar first.
+
+    With ``since``: the latest cases about the asset, or naming ``text`` in their summary, decided from then on, in the
+    order of time.
+    """
 
     text: str
     asset: str
     as_of: datetime
     limit: int
     exclude_case: str
+    since: datetime | None = None
 
 
 class FindEarlier(msgspec.Struct, frozen=True, kw_only=True, tag="find_earlier"):

@@ -13,7 +13,7 @@ import msgspec
 
 from schemas.calls import Call
 from schemas.effects import Failure
-from schemas.evidence import Findings, MarketValue, MemoryEntry, Page
+from schemas.evidence import Findings, MarketValue, MemoryEntry, Observation, Page
 from schemas.news import News
 from schemas.signals import Adjustment, Draft, Signal
 
@@ -60,12 +60,20 @@ class ContextGathered(Event, tag="newsproof.context_gathered", kw_only=True, fro
     memory: Literal["found", "no_match", "unavailable"]
 
 
-class SubTask(msgspec.Struct, frozen=True, kw_only=True):
-    """One sub-task of a plan: which tool, with which query, for which claim."""
+class SubTask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One sub-task of a plan: which tool, with which query, for which claim. Every argument was checked by code.
+
+    ``domains``: the only sites to be searched. ``subject``: the asset that memory is asked about. ``days``: how far back
+    from the case's time, 0 = no bound. ``detail``: also changes between past cases, or opinions beside a sentiment.
+    """
 
     tool: str
     query: str
     claim: str
+    domains: tuple[str, ...] = ()
+    subject: str = ""
+    days: int = 0
+    detail: bool = False
 
 
 class ToolPlanned(Event, tag="newsproof.tool_planned", kw_only=True, frozen=True):
@@ -93,13 +101,19 @@ class ProviderOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class SearchCompleted(Event, tag="newsproof.search_completed", kw_only=True, frozen=True):
-    """What the round's searches found, judged together with the rounds before it."""
+    """What the round's searches found, judged together with the rounds before it.
+
+    ``outcomes``: of the searches for evidence. ``observations``: what the other tools answered. ``pages``: those that the
+    plan asked to open.
+    """
 
     round: int
     findings: Findings
     outcomes: tuple[ProviderOutcome, ...]
     market: tuple[MarketValue, ...] = ()
     route: Literal["scrape", "expand", "critique"]
+    observations: tuple[Observation, ...] = ()
+    pages: tuple[Page, ...] = ()
 
 
 class PagesScraped(Event, tag="newsproof.pages_scraped", kw_only=True, frozen=True):

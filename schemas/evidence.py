@@ -127,3 +127,19 @@ class MarketValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     unit: str
     source: str
     observed_at: datetime
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a tool answered that is no evidence for the claim, and is read beside it.
+
+    ``figures`` were computed by code; ``texts`` are words from outside. ``unavailable``: the kind of the failure where the
+    tool did not answer, which is never "nothing found".
+    """
+
+    tool: str
+    query: str
+    claim: str
+    figures: dict[str, float] = {}
+    texts: tuple[str, ...] = ()
+    entries: tuple[MemoryEntry, ...] = ()
+    unavailable: str | None = None
