@@ -36,7 +36,8 @@ class Installation:
         provider: ProviderProcess,
         say: Say,
     ) -> None:
-        self.settings, self.kafka, self.clickhouse, self.provider = settings, kafka, clickhouse, provider
+        self.settings, self.shape = settings, shape
+        self.kafka, self.clickhouse, self.provider = kafka, clickhouse, provider
         self.address, self.topics = address_of(settings), topics_of(settings)
         self.workers: dict[str, Child] = {}
         self.gone: list[Child] = []

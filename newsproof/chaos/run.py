@@ -10,25 +10,23 @@ from pathlib import Path
 
 import msgspec
 from aiokafka.errors import KafkaError
+from msgspec.structs import replace
 
-from newsproof.bootstrap import clickhouse_of
 from newsproof.chaos.blows import Blows
 from newsproof.chaos.installation import Installation, installation
 from newsproof.chaos.outcome import Outcome
 from newsproof.chaos.plan import Shape, plan
-from newsproof.chaos.tables import compare_tables
-from newsproof.chaos.tally import Tally
+from newsproof.chaos.verdict import verdict
 from newsproof.chaos.watch import READERS, Watch
 from newsproof.servers import Say
 from schemas.errors import NewsproofError, TransientError
-from streams.audit import audit
-from streams.budget_audit import budget_overshoot
 
 STUCK_S = 180.0
 """No case ends for so long: a finding, and the end of waiting."""
 QUIET_S = 120.0
 SAY_EVERY_S = 10.0
-TRICKLE, TRICKLE_PER_S = 5, 50.0
+TRICKLE, TRICKLE_PER_S = 5, 25.0
+"""News beyond the gate while a blow is being dealt: enough for every worker to have calls under way."""
 BREATHER = 0.4
 """Of the plan's distance between blows: how many cases end at least between two of them."""
 
@@ -41,7 +39,7 @@ class Run:
         self.watch = Watch(at.address, at.topics)
         self.blows = Blows(at, self.watch, shape, say)
         self.findings: list[str] = []
-        self._backlog = 3 * shape.max_open * shape.workers
+        self._backlog = 2 * shape.max_open * shape.workers
         self._gate = 0
         self._all_dealt = False
         self._fed = asyncio.Event()
@@ -159,62 +157,10 @@ async def chaos(shape: Shape, *, say: Say, keep: bool = False) -> Outcome:
             run = Run(at, shape, say_when)
             await run.drive()
             say_when("reading the logs")
-            return await _verdict(at, run, shape, began)
+            outcome = await verdict(at, run.watch, run.blows, run.findings)
+            return replace(outcome, seconds=round(time.monotonic() - began, 1))
     finally:
         if keep:
             say(f"kept: {directory}")
         else:
             shutil.rmtree(directory, ignore_errors=True)
-
-
-async def _verdict(at: Installation, run: Run, shape: Shape, began: float) -> Outcome:
-    tally = Tally(run.watch.samples)
-    await tally.read(at.address, at.topics)
-    async with clickhouse_of(at.settings) as client:
-        tables = await compare_tables(client, tally)
-    await at.stop_services()
-    calls, _ = await at.provider.counts()
-    report = await audit(at.address, at.topics)
-    budget = await budget_overshoot(at.address, at.topics)
-    findings = [*run.findings, *(f"ClickHouse: {t}" for t in tables if not t.exact), *tally.past_open[:20]]
-    if missed := tally.signals_seen - run.watch.seen.keys():
-        findings.append(f"{len(missed)} signals never came to the subscriber of the whole run")
-    blows, dealt = run.blows, run.blows.dealt
-    return Outcome(
-        seed=shape.seed,
-        cases=run.sent,
-        workers=shape.workers,
-        kills=dealt["kill"],
-        kills_by_boundary=dict(blows.points),
-        sink_kills=dealt["sink_kill"],
-        broker_restarts=dealt["broker"],
-        zombies=dealt["zombie"],
-        clickhouse_kills=dealt["clickhouse"],
-        terminations=dealt["terminate"],
-        joins=dealt["join"],
-        leaves=dealt["leave"],
-        provider_faults=dict(blows.provider_faults),
-        surprises=at.surprises,
-        ended=tally.ended,
-        lost=report.lost + tally.unpublished,
-        duplicate_events=report.duplicate_events,
-        duplicate_signals=report.duplicate_signals + sum(count - 1 for count in run.watch.seen.values()),
-        passed_by=report.repeated_records,
-        degraded=report.degraded,
-        failed=report.failed,
-        sink_lost=sum(t.lost for t in tables),
-        sink_duplicates=sum(t.duplicates + t.strange for t in tables),
-        budget_overshoot=budget.overshoot,
-        grants=budget.granted,
-        denials=budget.denied,
-        provider_calls=calls,
-        case_calls=tally.case_calls,
-        repeated_calls=calls - tally.case_calls,
-        calls_in_flight_at_kills=at.exposed,
-        offsets_past_open=len(tally.past_open),
-        offsets_checked=len(run.watch.samples),
-        publisher_hold_s=round(run.watch.longest_hold_s, 2),
-        broker_return_s=round(max(at.broker_return_s, default=0.0), 2),
-        seconds=round(time.monotonic() - began, 1),
-        findings=findings,
-    )
