@@ -102,10 +102,9 @@ class Worker:
         self.projector.on_calls, self.budget.elected = self.budget.on_calls, lambda: 0 in self.projector.partitions
         self.budget.on_move = self.effects.breakers.on_change = self.admission.wake
         self.admission.budget_says = lambda n: self.effects.may_admit(n) or self.budget.may_admit(n)
-        self.assigned = False
         self._watchdog = Watchdog(self.projector, lambda n: self.highwater(topics.cases, n) or 0)
         self.app = self._app(registry)
-        self.repaid_at_rebalance = 0
+        self.assigned, self.repaid_at_rebalance = False, 0
 
     def _app(self, registry: Registry) -> LedgerApp:
         app = faust_app(self.group, self._address, self.options, QuietMonitor)
