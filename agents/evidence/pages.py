@@ -82,7 +82,7 @@ class Judge:
         self._speakers = tables.entities.speakers(claim)
         parties = tables.entities.parties(claim)
         self._party_ids = {id(e) for e in parties}
-        self._party_names = tuple({fold_han(n).casefold() for e in parties for n in (e.name, *e.aliases)})
+        self._party_names = tuple(sorted({fold_han(n).casefold() for e in parties for n in (e.name, *e.aliases)}))
         self._brands = frozenset(brand_of(d) for e in parties for d in e.domains) - tables.spoof_affixes
         self._names = self._claim_names()
         self._slugs = frozenset(s for s in (_SLUG.sub("", n.lower()) for n in self._names | self._brands) if len(s) > 1)

@@ -93,7 +93,7 @@ class Scope:
             return False
         if not postpones and self._elsewhere.search(object_):
             return True
-        if self._causes.search(object_) and not self._causes.search(" ".join(claim)):
+        if self._causes.search(object_) and not self._causes.search(" ".join(sorted(claim))):
             return True  # Whoever denies the cause grants that it happened.
         if not told or on_claim(object_):
             return False
