@@ -18,6 +18,7 @@ from schemas import events as ev
 from schemas.calls import Call, CallKind
 from schemas.config import Snapshot
 from schemas.effects import Effect, Failure, Reply, request_hash
+from schemas.evidence import Page
 from schemas.news import News
 from schemas.signals import Draft, PromptUse
 
@@ -111,6 +112,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         if self.triaged is None:
             raise LookupError(f"case {self.case_id} has not been triaged")
         return self.triaged.draft
+
+    @property
+    def opened_pages(self) -> tuple[Page, ...]:
+        """Every page that was opened for the case, by a plan or because a search found it."""
+        return tuple(p for s in self.scrapes for p in s.pages) + tuple(p for s in self.searches for p in s.pages)
 
     @property
     def closed(self) -> bool:

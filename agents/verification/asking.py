@@ -11,7 +11,7 @@ from agents.case import Case
 from agents.prompts import render
 from agents.step import StepFailure
 from schemas.effects import CallModel, Failure, FunctionDeclaration, Part, Trusted, Untrusted
-from schemas.events import PagesScraped
+from schemas.events import PagesScraped, SearchCompleted
 from schemas.evidence import Findings, MemoryEntry, SearchResult
 from schemas.signals import EventType
 
@@ -122,9 +122,9 @@ def result_parts(results: Iterable[SearchResult]) -> tuple[Part, ...]:
     )
 
 
-def page_parts(scrapes: Iterable[PagesScraped]) -> tuple[Part, ...]:
+def page_parts(case: Case) -> tuple[Part, ...]:
     """Return each opened page as an untrusted part, but for those that were dropped when their text was read."""
-    seen = tuple(scrapes)
+    seen: tuple[PagesScraped | SearchCompleted, ...] = (*case.scrapes, *case.searches)
     dropped = {d.url for s in seen if s.findings for d in s.findings.dropped}
     pages = (page for scraped in seen for page in scraped.pages if page.url not in dropped)
     return tuple(Untrusted("page", bounded(f"{p.title}\n{p.url}\n{p.text}", MAX_PAGE_CHARACTERS)) for p in pages)

@@ -15,6 +15,7 @@ from agents.verification.asking import (
     reference_parts,
 )
 from agents.verification.rounds import findings_so_far
+from agents.verification.tool_answers import tool_facts, tool_parts
 from schemas.events import (
     ClaimVerdict,
     Event,
@@ -43,11 +44,11 @@ class CritiqueEvidence:
 
     def ask(self, case: Case) -> Asked:
         findings = findings_so_far(case)
-        if not findings.references and not any(s.pages for s in case.scrapes):
+        if not findings.references and not case.opened_pages:
             return EvidenceCritiqued(claims=(), verdict="not_enough_evidence")
-        known = facts(**findings_facts(findings))
+        known = facts(**findings_facts(findings), **tool_facts(case))
         memories = memory_parts(case.context.entries if case.context else ())
-        evidence = (*reference_parts(findings), *page_parts(case.scrapes))
+        evidence = (*reference_parts(findings), *page_parts(case), *tool_parts(case))
         return ask_model(case, "critique", (*news_parts(case), known, *memories, *evidence))
 
     def tell(self, case: Case, replies: Replies) -> Event:

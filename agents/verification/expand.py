@@ -29,9 +29,7 @@ class ExpandKeywords:
     def ask(self, case: Case) -> Asked:
         findings = findings_so_far(case)
         known = facts(**findings_facts(findings), searches=[p.search_keywords for p in case.plans if p.search_keywords])
-        return ask_model(
-            case, "expand", (*news_parts(case), known, *reference_parts(findings), *page_parts(case.scrapes))
-        )
+        return ask_model(case, "expand", (*news_parts(case), known, *reference_parts(findings), *page_parts(case)))
 
     def tell(self, case: Case, replies: Replies) -> Event:
         number = case.searches[-1].round

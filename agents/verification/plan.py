@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from agents.case import Case, Replies
@@ -10,21 +12,22 @@ from agents.evidence.query_builder import build_query, fallback_query
 from agents.failures import failed
 from agents.step import Asked, On, StepFailure, invalid_output, needed, only_reply
 from agents.verification.answers import checked, clean_keywords, one_line
-from agents.verification.asking import ask_model, facts, findings_facts, memory_parts, news_parts
-from agents.verification.plan_rules import WHY_NOTHING, DecidedBy, KeywordsFrom, decided_by
-from agents.verification.plan_tools import decide_next_tools, enabled_tools, expanded_keywords, sub_tasks
+from agents.verification.plan_rules import WHY_NOTHING, DecidedBy, KeywordsFrom, decided_by, needed_tools
+from agents.verification.plan_tools import question, sub_tasks
 from agents.verification.providers import providers_of
-from agents.verification.rounds import findings_so_far
-from schemas.effects import CallModel, Failure, ModelReply
-from schemas.events import ContextGathered, Event, KeywordsExpanded, ToolPlanned
+from agents.verification.tools import offered_tools
+from agents.verification.wanted import Wanted, wanted_tasks
+from schemas.effects import Failure, ModelReply
+from schemas.events import ContextGathered, Event, KeywordsExpanded, SubTask, ToolPlanned
 
 
 class Decision(msgspec.Struct):
-    """The arguments of ``decide_next_tools``, as the model wrote them."""
+    """The arguments of ``decide_next_tools``, as the model wrote them. ``tasks`` is a help, and looked at one by one."""
 
     tools: list[str]
     reason: str
     search_keywords: str = ""
+    tasks: Any = None
 
 
 class PlanTools:
@@ -36,35 +39,17 @@ class PlanTools:
 
     def ask(self, case: Case) -> Asked:
         rule = decided_by(case)
-        return _question(case) if rule in ("model", "force_search") else _nothing(case, rule)
+        return question(case) if rule in ("model", "force_search") else _nothing(case, rule)
 
     def tell(self, case: Case, replies: Replies) -> Event:
         rule, reply = decided_by(case), only_reply(replies)
-        if rule == "force_search":
-            try:
-                decision = _decision(needed(reply, ModelReply))
-            except StepFailure as stop:
-                return _without_model(case, replies, stop.failure)
-            return _planned(case, rule, ["search", *decision.tools], decision)
-        decision = _decision(needed(reply, ModelReply))
-        return _planned(case, rule, decision.tools, decision)
-
-
-def _question(case: Case) -> CallModel:
-    config, findings = case.config, findings_so_far(case)
-    known = facts(**findings_facts(findings), searches=len(case.searches), event_type=case.draft.event_type)
-    memories = memory_parts(case.context.entries if case.context else ())
-    tools = enabled_tools(config)
-    return ask_model(
-        case,
-        "plan",
-        (*news_parts(case), known, *memories, *expanded_keywords(case)),
-        functions=(decide_next_tools(tools),),
-        forced_function="decide_next_tools",
-        round=str(len(case.plans) + 1),
-        rounds=str(config.deep_analysis_max_tool_calls),
-        tools=", ".join(tools),
-    )
+        try:
+            decision = _decision(needed(reply, ModelReply))
+        except StepFailure as stop:
+            if rule != "force_search":
+                raise
+            return _without_model(case, replies, stop.failure)
+        return _planned(case, rule, decision)
 
 
 def _decision(reply: ModelReply) -> Decision:
@@ -74,14 +59,20 @@ def _decision(reply: ModelReply) -> Decision:
     return checked(call.args, Decision)
 
 
-def _planned(case: Case, rule: DecidedBy, wanted: list[str], decision: Decision) -> ToolPlanned:
-    tools = tuple(t for t in enabled_tools(case.config) if t in wanted)
-    reason, keywords = one_line(decision.reason, 300), clean_keywords(decision.search_keywords)
-    if "search" not in tools:
-        return _event(case, rule, tools, "", "none", reason=reason)
-    if not keywords:
-        return _event(case, rule, tools, fallback_query(case.draft), "fallback", reason=reason)
-    return _event(case, rule, tools, keywords, "model", reason=reason)
+def _planned(case: Case, rule: DecidedBy, decision: Decision) -> ToolPlanned:
+    wanted = wanted_tasks(decision.tasks)
+    named = {*decision.tools, *needed_tools(case), *(w.tool for w in wanted)}
+    tools = tuple(t for t in offered_tools(case) if t in named)
+    reason, keywords = one_line(decision.reason, 300), _keywords(decision, wanted)
+    source: KeywordsFrom = "model" if "search" in tools else "none"
+    if source == "model" and not keywords:
+        keywords, source = fallback_query(case.draft), "fallback"
+    return _event(case, rule, sub_tasks(case, tools, keywords, wanted), keywords, source, reason=reason)
+
+
+def _keywords(decision: Decision, wanted: tuple[Wanted, ...]) -> str:
+    first = next((w.query for w in wanted if w.tool == "search" and w.query), "")
+    return clean_keywords(decision.search_keywords) or first
 
 
 def _without_model(case: Case, replies: Replies, failure: Failure) -> ToolPlanned:
@@ -92,7 +83,7 @@ def _without_model(case: Case, replies: Replies, failure: Failure) -> ToolPlanne
         claim_of(case), provider=providers_of(case.config, case.draft.event_type)[0], tables=case.config.tables
     )
     why = f"a search is forced for {case.draft.event_type}; no keywords from the model ({failure.kind})"
-    return _event(case, "force_search", ("search",), keywords, "query_builder", reason=why)
+    return _event(case, "force_search", sub_tasks(case, ("search",), ""), keywords, "query_builder", reason=why)
 
 
 def _nothing(case: Case, rule: DecidedBy) -> ToolPlanned:
@@ -100,17 +91,17 @@ def _nothing(case: Case, rule: DecidedBy) -> ToolPlanned:
 
 
 def _event(
-    case: Case, rule: DecidedBy, tools: tuple[str, ...], keywords: str, source: KeywordsFrom, *, reason: str
+    case: Case, rule: DecidedBy, tasks: tuple[SubTask, ...], keywords: str, source: KeywordsFrom, *, reason: str
 ) -> ToolPlanned:
     return ToolPlanned(
         round=len(case.plans) + 1,
-        tools=tools,
-        search_keywords=keywords,
+        tools=tuple(dict.fromkeys(task.tool.partition(":")[0] for task in tasks)),
+        search_keywords=keywords if source != "none" else "",
         keywords_from=source,
         decided_by=rule,
         reason=reason,
-        tasks=sub_tasks(case, tools, keywords, built=source == "query_builder"),
-        route="search" if tools else "critique",
+        tasks=tasks,
+        route="search" if tasks else "critique",
     )
 
 

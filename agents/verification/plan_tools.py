@@ -1,34 +1,64 @@
-"""The tools that a plan may choose from, and the sub-tasks that a choice becomes."""
+"""The function that a planning model is forced to call, and the sub-tasks that its choice becomes."""
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
 from agents.case import Case
-from agents.evidence.claim import claim_of
-from agents.evidence.query_builder import build_query, fit_query
-from agents.verification.asking import bounded
-from agents.verification.providers import providers_of
-from schemas.config import Snapshot
-from schemas.effects import FunctionDeclaration, Part, Untrusted
+from agents.verification.asking import ask_model, bounded, facts, findings_facts, memory_parts, news_parts
+from agents.verification.claims import claim_count, is_complex
+from agents.verification.providers import one_provider
+from agents.verification.rounds import findings_so_far
+from agents.verification.tool_answers import tool_facts, tool_parts
+from agents.verification.tools import TOOLS, offered_tools
+from agents.verification.wanted import MAX_TASKS, Wanted
+from schemas.effects import CallModel, FunctionDeclaration, Part, Untrusted
 from schemas.events import KeywordsExpanded, SubTask
 
-TOOLS: dict[str, tuple[str, str]] = {
-    "search": ("tool_search_enabled", "search the web for evidence"),
-    "price_check": ("tool_price_enabled", "read the asset's price"),
-    "macro_check": ("tool_macro_enabled", "read macro indicators"),
-    "onchain_check": ("tool_onchain_enabled", "read on-chain figures of the asset"),
-}
-"""Every tool by name: the setting that switches it on, and what it does."""
+_GIVEN_APART = ("query", "asset")
+"""Arguments that every sub-task has, and the one that the case itself decides."""
 
 
-def enabled_tools(config: Snapshot) -> tuple[str, ...]:
-    """Return the names of the tools that are switched on; a search needs a provider as well."""
-    on = (name for name, (setting, _) in TOOLS.items() if getattr(config, setting))
-    return tuple(name for name in on if name != "search" or config.search_providers)
+def question(case: Case) -> CallModel:
+    """Return the call of the planning model: what is known so far, and what it may choose from."""
+    config, findings, tools = case.config, findings_so_far(case), offered_tools(case)
+    known = facts(
+        **findings_facts(findings),
+        **tool_facts(case),
+        searches=len(case.searches),
+        event_type=case.draft.event_type,
+        claims=claim_count(case),
+    )
+    memories = memory_parts(case.context.entries if case.context else ())
+    return ask_model(
+        case,
+        "plan",
+        (*news_parts(case), known, *memories, *tool_parts(case), *expanded_keywords(case)),
+        functions=(decide_next_tools(tools),),
+        forced_function="decide_next_tools",
+        round=str(len(case.plans) + 1),
+        rounds=str(config.deep_analysis_max_tool_calls),
+        tools=", ".join(tools),
+        queries=str(queries_allowed(case)),
+    )
 
 
 def decide_next_tools(tools: tuple[str, ...]) -> FunctionDeclaration:
-    """Return the function that the model is forced to call."""
-    choice = "; ".join(f"{name}: {TOOLS[name][1]}" for name in tools)
+    """Return the function that the model is forced to call: the tools that are offered, with all their arguments."""
+    choice = "; ".join(f"{name}: {TOOLS[name].about}" for name in tools)
+    arguments: dict[str, Any] = {}
+    for name in tools:
+        own = {key: schema for key, schema in TOOLS[name].parameters.items() if key not in _GIVEN_APART}
+        arguments |= {
+            key: {**schema, "description": f"of {name}"} for key, schema in own.items() if key not in arguments
+        }
+    task = {
+        "claim": {"type": "string"},
+        "tool": {"type": "string", "enum": list(tools)},
+        "query": {"type": "string"},
+        **arguments,
+    }
     return FunctionDeclaration(
         name="decide_next_tools",
         description=f"Choose what to look up next ({choice}). No tools: nothing more is needed.",
@@ -38,6 +68,11 @@ def decide_next_tools(tools: tuple[str, ...]) -> FunctionDeclaration:
                 "tools": {"type": "array", "items": {"type": "string", "enum": list(tools)}},
                 "search_keywords": {"type": "string"},
                 "reason": {"type": "string"},
+                "tasks": {
+                    "type": "array",
+                    "maxItems": MAX_TASKS,
+                    "items": {"type": "object", "properties": task, "required": ["claim", "tool"]},
+                },
             },
             "required": ["tools", "reason"],
         },
@@ -51,29 +86,65 @@ def expanded_keywords(case: Case) -> tuple[Part, ...]:
     return (Untrusted("expanded_keywords", bounded(", ".join(case.expansions[-1].keywords), 300)),)
 
 
-def sub_tasks(case: Case, tools: tuple[str, ...], keywords: str, *, built: bool) -> tuple[SubTask, ...]:
-    """Return one sub-task per provider and tool, each with a query of the provider's own kind.
+def queries_allowed(case: Case) -> int:
+    """Return how many different queries the next plan may search for, at least 1.
 
-    ``built``: the query builder's own instead of the keywords. A provider that was asked the same before is left out,
-    unless nobody would be asked.
+    One in the simple path. A complex case asks claim by claim: as many in a round as ``DEEP_ANALYSIS_MAX_TOOL_CALLS``
+    has rounds, and ``MAX_TASKS`` in all its rounds, after which each further round has one.
     """
-    config, claim = case.config, case.draft.summary
+    if not is_complex(case):
+        return 1
+    asked = Counter(task.tool for plan in case.plans for task in plan.tasks if task.tool.startswith("search:"))
+    return max(1, min(case.config.deep_analysis_max_tool_calls, MAX_TASKS - max(asked.values(), default=0)))
+
+
+def sub_tasks(
+    case: Case, tools: tuple[str, ...], keywords: str, wanted: tuple[Wanted, ...] = ()
+) -> tuple[SubTask, ...]:
+    """Return the sub-tasks of a round: independent of each other, so that all of them run side by side.
+
+    The keywords go to every provider of the event's role (without keywords: the query builder's own), each further claim
+    of a complex case to one. At most ``MAX_TASKS``, searches and figures first, but no provider of the keywords is left
+    out. What was asked before is not asked again, unless no provider would be asked at all.
+    """
+    asked = {(task.tool, task.query, task.domains) for plan in case.plans for task in plan.tasks}
+
+    def new(tasks: list[SubTask]) -> list[SubTask]:
+        fresh = {(t.tool, t.query, t.domains): t for t in tasks if (t.tool, t.query, t.domains) not in asked}
+        return list(fresh.values())
+
+    main: list[SubTask] = []
+    further: list[SubTask] = []
+    if "search" in tools:
+        same = next((w.claim for w in wanted if w.tool == "search" and w.query == keywords), "")
+        main = list(TOOLS["search"].tasks(case, Wanted(tool="search", claim=same, query=keywords)))
+        further = [t for t in new(_claim_by_claim(case, keywords, wanted)) if t not in main]
+    figures, others = _beside(case, tools, keywords, wanted)
+    rest = [*new(figures), *further, *new(others)]
+    first = new(main) or main
+    return tuple([*first, *rest][: max(MAX_TASKS, len(first))])
+
+
+def _claim_by_claim(case: Case, keywords: str, wanted: tuple[Wanted, ...]) -> list[SubTask]:
+    # One provider is enough for a claim beside the main one: what matters more was asked of all of them.
+    other = [w for w in wanted if w.tool == "search" and w.query and w.query != keywords]
     tasks = []
-    for tool in tools:
-        if tool != "search":
-            tasks.append(SubTask(tool=tool, query=case.draft.asset, claim=claim))
-            continue
-        asked = {(task.tool, task.query) for plan in case.plans for task in plan.tasks}
-        searches = [
-            _search(case, provider, keywords, built) for provider in providers_of(config, case.draft.event_type)
-        ]
-        tasks += [task for task in searches if (task.tool, task.query) not in asked] or searches
-    return tuple(tasks)
+    for wish in other[: queries_allowed(case) - 1]:
+        per_provider = TOOLS["search"].tasks(case, wish)
+        preferred = (t for t in per_provider if t.tool == f"search:{one_provider(case)}")
+        tasks.append(next(preferred, per_provider[0]))
+    return tasks
 
 
-def _search(case: Case, provider: str, keywords: str, built: bool) -> SubTask:
-    claim, tables = claim_of(case), case.config.tables
-    query = build_query(claim, provider=provider, tables=tables)
-    if not built:
-        query = fit_query(keywords, claim, provider=provider, tables=tables)
-    return SubTask(tool=f"search:{provider}", query=query, claim=case.draft.summary)
+def _beside(
+    case: Case, tools: tuple[str, ...], keywords: str, wanted: tuple[Wanted, ...]
+) -> tuple[list[SubTask], list[SubTask]]:
+    figures: list[SubTask] = []
+    others: list[SubTask] = []
+    for name in (t for t in tools if t != "search"):
+        wishes = [w for w in wanted if w.tool == name] or [Wanted(tool=name, query=keywords)]
+        tool = TOOLS[name]
+        paid = tool.reads in ("evidence", "context")
+        tasks = [t for wish in (wishes[:1] if paid else wishes) for t in tool.tasks(case, wish)]
+        (figures if tool.reads == "figures" else others).extend(tasks)
+    return figures, others

@@ -68,7 +68,7 @@ def may_expand(case: Case, findings: Findings) -> bool:
 
 def pages_worth_opening(case: Case, findings: Findings) -> tuple[str, ...]:
     """Return the addresses of the best references that were not opened yet, official ones first."""
-    opened = {p.url for s in case.scrapes for p in s.pages}
+    opened = {p.url for p in case.opened_pages}
     best = sorted(findings.references, key=lambda r: (not r.official, not r.independent, r.reference_number))
     return tuple(r.url for r in best if r.url not in opened)[:MAX_PAGES]
 

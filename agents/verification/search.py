@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from msgspec.structs import replace
@@ -10,15 +11,11 @@ from agents.case import Case, Replies, denied_kinds
 from agents.failures import failed
 from agents.step import Asked, On, StepFailure
 from agents.verification.rounds import judged_again, may_expand, pages_worth_opening
-from schemas.effects import Effect, Failure, FetchMarket, MarketReply, Search, SearchReply
-from schemas.events import Event, ProviderOutcome, SearchCompleted, ToolPlanned
-from schemas.evidence import Findings
-
-MARKET: dict[str, Literal["price", "macro", "onchain"]] = {
-    "price_check": "price",
-    "macro_check": "macro",
-    "onchain_check": "onchain",
-}
+from agents.verification.tool_answers import in_time, observed, sentiment
+from agents.verification.tools import Reads, effect_of, tool_of
+from schemas.effects import Effect, Failure, MarketReply, PageReply, Reply, Search, SearchReply
+from schemas.events import Event, ProviderOutcome, SearchCompleted, SubTask, ToolPlanned
+from schemas.evidence import Findings, Observation, Page
 
 
 class SearchEvidence:
@@ -29,15 +26,20 @@ class SearchEvidence:
     emits = (SearchCompleted,)
 
     def ask(self, case: Case) -> Asked:
-        effects: tuple[Effect, ...] = (*searches(case), *markets(case))
+        asked = (effect_of(case, task) for task in case.plans[-1].tasks)
+        effects: tuple[Effect, ...] = tuple(dict.fromkeys(e for e in asked if e is not None))
+        if not effects:
+            return self.tell(case, Replies())
         return effects[0] if len(effects) == 1 else effects
 
     def tell(self, case: Case, replies: Replies) -> Event:
-        outcomes = tuple(outcome(s, replies.of(s)) for s in searches(case))
+        searches = _answered(case, replies, "evidence")
+        outcomes = tuple(outcome(asked, reply) for _, asked, reply in searches if isinstance(asked, Search))
         _retry_while_it_helps(case, replies, outcomes)
-        found = tuple(hit for reply in replies.all(SearchReply) for hit in reply.results)
-        query = case.plans[-1].search_keywords
-        findings = judged_again(case, query=query, found=found)
+        answers = ((task, reply) for task, _, reply in searches if isinstance(reply, SearchReply))
+        found = tuple(hit for task, reply in answers for hit in in_time(reply.results, case, task))
+        pages = tuple(r.page for _, _, r in _answered(case, replies, "page") if isinstance(r, PageReply))
+        findings = judged_again(case, query=case.plans[-1].search_keywords, found=found, opened=pages)
         return SearchCompleted(
             round=case.plans[-1].round,
             findings=findings,
@@ -45,35 +47,27 @@ class SearchEvidence:
             market=tuple(v for reply in replies.all(MarketReply) for v in reply.values),
             # What the budget has denied once is not asked for again in a further round.
             route="critique" if "search" in denied_kinds(replies.calls) else route_after(case, findings),
+            observations=tuple(_observations(case, replies, findings, pages)),
+            pages=pages,
         )
 
 
-def searches(case: Case) -> tuple[Search, ...]:
-    """Return one search per sub-task of the plan that names a provider."""
-    return tuple(
-        search_of(case, task.tool.partition(":")[2], task.query)
-        for task in case.plans[-1].tasks
-        if task.tool.startswith("search:")
-    )
+def _answered(case: Case, replies: Replies, reads: Reads) -> list[tuple[SubTask, Effect | None, Reply | None]]:
+    tasks = (task for task in case.plans[-1].tasks if (tool := tool_of(task)) and tool.reads == reads)
+    asked = ((task, effect_of(case, task)) for task in tasks)
+    return [(task, effect, replies.of(effect) if effect else None) for task, effect in asked]
 
 
-def search_of(case: Case, provider: str, query: str) -> Search:
-    """Return the search of one provider, as of the case's own time."""
-    return Search(
-        provider=provider,
-        query=query,
-        max_results=case.config.search_max_results,
-        as_of=case.as_of,
-        depth=case.config.search_depth,
-        include_domains=case.config.search_include_domains,
-        language=case.language,
-    )
-
-
-def markets(case: Case) -> tuple[FetchMarket, ...]:
-    """Return the market questions of the plan; the plan holds none whose tool is switched off."""
-    kinds = (MARKET[t.tool] for t in case.plans[-1].tasks if t.tool in MARKET)
-    return tuple(FetchMarket(kind=k, asset=case.draft.asset, as_of=case.as_of) for k in kinds)
+def _observations(case: Case, replies: Replies, findings: Findings, pages: tuple[Page, ...]) -> Iterator[Observation]:
+    # Figures have a place of their own in the event; here only what could not be read of them, or of a page.
+    for task, _, reply in (*_answered(case, replies, "figures"), *_answered(case, replies, "page")):
+        if not isinstance(reply, MarketReply | PageReply):
+            yield observed(case, task, reply)
+    for task, _, reply in (*_answered(case, replies, "memory"), *_answered(case, replies, "context")):
+        yield observed(case, task, reply)
+    read = (*case.opened_pages, *pages)
+    for task, _, _ in _answered(case, replies, "mood"):
+        yield sentiment(case, task, findings, read)
 
 
 def outcome(search: Search, reply: object) -> ProviderOutcome:

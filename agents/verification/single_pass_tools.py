@@ -6,9 +6,8 @@ from agents.case import Case
 from agents.evidence.claim import claim_of
 from agents.evidence.query_builder import fallback_query, fit_query
 from agents.verification.answers import clean_keywords
-from agents.verification.providers import providers_of
+from agents.verification.providers import providers_of, search_of
 from agents.verification.recall import recall_of
-from agents.verification.search import search_of
 from schemas.config import Snapshot
 from schemas.effects import Effect, FunctionDeclaration, ModelReply
 

@@ -11,6 +11,7 @@ from agents.step import Asked, On, only_reply
 from agents.verification.answers import SynthesisAnswer, answer, cite_only, one_line
 from agents.verification.asking import ask_model, facts, findings_facts, memory_parts, news_parts, reference_parts
 from agents.verification.rounds import findings_so_far, skipped_flags
+from agents.verification.tool_answers import tool_facts, tool_parts
 from schemas.events import Event, EvidenceCritiqued, SignalSynthesized
 from schemas.evidence import Findings
 from schemas.signals import Draft, SignalStatus
@@ -27,13 +28,19 @@ class SynthesizeSignal:
         findings, verdict = findings_so_far(case), _verdict(case)
         rule, low, high = bounds(findings, verdict)
         known = facts(
-            **findings_facts(findings), verdict=verdict, rule=rule, lowest=low, highest=high, draft=_figures(case.draft)
+            **findings_facts(findings),
+            **tool_facts(case),
+            verdict=verdict,
+            rule=rule,
+            lowest=low,
+            highest=high,
+            draft=_figures(case.draft),
         )
         memories = memory_parts(case.context.entries if case.context else ())
         return ask_model(
             case,
             "synthesize",
-            (*news_parts(case), known, *memories, *reference_parts(findings)),
+            (*news_parts(case), known, *memories, *reference_parts(findings), *tool_parts(case)),
             lowest=f"{low:+.2f}",
             highest=f"{high:+.2f}",
         )

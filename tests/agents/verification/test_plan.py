@@ -12,6 +12,7 @@ from tests.agents.verification.conftest import NEWS
 
 REFUSED = Failure(kind="refused", message="no", retryable=False)
 DOWN = Failure(kind="unavailable", message="down", retryable=True)
+MEMORY = ("memory_search", "timeline_query")
 MORE = KeywordsExpanded(round=1, keywords=("attacker address",), reason="", route="plan")
 
 
@@ -55,7 +56,7 @@ def test_the_function_call_is_forced_and_names_the_enabled_tools(at_plan, deep):
     call = at_plan(replace(deep, tool_price_enabled=True)).asked
     assert isinstance(call, CallModel) and call.forced_function == "decide_next_tools"
     parameters = call.functions[0].parameters
-    assert parameters["properties"]["tools"]["items"]["enum"] == ["search", "price_check"]
+    assert parameters["properties"]["tools"]["items"]["enum"] == ["search", "price_check", *MEMORY]
     assert parameters["required"] == ["tools", "reason"]
 
 
