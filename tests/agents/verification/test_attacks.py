@@ -166,8 +166,7 @@ def test_an_attack_reaches_no_tool_no_link_and_no_bound(attack: Attack, open_to_
     _, low, high = bounds(findings, verdict)
     assert signal.adjustments[0].amount == pytest.approx(high) and low <= high <= 0.2
     assert signal.confidence <= 1.0 and signal.action == "sell"
-    if attack.place != "page":
-        assert ("injection_suspected" in signal.risk_flags) == (attack.id not in SLY)
+    assert ("injection_suspected" in signal.risk_flags) == (attack.id not in SLY)
 
 
 @pytest.mark.parametrize("place", ["title", "snippet"])
