@@ -26,7 +26,7 @@ from streams.worker import Worker
 _LOOK_S = 0.1
 STARVED_S = 3.0
 """An event loop that stood still for so long may have missed its heartbeats, as if the process had been frozen."""
-NOTICED_S = 10.0
+NOTICED_S = 5.0
 """By then a process that lost its membership has been told."""
 
 
