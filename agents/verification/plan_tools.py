@@ -11,6 +11,7 @@ from agents.verification.claims import claim_count, is_complex
 from agents.verification.providers import one_provider
 from agents.verification.rounds import findings_so_far
 from agents.verification.tool_answers import tool_facts, tool_parts
+from agents.verification.tool_tasks import unopened
 from agents.verification.tools import TOOLS, offered_tools
 from agents.verification.wanted import MAX_TASKS, Wanted
 from schemas.effects import CallModel, FunctionDeclaration, Part, Untrusted
@@ -34,7 +35,14 @@ def question(case: Case) -> CallModel:
     return ask_model(
         case,
         "plan",
-        (*news_parts(case), known, *memories, *tool_parts(case), *expanded_keywords(case)),
+        (
+            *news_parts(case),
+            known,
+            *memories,
+            *tool_parts(case),
+            *expanded_keywords(case),
+            *unopened_parts(case, tools),
+        ),
         functions=(decide_next_tools(tools),),
         forced_function="decide_next_tools",
         round=str(len(case.plans) + 1),
@@ -84,6 +92,13 @@ def expanded_keywords(case: Case) -> tuple[Part, ...]:
     if not isinstance(case.head, KeywordsExpanded) and not case.expansions:
         return ()
     return (Untrusted("expanded_keywords", bounded(", ".join(case.expansions[-1].keywords), 300)),)
+
+
+def unopened_parts(case: Case, tools: tuple[str, ...]) -> tuple[Part, ...]:
+    """Return title and address of the references whose pages were not opened, where one may be asked for."""
+    urls = unopened(case) if "web_scrape" in tools else ()
+    shown = (r for r in findings_so_far(case).references if r.url in urls)
+    return tuple(Untrusted(f"unopened {r.reference_number}", f"{bounded(r.title, 120)}\n{r.url}") for r in shown)
 
 
 def queries_allowed(case: Case) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from infra.offline.planning import plan_of
 from infra.offline.rules import draft_of, entity_of, event_type_of, is_zh, keywords_of, new_names
 from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
@@ -72,23 +73,15 @@ def _judge(call: CallModel) -> ModelReply:
 
 
 def _plan(call: CallModel) -> ModelReply:
-    facts, news = _facts(call), _news(call)
     tools = call.functions[0].parameters["properties"]["tools"]["items"]["enum"] if call.functions else []
-    kind = str(facts.get("event_type") or event_type_of(news))
-    found = " ".join(_untrusted(call, "expanded_keywords"))
-    remembered = any(float(label.rpartition(" ")[2]) > 0.8 for label in _labels(call, "memory"))
-    wanted: list[str] = []
-    if facts.get("multi_source") or facts.get("searches", 0) >= 2:
-        reason = "the evidence is enough, or two searches were made"
-    elif remembered and not facts.get("searches"):
-        reason = "a past case is nearly the same"
-    else:
-        numbers = (
-            [t for t in tools if t in ("price_check", "onchain_check")] if kind in ("depeg", "liquidation") else []
-        )
-        wanted, reason = ["search", *numbers], f"offline rules: look for sources on a claim of type {kind}"
-    keywords = keywords_of(news, kind, entity_of(news), extra=found) if "search" in wanted else ""
-    args = {"tools": [t for t in wanted if t in tools], "search_keywords": keywords, "reason": reason}
+    args = plan_of(
+        _news(call),
+        _facts(call),
+        list(tools),
+        found=" ".join(_untrusted(call, "expanded_keywords")),
+        remembered=any(float(label.rpartition(" ")[2]) > 0.8 for label in _labels(call, "memory")),
+        urls=[text.rpartition("\n")[2] for text in _untrusted(call, "unopened")],
+    )
     return ModelReply(function_calls=(FunctionCall(name="decide_next_tools", args=args),))
 
 

@@ -122,7 +122,7 @@ async def test_planning_calls_the_function_with_enabled_tools_only():
 
 
 def test_the_rules_hold_no_sample_text_and_no_sample_id():
-    code = "".join((OFFLINE / f"{n}.py").read_text("utf-8") for n in ("rules", "lexicon", "model")).lower()
+    code = "".join((OFFLINE / f"{n}.py").read_text("utf-8") for n in ("rules", "lexicon", "model", "planning")).lower()
     for line in (OFFLINE / "sample" / "history.jsonl").read_text("utf-8").splitlines():
         event = json.loads(line)
         assert f'"{event["id"]}"' not in code
