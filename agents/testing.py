@@ -40,6 +40,7 @@ _KINDS: dict[type[Any], CallKind] = {
     fx.Scrape: "scrape",
     fx.Recall: "recall",
     fx.FindEarlier: "duplicate_check",
+    fx.FindConcerned: "earlier_claims",
     fx.FetchMarket: "market",
 }
 

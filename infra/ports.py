@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from schemas.calls import ProviderMode
-from schemas.effects import CallModel, Effect, FetchMarket, FindEarlier, Recall, Reply, Scrape, Search
+from schemas.effects import CallModel, Effect, FetchMarket, FindConcerned, FindEarlier, Recall, Reply, Scrape, Search
 from schemas.errors import ConfigError
 
 
@@ -86,6 +86,7 @@ class Ports:
         earlier: Port,
         scrape: Port | None = None,
         market: Port | None = None,
+        concerned: Port | None = None,
         fallbacks: dict[str, tuple[Port, ...]] | None = None,
     ) -> None:
         self.models = models
@@ -97,6 +98,7 @@ class Ports:
             FindEarlier: earlier,
             Scrape: scrape,
             FetchMarket: market,
+            FindConcerned: concerned,
         }
 
     def take_in(self, search: dict[str, Port]) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from schemas.effects import Reply
 from schemas.errors import FailureKind
 
-CallKind = Literal["model", "search", "scrape", "recall", "market", "duplicate_check"]
+CallKind = Literal["model", "search", "scrape", "recall", "market", "duplicate_check", "earlier_claims"]
 ProviderMode = Literal["live", "offline", "simulated"]
 
 

@@ -82,6 +82,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     step_max_attempts: int = 3
     retry_base_seconds: float = 1.0
     synthesis_choice: Literal["middle", "model"] = "middle"
+    publish_preliminary: bool = False
+    retraction_window_days: int = 14
     prompts: dict[str, Prompt] = {}
     tables: Tables = Tables()
 

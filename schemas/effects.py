@@ -103,6 +103,19 @@ class FindEarlier(msgspec.Struct, frozen=True, kw_only=True, tag="find_earlier")
     case_id: str
 
 
+class FindConcerned(msgspec.Struct, frozen=True, kw_only=True, tag="find_concerned"):
+    """Find the earlier claims that this case may deny or correct: triaged cases, knowable from ``since`` to ``as_of``.
+
+    About one of ``assets``, and naming one of ``names`` (in simplified characters and lower case). Free, from the journal.
+    """
+
+    case_id: str
+    assets: tuple[str, ...]
+    names: tuple[str, ...]
+    as_of: datetime
+    since: datetime
+
+
 class FetchMarket(msgspec.Struct, frozen=True, kw_only=True, tag="fetch_market"):
     """Read prices, macro or on-chain values as of a time."""
 
@@ -111,7 +124,7 @@ class FetchMarket(msgspec.Struct, frozen=True, kw_only=True, tag="fetch_market")
     as_of: datetime
 
 
-Effect = CallModel | Search | Scrape | Recall | FindEarlier | FetchMarket
+Effect = CallModel | Search | Scrape | Recall | FindEarlier | FindConcerned | FetchMarket
 
 
 def request_hash(effect: Effect) -> str:
@@ -174,6 +187,26 @@ class EarlierReply(msgspec.Struct, frozen=True, kw_only=True, tag="earlier"):
     first_case: str | None
 
 
+class EarlierClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an earlier case claims. ``text`` is the head of its news; ``as_of`` (UTC) is the case's own time."""
+
+    case_id: str
+    asset: str
+    event_type: str
+    language: str
+    text: str
+    as_of: datetime
+    entity: str | None = None
+
+
+class ConcernedReply(msgspec.Struct, frozen=True, kw_only=True, tag="concerned", omit_defaults=True):
+    """Earlier claims, newest first. ``unread``: cases that were not triaged in time, and ``left_off``: those beyond the limit."""
+
+    claims: tuple[EarlierClaim, ...]
+    unread: int = 0
+    left_off: int = 0
+
+
 class MarketReply(msgspec.Struct, frozen=True, kw_only=True, tag="market", omit_defaults=True):
     """Market values by name. ``unknown`` says what the sources do not know, or which of them did not answer."""
 
@@ -181,4 +214,4 @@ class MarketReply(msgspec.Struct, frozen=True, kw_only=True, tag="market", omit_
     unknown: tuple[str, ...] = ()
 
 
-Reply = ModelReply | SearchReply | PageReply | RecallReply | EarlierReply | MarketReply | Failure
+Reply = ModelReply | SearchReply | PageReply | RecallReply | EarlierReply | ConcernedReply | MarketReply | Failure

@@ -15,7 +15,7 @@ from schemas.calls import Call
 from schemas.effects import Failure
 from schemas.evidence import Findings, MarketValue, MemoryEntry, Observation, Page
 from schemas.news import News
-from schemas.signals import Adjustment, Draft, Signal
+from schemas.signals import Adjustment, Draft, Signal, SignalEvidence
 
 PREFIX = "newsproof."
 
@@ -44,13 +44,17 @@ class EventReceived(Event, tag="newsproof.event_received", kw_only=True, frozen=
 
 
 class CaseTriaged(Event, tag="newsproof.case_triaged", kw_only=True, frozen=True):
-    """The preliminary judgement and the gate's decision. ``rollout_bucket`` is 0 ≤ b < 1, stable per case."""
+    """The preliminary judgement and the gate's decision. ``rollout_bucket`` is 0 ≤ b < 1, stable per case.
+
+    ``preliminary_signal``: what is published at once, where the case's configuration asks for two stages and more is to come.
+    """
 
     draft: Draft
     route: Literal["deep", "single_pass", "preliminary"]
     gate_reason: str
     rollout_bucket: float
     injection_suspected: bool = False
+    preliminary_signal: Signal | None = None
 
 
 class ContextGathered(Event, tag="newsproof.context_gathered", kw_only=True, frozen=True):
@@ -148,13 +152,27 @@ class ClaimVerdict(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class ConcernedSignal(msgspec.Struct, frozen=True, kw_only=True):
+    """An earlier signal that this case denies (retracted) or corrects (superseded). ``language``: that of its news."""
+
+    signal_id: str
+    of_case: str
+    kind: Literal["retracted", "superseded"]
+    language: str
+
+
 class EvidenceCritiqued(Event, tag="newsproof.evidence_critiqued", kw_only=True, frozen=True):
-    """What the evidence says of each claim, who contradicts whom, and whether this is old news."""
+    """What the evidence says of each claim, who contradicts whom, and whether this is old news.
+
+    ``concerned``: earlier signals that this case denies or corrects; with some, the next step is to say so of each.
+    """
 
     claims: tuple[ClaimVerdict, ...]
     verdict: Literal["supported", "refuted", "conflicting", "not_enough_evidence"]
     contradictions: tuple[str, ...] = ()
     timeliness: Literal["fresh", "stale", "unknown"] = "unknown"
+    concerned: tuple[ConcernedSignal, ...] = ()
+    route: Literal["synthesize", "retract"] = "synthesize"
 
 
 class SignalSynthesized(Event, tag="newsproof.signal_synthesized", kw_only=True, frozen=True):
@@ -222,12 +240,17 @@ class CaseDegraded(Event, tag="newsproof.case_degraded", kw_only=True, frozen=Tr
 
 
 class RetractionFound(Event, tag="newsproof.retraction_found", kw_only=True, frozen=True):
-    """This case denies or corrects an earlier signal; publish turns it into that signal's next revision."""
+    """This case denies or corrects an earlier signal; publish turns it into that signal's next revision.
+
+    ``reason`` is in the language of the signal; ``evidence`` are the pages that this case believes the denial by.
+    """
 
     signal_id: str
     of_case: str
     kind: Literal["retracted", "superseded"]
     reason: str
+    evidence: tuple[SignalEvidence, ...] = ()
+    route: Literal["synthesize", "more"] = "synthesize"
 
 
 class CancelRequested(Event, tag="newsproof.cancel_requested", kw_only=True, frozen=True):

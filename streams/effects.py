@@ -25,6 +25,7 @@ from schemas.effects import (
     Effect,
     Failure,
     FetchMarket,
+    FindConcerned,
     FindEarlier,
     Recall,
     Reply,
@@ -47,6 +48,7 @@ _KINDS: dict[type, CallKind] = {
     Recall: "recall",
     FetchMarket: "market",
     FindEarlier: "duplicate_check",
+    FindConcerned: "earlier_claims",
 }
 GUARDED: frozenset[CallKind] = frozenset({"model", "search", "market"})
 """What has breakers: what is asked of one paid service. A page that does not open says nothing of the next page; memory and

@@ -13,7 +13,9 @@ from infra.ports import Answer, Port, Ports
 from schemas.calls import ProviderMode
 from schemas.effects import (
     CallModel,
+    ConcernedReply,
     EarlierReply,
+    FindConcerned,
     FindEarlier,
     ModelReply,
     Recall,
@@ -67,6 +69,8 @@ def _reply(effect: Any) -> Reply:
             return RecallReply(entries=())
         case FindEarlier():
             return EarlierReply(first_case=None)
+        case FindConcerned():
+            return ConcernedReply(claims=())
         case _:
             return ModelReply(text="simulated")
 
@@ -74,4 +78,4 @@ def _reply(effect: Any) -> Reply:
 def simulated_ports(latency_s: float = 0.0, *, metered: bool = False) -> Ports:
     """Return ports that answer every effect by one simulated provider."""
     port = Simulated(latency_s, metered=metered)
-    return Ports(models={"light": port, "heavy": port}, search={"simulated": port}, recall=port, earlier=port)
+    return Ports(models={"light": port, "heavy": port}, search={"simulated": port}, recall=port, earlier=port, concerned=port)
