@@ -79,8 +79,8 @@ class Projector:
         for p in (self.partitions.setdefault(number, Partition()) for number in numbers):
             p.live = False
             p.waiting = p.waiting if p.waiting is not None else deque()
-        if self._loading is not None:
-            self._loading.cancel()
+        for task in (*self._fills, *filter(None, [self._loading])):  # a fill may not outlive its partition
+            task.cancel()
         self._loading = asyncio.create_task(self._load(sorted(numbers), when_flowing), name="load-journal")
         return gone
 

@@ -34,7 +34,11 @@ class Watchdog:
             position, since = self._unmoved.get(number, (-1, loop_time))
             if p.accepted.position != position or self._end_of(number) <= p.accepted.position:
                 self._unmoved[number] = (p.accepted.position, loop_time)
-            elif loop_time - since > STALL_EXIT_S and not await self._projector.is_at_the_end(number):
+            elif (
+                loop_time - since > STALL_EXIT_S
+                and number in self._projector.partitions  # still: an earlier look may have waited through a rebalance
+                and not await self._projector.is_at_the_end(number)
+            ):
                 return (
                     f"nothing was read from {self._projector.topic}-{number} for a minute although there is more: "
                     "the worker restarts"
