@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
@@ -13,7 +16,9 @@ from infra.kafka import KafkaAddress, offsets_of
 from newsproof.bench.graph import plain_registry
 from schemas.errors import TransientError
 from streams import patience
+from streams.partition import Partition
 from streams.patience import patiently
+from streams.projector import Projector
 from tests.streams.world import World
 
 
@@ -69,3 +74,28 @@ async def test_the_end_of_a_partition_that_the_consumer_does_not_hold_is_unknown
             ends = [worker.highwater(world.topics.cases, number) for number in range(2)]
             assert sum(end or 0 for end in ends) >= 6
             assert worker.highwater(world.topics.cases, 2) is None
+
+
+async def test_a_gap_is_not_read_on_for_a_partition_that_was_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, never = asyncio.Event(), asyncio.Event()
+
+    async def slow(*_: Any, **__: Any) -> Any:
+        reading.set()
+        await never.wait()
+        yield
+
+    monkeypatch.setattr("streams.projector.read_range", slow)
+    monkeypatch.setattr(Projector, "_load", AsyncMock())
+    fatal: list[BaseException] = []
+    projector = Projector(KafkaAddress(bootstrap=""), "cases", "group", MagicMock(), MagicMock(), run_id="live")
+    projector.on_fatal = fatal.append
+    projector.partitions[0] = part = Partition()
+    part.waiting = None
+    projector.on_record(SimpleNamespace(partition=0, offset=7))
+    await reading.wait()
+    (fill,) = projector._fills
+    projector.assign(set(), MagicMock())
+    await asyncio.wait([fill])
+    await projector.stop()
+    assert fill.cancelled()
+    assert fatal == []
