@@ -1,4 +1,5 @@
-"""Recall over ClickHouse: past cases whose text is like this one's, as of the case's own time, by exact cosine search.
+"""Recall over ClickHouse: past cases whose text is like this one's, as of the case's own time, by exact cosine search,
+or those of one subject in the order of time.
 
 Memory is a projection of the journal (``infra.clickhouse.rows.memory_row``). A case never waits for it: whatever is
 wrong with ClickHouse, the answer is a ``Failure`` of kind ``unavailable`` within a second, and the step says so.
@@ -7,6 +8,7 @@ wrong with ClickHouse, the answer is a ``Failure`` of kind ``unavailable`` withi
 from __future__ import annotations
 
 import asyncio
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -48,6 +50,21 @@ LIMIT {limit:UInt32}
 # No FINAL: redelivered rows of a case are alike, and LIMIT BY leaves one. arrayResize: the engine may compute distances
 # before it filters, and refuses vectors of another length.
 
+_TIMELINE = """
+SELECT case_id, summary, event_type, asset, confidence, decided_at, signal_id,
+       if(length(embedding) = {dimensions:UInt16} AND embedding_model = {model:String},
+          1 - cosineDistance(arrayResize(embedding, {dimensions:UInt16}), VECTOR), 0) AS similarity
+FROM memory
+WHERE run_id = {run_id:String}
+  AND decided_at >= fromUnixTimestamp64Milli({since_ms:Int64}, 'UTC')
+  AND decided_at < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')
+  AND case_id != {exclude_case:String}
+  AND (asset = {asset:String} AND asset != '' OR match(summary, {named:String}))
+ORDER BY decided_at DESC, case_id
+LIMIT 1 BY case_id
+LIMIT {limit:UInt32}
+"""
+
 _OUTCOMES = """
 SELECT case_id, max(horizon_s) AS horizon, argMax(return, horizon_s) AS gain
 FROM outcomes FINAL
@@ -60,7 +77,7 @@ class ClickHouseMemory(Free):
     """The port for ``Recall``. Free of charge; ``mode`` is that of the installation it remembers for.
 
     Guarantees: entries were decided strictly before ``as_of``, outcomes ended before it, the case itself is never among
-    them, at most ``limit`` of them, most similar first.
+    them, at most ``limit`` of them, most similar first. With ``since``: the latest of a subject, in the order of time.
     """
 
     provider = "clickhouse"
@@ -115,13 +132,18 @@ class ClickHouseMemory(Free):
         if not vector:
             return ()
         as_of_ms = round(effect.as_of.timestamp() * 1000)
+        since_ms = round(effect.since.timestamp() * 1000) if effect.since else 0
         found = await self._client.query(
-            _NEAREST.replace("VECTOR", f"CAST({literal_vector(vector)}, 'Array(Float32)')"),
+            (_TIMELINE if effect.since else _NEAREST).replace(
+                "VECTOR", f"CAST({literal_vector(vector)}, 'Array(Float32)')"
+            ),
             {
                 "dimensions": DIMENSIONS,
                 "run_id": self._run_id,
                 "model": EMBEDDING_MODEL,
                 "as_of_ms": as_of_ms,
+                "since_ms": since_ms,
+                "named": _naming(effect.text),
                 "exclude_case": effect.exclude_case,
                 "asset": effect.asset,
                 "floor": self._floor,
@@ -131,13 +153,20 @@ class ClickHouseMemory(Free):
         )
         rows = found.dicts()
         outcomes = await self._outcomes([row["case_id"] for row in rows], as_of_ms)
-        return tuple(_entry(row, outcomes.get(row["case_id"])) for row in rows)
+        entries = tuple(_entry(row, outcomes.get(row["case_id"])) for row in rows)
+        return entries[::-1] if effect.since else entries
 
     async def _outcomes(self, cases: list[str], as_of_ms: int) -> dict[str, str]:
         if not cases:
             return {}
         found = await self._client.query(_OUTCOMES, {"cases": cases, "as_of_ms": as_of_ms})
         return {row["case_id"]: f"{row['gain']:+.1%} after {row['horizon'] / 3600:g} h" for row in found.dicts()}
+
+
+def _naming(subject: str) -> str:
+    # A Latin name stands between other characters: SEC is not in "seconds". RE2, as ClickHouse's match has it.
+    name = re.escape(subject)
+    return f"(?i)(?:^|[^a-z0-9]){name}(?:[^a-z0-9]|$)" if subject.isascii() else f"(?i){name}"
 
 
 def _entry(row: dict[str, Any], outcome: str | None) -> MemoryEntry:

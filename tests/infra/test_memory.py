@@ -121,6 +121,36 @@ def fields_of(one: Any) -> dict[str, Any]:
     return {name: getattr(one, name) for name in one.__struct_fields__}
 
 
+async def test_a_timeline_lists_a_subjects_cases_in_the_order_of_time_however_unlike_their_words(
+    clickhouse: ClickHouse,
+) -> None:
+    def told(case: str, summary: str, days: float, **fields: Any) -> Any:
+        of = signal(
+            signal_id=f"s-{case}", case_id=case, summary=summary, decided_at=NOW - seconds(days * 86_400), **fields
+        )
+        return record(ev.SignalSynthesized(signal=of, path="deep"), case=case, news_text=f"news of {case}")
+
+    await fill(
+        clickhouse,
+        [
+            told("of its token", "a bridge was drained", 2, asset="ZED"),
+            told("by name", "The SEC (again) sues somebody", 5, asset="BTC"),
+            told("in Chinese", "美国 SEC起诉 ZED 协议", 3, asset="BTC"),
+            told("in another word", "blocked for thirty seconds", 1, asset="BTC"),
+            told("too old", "SEC sues ZED", 40, asset="ZED"),
+            told("not yet", "SEC sues ZED", 0, asset="ZED"),
+            told("me", "SEC sues ZED", 1, asset="ZED"),
+        ],
+    )
+    since = NOW - seconds(30 * 86_400)
+    entries = await recall(clickhouse, "SEC", asset="ZED", as_of=NOW, since=since)
+    assert [e.case_id for e in entries] == ["by name", "in Chinese", "of its token"]
+    assert [e.case_id for e in await recall(clickhouse, "S.C", as_of=NOW, since=since)] == []
+    assert [e.case_id for e in await recall(clickhouse, "起诉", as_of=NOW, since=since)] == ["in Chinese"]
+    latest = await recall(clickhouse, "SEC", asset="ZED", as_of=NOW, since=since, limit=2)
+    assert [e.case_id for e in latest] == ["in Chinese", "of its token"]
+
+
 async def test_the_most_similar_come_first_and_no_more_than_asked_for(clickhouse: ClickHouse) -> None:
     text = "Circle confirms USDC reserves at Silicon Valley Bank"
     texts = {"third": text[:34], "first": text, "second": text[:44]}
