@@ -14,6 +14,7 @@ from agents.verification.asking import (
     reference_parts,
 )
 from agents.verification.rounds import findings_so_far
+from schemas.effects import Untrusted
 from schemas.events import Event, KeywordsExpanded, PagesScraped, SearchCompleted
 
 MAX_KEYWORDS = 3
@@ -28,8 +29,12 @@ class ExpandKeywords:
 
     def ask(self, case: Case) -> Asked:
         findings = findings_so_far(case)
-        known = facts(**findings_facts(findings), searches=[p.search_keywords for p in case.plans if p.search_keywords])
-        return ask_model(case, "expand", (*news_parts(case), known, *reference_parts(findings), *page_parts(case)))
+        # A model wrote the keywords, and it had read text from outside: they are none of our own words.
+        asked = [Untrusted("searched", p.search_keywords) for p in case.plans if p.search_keywords]
+        known = facts(**findings_facts(findings), searches=len(asked))
+        return ask_model(
+            case, "expand", (*news_parts(case), known, *asked, *reference_parts(findings), *page_parts(case))
+        )
 
     def tell(self, case: Case, replies: Replies) -> Event:
         number = case.searches[-1].round

@@ -87,12 +87,11 @@ def _plan(call: CallModel) -> ModelReply:
 
 def _expand(call: CallModel) -> ModelReply:
     facts, news = _facts(call), _news(call)
-    searches = facts.get("searches", [])
-    if len(searches) < 2 and not facts.get("official_confirmed") and not facts.get("denied"):
+    if facts.get("searches", 0) < 2 and not facts.get("official_confirmed") and not facts.get("denied"):
         # What few tell and no official page confirms may have been denied: the denial is worth the next search.
         words = ["否认", "辟谣", "不实"] if is_zh(news) else ["denies", "fake", "false"]
         return ModelReply(data={"keywords": words, "reason": "offline rules: few sources, look for a denial"})
-    names = new_names(news, " ".join(searches), _untrusted(call, "reference"))
+    names = new_names(news, " ".join(_untrusted(call, "searched")), _untrusted(call, "reference"))
     reason = "names that several references give" if names else "the evidence names nothing new"
     return ModelReply(data={"keywords": names, "reason": f"offline rules: {reason}"})
 

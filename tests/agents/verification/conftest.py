@@ -68,8 +68,9 @@ def no_memory() -> ContextGathered:
 
 @pytest.fixture
 def planned() -> Callable[..., ToolPlanned]:
-    def make(*tools: str, keywords: str = "Poly Network exploit", round: int = 1) -> ToolPlanned:
-        tasks = tuple(SubTask(tool=t, query=keywords, claim=NEWS) for t in (tools or ("search:offline",)))
+    def make(*tools: str | SubTask, keywords: str = "Poly Network exploit", round: int = 1) -> ToolPlanned:
+        names = tools or ("search:offline",)
+        tasks = tuple(t if isinstance(t, SubTask) else SubTask(tool=t, query=keywords, claim=NEWS) for t in names)
         return ToolPlanned(
             round=round,
             tools=("search",),
@@ -176,8 +177,9 @@ def judged() -> Callable[..., ModelReply]:
 
 @pytest.fixture
 def decided() -> Callable[..., ModelReply]:
-    def make(*tools: str, keywords: str = "Poly Network exploit official statement") -> ModelReply:
+    def make(*tools: str, keywords: str = "Poly Network exploit official statement", tasks: Any = None) -> ModelReply:
         args = {"tools": list(tools), "search_keywords": keywords, "reason": "because"}
+        args |= {} if tasks is None else {"tasks": tasks}
         return ModelReply(function_calls=(FunctionCall(name="decide_next_tools", args=args),))
 
     return make
