@@ -64,7 +64,10 @@ class CallModel(msgspec.Struct, frozen=True, kw_only=True, tag="call_model", omi
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True, tag="search", omit_defaults=True):
-    """Ask one search provider. ``as_of`` bounds what an offline or archived search may know."""
+    """Ask one search provider. ``as_of`` bounds what an offline or archived search may know.
+
+    ``since``: only pages from then on are wanted. A provider may not know how to; results are looked through again.
+    """
 
     provider: str
     query: str
@@ -73,6 +76,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True, tag="search", omit_defau
     depth: str = "basic"
     include_domains: tuple[str, ...] = ()
     language: str = ""
+    since: datetime | None = None
 
 
 class Scrape(msgspec.Struct, frozen=True, kw_only=True, tag="scrape"):

@@ -38,7 +38,9 @@ def search_key(search: Search, mode: ProviderMode) -> str:
     """
     as_of = None if mode == "live" else search.as_of
     what = (search.provider, search.query, search.max_results, search.depth, search.include_domains, search.language)
-    return content_hash(("search", mode, what, as_of))
+    # As providers are asked: by the day, and where a range has an end, from day to day.
+    days = ((search.since.date(), search.as_of.date()),) if search.since else ()
+    return content_hash(("search", mode, what, as_of, *days))
 
 
 class _Flight:

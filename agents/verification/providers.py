@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from agents.case import Case
 from schemas.config import Snapshot
 from schemas.effects import Search
@@ -32,8 +34,11 @@ def one_provider(case: Case) -> str | None:
     return home if home in web else next(iter(web), None)
 
 
-def search_of(case: Case, provider: str, query: str, *, domains: tuple[str, ...] = ()) -> Search:
-    """Return the search of one provider, as of the case's own time; ``domains`` in place of the configured ones."""
+def search_of(case: Case, provider: str, query: str, *, domains: tuple[str, ...] = (), days: int = 0) -> Search:
+    """Return the search of one provider, as of the case's own time; ``domains`` in place of the configured ones.
+
+    ``days``: how old a page may be by then, 0 = of any age.
+    """
     return Search(
         provider=provider,
         query=query,
@@ -42,4 +47,5 @@ def search_of(case: Case, provider: str, query: str, *, domains: tuple[str, ...]
         depth=case.config.search_depth,
         include_domains=domains or case.config.search_include_domains,
         language=case.language,
+        since=case.as_of - timedelta(days=days) if days else None,
     )

@@ -37,7 +37,7 @@ def searched(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:
 
 def search_effect(case: Case, task: SubTask) -> Search:
     """Return the search of the provider that the sub-task names."""
-    return search_of(case, task.tool.partition(":")[2], task.query, domains=task.domains)
+    return search_of(case, task.tool.partition(":")[2], task.query, domains=task.domains, days=task.days)
 
 
 def platforms(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:

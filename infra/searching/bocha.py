@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import UTC
 from decimal import Decimal
 from typing import Any
 
@@ -105,6 +106,8 @@ class BochaSearch:
     def _body(self, effect: Search, query: str) -> dict[str, Any]:
         count = max(1, min(effect.max_results, MAX_RESULTS))
         body: dict[str, Any] = {"query": query, "freshness": "noLimit", "summary": True, "count": count}
+        if effect.since is not None:
+            body["freshness"] = f"{effect.since.astimezone(UTC):%Y-%m-%d}..{effect.as_of.astimezone(UTC):%Y-%m-%d}"
         domains = effect.include_domains or self._include_domains
         if domains:
             body["include"] = "|".join(domains[:MAX_DOMAINS])

@@ -6,6 +6,7 @@ Wire shape, errors and limits: https://docs.tavily.com/documentation/api-referen
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC
 from decimal import Decimal
 from typing import Any
 
@@ -114,6 +115,8 @@ class TavilySearch:
         domains = effect.include_domains or self._include_domains
         if domains:
             body["include_domains"] = list(domains)
+        if effect.since is not None:
+            body["start_date"] = f"{effect.since.astimezone(UTC):%Y-%m-%d}"
         return body
 
     def worst_case_usd(self, effect: Search) -> Decimal | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -44,7 +44,9 @@ async def reply_of(name: str, behaviour: Any, **settings: Any) -> SearchReply:
 
 
 async def test_bocha_is_asked_for_summaries_in_chinese() -> None:
-    domains = msgspec.structs.replace(ZH, include_domains=("binance.com", "sec.gov"))
+    domains = msgspec.structs.replace(
+        ZH, include_domains=("binance.com", "sec.gov"), since=ZH.as_of - timedelta(days=7)
+    )
     async with searching("bocha", FULL["bocha"]) as (port, server):
         answer = await port.perform(ZH)
         await port.perform(domains)
@@ -52,6 +54,7 @@ async def test_bocha_is_asked_for_summaries_in_chinese() -> None:
     assert (first.method, first.path, first.headers["authorization"]) == ("POST", "/v1/web-search", "Bearer sk-secret")
     assert first.json == {"query": ZH.query, "freshness": "noLimit", "summary": True, "count": 5}
     assert second.json["include"] == "binance.com|sec.gov"
+    assert second.json["freshness"] == f"{ZH.as_of - timedelta(days=7):%Y-%m-%d}..{ZH.as_of:%Y-%m-%d}"
     assert (answer.cost_usd, answer.cost_source) == (Decimal("0.005"), "BOCHA_COST_USD")
     assert port.worst_case_usd(ZH) == Decimal("0.005")
 

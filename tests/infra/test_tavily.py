@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 import pytest
 
-from infra.searching.tavily import TavilySearch
 from infra.searching.results import parse_published
+from infra.searching.tavily import TavilySearch
 from schemas.effects import Failure, SearchReply
 from schemas.errors import PermanentError
 from schemas.topics import MAX_BODY_BYTES
@@ -91,9 +91,11 @@ async def test_an_empty_query_is_refused_without_a_request() -> None:
 
 async def test_domains_of_the_search_win_over_those_of_the_settings() -> None:
     async with tavily(fake.results(), include_domains=["coindesk.com"]) as (search, server):
-        await search.perform(msgspec.structs.replace(SEARCH, include_domains=("sec.gov",), max_results=99))
+        since = SEARCH.as_of - timedelta(days=30)
+        await search.perform(msgspec.structs.replace(SEARCH, include_domains=("sec.gov",), max_results=99, since=since))
     assert server.requests[0].json["include_domains"] == ["sec.gov"]
     assert server.requests[0].json["max_results"] == 20
+    assert server.requests[0].json["start_date"] == f"{since:%Y-%m-%d}"
 
 
 MALFORMED_ITEMS = [

@@ -234,7 +234,14 @@ async def test_an_equal_search_within_the_time_is_answered_unpaid_and_marked() -
 
 @pytest.mark.parametrize(
     "change",
-    [{"query": "x"}, {"max_results": 6}, {"depth": "advanced"}, {"include_domains": ("a.b",)}, {"language": "zh"}],
+    [
+        {"query": "x"},
+        {"max_results": 6},
+        {"depth": "advanced"},
+        {"include_domains": ("a.b",)},
+        {"language": "zh"},
+        {"since": NOW},
+    ],
 )
 async def test_another_search_is_another_search(change: dict[str, Any]) -> None:
     of, port, _, _ = searching()

@@ -137,7 +137,10 @@ def worst_tasks(attack: Attack) -> list[Any]:
         "file:///etc/passwd",
     ]
     pages = [{**arguments, "tool": "web_scrape", "url": url} for url in near]
+    # competitor_lookup may go by either name, and the subject would win.
+    peers = {key: value for key, value in arguments.items() if key != "subject"} | {"tool": "competitor_lookup"}
     return [
+        peers,
         *({**arguments, "tool": tool} for tool in (*TOOLS, "transfer_funds", "search:evil")),
         *pages,
         attack.text,

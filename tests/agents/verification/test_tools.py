@@ -200,6 +200,7 @@ def test_results_older_than_the_time_range_are_no_evidence(round_of, found):
     week = SubTask(tool="platform_search:offline", query="q", claim=NEWS, domains=("x.com",), days=7)
     spec = round_of(week)
     assert isinstance(spec.asked, Search) and spec.asked.include_domains == ("x.com",)
+    assert spec.asked.since == START - timedelta(days=7)
     (fresh, *_) = found("a.example").results
     old = replace(fresh, url="https://b.example/poly", domain="b.example", published_at=START - timedelta(days=8))
     event = spec.told(SearchReply(provider="offline", query="q", results=(old, fresh))).event
