@@ -24,12 +24,18 @@ HORIZON_S: dict[Timeframe, int] = {"short": 24 * 3600, "medium": 7 * 24 * 3600, 
 
 def preliminary_signal(case: Case) -> Signal:
     """Return the signal of a case that the gate kept out: the draft as triage gave it, said plainly."""
+    return _drafted(case, case.replies, status="preliminary_only", at=case.head_at)
+
+
+def first_signal(case: Case, replies: Replies) -> Signal:
+    """Return what is published of a case that goes on: its draft, judged by nobody yet. ``replies`` are triage's."""
+    return _drafted(case, replies, status="preliminary", at=replies.at or case.head_at)
+
+
+def _drafted(case: Case, replies: Replies, *, status: SignalStatus, at: datetime) -> Signal:
     low = ("confidence_low",) if case.draft.confidence < 0.4 else ()
-    flags = (*case.draft.risk_flags, "not_deep_analysed", *case_flags(case), *budget_flags(case, case.replies), *low)
-    at = case.head_at
-    return _signal(
-        case, case.draft, status="preliminary_only", flags=flags, text=case.draft.notes, at=at, replies=case.replies
-    )
+    flags = (*case.draft.risk_flags, "not_deep_analysed", *case_flags(case), *budget_flags(case, replies), *low)
+    return _signal(case, case.draft, status=status, flags=flags, text=case.draft.notes, at=at, replies=replies)
 
 
 def judged_signal(
@@ -97,7 +103,7 @@ def _signal(
     findings: Findings | None = None,
     end: Conclusion | None = None,
 ) -> Signal:
-    evidence = _evidence(findings)
+    evidence = evidence_of(findings)
     horizon = HORIZON_S[draft.timeframe]
     prompts, model = _made_with(case, replies)
     return Signal(
@@ -139,7 +145,8 @@ def _signal(
     )
 
 
-def _evidence(findings: Findings | None) -> tuple[SignalEvidence, ...]:
+def evidence_of(findings: Findings | None) -> tuple[SignalEvidence, ...]:
+    """Return the pages of the findings as a signal names them."""
     return tuple(
         SignalEvidence(
             url=r.url,

@@ -95,12 +95,13 @@ class ClaimAnswer(msgspec.Struct):
 
 
 class CritiqueAnswer(msgspec.Struct):
-    """The reply of the critique (``critique.v1.schema.json``)."""
+    """The reply of the critique (``critique.v2.schema.json``); version 1 knows no ``concerned``."""
 
     claims: list[ClaimAnswer]
     verdict: Verdict
     contradictions: list[str] = []
     timeliness: Literal["fresh", "stale", "unknown"] = "unknown"
+    concerned: list[int] | None = None
 
 
 class SynthesisAnswer(msgspec.Struct):

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from agents.case import Case
 from agents.prompts import render
 from agents.step import StepFailure
-from schemas.effects import CallModel, Failure, FunctionDeclaration, Part, Trusted, Untrusted
+from schemas.effects import CallModel, EarlierClaim, Failure, FunctionDeclaration, Part, Trusted, Untrusted
 from schemas.events import PagesScraped, SearchCompleted
 from schemas.evidence import Findings, MemoryEntry, SearchResult
 from schemas.signals import EventType
@@ -138,6 +138,14 @@ def memory_parts(entries: Iterable[MemoryEntry]) -> tuple[Part, ...]:
             bounded(f"{e.asset} {e.event_type} {e.confidence:.2f} {e.outcome or ''}: {e.summary}", 400),
         )
         for i, e in enumerate(entries, start=1)
+    )
+
+
+def claim_parts(claims: Iterable[EarlierClaim]) -> tuple[Part, ...]:
+    """Return each earlier claim as an untrusted part, labelled by its number from 1 and its time."""
+    return tuple(
+        Untrusted(f"earlier claim {i}, {c.as_of:%Y-%m-%d %H:%M} UTC", bounded(c.text, MAX_REFERENCE_CHARACTERS))
+        for i, c in enumerate(claims, start=1)
     )
 
 

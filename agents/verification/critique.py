@@ -1,12 +1,15 @@
-"""Critique: what does the evidence say of each claim, and who contradicts whom?"""
+"""Critique: what does the evidence say of each claim, who contradicts whom, and which earlier signals does that concern?"""
 
 from __future__ import annotations
 
 from agents.case import Case, Replies
-from agents.step import Asked, On, only_reply
+from agents.policy import bounds
+from agents.retraction import Candidate, candidates, chosen, question
+from agents.step import Asked, On
 from agents.verification.answers import ClaimAnswer, CritiqueAnswer, answer, clamped, one_line
 from agents.verification.asking import (
     ask_model,
+    claim_parts,
     facts,
     findings_facts,
     memory_parts,
@@ -16,6 +19,7 @@ from agents.verification.asking import (
 )
 from agents.verification.rounds import findings_so_far
 from agents.verification.tool_answers import tool_facts, tool_parts
+from schemas.effects import CallModel, ConcernedReply
 from schemas.events import (
     ClaimVerdict,
     Event,
@@ -28,10 +32,15 @@ from schemas.events import (
 
 MAX_CLAIMS = 5
 MAX_CONTRADICTIONS = 5
+BELIEVED = frozenset({"multi_source_official", "multi_source", "official_alone"})
+"""Base rules by which a denial is believed; one that is not believed retracts nothing."""
 
 
 class CritiqueEvidence:
-    """The heavy model reads references and pages; with none of either, code says that there is not enough evidence."""
+    """The heavy model reads references and pages; with none of either, code says that there is not enough evidence.
+
+    News that denies or corrects, and is believed, is first compared with what earlier cases claim (free, from the journal).
+    """
 
     name = "critique"
     takes = (
@@ -46,21 +55,44 @@ class CritiqueEvidence:
         findings = findings_so_far(case)
         if not findings.references and not case.opened_pages:
             return EvidenceCritiqued(claims=(), verdict="not_enough_evidence")
-        known = facts(**findings_facts(findings), **tool_facts(case))
-        memories = memory_parts(case.context.entries if case.context else ())
-        evidence = (*reference_parts(findings), *page_parts(case), *tool_parts(case))
-        return ask_model(case, "critique", (*news_parts(case), known, *memories, *evidence))
+        asked = question(case) if bounds(findings, None)[0] in BELIEVED else None
+        if asked is None:
+            return _critique(case, ())
+        if case.replies.of(asked) is None:
+            return (asked,)
+        return (asked, _critique(case, _candidates(case, case.replies)))
 
     def tell(self, case: Case, replies: Replies) -> Event:
-        said = answer(only_reply(replies), CritiqueAnswer)
+        earlier = _candidates(case, replies)
+        said = answer(replies.of(_critique(case, earlier)), CritiqueAnswer)
         numbers = {r.reference_number for r in findings_so_far(case).references}
         claims = tuple(_claim(c, numbers) for c in said.claims[:MAX_CLAIMS])
+        verdict = said.verdict if said.verdict in {c.verdict for c in claims} else "not_enough_evidence"
+        believed = bounds(findings_so_far(case), verdict)[0] in BELIEVED
+        concerned = chosen(case, earlier, said.concerned) if believed else ()
         return EvidenceCritiqued(
             claims=claims,
-            verdict=said.verdict if said.verdict in {c.verdict for c in claims} else "not_enough_evidence",
+            verdict=verdict,
             contradictions=tuple(one_line(c, 300) for c in said.contradictions[:MAX_CONTRADICTIONS]),
             timeliness=said.timeliness,
+            concerned=concerned,
+            route="retract" if concerned else "synthesize",
         )
+
+
+def _critique(case: Case, earlier: tuple[Candidate, ...]) -> CallModel:
+    findings = findings_so_far(case)
+    same = {"earlier_claims": [{"number": n, "same": c.same_claim} for n, c in enumerate(earlier, start=1)]}
+    known = facts(**findings_facts(findings), **tool_facts(case), **(same if earlier else {}))
+    memories = memory_parts(case.context.entries if case.context else ())
+    claims = claim_parts(c.claim for c in earlier)
+    evidence = (*reference_parts(findings), *page_parts(case), *tool_parts(case))
+    return ask_model(case, "critique", (*news_parts(case), known, *claims, *memories, *evidence))
+
+
+def _candidates(case: Case, replies: Replies) -> tuple[Candidate, ...]:
+    # A journal that could not be read in time retracts nothing: the case's own signal is of use all the same.
+    return tuple(c for reply in replies.all(ConcernedReply) for c in candidates(case, reply.claims))
 
 
 def _claim(said: ClaimAnswer, numbers: set[int]) -> ClaimVerdict:

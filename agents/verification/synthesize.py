@@ -12,7 +12,7 @@ from agents.verification.answers import SynthesisAnswer, answer, cite_only, one_
 from agents.verification.asking import ask_model, facts, findings_facts, memory_parts, news_parts, reference_parts
 from agents.verification.rounds import findings_so_far, skipped_flags
 from agents.verification.tool_answers import tool_facts, tool_parts
-from schemas.events import Event, EvidenceCritiqued, SignalSynthesized
+from schemas.events import Event, EvidenceCritiqued, RetractionFound, SignalSynthesized
 from schemas.evidence import Findings
 from schemas.signals import Draft, SignalStatus
 
@@ -21,7 +21,7 @@ class SynthesizeSignal:
     """The model may soften an action to observe; it may not turn buy into sell, nor leave the bounds."""
 
     name = "synthesize"
-    takes = (On(EvidenceCritiqued),)
+    takes = (On(EvidenceCritiqued, route="synthesize"), On(RetractionFound, route="synthesize"))
     emits = (SignalSynthesized,)
 
     def ask(self, case: Case) -> Asked:

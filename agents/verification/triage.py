@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec.structs import replace
+
 from agents.case import Case, Replies
 from agents.evidence.injection import steers_model
+from agents.signal import first_signal
 from agents.step import Asked, On
 from agents.verification.answers import DraftAnswer, answer
 from agents.verification.asking import ask_model, news_parts
@@ -48,13 +51,16 @@ class Triage:
         route, reason = gate(draft, bucket, case.config)
         if isinstance(earlier, Failure):
             reason += f"; duplicates were not checked ({earlier.kind})"
-        return CaseTriaged(
+        triaged = CaseTriaged(
             draft=draft,
             route=route,
             gate_reason=reason,
             rollout_bucket=bucket,
             injection_suspected=steers_model(case.news.text),
         )
+        if route == "preliminary" or not case.config.publish_preliminary:
+            return triaged
+        return replace(triaged, preliminary_signal=first_signal(replace(case, triaged=triaged), replies))
 
 
 def gate(draft: Draft, bucket: float, config: Snapshot) -> tuple[Route, str]:

@@ -114,7 +114,13 @@ def _critique(call: CallModel) -> ModelReply:
     sides = [f"[{a['number']}] denies what [{support[0]['number']}] reports" for a in against] if support else []
     timeliness = "stale" if facts.get("stale") else "fresh" if support else "unknown"
     return ModelReply(
-        data={"claims": [claim], "verdict": verdict, "contradictions": sides[:3], "timeliness": timeliness}
+        data={
+            "claims": [claim],
+            "verdict": verdict,
+            "contradictions": sides[:3],
+            "timeliness": timeliness,
+            "concerned": [c["number"] for c in facts.get("earlier_claims", []) if c["same"]],
+        }
     )
 
 

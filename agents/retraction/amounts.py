@@ -1,0 +1,55 @@
+"""Amounts in a text, zh and en, as plain numbers: what tells “$200M stolen” from “$1.4B stolen”, across languages."""
+
+from __future__ import annotations
+
+import re
+
+_SCALE = {
+    "trillion": 1e12, "billion": 1e9, "bn": 1e9, "b": 1e9, "million": 1e6, "mn": 1e6, "m": 1e6, "thousand": 1e3, "k": 1e3,
+    "万亿": 1e12, "亿": 1e8, "万": 1e4, "千": 1e3,
+}  # fmt: skip
+_AMOUNT = re.compile(
+    r"(?P<sign>[$€£¥])?\s?(?<![\d.,a-z])(?P<number>\d[\d,]*(?:\.\d+)?)\s?"
+    r"(?P<scale>trillion|billion|million|thousand|bn|mn|[bmk](?![a-z])|万亿|亿|万|千)?(?P<unit>%)?"
+)
+_NOT = re.compile(
+    r"\b(?:not|rather than|instead of|previously|earlier|initially|up from|down from|from)\b"
+    r"|而非|而不是|并非|不是|此前|之前|原先|最初|误[报写作称]"
+)
+_REACH = 24
+"""Characters between the word that sets an amount aside and the amount."""
+_PLAIN_FROM = 1_000
+_YEARS = range(1990, 2101)
+SAME = 0.02
+"""Amounts this close to each other are one: reports round."""
+
+
+class Amounts:
+    """The amounts that a text gives. ``wrong`` are those that it sets aside, as “not 500,000” does."""
+
+    __slots__ = ("given", "wrong")
+
+    def __init__(self, text: str) -> None:
+        """``text`` is folded and in lower case."""
+        given, wrong = set[float](), set[float]()
+        for match in _AMOUNT.finditer(text):
+            value = float(match["number"].replace(",", "")) * _SCALE.get(match["scale"] or "", 1.0)
+            plain = match["scale"] is None and match["sign"] is None
+            if match["unit"] or (plain and (value < _PLAIN_FROM or int(value) in _YEARS)):
+                continue
+            before = text[max(0, match.start() - _REACH) : match.start()]
+            set_aside = list(_NOT.finditer(before))
+            # “not 500,000 but 401,000”: the word counts for the next amount only.
+            aside = bool(set_aside) and not any(c.isdigit() for c in before[set_aside[-1].end() :])
+            (wrong if aside else given).add(value)
+        self.given, self.wrong = frozenset(given), frozenset(wrong)
+
+    @property
+    def all(self) -> frozenset[float]:
+        """Every amount, whatever the text says of it."""
+        return self.given | self.wrong
+
+
+def share(one: frozenset[float], other: frozenset[float]) -> bool:
+    """Whether some amount of one is some amount of the other."""
+    return any(abs(a - b) <= SAME * max(a, b) for a in one for b in other)

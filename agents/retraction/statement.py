@@ -1,0 +1,139 @@
+"""One news text, read as something that may be denied, or that denies: whom it is about, what it says happened, how much."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from weakref import WeakKeyDictionary
+
+from agents.evidence.compiled import Compiled, compiled
+from agents.evidence.scope import stem
+from agents.evidence.texts import fold_han, has_cjk, words_regex
+from agents.retraction.amounts import Amounts
+from schemas.config import Entity, Tables
+
+HEAD = 1_200
+"""Characters of a news item that count as its claim; what follows is background."""
+_CLAUSES = re.compile(r"[;。!!??]|[,,::](?!\d)|\.\s|\.$|\s[-–—]\s|\s(?:but|while|although|whereas)\s")
+_DENIAL_DENIED = re.compile(
+    r"\b(?:fake|false|fabricated|forged|fraudulent|bogus)\s+(?:denial|rebuttal)"
+    r"|\b(?:denial|rebuttal)s?\b[^,.;:]{0,60}\b(?:is|are|was|were|itself|turned out)\b[^,.;:]{0,20}"
+    r"\b(?:fake|false|untrue|fabricated|forged|fraudulent|bogus|wrong|a hoax)"
+    r"|\bden(?:y|ies|ied)\s+(?:ever\s+)?(?:having\s+)?(?:denying|denied)"
+    r"|(?:辟谣|否认|澄清)(?:的)?(?:声明|公告|一事|说法|消息|帖子|推文|文章)(?:系|为|是|属|均为|也是|才是|并)?[^,。;]{0,4}(?:不实|虚假|伪造|假|谣言)"
+    r"|(?:假|虚假|伪造)(?:的)?(?:辟谣|否认|澄清)"
+)
+_CORRECTION = re.compile(
+    r"\b(?:correct(?:ion|s|ed|ing)|revis(?:es|ed|ing|ion)|erratum|amends?|amended|restat(?:es|ed))\b"
+    r"|更正|勘误|修正|订正|纠正|误报|误写"
+)
+_SPEECH = re.compile(r"\b(?:post|posts|tweet|tweets|message|messages|announcement)\b|帖子|推文|消息|公告|言论")
+_RELEASE = re.compile(r"\b(?:press|news)\s+releases?\b|新闻稿|通稿")
+"""“Release” is a verb of launches; a press release launches nothing."""
+_SAID = re.compile(
+    r"辟谣|否认|澄清|驳斥|不实|不属实|虚假|伪造|冒用|假的|假消息|谣言|传闻|传言|网传|消息|声明|公告|官方|账号|账户|公司|主席|发言人|"
+    r"创始人|首席执行官|与|和|的|系|为|是|没有|没|未|从未|并未|并|不|无|任何|一事|相关|遭|被|入侵"
+)
+_PLAIN_WORDS = """
+fake false untrue fraudulent bogus fabricated forged not hoax wrong still plan plans retailer company firm exchange
+issuer giant platform protocol team spokesperson spokesman chair chairman ceo founder account post posts tweet message
+official staff under review application pending says said told deny denies denied denial relationship compromised
+unauthorized circulating online breaking sources today any such correction never happened existing monday tuesday
+wednesday thursday friday saturday sunday calls call called billion million trillion via media reports report claims
+claim rumor rumours rumors agency commission regulator own page site website clarifies clarify clarified announces
+announced announcement announce major press release year his her its their
+"""
+"""Words that say nothing of what a claim is about: who speaks, where, when, and that it is true or false."""
+_PLAIN = frozenset(stem(word) for word in re.findall(r"\w+", _PLAIN_WORDS))
+
+
+class Statement:
+    """What the rules of retraction read of one text. ``denied`` are the predicates that it says did not happen."""
+
+    def __init__(self, of: Tables, text: str, *, entity: str | None, asset: str) -> None:
+        tables = compiled(of)
+        self.text = fold_han(text[:HEAD])
+        self.low = _RELEASE.sub(" ", self.text.lower())
+        self.cjk = has_cjk(self.text)
+        self.asset, self.entity = asset.upper(), fold_han(entity or "").lower()
+        self.entities = _by_name(tables, self.text, entity)
+        self.own = frozenset(n for n, e in self.entities.items() if self.asset in e.assets)
+        named = tables.entities.named(entity) if entity else ()
+        self.primary = named[0].name if named else None
+        self._names = _names_pattern(_all_names(self.entities, tables, self.asset))
+        whole = tables.grammar.sense(self.low)
+        self.predicates = frozenset((*whole.groups, *whole.negated))
+        self.account = whole.account_hack
+        self.refutes_denial = _DENIAL_DENIED.search(self.low) is not None
+        disowned = whole.account_hack and _SPEECH.search(self.low) is not None
+        self.denial = (whole.denial or disowned) and not self.refutes_denial
+        self.amounts = Amounts(self.low)
+        parts = self._denied_parts(tables) if self.denial or self.refutes_denial else []
+        self.denied = frozenset(p for part in parts for p in part[1])
+        about = " ; ".join(part[0] for part in parts) if parts else self.low
+        self.denied_amounts = Amounts(about).given if parts else frozenset[float]()
+        self.denies_account = any(part[2] for part in parts)
+        self.words, self.concepts = self._words(tables, about), _concepts(of, tables, about)
+        self.told = self.words | frozenset(tables.grammar.sense(self._names.sub(" ; ", self.low)).target)
+
+    @property
+    def correction(self) -> bool:
+        """Whether it puts another amount in place of one that was told before, rather than denying all of it."""
+        return (
+            _CORRECTION.search(self.low) is not None
+            and bool(self.amounts.given)
+            and (bool(self.amounts.wrong) or not self.denial)
+        )
+
+    @property
+    def parties(self) -> frozenset[str]:
+        """Everybody named but for the asset's own project, which every claim about it shares, and chains that carry it."""
+        chains = {n for n, e in self.entities.items() if e.kind == "network" and n != self.primary}
+        return frozenset(self.entities) - self.own - chains
+
+    def _denied_parts(self, tables: Compiled) -> list[tuple[str, tuple[str, ...], bool]]:
+        found = []
+        for clause in filter(str.strip, _CLAUSES.split(self.low)):
+            sense = tables.grammar.sense(clause)
+            if sense.denial:
+                found.append((clause, sense.negated or sense.groups, sense.account_hack))
+        if not any(groups for _, groups, _ in found):
+            # “The report that …, spread on Tuesday, is false”: what is denied stands in another clause.
+            sense = tables.grammar.sense(self.low)
+            groups = tuple(g for g in sense.negated or sense.groups if not (g == "hack" and sense.account_hack))
+            found = [(self.low, groups, False)]
+        return found
+
+    def _words(self, tables: Compiled, text: str) -> frozenset[str]:
+        bare = self._names.sub(" ; ", text)
+        topic = tables.grammar.sense(_SAID.sub(" ; ", bare)).topic
+        return frozenset(w for w in topic if w not in _PLAIN and not w[:1].isdigit())
+
+
+def _by_name(tables: Compiled, text: str, entity: str | None) -> dict[str, Entity]:
+    found = [*(tables.entities.named(entity) if entity else ()), *tables.entities.mentioned(text)]
+    return {e.name: e for e in found}
+
+
+def _all_names(entities: dict[str, Entity], tables: Compiled, asset: str) -> frozenset[str]:
+    names = [n for e in entities.values() for n in (e.name, *e.aliases)]
+    return frozenset([*names, asset, *tables.asset_names.get(asset, ())])
+
+
+@lru_cache(maxsize=512)
+def _names_pattern(names: frozenset[str]) -> re.Pattern[str]:
+    return words_regex(sorted(names))
+
+
+_Terms = tuple[tuple[str, re.Pattern[str]], ...]
+_terms: WeakKeyDictionary[Compiled, _Terms] = WeakKeyDictionary()
+
+
+def _concepts(of: Tables, tables: Compiled, text: str) -> frozenset[str]:
+    if (known := _terms.get(tables)) is None:
+        # “ETFs” and “listings” are the table's “ETF” and “listing”.
+        known = tuple(
+            (name, words_regex(t if has_cjk(t) else f"{t}*" for t in terms)) for name, terms in of.event_terms.items()
+        )
+        _terms[tables] = known
+    return frozenset(name for name, pattern in known if pattern.search(text))

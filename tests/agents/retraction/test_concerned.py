@@ -1,0 +1,277 @@
+"""Whom a denial or a correction concerns: all that claim the same thing, none that merely share asset and entity."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from agents.retraction import candidates, question
+from agents.tables import load_tables
+from agents.testing import START, case_after, opened
+from schemas.config import Snapshot
+from schemas.effects import EarlierClaim
+from schemas.events import CaseTriaged
+from schemas.signals import Draft
+
+CONFIG = Snapshot(tables=load_tables(demo=True))
+
+
+class Text(NamedTuple):
+    """One news item as triage reads it."""
+
+    text: str
+    entity: str | None
+    asset: str
+
+
+class Situation(NamedTuple):
+    """A denial, the earlier claims that it concerns, and those that it does not."""
+
+    name: str
+    news: Text
+    concerned: tuple[Text, ...]
+    others: tuple[Text, ...] = ()
+    kind: str = "retracted"
+
+
+WALMART = Text(
+    "Walmart announces major partnership with Litecoin, LTC payments from October 1, press release says",
+    "Walmart",
+    "LTC",
+)
+WALMART_DENIES = Text(
+    "Walmart: the press release about a partnership with Litecoin is fake, the retailer has no relationship with LTC",
+    "Walmart",
+    "LTC",
+)
+SEC_POST = Text(
+    "SEC account on X: the SEC grants approval for Bitcoin ETFs for listing on all registered national securities exchanges",
+    "SEC",
+    "BTC",
+)
+SEC_DENIES_ZH = Text("SEC 主席:官方 X 账号遭入侵,未批准现货比特币 ETF 上市交易", "SEC", "BTC")
+
+SITUATIONS = (
+    Situation("a fake press release, en by en", WALMART_DENIES, (WALMART,)),
+    Situation("an English claim denied in Chinese", SEC_DENIES_ZH, (SEC_POST,)),
+    Situation(
+        "several outlets of one false claim, in both languages",
+        WALMART_DENIES,
+        (
+            WALMART,
+            Text("Litecoin jumps 25% as Walmart says it will accept LTC in a new partnership", "Walmart", "LTC"),
+            Text("沃尔玛宣布与莱特币达成重大合作,10 月 1 日起接受 LTC 支付", "沃尔玛", "LTC"),
+        ),
+    ),
+    Situation(
+        "another claim of the same party about the same coin",
+        WALMART_DENIES,
+        (WALMART,),
+        (
+            Text("Walmart to sell Litecoin gift cards through Coinstar kiosks", "Walmart", "LTC"),
+            Text("Walmart hit by exploit of its Litecoin kiosk wallets, 4,000 LTC stolen", "Walmart", "LTC"),
+        ),
+    ),
+    Situation(
+        "another party and the same coin",
+        WALMART_DENIES,
+        (WALMART,),
+        (Text("Kroger announces partnership with Litecoin for payments at all stores", "Kroger", "LTC"),),
+    ),
+    Situation(
+        "the same party and another coin",
+        WALMART_DENIES,
+        (WALMART,),
+        (Text("Walmart announces partnership with Bitcoin miner for payments", "Walmart", "BTC"),),
+    ),
+    Situation(
+        "what is denied is narrower than a true claim",
+        Text("SEC denies approving options on spot Bitcoin ETFs", "SEC", "BTC"),
+        (Text("SEC approves options on spot Bitcoin ETFs, sources say", "SEC", "BTC"),),
+        (Text("SEC approves 11 spot Bitcoin exchange-traded products", "SEC", "BTC"),),
+    ),
+    Situation(
+        "denied by the other party to the claim",
+        Text(
+            "BlackRock: the report that its spot Bitcoin ETF was approved is false, the application is under review",
+            "BlackRock",
+            "BTC",
+        ),
+        (Text("BREAKING: SEC approves iShares Bitcoin spot ETF", "SEC", "BTC"),),
+        (Text("BlackRock files for a spot Bitcoin ETF", "BlackRock", "BTC"),),
+    ),
+    Situation(
+        "a hack that did not happen",
+        Text("Binance denies reports that its hot wallet was hacked", "Binance", "BNB"),
+        (
+            Text("Binance hacked, hot wallet drained of $200M, on-chain sleuth says", "Binance", "BNB"),
+            Text("币安热钱包疑似被盗,约 2 亿美元被转出", "币安", "BNB"),
+            Text("Binance exploited, BTC moved from exchange wallets", "Binance", "BNB"),
+        ),
+        (Text("SEC sues Binance and its founder on 13 charges", "SEC", "BNB"),),
+    ),
+    Situation(
+        "a Chinese denial of Chinese claims",
+        Text("币安:热钱包被盗的消息不实,系谣言", "币安", "BNB"),
+        (Text("突发:币安热钱包被盗,损失约 2 亿美元", "币安", "BNB"),),
+        (Text("币安与万事达卡达成合作,推出联名卡", "币安", "BNB"),),
+    ),
+    Situation(
+        "a hacked account is no hacked vault",
+        Text("Binance denies that its hot wallet was hacked", "Binance", "BNB"),
+        (Text("Binance hot wallet hacked", "Binance", "BNB"),),
+        (Text("Binance's X account was hacked and posted a phishing link", "Binance", "BNB"),),
+    ),
+    Situation(
+        "the amount tells which claim is denied",
+        Text("Tether denies minting $2 billion USDT on Friday, calls the report false", "Tether", "USDT"),
+        (Text("Tether mints 2B USDT on Tron", "Tether", "USDT"),),
+        (Text("Tether mints $1B USDT on Ethereum", "Tether", "USDT"),),
+    ),
+    Situation(
+        "withdrawals that were not halted",
+        Text("Celsius: claims that withdrawals are paused are untrue", "Celsius", "CEL"),
+        (Text("Celsius pauses all withdrawals citing extreme market conditions", "Celsius", "CEL"),),
+        (Text("Celsius files for Chapter 11 bankruptcy", "Celsius", "CEL"),),
+    ),
+    Situation(
+        "a denial of a denial",
+        Text("Walmart's denial of the Litecoin partnership is false, the retailer confirms", "Walmart", "LTC"),
+        (WALMART_DENIES,),
+        (WALMART,),
+    ),
+    Situation(
+        "a denial does not concern another denial",
+        WALMART_DENIES,
+        (WALMART,),
+        (Text("Walmart denies it has a partnership with Litecoin, calls release a hoax", "Walmart", "LTC"),),
+    ),
+    Situation(
+        "an amount put right, named",
+        Text("Correction: Bybit lost 401,000 ETH, not 500,000 ETH", "Bybit", "ETH"),
+        (Text("Bybit hacked, 500,000 ETH moved out of a cold wallet", "Bybit", "ETH"),),
+        (Text("Bybit hacked, about 400,000 ETH moved from a cold wallet", "Bybit", "ETH"),),
+        kind="superseded",
+    ),
+    Situation(
+        "an amount put right, across languages",
+        Text("更正:Bybit 损失为 14.6 亿美元,而非此前报道的 20 亿美元", "Bybit", "ETH"),
+        (Text("Bybit hacked, $2 billion in ETH stolen", "Bybit", "ETH"),),
+        (
+            Text("Bybit 冷钱包遭攻击,约 40 万枚 ETH 被转出,约 14.6 亿美元", "Bybit", "ETH"),
+            Text("Bybit raises $50 million in new funding", "Bybit", "ETH"),
+        ),
+        kind="superseded",
+    ),
+    Situation(
+        "a correction that denies it all retracts",
+        Text("Correction: Kroger has no partnership with Bitcoin Cash, the press release was a hoax", "Kroger", "BCH"),
+        (
+            Text(
+                "Kroger to accept Bitcoin Cash at all stores this holiday season, according to a press release",
+                "Kroger",
+                "BCH",
+            ),
+        ),
+    ),
+    Situation(
+        "no plans to do what was claimed",
+        Text("亚马逊否认将接受比特币支付", "亚马逊", "BTC"),
+        (
+            Text(
+                "Amazon will accept Bitcoin payments by the end of the year, insider tells a London paper",
+                "Amazon",
+                "BTC",
+            ),
+        ),
+        (Text("Tesla buys $1.5 billion in Bitcoin and expects to accept it as payment", "Tesla", "BTC"),),
+    ),
+    Situation(
+        "a person who is not leaving",
+        Text("Tether CTO denies resignation rumours, says he is not stepping down", "Tether", "USDT"),
+        (Text("Tether's CTO steps down amid audit questions", "Tether", "USDT"),),
+        (Text("Tether freezes $225M in USDT linked to a scam", "Tether", "USDT"),),
+    ),
+)
+
+
+def case_of(news: Text, **config):
+    draft = Draft(
+        summary=news.text,
+        event_type="other",
+        asset=news.asset,
+        asset_name="",
+        action="sell",
+        direction="short",
+        confidence=0.8,
+        strength="medium",
+        timeframe="short",
+        entity=news.entity,
+    )
+    triaged = CaseTriaged(draft=draft, route="deep", gate_reason="", rollout_bucket=0.0)
+    return case_after(opened(news.text), triaged, config=replace(CONFIG, **config))
+
+
+def claim(text: Text, number: int = 0, **changes) -> EarlierClaim:
+    plain = EarlierClaim(
+        case_id=f"case-{number}",
+        asset=text.asset,
+        event_type="other",
+        language="en",
+        text=text.text if not number else f"{text.text} ({number})",
+        as_of=START - timedelta(hours=number + 1),
+        entity=text.entity,
+    )
+    return replace(plain, **changes)
+
+
+@pytest.mark.parametrize("one", SITUATIONS, ids=lambda s: s.name)
+def test_a_denial_concerns_what_claims_the_same_and_nothing_else(one: Situation) -> None:
+    case = case_of(one.news)
+    asked = question(case)
+    assert asked is not None
+    texts = (*one.concerned, *one.others)
+    known = dict(enumerate(texts))
+    given = [claim(t, n) for n, t in known.items() if t.asset in asked.assets]
+    found = candidates(case, given)
+    meant = {known[int(c.claim.case_id.removeprefix("case-"))] for c in found if c.same_claim}
+    assert meant == set(one.concerned)
+    assert {c.kind for c in found if c.same_claim} == {one.kind}
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        WALMART,
+        SEC_POST,
+        Text("SEC approves 11 spot Bitcoin exchange-traded products", "SEC", "BTC"),
+        Text("Bybit 冷钱包遭攻击,约 40 万枚 ETH 被转出,约 14.6 亿美元", "Bybit", "ETH"),
+        Text("Binance pleads guilty, to pay over $4.3B; CZ steps down", "Binance", "BNB"),
+    ],
+    ids=lambda t: t.text[:20],
+)
+def test_news_that_denies_and_corrects_nothing_asks_for_nothing(news: Text) -> None:
+    assert question(case_of(news)) is None
+
+
+def test_only_claims_of_the_window_before_the_denial_are_candidates() -> None:
+    case = case_of(WALMART_DENIES, retraction_window_days=3)
+    late = claim(WALMART, 1, as_of=START + timedelta(seconds=1))
+    old = claim(WALMART, 2, as_of=START - timedelta(days=3, seconds=1))
+    own = claim(WALMART, 3, case_id=case.case_id)
+    assert candidates(case, (late, old, own)) == ()
+    assert len(candidates(case, (claim(WALMART, 1, as_of=START),))) == 1
+
+
+def test_a_claim_of_another_asset_is_none_even_if_the_journal_gives_it() -> None:
+    assert candidates(case_of(WALMART_DENIES), (claim(WALMART, asset="DOGE"),)) == ()
+
+
+def test_of_many_candidates_those_of_the_same_claim_are_kept() -> None:
+    many = [claim(WALMART, n) for n in range(30)]
+    found = candidates(case_of(WALMART_DENIES), many)
+    assert len(found) == 12 and all(c.same_claim for c in found)
+    assert [c.claim.as_of for c in found] == sorted(c.claim.as_of for c in found)

@@ -1,0 +1,171 @@
+"""A believed denial names the signals that it concerns, one event each, before its own; one that is not believed names none."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from agents.testing import case_after, given, opened, run_case
+from infra.offline.model import OfflineModel
+from infra.offline.search import OfflineSearch
+from schemas import effects as fx
+from schemas.effects import ConcernedReply, EarlierClaim, Failure, FindConcerned, ModelReply
+from schemas.events import CaseTriaged, ConcernedSignal, EvidenceCritiqued, RetractionFound, SignalSynthesized
+from schemas.ids import LIVE_RUN, signal_id
+from tests.agents.verification.test_sample_events import SAMPLE
+
+DENIAL = (
+    "Walmart: the press release about a partnership with Litecoin is fake, the retailer has no relationship with LTC"
+)
+CLAIMS = (
+    "Walmart announces major partnership with Litecoin, LTC payments from October 1, press release says",
+    "沃尔玛宣布与莱特币达成重大合作,10 月 1 日起接受 LTC 支付",
+)
+OTHER = "Kroger announces partnership with Litecoin for payments at all stores"
+
+
+def claim(text, number, entity="Walmart", language="en"):
+    at = opened(DENIAL).news.published_at
+    return EarlierClaim(
+        case_id=f"c{number}",
+        asset="LTC",
+        event_type="partnership",
+        language=language,
+        text=text,
+        as_of=at,
+        entity=entity,
+    )
+
+
+EARLIER = ConcernedReply(
+    claims=(claim(CLAIMS[0], 1), claim(CLAIMS[1], 2, language="zh"), claim(OTHER, 3, entity="Kroger"))
+)
+
+
+def said(verdict="supported", **more):
+    one = {"claim": DENIAL, "verdict": verdict, "reliability": 0.9, "reference_numbers": [1], "reason": "r"}
+    return ModelReply(
+        data={"claims": [one], "verdict": verdict, "contradictions": [], "timeliness": "fresh", "concerned": [1, 2]}
+        | more
+    )
+
+
+@pytest.fixture
+def denial(deep, triaged, no_memory, planned, searched):
+    def make(**changes):
+        told = triaged(asset="LTC", entity="Walmart", event_type="partnership", summary=DENIAL)
+        first = (opened(DENIAL), told, no_memory, planned())
+        return given(*first, searched(**{"multi_source": True, **changes}), config=deep)
+
+    return make
+
+
+def signals(event):
+    return [(c.of_case, c.kind, c.language) for c in event.concerned]
+
+
+def test_a_believed_denial_asks_the_journal_first_and_then_the_critic_with_numbered_claims(denial):
+    asked = denial().asked
+    assert [type(e) for e in asked] == [FindConcerned]
+    assert "LTC" in asked[0].assets and "walmart" in asked[0].names
+    event = denial().told(EARLIER, said()).event
+    assert signals(event) == [("c1", "retracted", "en"), ("c2", "retracted", "zh")]
+    assert event.concerned[0].signal_id == signal_id(LIVE_RUN, "c1") and event.route == "retract"
+
+
+def test_a_critic_chooses_among_the_candidates_only(denial):
+    assert signals(denial().told(EARLIER, said(concerned=[2, 3, 9, -1, 0])).event) == [("c2", "retracted", "zh")]
+    none = denial().told(EARLIER, said(concerned=[])).event
+    assert none.concerned == () and none.route == "synthesize"
+
+
+def test_a_critic_of_an_older_prompt_leaves_the_choice_to_the_rules(denial):
+    reply = said()
+    reply.data.pop("concerned")
+    assert len(denial().told(EARLIER, reply).event.concerned) == 2
+
+
+@pytest.mark.parametrize("verdict", ["refuted", "conflicting"])
+def test_a_denial_that_is_refuted_itself_retracts_nothing(denial, verdict):
+    event = denial().told(EARLIER, said(verdict)).event
+    assert event.concerned == () and event.route == "synthesize"
+
+
+@pytest.mark.parametrize(
+    "found", [{"denied": True}, {"conflict": True}, {"stale": True}, {"multi_source": False, "references": 1}], ids=str
+)
+def test_a_denial_without_believed_evidence_does_not_even_ask(denial, found):
+    assert isinstance(denial(**found).asked, fx.CallModel)
+
+
+def test_a_journal_that_cannot_be_read_in_time_retracts_nothing_and_stops_nothing(denial):
+    away = Failure(kind="timeout", message="later", retryable=True)
+    assert denial().told(away, said()).event.route == "synthesize"
+
+
+def test_each_signal_gets_an_event_of_its_own_and_then_the_case_goes_on(deep, denial):
+    concerned = tuple(
+        ConcernedSignal(signal_id=f"s{n}", of_case=f"c{n}", kind=kind, language=language)
+        for n, kind, language in ((1, "retracted", "zh"), (2, "superseded", "en"))
+    )
+    critiqued = EvidenceCritiqued(claims=(), verdict="supported", concerned=concerned, route="retract")
+    before = denial().case
+    events = [before.received, before.triaged, before.context, *before.plans, *before.searches, critiqued]
+    first = given(*events, config=deep).told().event
+    assert (first.signal_id, first.of_case, first.kind, first.route) == ("s1", "c1", "retracted", "more")
+    assert "否认" in first.reason and before.case_id in first.reason
+    assert first.evidence and {e.stance for e in first.evidence} == {"denies"}
+    second = given(*events, first, config=deep).told().event
+    assert (second.signal_id, second.kind, second.route) == ("s2", "superseded", "synthesize")
+    assert "corrected by case" in second.reason
+    assert isinstance(case_after(*events, first, second, config=deep).head, RetractionFound)
+    assert isinstance(given(*events, first, second, config=deep).asked, fx.CallModel)
+
+
+MODEL, SEARCH = OfflineModel(), OfflineSearch()
+
+
+class Journal:
+    """The sample, case by case, as the index of earlier claims would know it."""
+
+    def __init__(self):
+        self.claims = []
+
+    def perform(self, effect):
+        match effect:
+            case fx.CallModel():
+                return asyncio.run(MODEL.perform(effect)).reply
+            case fx.Search():
+                return asyncio.run(SEARCH.perform(effect)).reply
+            case fx.FindEarlier():
+                return fx.EarlierReply(first_case=None)
+            case FindConcerned():
+                return ConcernedReply(claims=tuple(self.claims))
+            case _:
+                return fx.RecallReply(entries=())
+
+
+def test_of_the_sample_exactly_the_two_denied_claims_are_retracted(deep):
+    journal, found, ids = Journal(), [], {}
+    rows = [json.loads(line) for line in Path(SAMPLE).read_text("utf-8").splitlines()]
+    for row in sorted(rows, key=lambda r: r["published_at"]):
+        at = datetime.fromisoformat(row["published_at"])
+        event = opened(row["text"], source="history", language=row["lang"], at=at, external_id=row["id"])
+        run = run_case(event, journal.perform, config=deep)
+        assert isinstance(run.case.head, SignalSynthesized)
+        ids[run.case.case_id] = row["id"]
+        found += [(row["id"], ids[e.of_case], e.kind) for e in run.events if isinstance(e, RetractionFound)]
+        draft = next(e.draft for e in run.events if isinstance(e, CaseTriaged))
+        journal.claims.append(
+            EarlierClaim(
+                case_id=run.case.case_id, asset=draft.asset, event_type=draft.event_type, language=row["lang"],
+                text=row["text"], as_of=at, entity=draft.entity,
+            )
+        )  # fmt: skip
+    assert found == [(r["id"], r["corrects"], "retracted") for r in sorted(rows, key=lambda r: r["published_at"])
+                     if r.get("corrects")]  # fmt: skip
+    assert [f[:2] for f in found] == [("h41", "h09"), ("h42", "h33")]
