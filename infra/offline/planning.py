@@ -33,8 +33,15 @@ def plan_of(
     tasks = [t for t in tasks if t["tool"] in offered]
     wanted = ["search", *numbers, *(t["tool"] for t in tasks)]
     tools = [t for t in dict.fromkeys(wanted) if t in offered]
-    keywords = keywords_of(news, kind, entity_of(news), extra=found) if "search" in tools else ""
-    return _arguments(tools, tasks, keywords, f"offline rules: look for sources on a claim of type {kind}")
+    # Claim by claim: the main search is for the first of them.
+    main = next((t for t in tasks if t["tool"] == "search"), None)
+    keywords = main["query"] if main else keywords_of(news, kind, entity_of(news), extra=found)
+    return _arguments(
+        tools,
+        tasks,
+        keywords if "search" in tools else "",
+        f"offline rules: look for sources on a claim of type {kind}",
+    )
 
 
 def _arguments(tools: list[str], tasks: list[dict[str, Any]], keywords: str, reason: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from agents.prompts import load_prompts
 from agents.testing import START, given, opened, run_case
 from agents.verification.claims import claims_in
 from agents.verification.tools import TOOLS
@@ -31,6 +32,7 @@ from schemas.effects import (
 from schemas.events import ContextGathered, KeywordsExpanded, SearchCompleted, SubTask, ToolPlanned
 from schemas.evidence import MarketValue, MemoryEntry, Page
 from tests.agents.verification.conftest import NEWS
+from tests.agents.verification.test_purity import run
 
 MODEL = OfflineModel()
 DOWN = Failure(kind="unavailable", message="down", retryable=True)
@@ -358,3 +360,22 @@ def test_the_price_of_a_numeric_event_becomes_the_signal_s_reference_price(every
     assert searched.market == (PRICE,)
     end = run.events[-1]
     assert (end.path, end.signal.reference_price) == ("deep", 0.91)
+
+
+def test_offline_rules_search_a_complex_case_claim_by_claim_and_a_simple_one_once(deep):
+    def queries(text):
+        plans = [e for e in run(deep, text)[0].events if isinstance(e, ToolPlanned)]
+        return [t.query for t in plans[0].tasks if t.tool == "search:offline"]
+
+    assert len(queries(NEWS)) == 1
+    asked = queries(f"{NEWS}. Tether froze $33M of USDT on Ethereum. Binance said it will help to trace the funds.")
+    assert len(asked) == len(set(asked)) == 3
+    assert any("Tether" in query and "600M" not in query for query in asked[1:])
+
+
+def test_a_case_that_pinned_the_first_version_of_the_prompt_is_planned_by_it(deep, triaged, no_memory, decided):
+    old = replace(deep, prompts=load_prompts(plan="1"))
+    spec = given(opened(NEWS), triaged(), no_memory, config=old)
+    assert spec.asked.prompt_version == "1" and "{{" not in spec.asked.system
+    assert given(opened(NEWS), triaged(), no_memory, config=deep).asked.prompt_version == "2"
+    spec.told(decided("search")).emits_like(ToolPlanned, tools=("search",))
