@@ -91,8 +91,8 @@ ROUTES = {
 def _told_searching(event: Any) -> tuple[str, str, str]:
     match event:
         case ev.ToolPlanned(route="search"):
-            tasks = "; ".join(f"{t.tool}: {t.query}" for t in event.tasks) or event.search_keywords
-            what = f"Round {event.round}: to look up with {', '.join(event.tools)} — {tasks}"
+            tasks = "; ".join(f"{_plain(t.tool)}: {t.query}" for t in event.tasks) or event.search_keywords
+            what = f"Round {event.round}: to look up with {_plain(', '.join(event.tools))} — {tasks}"
             return "planned", what, f"{event.reason} ({DECIDED[event.decided_by]})"
         case ev.ToolPlanned():
             return "planned", f"Round {event.round}: nothing more to look up.", event.reason
@@ -124,7 +124,19 @@ def _outcomes(event: ev.SearchCompleted) -> str:
         else:
             cached = ", from the cache" if one.cached else ""
             parts.append(f"{one.provider} gave {one.hits} hits for “{one.query}”{cached}")
+    parts += [f"{value.source} says {_plain(value.name)} {value.value:g} {value.unit}" for value in event.market]
+    for seen in event.observations:
+        answers = len(seen.texts) + len(seen.entries)
+        parts.append(
+            f"{_plain(seen.tool)} FAILED ({seen.unavailable})"
+            if seen.unavailable
+            else f"{_plain(seen.tool)}: {answers} answers"
+        )
     return "; ".join(parts) or "no provider was asked"
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def findings_in_words(found: Findings) -> str:
@@ -190,7 +202,11 @@ def _told_aside(event: Any) -> tuple[str, str, str]:
             what = f"{event.step} did not work (attempt {event.attempt}): {follows[event.outcome]}{at}."
             return "recovering", what, f"{event.failure.kind}: {event.failure.message}"
         case ev.StepStarted(handed_back=True):
-            return "recovering", f"Its worker let go of {event.step}, which ran alone: the next one runs it alone again.", ""
+            return (
+                "recovering",
+                f"Its worker let go of {event.step}, which ran alone: the next one runs it alone again.",
+                "",
+            )
         case ev.StepStarted():
             return "recovering", f"{event.step} runs alone: {event.crashes} crashes happened here.", ""
         case ev.RetractionFound():

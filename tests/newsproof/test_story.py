@@ -13,7 +13,7 @@ from newsproof import story
 from schemas import events as ev
 from schemas.effects import Failure
 from schemas.envelope import Envelope
-from schemas.evidence import Findings, MemoryEntry, Page, Sentiment
+from schemas.evidence import Findings, MarketValue, MemoryEntry, Observation, Page, Sentiment
 from schemas.news import News
 from schemas.signals import Adjustment, Draft
 from streams.reading import JournalRecord
@@ -102,6 +102,21 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
             route="critique",
         ),
         "Round 1: tavily FAILED for “q” (timeout: no answer within 10 s); bocha gave 4 hits for “q”, from the cache.",
+        "3 independent sources, confirmed by an official source, conflicting",
+    ),
+    (
+        ev.SearchCompleted(
+            round=1,
+            findings=FOUND,
+            outcomes=(),
+            market=(MarketValue(name="price", value=0.91, unit="USD", source="coinbase", observed_at=NOW),),
+            observations=(
+                Observation(tool="memory_search", query="q", claim="c", unavailable="timeout"),
+                Observation(tool="analyze_sentiment", query="news", claim="c", texts=("a", "b")),
+            ),
+            route="critique",
+        ),
+        "Round 1: coinbase says price 0.91 USD; memory search FAILED (timeout); analyze sentiment: 2 answers.",
         "3 independent sources, confirmed by an official source, conflicting",
     ),
     (
