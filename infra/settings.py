@@ -98,13 +98,22 @@ class Settings(BaseSettings):
     tool_macro_enabled: bool = Field(False)
     tool_onchain_enabled: bool = Field(False)
     tool_memory_enabled: bool = Field(
-        True, description="A plan may ask memory again: other words (memory_search), or a subject's past (timeline_query)"
+        True,
+        description="A plan may ask memory again: other words (memory_search), or a subject's past (timeline_query)",
     )
     tool_platform_search_enabled: bool = Field(
-        False, description="A plan may search WeChat, Zhihu, Xiaohongshu, Douyin, X, Reddit and Telegram; each is a search"
+        False,
+        description="A plan may search WeChat, Zhihu, Xiaohongshu, Douyin, X, Reddit and Telegram; each is a search",
     )
     tool_competitor_enabled: bool = Field(
         False, description="A plan may look up the peers of whom a claim is about; a search, once a case"
+    )
+    publish_preliminary: bool = Field(
+        False,
+        description="Publish the first judgement at once, as a revision of its own, for subscribers who ask for it",
+    )
+    retraction_window_days: int = Field(
+        14, ge=1, le=30, description="A denial or correction looks back this far for the signals that it concerns"
     )
     deep_analysis_max_tool_calls: int = Field(3, ge=0, le=10, description="Rounds of planning and searching")
     deep_analysis_tool_timeout: float = Field(10.0, gt=0, description="Seconds for one search or page")

@@ -116,8 +116,10 @@ def include_domains(settings: Settings) -> tuple[str, ...]:
     return written(settings) if settings.mode == "live" else ()
 
 
-def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port) -> Ports:
+def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, concerned: Port | None = None) -> Ports:
     """Return the adapters of the mode in force. There is no silent fallback from live to anything else.
+
+    ``earlier`` and ``concerned`` answer from the journal: copies of a text, and claims that a denial may concern.
 
     Raises:
         ConfigError: live mode lacks a key; the text names the setting.
@@ -133,6 +135,7 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port) -> Ports
             search=live_search(settings),
             recall=memory,
             earlier=earlier,
+            concerned=concerned,
             scrape=_live_pages(settings),
             market=_live_market(settings),
         )
@@ -149,12 +152,19 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port) -> Ports
             search={search.provider: search},
             recall=memory,
             earlier=earlier,
+            concerned=concerned,
             scrape=pages,
         )
     from infra.offline.simulated import Simulated
 
     port = Simulated(settings.offline_latency_seconds)
-    return Ports(models={"light": port, "heavy": port}, search={port.provider: port}, recall=memory, earlier=earlier)
+    return Ports(
+        models={"light": port, "heavy": port},
+        search={port.provider: port},
+        recall=memory,
+        earlier=earlier,
+        concerned=concerned,
+    )
 
 
 def _live_models(settings: Settings) -> tuple[dict[str, Port], dict[str, tuple[Port, ...]]]:

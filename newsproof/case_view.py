@@ -13,6 +13,7 @@ from newsproof.invocation import say_result, table
 from newsproof.report import shortened
 from schemas.errors import ConfigError
 from schemas.events import EventReceived
+from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.reading import CaseSummary, JournalRecord, read_cases
 
@@ -43,8 +44,8 @@ def _only(found: Sequence[CaseSummary], wanted: str) -> str:
     raise ConfigError(f"{len(found)} cases are called {wanted!r}, give one case id: {listed}")
 
 
-def as_document(records: Sequence[JournalRecord]) -> dict[str, Any]:
-    """Return everything that the printed story holds, for programs."""
+def as_document(records: Sequence[JournalRecord], revisions: Sequence[Signal] = ()) -> dict[str, Any]:
+    """Return everything that the printed story holds, for programs. ``revisions``: of its signal, as they were published."""
     found = story.signal_of(records)
     opening = next(r.event for r in records if isinstance(r.event, EventReceived))
     return {
@@ -56,6 +57,7 @@ def as_document(records: Sequence[JournalRecord]) -> dict[str, Any]:
         "critique": story.critique_of(records),
         "confidence": None if found is None else story.waterfall(*found),
         "signal": None if found is None else found[0],
+        "revisions": list(revisions),
         "calls": [
             {**msgspec.to_builtins(call), "event": event, "accepted": accepted}
             for event, call, accepted in story.calls_of(records)
@@ -82,14 +84,15 @@ def _raw(record: JournalRecord) -> dict[str, Any]:
 # For a person
 
 
-def print_story(records: Sequence[JournalRecord]) -> None:
-    """Print the story on standard output."""
+def print_story(records: Sequence[JournalRecord], revisions: Sequence[Signal] = ()) -> None:
+    """Print the story on standard output. ``revisions``: of its signal, as they were published."""
     _print_news(records)
     rows = [(f"+{line.after_s:.2f} s", line.phase, line.what, line.thought) for line in story.lines_of(records)]
     table(("after", "phase", "what happened", "why"), rows, title="What happened", right=("after",))
     _print_evidence(records)
     _print_critique(records)
     _print_signal(records)
+    _print_revisions(revisions)
     _print_calls(records)
     if passed_by := [r for r in records if not r.accepted]:
         table(
@@ -171,6 +174,15 @@ def _print_signal(records: Sequence[JournalRecord]) -> None:
     for link in s.links:
         say_result(f"  {link}")
     say_result()
+
+
+def _print_revisions(revisions: Sequence[Signal]) -> None:
+    if len(revisions) < 2:
+        return
+    rows = [(s.revision, s.status, s.action, f"{s.confidence:.2f}", f"{s.decided_at:%Y-%m-%d %H:%M:%S}", s.notes)
+            for s in revisions]  # fmt: skip
+    columns = ("revision", "status", "action", "confidence", "decided (UTC)", "notes")
+    table(columns, rows, title="Revisions of the signal, as published", right=("revision", "confidence"))
 
 
 def _print_calls(records: Sequence[JournalRecord]) -> None:

@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 
 VERIFIED: tuple[SignalStatus, ...] = ("verified",)
 ALL_STATUSES: tuple[SignalStatus, ...] = get_args(SignalStatus)
+WITHDRAWN: tuple[SignalStatus, ...] = ("retracted", "superseded")
 
 _REMEMBERED = 100_000
 """Signals whose newest revision is remembered, to pass by older ones that come again."""
@@ -122,6 +123,7 @@ async def publish(
 async def subscribe(
     *,
     statuses: Collection[SignalStatus] = VERIFIED,
+    preliminary: bool = False,
     assets: Collection[str] = (),
     min_confidence: float = 0.0,
     group: str | None = None,
@@ -138,8 +140,16 @@ async def subscribe(
     one is delivered at least once: after a crash the one that was being worked on comes again (same ``signal_id``
     and ``revision``: use them as the key of what you do). ``start`` then counts for a new group only.
 
-    ``assets`` such as ``{"BTC"}``, empty = all. ``min_confidence`` 0–1; a retraction (where ``statuses`` asks for it)
-    is never held back by it. Signals whose ``provider_mode`` is not live are for trying things out.
+    ``preliminary``: also the first judgement of a signal, as revision 1 with the status ``preliminary``, where the
+    installation publishes it (``PUBLISH_PRELIMINARY``); the verified one follows as the next revision, unverified till then.
+    ``assets`` such as ``{"BTC"}``, empty = all. ``min_confidence`` 0–1.
+    Signals whose ``provider_mode`` is not live are for trying things out.
+
+    Whoever was given a revision of a signal is given every later one, whatever its status and confidence: nobody goes on
+    trading on what was retracted. Retractions (status ``retracted`` or ``superseded``, action ``observe``) of signals
+    whose earlier revisions this iteration did not see are given too, for an earlier iteration may have been given them:
+    of one that you do not hold there is nothing to do. Held back are only those of signals that this iteration saw and
+    did not want, and those of other ``assets``.
 
     Raises:
         ConfigError, TransientError: no Kafka is known, or it does not answer.
@@ -148,7 +158,8 @@ async def subscribe(
     settings = load_settings()
     address = await _address(kafka, settings)
     topics = Topics(settings.topic_prefix if prefix is None else prefix)
-    wanted = _Wanted(statuses, assets, min_confidence)
+    asked: set[SignalStatus] = {*statuses, "preliminary"} if preliminary else {*statuses}
+    wanted = _Wanted(asked, assets, min_confidence)
     async with _consumer(address, topics, group, start) as consumer:
         while True:
             for tp, records in (await consumer.getmany(timeout_ms=1000)).items():
@@ -169,7 +180,7 @@ class _Wanted:
         self._statuses = frozenset(statuses)
         self._assets = frozenset(a.upper() for a in assets)
         self._min_confidence = min_confidence
-        self._newest: OrderedDict[str, int] = OrderedDict()
+        self._newest: OrderedDict[str, tuple[int, bool]] = OrderedDict()
         self.passed_by = 0
 
     def read(self, record: Any) -> Signal | None:
@@ -183,18 +194,27 @@ class _Wanted:
             if self.passed_by & (self.passed_by - 1) == 0:  # the 1st, 2nd, 4th …: a flood must not fill the bot's log
                 log.warning("passed by on the signals topic (%d so far): %s", self.passed_by, exc)
             return None
-        if signal.revision <= self._newest.get(signal.signal_id, 0):
+        known = self._newest.get(signal.signal_id)
+        if known is not None and signal.revision <= known[0]:
             return None
-        self._newest[signal.signal_id] = signal.revision
+        given = self._fits(signal, None if known is None else known[1])
+        self._newest[signal.signal_id] = signal.revision, given
         self._newest.move_to_end(signal.signal_id)
         if len(self._newest) > _REMEMBERED:
             self._newest.popitem(last=False)
-        return signal if self._fits(signal) else None
+        return signal if given else None
 
-    def _fits(self, signal: Signal) -> bool:
-        if signal.status not in self._statuses or (self._assets and signal.asset.upper() not in self._assets):
+    def _fits(self, signal: Signal, given: bool | None) -> bool:
+        """``given``: whether an earlier revision was passed on; None when none was seen."""
+        if given:
+            return True
+        if self._assets and signal.asset.upper() not in self._assets:
             return False
-        return signal.status in ("retracted", "superseded") or signal.confidence >= self._min_confidence
+        if signal.status in WITHDRAWN and given is None:
+            return True
+        if signal.status not in self._statuses:
+            return False
+        return signal.status in WITHDRAWN or signal.confidence >= self._min_confidence
 
 
 # Connections

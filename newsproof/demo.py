@@ -109,6 +109,7 @@ def _settings(settings: Settings, *, live: bool) -> Settings:
             "clickhouse_url": None,
             "topic_replication": 1,
             "metrics_port": None,
+            "publish_preliminary": False,
         }
     )
 
@@ -155,9 +156,9 @@ async def _run(running: Pipeline, *, as_json: bool) -> tuple[DemoSummary, AuditR
             sending = asyncio.create_task(_publish(settings, topics, items))
             ends = await follower.until_ended({news.case_id for news in items}, progress.show)
             await sending
-    signals = await _all_signals(settings, topics, ends.signals)
+    signals = await _all_signals(settings, topics, ends.revisions)
     async with clickhouse_of(settings) as tables:
-        await _until(lambda: _counts(tables), (ends.events, ends.signals), "the sink did not fill the tables in time")
+        await _until(lambda: _counts(tables), (ends.events, len(signals)), "the sink did not fill the tables in time")
         report = await audit(address, topics)
         if not as_json:
             await print_report(items, signals, report, tables)
@@ -195,12 +196,19 @@ async def _publish(settings: Settings, topics: Topics, items: list[News]) -> Non
 
 
 class Ends(msgspec.Struct):
-    """What the journal held when every case had ended: accepted events, and cases that ended with a signal."""
+    """What the journal held when every case had ended. ``withdrawn``: cases whose signal another case denies or corrects."""
 
     events: int = 0
     signals: int = 0
     ended: int = 0
     opened: int = 0
+    signalled: set[str] = set()
+    withdrawn: set[str] = set()
+
+    @property
+    def revisions(self) -> int:
+        """Revisions that publish writes of them."""
+        return self.signals + len(self.withdrawn & self.signalled)
 
 
 class _Follower:
@@ -225,17 +233,21 @@ class _Follower:
 
     async def until_ended(self, cases: set[str], show: Callable[[Ends], None]) -> Ends:
         """Return when every one of the cases has ended."""
-        from schemas.events import OPENING_NAME, TERMINAL_NAMES, WIRE_NAMES, SignalSynthesized
+        from schemas.events import OPENING_NAME, TERMINAL_NAMES, WIRE_NAMES, RetractionFound, SignalSynthesized
 
         left, seen = set(cases), Ends()
         try:
             async with asyncio.timeout(END_WITHIN_S):
                 while left:
                     for tp, records in (await self._consumer.getmany(timeout_ms=200)).items():
-                        for env, _record in self._parts[tp].accept(records):
+                        for env, record in self._parts[tp].accept(records):
                             seen.events += 1
                             seen.opened += env.type == OPENING_NAME
-                            seen.signals += env.type == WIRE_NAMES[SignalSynthesized]
+                            if env.type == WIRE_NAMES[SignalSynthesized]:
+                                seen.signals += 1
+                                seen.signalled.add(env.case_id)
+                            elif env.type == WIRE_NAMES[RetractionFound]:
+                                seen.withdrawn.add(orjson.loads(record.value)["of_case"])
                             if env.type in TERMINAL_NAMES:
                                 seen.ended += 1
                                 left.discard(env.case_id)

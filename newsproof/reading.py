@@ -138,13 +138,15 @@ async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_jso
     async with the_log(invocation) as log:
         case_id = await find_case(log.address, log.topics, wanted)
         records = await read_case(log.address, log.topics, case_id)
+        published = [] if events else await read_signals(log.address, log.topics)
+    revisions = [signal for signal, _ in published if signal.case_id == case_id]
     if events:
         for one in as_events(records):
             json_line(one)
     elif as_json:
-        json_line(as_document(records))
+        json_line(as_document(records, revisions))
     else:
-        print_story(records)
+        print_story(records, revisions)
 
 
 async def audited(invocation: Invocation) -> AuditReport:

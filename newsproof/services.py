@@ -21,6 +21,7 @@ from newsproof.health import HealthServer, Unready, sink_unready, worker_unready
 from newsproof.hot import HotSettings, hot_file, overlaid
 from newsproof.metrics import SinkMetrics, WorkerMetrics
 from schemas.errors import TransientError
+from streams.claim_index import ClaimIndex
 from streams.publisher import Publisher
 from streams.search_cache import SearchCache
 from streams.slot_file import refuse_taken_slot
@@ -59,8 +60,11 @@ async def run_worker(
     budget = budget_of(settings)
     searches = SearchCache(settings.search_cache_ttl_seconds)
     if ports is None:
-        texts = TextIndex(address, topics, window_days=settings.dedup_days, also=(searches.on_record,))
-        ports = ports_of(settings, clickhouse, texts)
+        claims = ClaimIndex(address, topics, partitions=settings.topic_partitions, window_days=settings.dedup_days)
+        also = (searches.on_record, claims.on_record)
+        texts = TextIndex(address, topics, window_days=settings.dedup_days, also=also)
+        claims.reads_with(texts)
+        ports = ports_of(settings, clickhouse, texts, claims)
         await texts.start()
     worker = Worker(
         address, topics, registry or verification(), ports, snapshot, options, spending=budget, searches=searches

@@ -210,7 +210,7 @@ def _told_aside(event: Any) -> tuple[str, str, str]:
         case ev.StepStarted():
             return "recovering", f"{event.step} runs alone: {event.crashes} crashes happened here.", ""
         case ev.RetractionFound():
-            return "retracting", f"This case has signal {event.signal_id} {event.kind}.", event.reason
+            return "retracting", f"The signal of case {event.of_case} is {event.kind}.", event.reason
         case ev.CancelRequested():
             return "cancelled", f"{event.requested_by} asked to end the case.", event.reason
         case _:

@@ -1,4 +1,4 @@
-"""Publish: the ends of cases → ``signals``, exactly once for read_committed subscribers.
+"""Publish: the signals of cases, and what withdraws them → ``signals``, exactly once for read_committed subscribers.
 
 Every worker hosts a publisher and one is active: the one that holds the lease (a one-partition group). It starts its
 producer with the fixed transactional id, which fences a predecessor, rebuilds what was published from ``signals`` itself,
@@ -18,16 +18,17 @@ from aiokafka.errors import KafkaError, ProducerFenced
 from aiokafka.structs import OffsetAndMetadata
 from msgspec.structs import replace
 
-from infra.kafka import KafkaAddress, offsets_of, read_range
+from infra.kafka import KafkaAddress
 from schemas import envelope as wire
-from schemas.errors import ContractError
-from schemas.events import WIRE_NAMES, SignalSynthesized
-from schemas.ids import uuid5
-from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC, read_publication
+from schemas.events import WIRE_NAMES, CaseDropped, CaseFailed, CaseTriaged, RetractionFound, SignalSynthesized
+from schemas.ids import signal_id, uuid5
+from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.failpoints import PUBLISH_BEGUN, PUBLISH_SENT, hit
 from streams.following import FollowedPartition, follow_from_watermarks
+from streams.retractions import Retractions
+from streams.revisions import PRELIMINARY, Batch, Item, Place, Published, decoded, published_so_far
 
 log = structlog.get_logger(__name__)
 
@@ -39,7 +40,10 @@ after this; aiokafka's 100 ms was measured as most of the time from the end of a
 COMMIT_IDLE_S = 5.0
 """How often the watermark is committed when there is nothing to publish."""
 LEASE_SESSION_S = 6.0
-_SYNTHESIZED = WIRE_NAMES[SignalSynthesized]
+_TRIAGED = WIRE_NAMES[CaseTriaged]
+_ENDS_WITHOUT = frozenset({WIRE_NAMES[CaseDropped], WIRE_NAMES[CaseFailed]})
+_PUBLISHED = _ENDS_WITHOUT | {_TRIAGED, WIRE_NAMES[SignalSynthesized], WIRE_NAMES[RetractionFound]}
+"""Events that may make a revision of a signal."""
 
 
 class _Lease(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -60,20 +64,6 @@ class _Lease(ConsumerRebalanceListener):  # type: ignore[misc]
         if assigned:
             self.lost.clear()
             self.held.set()
-
-
-class _Published:
-    """What stands on ``signals`` already. ``causes`` are the journal events behind it that will be read again."""
-
-    def __init__(self) -> None:
-        self.causes: set[str] = set()
-        self.revisions: dict[str, int] = {}
-        self.through: dict[int, int] = {}
-
-    def add(self, signal_id: str, revision: int, partition: int, offset: int) -> None:
-        """Note one revision."""
-        self.revisions[signal_id] = max(self.revisions.get(signal_id, 0), revision)
-        self.through[partition] = max(self.through.get(partition, -1), offset)
 
 
 class Publisher:
@@ -149,7 +139,9 @@ class Publisher:
         await producer.start()
         try:
             async with follow_from_watermarks(self._address, self._topics.cases, self._group) as (consumer, parts):
-                published = await self._published_so_far({tp.partition: p.accepted.position for tp, p in parts.items()})
+                positions = {tp.partition: p.accepted.position for tp, p in parts.items()}
+                published = await published_so_far(self._address, self._topics.signals, self._topics.cases, positions)
+                self.passed_by += published.passed_by
                 self.active = True
                 log.info("this process publishes signals", foreign_records_passed_by=self.passed_by)
                 await self._follow(producer, consumer, parts, published)
@@ -161,43 +153,61 @@ class Publisher:
         producer: Any,
         consumer: Any,
         parts: dict[TopicPartition, FollowedPartition],
-        published: _Published,
+        published: Published,
     ) -> None:
         loop = asyncio.get_running_loop()
         committed_at = loop.time()
+        waiting = Retractions(consumer, parts)
         while True:
             got = await consumer.getmany(timeout_ms=1000, max_records=5000)
-            ready: list[tuple[Signal, wire.Envelope, int, int]] = []
+            batch = Batch(self._address, self._topics.signals, published)
             for tp, records in got.items():
                 for env, record in parts[tp].accept(records):
-                    if env.type == _SYNTHESIZED and env.id not in published.causes:
-                        signal = _signal_of(env, record)
-                        if signal is not None:
-                            ready.append((signal, env, tp.partition, record.offset))
-            if ready or loop.time() - committed_at > COMMIT_IDLE_S:
-                await self._commit(producer, ready, parts, published)
+                    if env.type in _PUBLISHED and env.id not in published.causes:
+                        await self._take(batch, waiting, env, tp, record)
+            await waiting.due(batch.retract)
+            if batch.items or loop.time() - committed_at > COMMIT_IDLE_S:
+                await self._commit(producer, batch.items, parts, published, waiting)
                 committed_at = loop.time()
+
+    async def _take(
+        self, batch: Batch, waiting: Retractions, env: wire.Envelope, tp: TopicPartition, record: Any
+    ) -> None:
+        if env.type == _TRIAGED and PRELIMINARY not in record.value:
+            return
+        if env.type in _ENDS_WITHOUT and not batch.stands(signal_id(env.run_id, env.case_id)):
+            return
+        event = decoded(env, record)
+        if isinstance(event, RetractionFound):
+            await waiting.add(event, env, tp, record.offset)
+        elif event is not None:
+            await batch.take(event, env, tp.partition, record.offset)
 
     async def _commit(
         self,
         producer: Any,
-        ready: list[tuple[Signal, wire.Envelope, int, int]],
+        items: list[Item],
         parts: dict[TopicPartition, FollowedPartition],
-        published: _Published,
+        published: Published,
+        waiting: Retractions,
     ) -> None:
         await producer.begin_transaction()
+        sent = []
         try:
             hit(PUBLISH_BEGUN)
-            for signal, env, partition, offset in ready:
-                last = published.revisions.get(signal.signal_id, 0)
+            for signal, env, partition, offset in items:
+                last = published.revision(signal.signal_id)
                 revised = replace(signal, revision=last + 1, supersedes=last or None)
-                await producer.send(
+                future = await producer.send(
                     self._topics.signals, **_record(revised, env, self._topics.cases, partition, offset)
                 )
-                published.add(signal.signal_id, last + 1, partition, offset)
+                published.stands(signal.signal_id, Place(last + 1, -1, -1))  # where, the broker tells below
+                published.read_through(partition, offset)
+                sent.append((signal.signal_id, last + 1, future))
             offsets = {
                 tp: OffsetAndMetadata(
-                    p.accepted.watermark, f"published_through={published.through.get(tp.partition, -1)}"
+                    waiting.held(tp.partition, p.accepted.watermark),
+                    f"published_through={published.through.get(tp.partition, -1)}",
                 )
                 for tp, p in parts.items()
             }
@@ -207,40 +217,10 @@ class Publisher:
             await _abort(producer)
             raise
         await producer.commit_transaction()
-        self.published += len(ready)
-
-    async def _published_so_far(self, positions: dict[int, int]) -> _Published:
-        # By cause, not by the highest offset that is named: a record that names a false one hides nothing but itself.
-        published = _Published()
-        committed: dict[str, Any] = {"isolation_level": "read_committed"}
-        spans = await offsets_of(self._address, self._topics.signals, **committed)
-        async for _, records in read_range(self._address, spans, **committed):
-            for record in records:
-                try:
-                    p = read_publication(record)
-                except ContractError as exc:
-                    self.passed_by += 1
-                    if self.passed_by & (self.passed_by - 1) == 0:  # the 1st, 2nd, 4th …
-                        log.warning("passed by on the signals topic", why=str(exc), so_far=self.passed_by)
-                    continue
-                published.add(p.signal_id, p.revision, p.journal_partition, p.journal_offset)
-                if p.journal_topic == self._topics.cases and p.journal_offset >= positions.get(p.journal_partition, 0):
-                    published.causes.add(p.cause_id)
-        return published
-
-
-def _signal_of(env: wire.Envelope, record: Any) -> Signal | None:
-    try:
-        event = wire.decode(env.type, env.version, record.value)
-    except wire.NewerSchemaError:
-        raise
-    except ContractError as exc:
-        log.error(
-            "a signal that does not decode is not published; its case is quarantined", case=env.case_id, why=str(exc)
-        )
-        return None
-    assert isinstance(event, SignalSynthesized)
-    return event.signal
+        for of, revision, future in sent:
+            meta = await future
+            published.places[of] = Place(revision, meta.partition, meta.offset)
+        self.published += len(items)
 
 
 def _record(signal: Signal, env: wire.Envelope, topic: str, partition: int, offset: int) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class TextIndex(Free, Port):
         self._consumer = address.consumer(fetch_max_wait_ms=100)
         self._tps: list[TopicPartition] = []
         self._claims = Claims()
-        self._moved = asyncio.Condition()
+        self.moved = asyncio.Condition()
         self._reading: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[dict[TopicPartition, int]] | None = None
 
@@ -98,7 +98,7 @@ class TextIndex(Free, Port):
         """
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
-                await self._reach(await self._ends())
+                await self.read_to_the_ends()
         except TimeoutError as exc:
             raise TransientError(
                 "the journal was not read in time for the duplicate check; it is tried again", kind="timeout"
@@ -108,13 +108,23 @@ class TextIndex(Free, Port):
             verdict = await self._when_rivals_are_told(effect, verdict)
         return Answer(reply=EarlierReply(first_case=verdict.first_case), cost_usd=Decimal(0))
 
+    async def read_to_the_ends(self) -> None:
+        """Return when the journal was read to its ends as they are now. ``moved`` tells of everything that is read."""
+        await self._reach(await self._ends())
+
+    async def ends_of(self, topic: str) -> dict[int, tuple[int, int]]:
+        """Return partition → (first offset, end offset) of another topic as they are now."""
+        tps = [TopicPartition(topic, p) for p in await partitions_of(self._consumer, topic)]
+        first, end = await self._consumer.beginning_offsets(tps), await self._consumer.end_offsets(tps)
+        return {tp.partition: (first[tp], end[tp]) for tp in tps}
+
     async def _when_rivals_are_told(self, effect: FindEarlier, verdict: Verdict) -> Verdict:
         # Whoever opens from now on sees this case: nobody else need be waited for.
         rivals = verdict.waits_for
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(RIVALS_WITHIN_S), self._moved:
+            async with asyncio.timeout(RIVALS_WITHIN_S), self.moved:
                 while (verdict := self._claims.judge(effect.text_hash, effect.case_id, only=rivals)).waits_for:
-                    await self._moved.wait()
+                    await self.moved.wait()
         return verdict
 
     async def _ends(self) -> dict[TopicPartition, int]:
@@ -130,12 +140,12 @@ class TextIndex(Free, Port):
         return ends
 
     async def _reach(self, ends: dict[TopicPartition, int]) -> None:
-        async with self._moved:
+        async with self.moved:
             while True:
                 behind = [tp for tp, end in ends.items() if await self._consumer.position(tp) < end]
                 if not behind:
                     return
-                await self._moved.wait()
+                await self.moved.wait()
 
     async def _read(self) -> None:
         while True:
@@ -145,8 +155,8 @@ class TextIndex(Free, Port):
                     self._take(tp.partition, record)
                     for shown in self._also:
                         shown(record)
-            async with self._moved:
-                self._moved.notify_all()
+            async with self.moved:
+                self.moved.notify_all()
 
     def _take(self, partition: int, record: Any) -> None:
         headers = dict(record.headers)

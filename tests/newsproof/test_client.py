@@ -65,6 +65,43 @@ async def test_a_subscription_is_narrowed_by_status_asset_and_confidence(
     assert await first(2, reading(address, made_topics, **options)) == ["retracted:1", "fits:1"]
 
 
+async def test_whoever_was_given_a_signal_is_given_what_becomes_of_it_and_nobody_else(
+    address: KafkaAddress, made_topics: Topics
+) -> None:
+    given = [
+        signal("traded"),
+        signal("too weak", confidence=0.2),
+        signal("too weak", revision=2, status="retracted", confidence=0.0),
+        signal("unwanted", status="preliminary_only"),
+        signal("unwanted", revision=2, status="retracted", confidence=0.0),
+        signal("of before", revision=2, status="retracted", confidence=0.0),
+        signal("other asset", asset="DOGE", revision=2, status="retracted", confidence=0.0),
+        signal("traded", revision=2, status="superseded", confidence=0.0),
+        signal("traded", revision=3, status="retracted", confidence=0.0),
+        signal("last"),
+    ]
+    await write_signals(address, made_topics, *given)
+    options = {"assets": {"BTC"}, "min_confidence": 0.5}
+    found = await first(5, reading(address, made_topics, **options))
+    assert sorted(found) == ["last:1", "of before:2", "traded:1", "traded:2", "traded:3"]
+
+
+async def test_first_judgements_are_for_those_who_ask_and_their_ends_follow(
+    address: KafkaAddress, made_topics: Topics
+) -> None:
+    given = [
+        signal("a", status="preliminary"),
+        signal("b", status="preliminary"),
+        signal("a", revision=2),
+        signal("b", revision=2, status="degraded"),
+        signal("c"),
+    ]
+    await write_signals(address, made_topics, *given)
+    assert sorted(await first(2, reading(address, made_topics))) == ["a:2", "c:1"]
+    found = await first(5, reading(address, made_topics, preliminary=True))
+    assert sorted(found) == ["a:1", "a:2", "b:1", "b:2", "c:1"]
+
+
 async def test_by_default_only_what_comes_from_now_on_is_delivered(address: KafkaAddress, made_topics: Topics) -> None:
     await write_signals(address, made_topics, signal("before"))
     bot = subscribe(kafka=address, prefix=made_topics.prefix)

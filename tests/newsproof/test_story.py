@@ -167,7 +167,7 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
     ),
     (
         ev.RetractionFound(signal_id="sig", of_case="c", kind="retracted", reason="denied"),
-        "This case has signal sig retracted.",
+        "The signal of case c is retracted.",
         "denied",
     ),
     (ev.CancelRequested(requested_by="operator", reason="test"), "operator asked to end the case.", "test"),
