@@ -100,11 +100,15 @@ class Intake:
             p = self._news[number] = NewsPartition()
             p.pump = asyncio.create_task(self._pump(number, p), name=f"intake-{number}")
 
-    def revoke(self) -> None:
-        """Let go of all partitions; what is under way ends in the log or is repeated."""
+    def halt(self) -> None:
+        """Take no more news. What is under way still ends in the log and moves the safe offset, for the last commit."""
         for p in self._news.values():
             if p.pump is not None:
                 p.pump.cancel()
+
+    def revoke(self) -> None:
+        """Let go of all partitions; what is under way ends in the log or is repeated."""
+        self.halt()
         self._news.clear()
 
     async def _pump(self, number: int, p: NewsPartition) -> None:

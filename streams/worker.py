@@ -164,7 +164,7 @@ class Worker:
             self._ended.set_exception(exc)
 
     async def _close(self, app_end: asyncio.Future[Any]) -> None:
-        self.intake.revoke()
+        self.intake.halt()
         app_end.cancel()
         parts: list[Callable[[], Awaitable[Any]]] = [
             lambda: self.dispatcher.drain(GRACE_ON_REVOKE_S),

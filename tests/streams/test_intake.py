@@ -49,6 +49,15 @@ async def test_a_crash_between_the_append_of_an_opening_and_its_commit_opens_not
     assert (report.lost, report.repeated_records, report.repeated_calls) == (0, 0, 0)
 
 
+async def test_an_orderly_end_commits_all_news_that_was_dealt_with(world: World) -> None:
+    async with world.working(plain_registry(asks=False), commit_interval_s=3600.0) as worker:
+        await world.publish(1, 2, b"{broken", 1)
+        await world.until_closed(2)
+        await world.until(lambda: worker.intake.poison == 1 and worker.intake.repeated == 1)
+    # Else the next worker would write the dead letter again.
+    assert await world.committed(world.topics.news) == {p: e for p, e in (await world.ends(world.topics.news)).items() if e}
+
+
 async def test_the_same_external_id_with_another_text_is_a_case_of_its_own_that_names_the_first(world: World) -> None:
     async with world.working(plain_registry(asks=False)):
         await world.publish(news(1, text="Exchange halts withdrawals"))
