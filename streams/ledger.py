@@ -57,8 +57,16 @@ class LedgerConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
         if self._thread_started.is_set() and not self._stopped.is_set():
             self._stopped.set()
             if self._consumer is not None:
+                self._leave_with_the_consumer()
                 await self._consumer.stop()
             self._shutdown.set()
+
+    def _leave_with_the_consumer(self) -> None:
+        # A static member stays in its group until its session times out, which is right for one that was killed and
+        # comes back. One that ends in order hands its partitions over now: closing, aiokafka leaves for members that
+        # have no instance id.
+        if (coordinator := self._consumer._coordinator) is not None:
+            coordinator._group_instance_id = None
 
     async def call_thread(self, fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return await maybe_async(fun(*args, **kwargs))
