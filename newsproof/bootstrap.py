@@ -6,7 +6,7 @@ What only a worker needs is imported when a worker asks for it: every command co
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -126,16 +126,15 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, concerne
     """
     from infra.memory import ClickHouseMemory
 
-    memory = ClickHouseMemory(clickhouse, mode=settings.mode)
+    recall = ClickHouseMemory(clickhouse, mode=settings.mode)
+    ours: dict[str, Any] = {"recall": recall, "earlier": earlier, "concerned": concerned}
     if settings.mode == "live":
         models, fallbacks = _live_models(settings)
         return Ports(
             models=models,
             fallbacks=fallbacks,
             search=live_search(settings),
-            recall=memory,
-            earlier=earlier,
-            concerned=concerned,
+            **ours,
             scrape=_live_pages(settings),
             market=_live_market(settings),
         )
@@ -150,21 +149,13 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, concerne
         return Ports(
             models={"light": model, "heavy": model},
             search={search.provider: search},
-            recall=memory,
-            earlier=earlier,
-            concerned=concerned,
+            **ours,
             scrape=pages,
         )
     from infra.offline.simulated import Simulated
 
     port = Simulated(settings.offline_latency_seconds)
-    return Ports(
-        models={"light": port, "heavy": port},
-        search={port.provider: port},
-        recall=memory,
-        earlier=earlier,
-        concerned=concerned,
-    )
+    return Ports(models={"light": port, "heavy": port}, search={port.provider: port}, **ours)
 
 
 def _live_models(settings: Settings) -> tuple[dict[str, Port], dict[str, tuple[Port, ...]]]:

@@ -111,6 +111,22 @@ def test_a_case_tells_its_story(reopened: Path) -> None:
     assert [r["accepted"] for r in raw] == [True] * len(raw)
 
 
+def test_of_all_signals_exactly_the_two_that_a_later_case_denies_are_retracted(reopened: Path) -> None:
+    signals = [json.loads(line) for line in newsproof("signals", "--json", cwd=reopened).stdout.splitlines()]
+    rows = [json.loads(line) for line in newsproof("cases", "--json", cwd=reopened).stdout.splitlines()]
+    names = {row["case_id"]: row["external_id"] for row in rows}
+    assert {names[s["case_id"]]: s["revision"] for s in signals if s["revision"] > 1} == {"h09": 2, "h33": 2}
+    assert {names[s["case_id"]] for s in signals if s["status"] == "retracted"} == {"h09", "h33"}
+    for denier, denied in (("h41", "h09"), ("h42", "h33")):
+        told = json.loads(newsproof("case", denied, "--json", cwd=reopened).stdout)
+        assert [r["status"] for r in told["revisions"]] == ["verified", "retracted"]
+        by = next(case for case, name in names.items() if name == denier)
+        assert by in told["revisions"][-1]["notes"]
+        assert f"The signal of case {told['case_id']} is retracted" in str(
+            json.loads(newsproof("case", denier, "--json", cwd=reopened).stdout)["timeline"]
+        )
+
+
 def test_sql_answers_in_every_format(reopened: Path) -> None:
     directory = reopened
     query = "SELECT count() AS n, 'x' AS text FROM v_signals"

@@ -95,3 +95,19 @@ def test_the_bucket_depends_on_the_case_alone_and_spreads(deep):
     assert 0.4 < sum(b < 0.5 for b in buckets) / 400 < 0.6
     one = case_after(opened(NEWS))
     assert rollout_bucket(one.case_id) == rollout_bucket(replace(one, run_id="backtest-7").case_id)
+
+
+@pytest.mark.parametrize(
+    ("asked", "confidence", "published"), [(True, 0.9, True), (False, 0.9, False), (True, 0.2, False)], ids=str
+)
+def test_a_first_judgement_is_published_where_it_is_asked_for_and_more_is_to_come(
+    deep, judged, asked, confidence, published
+):
+    config = replace(deep, publish_preliminary=asked)
+    reply = judged(event_type="partnership", confidence=confidence)
+    event = given(opened("Tesla accepts Bitcoin"), config=config).told(FIRST, reply).event
+    assert (event.preliminary_signal is not None) is published
+    if published:
+        first = event.preliminary_signal
+        assert (first.status, first.revision, first.confidence) == ("preliminary", 1, confidence)
+        assert "not_deep_analysed" in first.risk_flags and first.summary == event.draft.summary
