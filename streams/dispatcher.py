@@ -123,8 +123,7 @@ class Dispatcher:
         """Hand the case to the step that its head leads to, unless that is under way already."""
         if case.pinned is None:
             return
-        step = self._registry.next_step(case)
-        if step is None:
+        if (step := self._registry.next_step(case)) is None:
             return
         head = case.head
         if isinstance(head, ev.StepFailed) and head.retry_at is not None:
@@ -191,6 +190,7 @@ class Dispatcher:
     def let_go(self, partitions: list[int]) -> None:
         """Cancel what runs for partitions that another worker has now."""
         gone = set(partitions)
+        self._live_since = {n: since for n, since in self._live_since.items() if n not in gone}
         self._running.cancel(lambda case_id: self._results.partition_of(case_id) in gone)
 
     async def stop(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from typing import Any, NamedTuple, Protocol
 
@@ -13,6 +14,10 @@ from schemas.news import News
 
 Record = Any
 """A Kafka record: topic, partition, offset, key, value, headers (aiokafka's and Faust's are alike in these)."""
+
+
+NEVER = sys.maxsize
+"""The end of a partition that is being taken away: records still come, and must not make it live again."""
 
 
 class Quarantined(NamedTuple):

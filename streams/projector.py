@@ -26,7 +26,7 @@ from schemas.errors import ConfigError, ContractError
 from schemas.events import EFFECT_NAME, TERMINAL_NAMES, EventReceived
 from streams.configs import ConfigStore
 from streams.following import load_tombstones, readable, record_ends
-from streams.partition import Listener, Partition, Quarantined, Record, unreadable_case
+from streams.partition import NEVER, Listener, Partition, Quarantined, Record, unreadable_case
 from streams.patience import patiently
 from streams.unpinned import Unpinned
 
@@ -67,9 +67,10 @@ class Projector:
         return p.accepted.watermark if p is not None and p.loaded else None
 
     def revoke(self) -> None:
-        """Stop being live; states are kept, for most partitions come back."""
+        """Stop being live until the next assignment; states are kept, for most partitions come back."""
+        self._halt()
         for p in self.partitions.values():
-            p.live = False
+            p.live, p.end = False, NEVER
 
     def assign(self, numbers: set[int], when_flowing: Callable[[], Any]) -> list[int]:
         """Take these partitions, start loading, and return those that were let go. ``when_flowing`` awaits the stream."""
@@ -79,8 +80,7 @@ class Projector:
         for p in (self.partitions.setdefault(number, Partition()) for number in numbers):
             p.live = False
             p.waiting = p.waiting if p.waiting is not None else deque()
-        for task in (*self._fills, *filter(None, [self._loading])):  # a fill may not outlive its partition
-            task.cancel()
+        self._halt()
         self._loading = asyncio.create_task(self._load(sorted(numbers), when_flowing), name="load-journal")
         return gone
 
@@ -118,10 +118,11 @@ class Projector:
         return found
 
     async def stop(self) -> None:
-        """Stop loading."""
-        for task in [self._loading, *self._fills]:
-            if task is not None:
-                task.cancel()
+        self._halt()
+
+    def _halt(self) -> None:
+        for task in (*self._fills, *filter(None, [self._loading])):  # neither may outlive its partitions
+            task.cancel()
 
     async def _load(self, numbers: list[int], when_flowing: Callable[[], Any]) -> None:
         try:

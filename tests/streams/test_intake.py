@@ -55,7 +55,9 @@ async def test_an_orderly_end_commits_all_news_that_was_dealt_with(world: World)
         await world.until_closed(2)
         await world.until(lambda: worker.intake.poison == 1 and worker.intake.repeated == 1)
     # Else the next worker would write the dead letter again.
-    assert await world.committed(world.topics.news) == {p: e for p, e in (await world.ends(world.topics.news)).items() if e}
+    assert await world.committed(world.topics.news) == {
+        p: e for p, e in (await world.ends(world.topics.news)).items() if e
+    }
 
 
 async def test_the_same_external_id_with_another_text_is_a_case_of_its_own_that_names_the_first(world: World) -> None:

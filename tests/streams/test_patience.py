@@ -16,9 +16,11 @@ from infra.kafka import KafkaAddress, offsets_of
 from newsproof.bench.graph import plain_registry
 from schemas.errors import TransientError
 from streams import patience
+from streams.clock import utc_now
 from streams.partition import Partition
 from streams.patience import patiently
 from streams.projector import Projector
+from tests.streams.records import opening, write
 from tests.streams.world import World
 
 
@@ -99,3 +101,32 @@ async def test_a_gap_is_not_read_on_for_a_partition_that_was_let_go(monkeypatch:
     await projector.stop()
     assert fill.cancelled()
     assert fatal == []
+
+
+async def test_a_partition_that_is_being_taken_away_does_not_come_to_life_again(
+    address: KafkaAddress, tmp_path: Path
+) -> None:
+    async with World.made(address, "revoked.", tmp_path, partitions=2) as world:
+        await world.publish(1)
+        async with world.working(plain_registry(asks=False)) as worker:
+            await world.until_closed(1)
+            await worker._on_revoked(worker.app, set())
+            folded, started = worker.projector.folded, worker.dispatcher.steps_started
+            case, _, value, headers = opening(2)
+            await write(world, case, value, headers)
+            await world.until(lambda: worker.projector.folded > folded)
+            # Its new owner works on it from now on: what this worker started would be paid twice.
+            assert worker.dispatcher.steps_started == started
+            assert not any(p.live for p in worker.projector.partitions.values())
+
+
+async def test_nothing_is_asked_about_a_partition_that_another_worker_has_now(
+    address: KafkaAddress, tmp_path: Path
+) -> None:
+    async with World.made(address, "gone.", tmp_path, partitions=2) as world:
+        await world.publish(1)
+        async with world.working(plain_registry(asks=False)) as worker:
+            await world.until_closed(1)
+            del worker.projector.partitions[1]
+            worker.dispatcher.let_go([1])
+            assert worker.dispatcher.oldest_overdue_s(utc_now()) == 0.0
