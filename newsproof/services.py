@@ -60,8 +60,8 @@ async def run_worker(
     budget = budget_of(settings)
     searches = SearchCache(settings.search_cache_ttl_seconds)
     if ports is None:
-        kept = max(settings.dedup_days, settings.retraction_window_days)
-        claims = ClaimIndex(address, topics, partitions=settings.topic_partitions, window_days=kept)
+        days = settings.retraction_window_days
+        claims = ClaimIndex(address, topics, partitions=settings.topic_partitions, window_days=days)
         also = (searches.on_record, claims.on_record)
         texts = TextIndex(address, topics, window_days=settings.dedup_days, also=also)
         claims.reads_with(texts)

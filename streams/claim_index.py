@@ -21,7 +21,6 @@ from aiokafka.errors import KafkaError
 from msgspec.structs import replace
 
 from agents.evidence.texts import fold_han, words_regex
-from agents.retraction.statement import HEAD
 from infra.kafka import KafkaAddress, committed_by
 from infra.ports import Answer, Free, Port
 from schemas import envelope as wire
@@ -35,6 +34,10 @@ from streams.following import readable
 
 LIMIT = 40
 """Claims in one answer, the newest: an answer is a record of the journal."""
+HEAD = 600
+"""Characters of a news text that are held: what is claimed stands at its head."""
+MAX_HELD = 100_000
+"""Claims held, the newest: some 2 KB each."""
 READ_WITHIN_S = 5.0
 TAKEN_IN_WITHIN_S = 5.0
 """For news that lay on its topic before the question to be opened; while intake waits for room, it may be later."""
@@ -76,7 +79,7 @@ class ClaimIndex(Free, Port):
     mode: ProviderMode = "live"
 
     def __init__(self, address: KafkaAddress, topics: Topics, *, partitions: int, window_days: int = 30) -> None:
-        """``partitions`` of the journal. ``window_days`` bounds what is held, by the time at which cases were opened."""
+        """``partitions`` of the journal. ``window_days`` bounds what is held, by when cases were opened; so does a number."""
         self._address, self._topics, self._partitions = address, topics, partitions
         self._window_ms = timedelta(days=window_days).total_seconds() * 1000
         self._opened: dict[str, _Opened] = {}
@@ -136,7 +139,7 @@ class ClaimIndex(Free, Port):
         if not isinstance(event, EventReceived) or case in self._opened:
             return
         at = append_ms(record)
-        self._forget_before(at - self._window_ms)
+        self._forget(at - self._window_ms)
         self._taken_in[event.news_partition] = max(self._taken_in.get(event.news_partition, -1), event.news_offset)
         claim = EarlierClaim(
             case_id=case,
@@ -161,8 +164,8 @@ class ClaimIndex(Free, Port):
                     return
         known.triaged = True  # one that ended otherwise has no asset, so it is about none
 
-    def _forget_before(self, at_ms: float) -> None:
-        while self._by_age and self._by_age[0][0] < at_ms:
+    def _forget(self, before_ms: float) -> None:
+        while self._by_age and (self._by_age[0][0] < before_ms or len(self._by_age) >= MAX_HELD):
             self._opened.pop(self._by_age.popleft()[1], None)
 
     def _decoded(self, record: Any) -> Any:

@@ -173,7 +173,7 @@ class Publisher:
     async def _take(
         self, batch: Batch, waiting: Retractions, env: wire.Envelope, tp: TopicPartition, record: Any
     ) -> None:
-        if env.type == _TRIAGED and PRELIMINARY not in record.value:
+        if env.type == _TRIAGED and PRELIMINARY not in (record.value or b""):
             return
         if env.type in _ENDS_WITHOUT and not batch.stands(signal_id(env.run_id, env.case_id)):
             return

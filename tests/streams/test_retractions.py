@@ -212,3 +212,16 @@ async def test_a_retraction_of_a_preliminary_revision_waits_for_the_final_one(wo
         assert await revisions(world, case) == ["preliminary"]
         await case.end()
         await world.until(lambda: _is(world, case, ["preliminary", "verified", "retracted"]), within_s=60)
+
+
+async def test_events_without_a_value_stop_no_publisher(world: World) -> None:
+    for number, event in enumerate(
+        (TRIAGED, ev.CaseFailed(reason="r", failed_step="", attempts=0), denial(Written(world, 1)))
+    ):
+        case = await Written(world, 10 + number).open()
+        _, _, headers = after(case.case_id, case.head, event)
+        await write(world, case.case_id, None, headers)
+    case = await (await Written(world, 2).open()).end()
+    async with world.publishing():
+        await world.until(lambda: _has(world, case), within_s=60)
+    assert len(await world.signals()) == 1
