@@ -203,6 +203,7 @@ class Publisher:
                 )
                 published.stands(signal.signal_id, Place(last + 1, -1, -1))  # where, the broker tells below
                 published.read_through(partition, offset)
+                future.add_done_callback(_looked_at)
                 sent.append((signal.signal_id, last + 1, future))
             offsets = {
                 tp: OffsetAndMetadata(
@@ -253,6 +254,12 @@ async def _abort(producer: Any) -> None:
         await producer.abort_transaction()
     except (KafkaError, OSError, AssertionError) as exc:  # aiokafka asserts that a fenced producer is not asked
         log.warning("the transaction ends by its timeout", error=repr(exc))
+
+
+def _looked_at(future: Any) -> None:
+    # A fenced producer fails every record of its batch: the transaction's own error says it once.
+    if not future.cancelled():
+        future.exception()
 
 
 async def _poll(consumer: Any) -> None:
