@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.scope import stem
+from agents.evidence.stance import ClaimSense
 from agents.evidence.texts import fold_han, has_cjk, words_regex
 from agents.retraction.amounts import Amounts
 from schemas.config import Entity, Tables
@@ -47,6 +49,9 @@ announced announcement announce major press release year his her its their
 _PLAIN = frozenset(stem(word) for word in re.findall(r"\w+", _PLAIN_WORDS))
 
 
+_BYSTANDERS = frozenset({"court", "network"})
+
+
 class Statement:
     """What the rules of retraction read of one text. ``denied`` are the predicates that it says did not happen."""
 
@@ -62,7 +67,7 @@ class Statement:
         self.primary = named[0].name if named else None
         self._names = _names_pattern(_all_names(self.entities, tables, self.asset))
         whole = tables.grammar.sense(self.low)
-        self.predicates = frozenset((*whole.groups, *whole.negated))
+        self.predicates = frozenset(_spoken(tables, (*whole.groups, *whole.negated), self.low))
         self.account = whole.account_hack
         self.refutes_denial = _DENIAL_DENIED.search(self.low) is not None
         disowned = whole.account_hack and _SPEECH.search(self.low) is not None
@@ -87,20 +92,24 @@ class Statement:
 
     @property
     def parties(self) -> frozenset[str]:
-        """Everybody named but for the asset's own project, which every claim about it shares, and chains that carry it."""
-        chains = {n for n, e in self.entities.items() if e.kind == "network" and n != self.primary}
-        return frozenset(self.entities) - self.own - chains
+        """Everybody named but for the asset's own project, which every claim about it shares, and for bystanders.
+
+        Those are chains that carry the asset and courts, where the news is not about them: “Chapter 11” names a court.
+        """
+        aside = {n for n, e in self.entities.items() if e.kind in _BYSTANDERS and n != self.primary}
+        return frozenset(self.entities) - self.own - aside
 
     def _denied_parts(self, tables: Compiled) -> list[tuple[str, tuple[str, ...], bool]]:
         found = []
         for clause in filter(str.strip, _CLAUSES.split(self.low)):
             sense = tables.grammar.sense(clause)
             if sense.denial:
-                found.append((clause, sense.negated or sense.groups, sense.account_hack))
+                found.append((clause, sense.negated or _spoken(tables, sense.groups, clause), sense.account_hack))
         if not any(groups for _, groups, _ in found):
             # “The report that …, spread on Tuesday, is false”: what is denied stands in another clause.
             sense = tables.grammar.sense(self.low)
-            groups = tuple(g for g in sense.negated or sense.groups if not (g == "hack" and sense.account_hack))
+            meant = sense.negated or _spoken(tables, sense.groups, self.low)
+            groups = tuple(g for g in meant if not (g == "hack" and sense.account_hack))
             found = [(self.low, groups, False)]
         return found
 
@@ -108,6 +117,17 @@ class Statement:
         bare = self._names.sub(" ; ", text)
         topic = tables.grammar.sense(_SAID.sub(" ; ", bare)).topic
         return frozenset(w for w in topic if w not in _PLAIN and not w[:1].isdigit())
+
+
+def _spoken(tables: Compiled, groups: Iterable[str], text: str) -> tuple[str, ...]:
+    # Evidence takes a purchase for the other side's sale; of one party, “has not sold” denies no purchase.
+    found = []
+    for group in groups:
+        one = ClaimSense()
+        one.groups = (group,)
+        if tables.grammar.speaks_of(one, text):
+            found.append(group)
+    return tuple(found)
 
 
 def _by_name(tables: Compiled, text: str, entity: str | None) -> dict[str, Entity]:

@@ -195,6 +195,79 @@ SITUATIONS = (
         (Text("Tether's CTO steps down amid audit questions", "Tether", "USDT"),),
         (Text("Tether freezes $225M in USDT linked to a scam", "Tether", "USDT"),),
     ),
+    Situation(
+        "a halt that is none, in both languages",
+        Text("OKX 澄清:暂停提币的传闻不实,提币一切正常", "OKX", "OKB"),
+        (
+            Text("OKX halts withdrawals amid liquidity concerns, users say", "OKX", "OKB"),
+            Text("OKX 暂停提币,用户称无法提现", "OKX", "OKB"),
+        ),
+        (Text("OKX 上线新币 XYZ", "OKX", "OKB"),),
+    ),
+    Situation(
+        "a peg that held",
+        Text("Circle says reports that USDC lost its peg are false", "Circle", "USDC"),
+        (Text("USDC depegs to $0.87 as Circle reveals exposure", "Circle", "USDC"),),
+        (Text("Circle files for IPO in the US", "Circle", "USDC"),),
+    ),
+    Situation(
+        "a coin that stays listed",
+        Text("Coinbase denies it will delist XRP", "Coinbase", "XRP"),
+        (Text("Coinbase to delist XRP next week, insider says", "Coinbase", "XRP"),),
+        (Text("Coinbase lists XRP futures", "Coinbase", "XRP"),),
+    ),
+    Situation(
+        "a purchase that was made up",
+        Text("Ripple: we have not acquired Circle, the report is fabricated", "Ripple", "XRP"),
+        (Text("Ripple acquires Circle for $5 billion", "Ripple", "XRP"),),
+        (Text("Ripple acquires custody firm Metaco", "Ripple", "XRP"),),
+    ),
+    Situation(
+        "a warrant that nobody issued",
+        Text("币安创始人赵长鹏:国际刑警组织红色通缉令传闻不实", "币安", "BNB"),
+        (Text("传闻:国际刑警组织对币安创始人赵长鹏发出红色通缉令", "国际刑警组织", "BNB"),),
+        (Text("SEC sues Binance and its founder on 13 charges", "SEC", "BNB"),),
+    ),
+    Situation(
+        "a person's accounts and not the company's",
+        Text("Ripple was not hacked: CEO says only his personal XRP accounts were accessed", "Ripple", "XRP"),
+        (Text("Ripple hacked for 213M XRP", "Ripple", "XRP"),),
+        (Text("Ripple wins partial victory, judge rules XRP sales not securities", "Ripple", "XRP"),),
+    ),
+    Situation(
+        "who has not sold has bought all the same",
+        Text("Musk: Tesla has not sold any Bitcoin", "Tesla", "BTC"),
+        (Text("Tesla dumped its Bitcoin, sources say", "Tesla", "BTC"),),
+        (
+            Text("Tesla buys $1.5 billion in Bitcoin", "Tesla", "BTC"),
+            Text("Tesla suspends vehicle purchases using Bitcoin", "Tesla", "BTC"),
+        ),
+    ),
+    Situation(
+        "a product without the coin",
+        Text("Apple denies Apple Pay will support Bitcoin", "Apple", "BTC"),
+        (Text("Apple Pay to support Bitcoin payments this fall", "Apple", "BTC"),),
+        (Text("Apple co-founder scam account doubles your BTC", "Apple", "BTC"),),
+    ),
+    Situation(
+        "an amount misread tenfold",
+        Text("勘误:DMM Bitcoin 被盗金额应为 482 亿日元,此前误报为 4820 亿日元", "DMM Bitcoin", "BTC"),
+        (Text("DMM Bitcoin 被盗,损失约 4820 亿日元", "DMM Bitcoin", "BTC"),),
+        (Text("DMM Bitcoin 约 4502.9 枚比特币被盗,约 482 亿日元", "DMM Bitcoin", "BTC"),),
+        "superseded",
+    ),
+    Situation(
+        "a rumour of insolvency",
+        Text("Celsius: bankruptcy rumors are untrue, the company is solvent", "Celsius", "CEL"),
+        (Text("Celsius is insolvent and preparing for Chapter 11, report says", "Celsius", "CEL"),),
+        (Text("Celsius pauses all withdrawals", "Celsius", "CEL"),),
+    ),
+    Situation(
+        "a party that no table knows",
+        Text("Foobar Finance denies exploit, says funds are safe", "Foobar Finance", "FOO"),
+        (Text("Foobar Finance exploited, $4M drained", "Foobar Finance", "FOO"),),
+        (Text("Foobar Finance raises $10M", "Foobar Finance", "FOO"),),
+    ),
 )
 
 
