@@ -162,5 +162,8 @@ def _likeness(news: Statement, earlier: Statement) -> float:
         return 0.0
     if shared & _OF_ITSELF:
         return 1.0
-    denied, told = (news.words, earlier.told) if news.cjk == earlier.cjk else (news.concepts, earlier.concepts)
-    return len(denied & told) / len(denied) if denied else 1.0
+    if news.cjk == earlier.cjk:
+        return len(news.words & earlier.told) / len(news.words) if news.words else 1.0
+    # Across languages the verb counts as well: the terms of one that both tables know need not be in the other.
+    said, told = len(news.concepts) + len(news.denied), len(news.concepts & earlier.concepts) + len(shared)
+    return told / said if said else 1.0

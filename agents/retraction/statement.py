@@ -23,6 +23,7 @@ _DENIAL_DENIED = re.compile(
     r"\b(?:fake|false|untrue|fabricated|forged|fraudulent|bogus|wrong|a hoax)"
     r"|\bden(?:y|ies|ied)\s+(?:ever\s+)?(?:having\s+)?(?:denying|denied)"
     r"|(?:辟谣|否认|澄清)(?:的)?(?:声明|公告|一事|说法|消息|帖子|推文|文章)(?:系|为|是|属|均为|也是|才是|并)?[^,。;]{0,4}(?:不实|虚假|伪造|假|谣言)"
+    r"|(?:辟谣|否认|澄清)[^,。;:]{1,16}(?:声明|公告|帖子|推文)(?:系|为|是|属|均为)[^,。;]{0,4}(?:不实|虚假|伪造|假)"
     r"|(?:假|虚假|伪造)(?:的)?(?:辟谣|否认|澄清)"
 )
 _CORRECTION = re.compile(

@@ -190,6 +190,21 @@ SITUATIONS = (
         (Text("Tesla buys $1.5 billion in Bitcoin and expects to accept it as payment", "Tesla", "BTC"),),
     ),
     Situation(
+        "a deal denied in Chinese, of two parties",
+        Text("Visa 否认与 Solana 达成合作", "Visa", "SOL"),
+        (Text("Visa partners with Solana on USDC settlement", "Visa", "SOL"),),
+        (
+            Text("Solana outage halts network for six hours", "Solana", "SOL"),
+            Text("Shopify partners with Solana Pay", "Shopify", "SOL"),
+        ),
+    ),
+    Situation(
+        "a denial that was forged, in Chinese",
+        Text("币安:所谓“否认热钱包被盗”的声明系伪造", "币安", "BNB"),
+        (Text("Binance denies that its hot wallet was hacked", "Binance", "BNB"),),
+        (Text("Binance hot wallet hacked", "Binance", "BNB"),),
+    ),
+    Situation(
         "a person who is not leaving",
         Text("Tether CTO denies resignation rumours, says he is not stepping down", "Tether", "USDT"),
         (Text("Tether's CTO steps down amid audit questions", "Tether", "USDT"),),
