@@ -78,4 +78,6 @@ def _reply(effect: Any) -> Reply:
 def simulated_ports(latency_s: float = 0.0, *, metered: bool = False) -> Ports:
     """Return ports that answer every effect by one simulated provider."""
     port = Simulated(latency_s, metered=metered)
-    return Ports(models={"light": port, "heavy": port}, search={"simulated": port}, recall=port, earlier=port, concerned=port)
+    return Ports(
+        models={"light": port, "heavy": port}, search={"simulated": port}, recall=port, earlier=port, concerned=port
+    )

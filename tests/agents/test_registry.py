@@ -56,7 +56,8 @@ def test_the_pipeline_closes_and_holds_every_step(graph):
 
 
 @pytest.mark.parametrize(
-    "name", ["triage", "recall", "plan", "search", "scrape", "expand", "critique", "retract", "synthesize", "single_pass"]
+    "name",
+    ["triage", "recall", "plan", "search", "scrape", "expand", "critique", "retract", "synthesize", "single_pass"],
 )
 def test_a_graph_without_one_of_its_steps_is_refused(graph, name):
     with pytest.raises(ConfigError, match=r"leads? to no step"):

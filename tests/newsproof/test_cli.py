@@ -113,7 +113,9 @@ def test_every_kind_of_error_has_its_exit_status(error: BaseException, status: i
 
 def test_prompts_are_listed_with_their_hashes_and_printed_by_name(tmp_path: Path) -> None:
     listed = [json.loads(line) for line in newsproof("prompts", "--json", cwd=tmp_path).stdout.splitlines()]
-    assert {(p.name, p.version, p.hash) for p in all_prompts()} == {(p["name"], p["version"], p["hash"]) for p in listed}
+    assert {(p.name, p.version, p.hash) for p in all_prompts()} == {
+        (p["name"], p["version"], p["hash"]) for p in listed
+    }
     assert newsproof("prompts", "plan@1", cwd=tmp_path).stdout.startswith("You decide what to look up next")
 
 
