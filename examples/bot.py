@@ -9,7 +9,8 @@ async def main() -> None:
     async for signal in subscribe(min_confidence=0.7, group="example-bot"):
         if signal.provider_mode != "live":
             print("trying out, not trading: ", end="")
-        print(signal.status, signal.action, signal.asset, f"{signal.confidence:.2f}", signal.summary, signal.links, flush=True)
+        what = f"{signal.status} {signal.action} {signal.asset} {signal.confidence:.2f}"
+        print(what, signal.summary, signal.links, flush=True)
 
 
 if __name__ == "__main__":

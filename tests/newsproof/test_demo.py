@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import orjson
 import psutil
@@ -20,6 +21,7 @@ from infra.settings import Settings
 from newsproof import exits
 from newsproof.demo import sample_news
 from newsproof.servers import servers
+from schemas.signals import Action, SignalStatus
 from tests.newsproof.command import CHECKOUT, COMMAND, environment, newsproof, processes_in
 
 LABELS = {"truth", "what_happened", "official_domain", "asset", "event_type", "corrects"}
@@ -154,7 +156,8 @@ def test_an_example_bot_gets_typed_signals(reopened: Path) -> None:
     bot.send_signal(signal.SIGINT)
     bot.wait(timeout=20)
     assert all(line.startswith("trying out, not trading: ") for line in lines)
-    assert all(line.split(": ")[1].split()[0] in ("buy", "sell", "observe") for line in lines)
+    said = [line.split(": ")[1].split()[:2] for line in lines]
+    assert all(status in get_args(SignalStatus) and action in get_args(Action) for status, action in said)
 
 
 @pytest.mark.parametrize(
