@@ -21,6 +21,10 @@ class Watchdog:
         self._end_of = end_of
         self._unmoved: dict[int, tuple[int, float]] = {}
 
+    def assigned(self) -> None:
+        """Begin to count anew: what was not read before an assignment says nothing of what is read after it."""
+        self._unmoved.clear()
+
     def stalled_s(self, loop_time: float) -> dict[int, float]:
         """Seconds for which nothing was read of a journal partition although there is more; 0 for the others."""
         unmoved = self._unmoved

@@ -279,6 +279,7 @@ class Worker:
         async def when_flowing() -> None:
             await app.flow_control.acquire()
 
+        self._watchdog.assigned()
         gone = self.projector.assign(cases, when_flowing)
         self.dispatcher.let_go(gone)
         self.admission.assign(cases, news)

@@ -20,6 +20,7 @@ from streams.clock import utc_now
 from streams.partition import Partition
 from streams.patience import patiently
 from streams.projector import Projector
+from streams.watchdog import Watchdog
 from tests.streams.records import opening, write
 from tests.streams.world import World
 
@@ -130,3 +131,13 @@ async def test_nothing_is_asked_about_a_partition_that_another_worker_has_now(
             del worker.projector.partitions[1]
             worker.dispatcher.let_go([1])
             assert worker.dispatcher.oldest_overdue_s(utc_now()) == 0.0
+
+
+async def test_a_broker_that_was_away_is_no_stall_of_the_partitions_that_are_assigned_after_it() -> None:
+    never_at_the_end = AsyncMock(return_value=False)
+    projector: Any = SimpleNamespace(partitions={0: Partition()}, topic="cases", is_at_the_end=never_at_the_end)
+    watchdog = Watchdog(projector, lambda _number: 10)
+    assert [await watchdog.look(at, 0.0) for at in (0.0, 50.0)] == [None, None]
+    watchdog.assigned()
+    assert [await watchdog.look(at, 0.0) for at in (70.0, 130.0)] == [None, None]
+    assert "cases-0 for a minute" in (await watchdog.look(131.0, 0.0) or "")
