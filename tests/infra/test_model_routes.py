@@ -41,7 +41,7 @@ def test_a_task_may_have_models_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
-        ({"model_heavy": "claude:x"}, "MODEL_HEAVY is 'claude:x'"),
+        ({"model_heavy": "other:x"}, "MODEL_HEAVY is 'other:x'"),
         ({"model_heavy": "openai:"}, "MODEL_HEAVY is 'openai:'"),
         ({"model_light_fallback": "gemini:a|foo:b"}, "MODEL_LIGHT_FALLBACK is 'foo:b'"),
         ({"model_tasks": "plan=x"}, "MODEL_TASKS has 'plan=x'"),
