@@ -48,6 +48,7 @@ class Projector:
         self.partitions: dict[int, Partition] = {}
         self.on_fatal: Callable[[BaseException], None] = lambda exc: None
         self.on_calls: Callable[[tuple[Call, ...]], None] = lambda calls: None
+        self._turn = object()
         self._loading: asyncio.Task[None] | None = None
         self._fills: set[asyncio.Task[None]] = set()
         self._count: int | None = None
@@ -108,27 +109,26 @@ class Projector:
 
     def without_configuration(self, longer_than_s: float) -> list[Case]:
         """Return the live cases whose snapshot has not come for this long. Each is named once."""
-        found = []
-        for number, case_id in self._unpinned.older_than(
-            longer_than_s, {n: p.live for n, p in self.partitions.items()}
-        ):
-            p = self.partitions.get(number)
-            if p is not None and (case := p.cases.get(case_id)) is not None and case.pinned is None:
-                found.append(case)
-        return found
+        parts = self.partitions
+        waiting = self._unpinned.older_than(longer_than_s, {n: p.live for n, p in parts.items()})
+        cases = (parts[n].cases.get(case_id) for n, case_id in waiting if n in parts)
+        return [case for case in cases if case is not None and case.pinned is None]
 
     async def stop(self) -> None:
         self._halt()
 
     def _halt(self) -> None:
+        # Cancelled, and told so: a cancellation can be lost in a client that is closing a connection.
+        self._turn = object()
         for task in (*self._fills, *filter(None, [self._loading])):  # neither may outlive its partitions
             task.cancel()
 
     async def _load(self, numbers: list[int], when_flowing: Callable[[], Any]) -> None:
+        turn = self._turn
         try:
-            await patiently(lambda: self._load_all(numbers), self.topic)
+            await patiently(lambda: self._load_all(numbers, turn), self.topic)
             await when_flowing()
-            for number in numbers:
+            for number in numbers if turn is self._turn else ():
                 p = self.partitions[number]
                 self._drain(number, p)
                 if p.waiting is None and not p.live and p.accepted.position >= p.end:
@@ -136,15 +136,16 @@ class Projector:
         except Exception as exc:  # not CancelledError, which is none
             self.on_fatal(exc)
 
-    async def _load_all(self, numbers: list[int]) -> None:
+    async def _load_all(self, numbers: list[int], turn: object) -> None:
         bounds = await offsets_of(self._address, self.topic)
         committed = await committed_by(self._address, self._group)
         known = {tp: found.offset for tp, found in committed.items()}
         for tp in (TopicPartition(self.topic, number) for number in numbers):
-            await self._load_one(tp, *bounds[tp], known.get(tp), partitions=len(bounds))
+            if turn is self._turn:
+                await self._load_one(tp, *bounds[tp], known.get(tp), partitions=len(bounds), turn=turn)
 
     async def _load_one(
-        self, tp: TopicPartition, first: int, end: int, committed: int | None, *, partitions: int
+        self, tp: TopicPartition, first: int, end: int, committed: int | None, *, partitions: int, turn: object
     ) -> None:
         number = tp.partition
         p = self.partitions[number]
@@ -155,15 +156,19 @@ class Projector:
                 f"{committed or 0}: cases that were open are gone. Restore the log, or reset the group {self._group} "
                 "knowingly"
             )
-        p.end = (await record_ends(self._address, {tp: (max(first, start), end)}))[tp]
-        self._count = partitions
+        last = (await record_ends(self._address, {tp: (max(first, start), end)}))[tp]
+        if turn is not self._turn:
+            return
+        p.end, self._count = last, partitions
         if p.loaded and start <= p.accepted.position:
             return  # the fold so far is a prefix of the log: go on from there
         p.cases.clear()
         p.quarantined.clear()
         p.accepted = AcceptedEvents(start)
+        p.loaded = False
         await load_tombstones(self._address, {tp: p.accepted}, {tp: first}, partitions=partitions)
-        p.loaded = True
+        if turn is self._turn:
+            p.loaded = True
 
     def _drain(self, number: int, p: Partition) -> None:
         waiting, p.waiting = p.waiting or deque(), None
@@ -180,12 +185,16 @@ class Projector:
         self.gaps_filled += 1
         log.warning("a gap in the stream is read again", partition=number, first=first, next=record.offset)
 
+        turn = self._turn
+
         async def fill() -> None:
             try:
                 span = {TopicPartition(self.topic, number): (first, record.offset)}
                 async for _, records in read_range(self._address, span):
-                    for missed in records:
+                    for missed in records if turn is self._turn else ():
                         self._fold(number, p, missed)
+                if turn is not self._turn:
+                    return
                 # The broker has nothing there: not a gap of ours.
                 p.accepted.position = max(p.accepted.position, record.offset)
                 self._drain(number, p)
@@ -218,8 +227,7 @@ class Projector:
             return
         self.folded += 1
         if env.case_id in p.quarantined:
-            self._still_quarantined(number, p, env, record)
-            return
+            return self._still_quarantined(number, p, env, record)
         try:
             event = wire.decode(env.type, env.version, record.value)
             if isinstance(event, EventReceived):
@@ -228,11 +236,9 @@ class Projector:
                 case = fold(p.cases[env.case_id], event, event_id=env.id, at=env.time)
         except NewerSchemaError as exc:
             return self.on_fatal(exc)
-        except ContractError as exc:
-            self._quarantine(number, p, env, record, exc)
-            return
         except Exception as exc:  # whatever it does to the fold: its case is poisoned, not the partition
-            log.exception("an event cannot be folded", case=env.case_id, type=env.type)
+            if not isinstance(exc, ContractError):
+                log.exception("an event cannot be folded", case=env.case_id, type=env.type)
             self._quarantine(number, p, env, record, exc)
             return
         if not p.live and event.calls:
@@ -249,15 +255,9 @@ class Projector:
             self._quarantine(number, p, env, record, exc)
 
     def _opened(self, number: int, env: wire.Envelope, event: EventReceived) -> Case:
-        case = open_case(
-            event,
-            case_id=env.case_id,
-            event_id=env.id,
-            run_id=env.run_id,
-            at=env.time,
-            config=self._configs.get(event.config_hash),
-        )
-        if case.pinned is None:
+        config = self._configs.get(event.config_hash)
+        case = open_case(event, case_id=env.case_id, event_id=env.id, run_id=env.run_id, at=env.time, config=config)
+        if config is None:
             self._unpinned.add(event.config_hash, number, env.case_id)
         return case
 
@@ -295,6 +295,6 @@ class Projector:
                     if p.live:
                         self._listener.on_folded(number, pinned)
                 except Exception:
-                    log.exception("a case cannot go on under its configuration", case=case_id, config=config_hash)
+                    log.exception("a case cannot go on under its configuration", case=case_id)
                     p.cases[case_id] = case
                     self._unpinned.add(config_hash, number, case_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from pathlib import Path
 from types import SimpleNamespace
@@ -141,3 +142,30 @@ async def test_a_broker_that_was_away_is_no_stall_of_the_partitions_that_are_ass
     watchdog.assigned()
     assert [await watchdog.look(at, 0.0) for at in (70.0, 130.0)] == [None, None]
     assert "cases-0 for a minute" in (await watchdog.look(131.0, 0.0) or "")
+
+
+async def test_a_load_whose_cancellation_was_lost_in_a_closing_client_touches_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reading = asyncio.Event()
+
+    async def closing(*_: Any, **__: Any) -> dict[Any, Any]:
+        reading.set()
+        with contextlib.suppress(asyncio.CancelledError):  # as aiokafka does, waiting for tasks of its own to end
+            await asyncio.get_running_loop().create_future()
+        return {}
+
+    monkeypatch.setattr("streams.projector.offsets_of", closing)
+    monkeypatch.setattr("streams.projector.committed_by", AsyncMock(return_value={}))
+    fatal: list[BaseException] = []
+    projector = Projector(KafkaAddress(bootstrap=""), "cases", "group", MagicMock(), MagicMock(), run_id="live")
+    projector.on_fatal = fatal.append
+    projector.assign({0}, AsyncMock())
+    await reading.wait()
+    loading = projector._loading
+    assert loading is not None
+    projector.assign(set(), AsyncMock())
+    await asyncio.wait([loading])
+    await projector.stop()
+    assert not loading.cancelled(), "the cancellation was lost"
+    assert fatal == []
