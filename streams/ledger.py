@@ -20,6 +20,7 @@ from faust.types import TP
 from mode.utils.futures import maybe_async
 
 from streams.failpoints import COMMIT_BEFORE, hit
+from streams.joining import refuse_commits_while_joining
 
 CHUNK = 50
 """Records that are handed to a stream as one item, and folded in one turn of the event loop. A hop through Faust's stream
@@ -52,6 +53,7 @@ class LedgerConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
         self._thread_started.set()
         self._started.set()
         await self.on_start()
+        refuse_commits_while_joining(self._consumer)
 
     async def stop(self) -> None:
         if self._thread_started.is_set() and not self._stopped.is_set():
