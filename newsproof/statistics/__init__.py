@@ -1,0 +1,34 @@
+"""Statistics of paired runs: pure functions over arrays, checked against scipy in the tests.
+
+Cases of one story are no independent observations: one piece of news, told by six sources, moves all six together. So
+everything that says how sure a figure is draws or counts *stories*, never cases.
+"""
+
+from newsproof.statistics.bootstrap import (
+    MIN_CLUSTERS,
+    Interval,
+    cluster_sums,
+    interval_of,
+    paired_bootstrap,
+    resampled_sums,
+)
+from newsproof.statistics.calibration import brier, calibration_gaps, ece, hit_rate
+from newsproof.statistics.exact import mcnemar_by_story, mcnemar_exact, wilson
+from newsproof.statistics.multiplicity import holm
+
+__all__ = [
+    "MIN_CLUSTERS",
+    "Interval",
+    "brier",
+    "calibration_gaps",
+    "cluster_sums",
+    "ece",
+    "hit_rate",
+    "holm",
+    "interval_of",
+    "mcnemar_by_story",
+    "mcnemar_exact",
+    "paired_bootstrap",
+    "resampled_sums",
+    "wilson",
+]

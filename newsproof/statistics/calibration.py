@@ -1,0 +1,70 @@
+"""How good probabilities were: Brier score, expected calibration error, hit rate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+BINS = 10
+
+
+def brier(p: Sequence[float] | Floats, hit: Sequence[float] | Floats) -> float:
+    """Return the mean of (p - hit)²: 0 is perfect, 0.25 is what saying 0.5 always gets.
+
+    Raises:
+        ValueError: nothing to score, or not one hit for each probability.
+    """
+    said, came = _paired(p, hit)
+    return float(np.mean((said - came) ** 2))
+
+
+def ece(p: Sequence[float] | Floats, hit: Sequence[float] | Floats, bins: int = BINS) -> float:
+    """Return the expected calibration error over equal bins of probability: how far from the truth, weighted by count.
+
+    Over few cases it is mostly noise, and never negative, so small samples look worse calibrated than they are.
+
+    Raises:
+        ValueError: nothing to score, not one hit for each probability, or a probability outside 0 to 1.
+    """
+    said, came = _paired(p, hit)
+    return float(np.abs(calibration_gaps(said, came, bins).sum(axis=0)).sum() / said.size)
+
+
+def calibration_gaps(p: Floats, hit: Floats, bins: int = BINS) -> Floats:
+    """Return one row a case with (p - hit) in the column of its bin and 0 elsewhere.
+
+    Sums of such rows give the error over any set of cases: the absolute column sums, added up, over the number of cases.
+    Bins are [0, 1/bins), …, the last one with 1.
+    """
+    if p.size and not (p.min() >= 0.0 and p.max() <= 1.0):
+        raise ValueError("a probability lies outside 0 to 1")
+    # 0.3 is 0.299… in binary, and so is 0.3 * 10 / 10: without the pinch it would fall into the bin below.
+    column = np.minimum((p * bins + 1e-9).astype(np.intp), bins - 1)
+    gaps = np.zeros((p.size, bins))
+    gaps[np.arange(p.size), column] = p - hit
+    return gaps
+
+
+def hit_rate(hit: Sequence[float] | Floats) -> float:
+    """Return the share of hits.
+
+    Raises:
+        ValueError: nothing to count.
+    """
+    came = np.asarray(hit, dtype=np.float64)
+    if came.size == 0:
+        raise ValueError("there is nothing to score")
+    return float(came.mean())
+
+
+def _paired(p: Sequence[float] | Floats, hit: Sequence[float] | Floats) -> tuple[Floats, Floats]:
+    said, came = np.asarray(p, dtype=np.float64), np.asarray(hit, dtype=np.float64)
+    if said.size == 0:
+        raise ValueError("there is nothing to score")
+    if said.shape != came.shape:
+        raise ValueError(f"{said.size} probabilities and {came.size} hits: one hit for each is needed")
+    return said, came
