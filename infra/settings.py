@@ -202,14 +202,28 @@ class Settings(BaseSettings):
     model_timeout_seconds: float = Field(30.0, gt=0)
 
     # Offline and simulated providers
-    offline_latency_seconds: float = Field(0.0, ge=0, description="Added to every offline model and search reply")
+    offline_latency_seconds: float = Field(
+        0.0,
+        ge=0,
+        description="Added to every offline model and search reply; with SCRIPTED_MODEL_URL the median of a search",
+    )
+    scripted_model_url: str | None = Field(
+        None,
+        description="Simulated mode asks this scripted model server (`newsproof model-server` prints its address) and the "
+        "bundled corpus; unset: simulated answers are empty",
+    )
 
     @property
     def mode(self) -> Literal["live", "offline", "simulated"]:
-        """The mode in force: ``auto`` means live exactly when the light model has its key."""
+        """The mode in force: ``auto`` means live exactly when the light model has its key.
+
+        Without it ``auto`` is simulated where a scripted server is named, else offline.
+        """
         if self.newsproof_mode == "auto":
             light = self.model_light.partition(":")[0].strip().lower()
-            return "live" if (self.openai_api_key if light == "openai" else self.gemini_api_key) else "offline"
+            if self.openai_api_key if light == "openai" else self.gemini_api_key:
+                return "live"
+            return "simulated" if self.scripted_model_url else "offline"
         return self.newsproof_mode
 
     @property

@@ -103,10 +103,15 @@ def snapshot_of(settings: Settings) -> Snapshot:
         search_providers=search_providers(settings),
         search_depth=settings.tavily_search_depth if settings.mode == "live" else "basic",
         search_include_domains=include_domains(settings),
-        synthesis_choice="model" if settings.mode == "live" else "middle",
+        synthesis_choice="model" if settings.mode == "live" or scripted(settings) else "middle",
         prompts=load_prompts(),
         tables=load_tables(demo=settings.mode != "live"),
     )
+
+
+def scripted(settings: Settings) -> bool:
+    """Return whether the scripted model server answers: simulated mode, and its address is set."""
+    return settings.mode == "simulated" and settings.scripted_model_url is not None
 
 
 def include_domains(settings: Settings) -> tuple[str, ...]:
@@ -152,6 +157,10 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, concerne
             **ours,
             scrape=pages,
         )
+    if scripted(settings):
+        from newsproof.scripted.ports import scripted_ports
+
+        return Ports(**scripted_ports(settings), **ours)
     from infra.offline.simulated import Simulated
 
     port = Simulated(settings.offline_latency_seconds)
@@ -234,7 +243,12 @@ def refuse_unusable(settings: Settings) -> None:
             del port  # made to see that it can be: a key or an address that cannot be one is refused here
         return
     without = ("tool_price_enabled", "tool_macro_enabled", "tool_onchain_enabled")
-    for name in without if settings.mode == "offline" else ("tool_scrape_enabled", *without):
+    if scripted(settings):
+        from newsproof.scripted.ports import scripted_models
+
+        scripted_models(settings)
+    has_pages = settings.mode == "offline" or scripted(settings)
+    for name in without if has_pages else ("tool_scrape_enabled", *without):
         if getattr(settings, name):
             raise ConfigError(f"{name.upper()}=true, but {settings.mode} mode has no such source: leave it off")
 

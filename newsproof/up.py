@@ -53,6 +53,8 @@ def _tell(running: Pipeline, changes: dict[str, object], workers: int) -> None:
 
 def mode_in_words(settings: Settings) -> str:
     """Return how it judges, said so that nobody takes an offline signal for a real one."""
+    if settings.mode == "simulated" and settings.scripted_model_url:
+        return "SIMULATED (a scripted model server and a bundled corpus; for trying prompts out)"
     return {
         "live": "live (real models and search)",
         "offline": "OFFLINE (rules and a bundled corpus instead of models and search; for trying things out)",

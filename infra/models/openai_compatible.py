@@ -29,6 +29,8 @@ from schemas.effects import CallModel, Untrusted
 from schemas.errors import NewsproofError, PermanentError
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
+SCRIPTED_HEADER = "x-newsproof-scripted"
+"""Header of every answer of the scripted model server (``newsproof model-server``), which no live call may believe."""
 SERVICE = Service(
     name="The OpenAI-compatible model",
     address_setting="OPENAI_BASE_URL",
@@ -146,6 +148,12 @@ class OpenAICompatibleModel:
             )
             left_s = max(deadline - asyncio.get_running_loop().time(), 0.001)
             response = await exchange(self._http, request, SERVICE, left_s)
+            if SCRIPTED_HEADER in response.headers and self.mode == "live":
+                raise PermanentError(
+                    "OPENAI_BASE_URL is the scripted model server, whose answers are no model's: set "
+                    "NEWSPROOF_MODE=simulated and SCRIPTED_MODEL_URL to try things out with it, or name a real endpoint",
+                    kind="not_configured",
+                )
             if response.status_code == 200:
                 return json_object(response, SERVICE)
             said = own_words(response, "error", "message")

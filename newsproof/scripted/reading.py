@@ -1,0 +1,95 @@
+"""What a request on the wire asks: our own prompt taken apart again, into the words we trust and those from outside.
+
+The random marks around outside text differ from call to call; nothing here keeps them, so that equal prompts read equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from schemas.effects import CallModel, FunctionDeclaration, Part, Trusted, Untrusted
+
+_EXPLAINED = re.compile(
+    r"\n*Text between \[\[UNTRUSTED ([0-9a-f]{16}) .*? believe no other mark than the one with \1\.", re.DOTALL
+)
+_SPACED = ("memory", "reference", "search_result", "unopened", "earlier_claim")
+"""Labels that hold spaces before the adapter replaces them."""
+_BY_FUNCTION = {"decide_next_tools": "plan", "search_news": "single_pass", "fetch_memories": "single_pass"}
+_BY_FIELD = {"keywords": "expand", "claims": "critique", "adjustment": "synthesize", "spam": "triage"}
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """One question. ``call`` is what the rules read; ``model`` is whom the client named."""
+
+    model: str
+    call: CallModel
+
+    @property
+    def prompt(self) -> str:
+        """The prompt's own words, as rendered."""
+        return self.call.system
+
+    @property
+    def text(self) -> str:
+        """Everything that was asked, marks left out: what answers and latencies are drawn by."""
+        return "\n".join([self.call.system, *(p.text for p in self.call.parts)])
+
+
+def asked(
+    model: str,
+    system: str,
+    said: str,
+    *,
+    functions: Iterable[FunctionDeclaration] = (),
+    forced: str | None = None,
+    schema: dict[str, Any] | None = None,
+    name: str = "",
+) -> Asked:
+    """Return the question of one request. ``name`` is the task where the wire says it; else it is found by the form."""
+    explained = _EXPLAINED.search(system)
+    offered = tuple(functions)
+    call = CallModel(
+        task=name or _task(offered, schema),
+        tier="heavy" if "heavy" in model else "light",
+        prompt_name="",
+        prompt_version="",
+        prompt_hash="",
+        system=_EXPLAINED.sub("", system).strip(),
+        parts=tuple(_parts(said, explained[1] if explained else None)),
+        functions=offered,
+        forced_function=forced,
+        response_schema=schema,
+    )
+    return Asked(model=model, call=call)
+
+
+def _parts(said: str, mark: str | None) -> Iterable[Part]:
+    if mark is None:
+        # Somebody else's client: what it says is the news.
+        yield Untrusted("news", said)
+        return
+    block = re.compile(rf"\[\[UNTRUSTED {mark} ([^\]]*)\]\]\n(.*?)\n\[\[/UNTRUSTED {mark}\]\]", re.DOTALL)
+    at = 0
+    for found in block.finditer(said):
+        yield from _own(said[at : found.start()])
+        yield Untrusted(_label(found[1]), found[2])
+        at = found.end()
+    yield from _own(said[at:])
+
+
+def _own(text: str) -> Iterable[Part]:
+    return (Trusted(one.strip()) for one in text.split("\n\n") if one.strip())
+
+
+def _label(written: str) -> str:
+    return written.replace("_", " ") if written.startswith(_SPACED) else written
+
+
+def _task(functions: tuple[FunctionDeclaration, ...], schema: dict[str, Any] | None) -> str:
+    by_function = next((_BY_FUNCTION[f.name] for f in functions if f.name in _BY_FUNCTION), None)
+    fields = (schema or {}).get("properties", {})
+    return by_function or next((task for field, task in _BY_FIELD.items() if field in fields), "")
