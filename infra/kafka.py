@@ -106,9 +106,7 @@ async def read_range(
     left = {tp: end for tp, (first, end) in ranges.items() if first < end}
     if not left:
         return
-    consumer = address.consumer(fetch_max_wait_ms=200, **more)
-    await consumer.start()
-    try:
+    async with address.reading(fetch_max_wait_ms=200, **more) as consumer:
         consumer.assign(list(left))
         for tp in left:
             consumer.seek(tp, ranges[tp][0])
@@ -122,22 +120,16 @@ async def read_range(
             for tp in [tp for tp, end in left.items() if await consumer.position(tp) >= end]:
                 del left[tp]
                 consumer.pause(tp)
-    finally:
-        await consumer.stop()
 
 
 async def offsets_of(address: KafkaAddress, topic: str, **more: Any) -> dict[TopicPartition, tuple[int, int]]:
     """Return partition → (first offset, end offset) of a topic; empty when the topic does not exist."""
-    consumer = address.consumer(**more)
-    await consumer.start()
-    try:
+    async with address.reading(**more) as consumer:
         tps = [TopicPartition(topic, p) for p in await partitions_of(consumer, topic)]
         if not tps:
             return {}
         first, end = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
         return {tp: (first[tp], end[tp]) for tp in tps}
-    finally:
-        await consumer.stop()
 
 
 async def partitions_of(consumer: AIOKafkaConsumer, topic: str) -> list[int]:

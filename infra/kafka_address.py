@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any
@@ -124,6 +124,16 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @asynccontextmanager
+    async def reading(self, **more: Any) -> AsyncIterator[AIOKafkaConsumer]:
+        """Yield a started consumer that never commits on its own; it is closed in any case, also while it starts."""
+        consumer = self.consumer(**more)
+        try:
+            await consumer.start()
+            yield consumer
+        finally:
+            await _closed(consumer.stop())
+
+    @asynccontextmanager
     async def admin(self) -> AsyncIterator[AIOKafkaAdminClient]:
         """Yield a started admin client.
 
@@ -139,7 +149,7 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
         try:
             yield client
         finally:
-            await client.close()
+            await _closed(client.close())
 
     async def why_not(self, exc: BaseException) -> NewsproofError:
         """Return what to say of a client that could not start: the client itself says "unable to bootstrap" of everything.
@@ -228,3 +238,12 @@ def _ssl_context(
     except (OSError, ValueError) as exc:
         raise ConfigError(f"{named} cannot be used ({exc}): name a readable PEM file, and its password") from exc
     return context
+
+
+async def _closed(closing: Awaitable[None]) -> None:
+    # Closing, a client awaits tasks that it cancels itself, and takes a cancellation of its caller for theirs: whoever was
+    # cancelled meanwhile would go on, with partitions that are no longer its own.
+    await closing
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError

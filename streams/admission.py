@@ -77,6 +77,11 @@ class Admission:
         return bool(self._waiting)
 
     @property
+    def all_live(self) -> bool:
+        """Whether every own partition is live: until then nothing is admitted."""
+        return self._live == self._own
+
+    @property
     def unaffordable(self) -> str | None:
         """Why the budget has no room for one more case while news waits; None while it has, or nothing waits."""
         return self.budget_says(len(self._held)) if self._waiting else None
@@ -179,7 +184,7 @@ class Admission:
             slice_, there = self._others.slice_of_news, self._others.open_in(target, number)
             return slice_ is not None and there is not None and there + self._per_slice[target, number] < slice_
         kept = self._kept_for_others()
-        if self._live != self._own or kept is None or len(self._held) + kept >= self.limit:
+        if not self.all_live or kept is None or len(self._held) + kept >= self.limit:
             return False
         guaranteed = self.limit // (GUARANTEED * max(len(self._news), 1))
         if self._per_news[number] < guaranteed:

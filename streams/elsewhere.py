@@ -114,9 +114,7 @@ class Elsewhere:
         ends = await record_ends(self._address, {tp: (a.position, bounds[tp][1]) for tp, a in accepted.items()})
         await load_tombstones(self._address, accepted, {tp: bounds[tp][0] for tp in tps}, partitions=count)
         self.slice_of_news = max(1, self._limit // (most * count))
-        consumer = self._address.consumer(fetch_max_wait_ms=50)
-        await consumer.start()
-        try:
+        async with self._address.reading(fetch_max_wait_ms=50) as consumer:
             consumer.assign(tps)
             for tp, state in accepted.items():
                 consumer.seek(tp, state.position)
@@ -129,8 +127,6 @@ class Elsewhere:
                     if tp.partition not in self._parts and accepted[tp].position >= ends[tp]:
                         self._parts[tp.partition] = parts[tp]
                 self.on_moved()
-        finally:
-            await consumer.stop()
 
 
 def admitting(

@@ -160,12 +160,8 @@ async def follow_from_watermarks(
         {tp: first for tp, (first, _) in bounds.items()},
         partitions=count,
     )
-    consumer = address.consumer(fetch_max_wait_ms=25)
-    await consumer.start()
-    try:
+    async with address.reading(fetch_max_wait_ms=25) as consumer:
         consumer.assign(list(parts))
         for tp, p in parts.items():
             consumer.seek(tp, p.accepted.position)
         yield consumer, parts
-    finally:
-        await consumer.stop()

@@ -78,6 +78,11 @@ class Intake:
         self.on_fatal: Callable[[BaseException], None] = lambda exc: None
         self.opened = self.repeated = self.poison = self.forwarded = 0
 
+    @property
+    def loading(self) -> bool:
+        """Whether the index of what was opened before is still being read for some partition."""
+        return any(p.safe is None for p in self._news.values())
+
     def safe_offset(self, partition: int) -> int | None:
         """The offset up to which every news record is a case, a repeat or a dead letter."""
         p = self._news.get(partition)

@@ -99,12 +99,8 @@ class OpenedBefore:
             opened.add(event.news.key.decode(), case, at_ms)
 
     async def _offset_at(self, tp: TopicPartition, at_ms: int, *, default: int) -> int:
-        consumer = self._address.consumer()
-        await consumer.start()
-        try:
+        async with self._address.reading() as consumer:
             found = (await consumer.offsets_for_times({tp: at_ms}))[tp]
-        finally:
-            await consumer.stop()
         return default if found is None else int(found.offset)
 
 

@@ -207,16 +207,16 @@ class Worker:
     @property
     def intake_paused(self) -> str | None:
         """Why news waits now; None while there is room for more cases, or nothing waits."""
-        if not self.admission._waiting:
+        if not self.admission.full:
             return None
         if self.admission.unaffordable is not None:
             return "budget" if self.effects.outage() is None else "outage"
-        return "max_open_cases" if self.admission._live == self.admission._own else "not_caught_up"
+        return "max_open_cases" if self.admission.all_live else "not_caught_up"
 
     @property
     def intake_loading(self) -> bool:
         """Whether the index of what was opened before is still being read for some news partition."""
-        return any(p.safe is None for p in list(self.intake._news.values()))
+        return self.intake.loading
 
     def highwater(self, topic: str, partition: int) -> int | None:
         """The end of a partition as the last fetch from it saw it; None before the first one."""
