@@ -1,0 +1,72 @@
+"""What a comparison is made of: rows of ``v_run_cases`` without their texts, and returns after the news."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+import msgspec
+
+LIVE = "live"
+"""The run id of what was judged live."""
+NO_SIGNAL = "none"
+"""The action of a case that ended without a signal."""
+HORIZONS = {300: "5m", 3600: "1h", 14400: "4h", 86400: "24h"}
+"""Seconds after which outcomes are measured, and their short names."""
+
+
+class CaseRow(msgspec.Struct, frozen=True):
+    """One repeat of one case in one run; the fields are columns of ``v_run_cases``, in the order of the query.
+
+    Costs in USD, None where no price is known. ``signal_hash`` and ``notes_hash`` are of the texts, 0 for an empty one.
+    """
+
+    case_id: str
+    repeat: int
+    story_id: str
+    status: str
+    event_type: str
+    asset: str
+    action: str
+    direction: str
+    confidence: float
+    has_signal: int
+    executed: int
+    reused: int
+    missed: int
+    cost_usd: Decimal | None
+    unpriced_calls: int
+    avoided_cost_usd: Decimal | None
+    would_have_cost_usd: Decimal | None
+    latency_ms: float | None
+    look_ahead: int
+    after_training_cutoff: int
+    signal_hash: int
+    notes_hash: int
+
+
+class RunRows(msgspec.Struct, frozen=True, kw_only=True):
+    """One run. ``cases`` counts all of it; ``rows`` are those of cases that the other run has as well, all repeats.
+
+    ``status`` and ``changes`` (JSON) are those of the table ``runs``, empty for ``live``.
+    """
+
+    run_id: str
+    cases: int
+    rows: list[CaseRow]
+    status: str = ""
+    changes: str = ""
+
+
+class CaseText(msgspec.Struct, frozen=True, kw_only=True):
+    """What a case said: the canonical JSON of its signal (empty where only columns are kept) and its notes."""
+
+    signal: str
+    notes: str
+    fields: dict[str, str]
+
+
+Returns = Mapping[int, Mapping[str, float]]
+"""By horizon in seconds and case id: the price's return, entered when the news could be known."""
+Texts = Mapping[tuple[str, str, int], CaseText]
+"""By run, case and repeat."""
