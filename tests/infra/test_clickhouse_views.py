@@ -214,11 +214,11 @@ async def checks(client: ClickHouse) -> dict[str, int]:
     return {r["check"]: int(r["violations"]) for r in await view(client, "v_trust_checks")}
 
 
-async def outcome(client: ClickHouse, entry_after_s: float) -> None:
+async def outcome(client: ClickHouse, entry_after_s: float, *, asset: str = "USDC", source: str = "csv") -> None:
     entry = NOW + seconds(entry_after_s)
-    columns = ("case_id", "horizon_s", "entry_at", "entry_price", "exit_at", "exit_price", "return", "version")
-    row = ("case-a", 3600, entry, 1.0, entry + seconds(3600), 1.1, 0.1, 1)
-    await client.insert("outcomes", columns, [row])
+    columns = ("case_id", "horizon_s", "asset", "entry_at", "entry_price", "exit_at", "exit_price", "return")
+    row = ("case-a", 3600, asset, entry, 1.0, entry + seconds(3600), 1.1, 0.1, source, 1)
+    await client.insert("outcomes", (*columns, "source", "version"), [row])
 
 
 async def test_trust_checks_are_all_zero_on_sound_data(clickhouse: ClickHouse) -> None:
@@ -233,6 +233,8 @@ async def test_trust_checks_are_all_zero_on_sound_data(clickhouse: ClickHouse) -
             "evidence_newer_than_case",
             "unpriced_calls",
             "entry_before_knowable",
+            "outcome_of_another_asset",
+            "outcome_on_synthetic_prices",
             "two_successors_of_one_event",
             "two_revisions_of_one_cause",
             "calls_paid_twice",
@@ -245,7 +247,7 @@ async def test_each_trust_check_finds_its_violation(clickhouse: ClickHouse) -> N
     newer = SignalEvidence(url="u", hash="h", stance="supports", reference_number=1, published_at=NOW)
     again = signal(revision=2, evidence=(newer,))
     await fill_signals(clickhouse, published(signal(), cause_id="x"), published(again, cause_id="x"))
-    await outcome(clickhouse, -61)
+    await outcome(clickhouse, -61, asset="DAI", source="synthetic prices")
     await fill(
         clickhouse,
         [
@@ -259,6 +261,8 @@ async def test_each_trust_check_finds_its_violation(clickhouse: ClickHouse) -> N
         "evidence_newer_than_case": 1,
         "unpriced_calls": 1,
         "entry_before_knowable": 1,
+        "outcome_of_another_asset": 1,
+        "outcome_on_synthetic_prices": 1,
         "two_successors_of_one_event": 1,
         "two_revisions_of_one_cause": 1,
         "calls_paid_twice": 2,
