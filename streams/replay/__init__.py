@@ -1,0 +1,28 @@
+"""Replay: a recorded case decided again, by today's steps and under a configuration of one's choice. Pure.
+
+    recordings ─► Recording ─► replay(recording, snapshot) ─► Need (an effect without a recorded reply) ─► Replayed
+
+An effect whose request hash is in the recording is answered from it; every other one is handed out as a :class:`Need`,
+and whoever drives the replay answers it, or says that it is a miss.
+"""
+
+from __future__ import annotations
+
+from streams.replay.asking import Miss, Need, reused_alone
+from streams.replay.change import Change
+from streams.replay.engine import Replay
+from streams.replay.outcome import Replayed, UsedCall
+from streams.replay.recording import Recorded, Recording, Recordings
+
+__all__ = [
+    "Change",
+    "Miss",
+    "Need",
+    "Recorded",
+    "Recording",
+    "Recordings",
+    "Replay",
+    "Replayed",
+    "UsedCall",
+    "reused_alone",
+]

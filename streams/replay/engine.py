@@ -1,0 +1,275 @@
+"""The engine: asks every step of a recorded case again, in the order in which the runtime would.
+
+The recording is followed as long as the path is the same one, step by step: its ids, its times, and what happened *to* the
+case rather than in a step (a deadline, a crash, a restart, a person's command) are taken from it. Replies are found by
+(request hash, occurrence) wherever the path leads. Where a step asks what was never answered, a :class:`Need` comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from agents.case import Case, Replies, fold, open_case
+from agents.failures import failed
+from agents.registry import Registry
+from agents.step import Step, StepFailure
+from schemas import events as ev
+from schemas.calls import Call, CallKind
+from schemas.config import Snapshot
+from schemas.effects import Effect, Failure, request_hash
+from schemas.ids import event_id
+from streams.replay.asking import Answer, Asking, Miss, Need
+from streams.replay.lookahead import NOTHING, future_evidence, guarded
+from streams.replay.outcome import Execution, Replayed, Status, UsedCall
+from streams.replay.recording import Recording
+from streams.replay.tape import KINDS, Tape
+from streams.results import declared, raised, with_calls
+
+MAX_EVENTS = 200
+"""A case whose replay is longer does not end; the longest path of the graph has about 30."""
+
+
+class _Stopped(Exception):  # noqa: N818 - it stops one case, which is no error of the run
+    def __init__(self, status: Status, reason: str) -> None:
+        super().__init__(reason)
+        self.status: Status = status
+        self.reason = reason
+
+
+class Replay:
+    """Replays one recording under one snapshot. ``run`` is a generator of :class:`Need`; it returns :class:`Replayed`."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        snapshot: Snapshot | None,
+        registry: Registry,
+        *,
+        changed: frozenset[str] | None = None,
+    ) -> None:
+        """``snapshot`` is what to decide by, with its change; None where the case's own is not to be had.
+
+        ``changed`` names the prompts that differ from the recorded ones, and asserts that nothing else does, code
+        included. Then what a step gave in the recording is taken as it is, up to the first question that holds such a
+        prompt: a step is a pure function, so it would say the same again. None: every step is asked again.
+        """
+        self._changed = changed
+        self._recording = recording
+        self._snapshot = snapshot
+        self._registry = registry
+        self._tape = Tape(recording)
+        self._used: list[UsedCall] = []
+        self._look_ahead = NOTHING
+        self._diverged_at = ""
+
+    def run(self) -> Asking:
+        """Replay to the end of the case.
+
+        Raises:
+            TypeError: the recording has no readable opening; look at ``Recording.unreadable`` first.
+        """
+        opening = self._recording.records[0]
+        case = open_case(
+            self._recording.received,
+            case_id=self._recording.case_id,
+            event_id=opening.id,
+            run_id=self._recording.run_id,
+            at=opening.at,
+            config=self._snapshot,
+        )
+        if self._snapshot is None and self._tape.from_outside() is None:
+            return self._end(
+                case, "failed", f"its configuration {case.received.config_hash} is not on the configs topic"
+            )
+        try:
+            while not case.closed:
+                if case.seq > MAX_EVENTS:
+                    raise _Stopped("failed", f"the case does not end within {MAX_EVENTS} events")
+                case = yield from self._moved(case)
+        except _Stopped as stop:
+            return self._end(case, stop.status, stop.reason)
+        if late := future_evidence(getattr(case.head, "signal", None), case.as_of):
+            return self._end(case, "refused", f"its signal rests on evidence from after the case: {', '.join(late)}")
+        return self._end(case, "replayed", "")
+
+    def _end(self, case: Case, status: Status, reason: str) -> Replayed:
+        return Replayed(
+            status=status,
+            case=case,
+            end=case.head if case.closed else None,
+            reason=reason,
+            retractions=case.retractions,
+            used=tuple(self._used),
+            diverged_at=self._diverged_at,
+            unused=self._tape.unused,
+            look_ahead=self._look_ahead,
+        )
+
+    # One event
+
+    def _moved(self, case: Case) -> Generator[Need, Answer, Case]:
+        """Return the case after its next event."""
+        step = self._registry.next_step(case)
+        outside = self._tape.from_outside()
+        if outside is not None:
+            if step is not None and isinstance(outside.event, ev.StepFailed):
+                case = self._what_was_answered(case, step)
+            self._tape.follow(outside.event)
+            return fold(case, outside.event, event_id=outside.id, at=outside.at)
+        if step is None:
+            raise _Stopped("failed", f"{type(case.head).__name__} leads to no step of today's code")
+        if self._changed is not None and (known := self._as_recorded(case, step)) is not None:
+            return known
+        case, event = yield from self._asked(case, step)
+        recorded = self._tape.next
+        same = self._tape.follow(event)
+        if not self._diverged_at and not (same and recorded is not None and _alike(recorded.event, event)):
+            self._diverged_at = step.name
+        if same and recorded is not None:
+            return fold(case, event, event_id=recorded.id, at=recorded.at)
+        at = max((c.replied_at for c in event.calls), default=case.replies.at or case.head_at)
+        new_id = event_id(case.run_id, case.case_id, case.head_id)
+        return fold(case, event, event_id=new_id, at=max(at, case.head_at))
+
+    def _as_recorded(self, case: Case, step: Step) -> Case | None:
+        """Return the case after what the recording says, where nothing so far and nothing here differs from it."""
+        assert self._changed is not None
+        recorded = None if self._diverged_at else self._tape.next
+        if recorded is None:
+            return None
+        groups = self._tape.calls_here
+        for calls in groups:
+            if calls[-1].prompt_name in self._changed or guarded(calls, case.as_of)[1] is not NOTHING:
+                return None
+        for calls in groups:
+            self._tape.reply(calls[-1].request_hash)
+            self._used.append(_used(case, step, calls[-1].kind, calls[-1].request_hash, "reused", calls))
+        for completed in self._tape.completed_here:
+            case = fold(case, completed.event, event_id=completed.id, at=completed.at)
+        self._tape.follow(recorded.event)
+        return fold(case, recorded.event, event_id=recorded.id, at=recorded.at)
+
+    def _asked(self, case: Case, step: Step) -> Generator[Need, Answer, tuple[Case, ev.Event]]:
+        """Ask the step until it needs nothing more; return the case with its replies, and the event."""
+        calls: tuple[Call, ...] = ()
+        try:
+            while isinstance(asked := step.ask(case), tuple):
+                answered = {c.request_hash for c in case.replies.calls}
+                missing = {h: e for e in asked if (h := request_hash(e)) not in answered}
+                if not missing:
+                    return case, declared(step, step.tell(case, case.replies))
+                case = yield from self._several(case, step, missing)
+            if isinstance(asked, ev.Event):
+                return case, declared(step, asked)
+            calls = yield from self._answer(case, step, asked, request_hash(asked))
+            return case, with_calls(declared(step, step.tell(case, Replies(calls))), calls)
+        except StepFailure as exc:
+            failure = exc.failure
+        except _Stopped:
+            raise
+        except Exception as exc:  # as the runtime does: a bug in a step is its case's failure
+            failure = raised(exc)
+        return case, with_calls(self._failed(case, step, failure, calls), calls)
+
+    def _several(self, case: Case, step: Step, missing: dict[str, Effect]) -> Generator[Need, Answer, Case]:
+        """Fold replies to these effects, in the order in which they came; the first group of it, or all that are new."""
+        hashes = self._tape.completed_next(missing) or list(missing)
+        for wanted in hashes:
+            effect = missing[wanted]
+            calls = yield from self._answer(case, step, effect, wanted)
+            case = _completed(case, step, wanted, calls)
+        return case
+
+    def _what_was_answered(self, case: Case, step: Step) -> Case:
+        """Fold the replies that came before something ended the step from outside; nothing new is asked."""
+        try:
+            while isinstance(asked := step.ask(case), tuple):
+                answered = {c.request_hash for c in case.replies.calls}
+                missing = {h: e for e in asked if (h := request_hash(e)) not in answered}
+                hashes = self._tape.completed_next(missing)
+                if not hashes:
+                    return case
+                for wanted in hashes:
+                    case = _completed(case, step, wanted, self._reused(case, step, missing[wanted], wanted) or ())
+        except Exception:  # whatever the step would have said was cut off
+            return case
+        return case
+
+    # One effect
+
+    def _answer(self, case: Case, step: Step, effect: Effect, wanted: str) -> Generator[Need, Answer, tuple[Call, ...]]:
+        reused = self._reused(case, step, effect, wanted)
+        if reused is not None:
+            return reused
+        stand_in = self._tape.stand_in(effect)
+        attempt = 1 + sum(1 for f in case.failures if f.step == step.name)
+        answer = yield Need(effect, step.name, case, wanted, stand_in, attempt)
+        if isinstance(answer, Miss):
+            self._used.append(_used(case, step, KINDS[type(effect)], wanted, "miss"))
+            if answer.fatal:
+                raise _Stopped("miss", answer.reason)
+            lost = Failure(kind="unavailable", message=answer.reason, retryable=False)
+            raise StepFailure(lost)
+        at = stand_in[-1].replied_at if stand_in else (case.replies.at or case.head_at)
+        made = tuple(replace(call, replied_at=at) for call in answer)
+        calls, late = guarded(made, case.as_of)
+        self._look_ahead += late
+        self._used.append(_used(case, step, KINDS[type(effect)], wanted, "executed", calls, stand_in))
+        return calls
+
+    def _reused(self, case: Case, step: Step, effect: Effect, wanted: str) -> tuple[Call, ...] | None:
+        recorded = self._tape.reply(wanted)
+        if recorded is None:
+            return None
+        calls, late = guarded(recorded, case.as_of)
+        if late is not NOTHING:
+            self._look_ahead += late
+        self._used.append(_used(case, step, KINDS[type(effect)], wanted, "reused", calls))
+        return calls
+
+    def _failed(self, case: Case, step: Step, failure: Failure, calls: tuple[Call, ...]) -> ev.StepFailed:
+        recorded = self._tape.next
+        if (
+            recorded is not None
+            and isinstance(recorded.event, ev.StepFailed)
+            and recorded.event.step == step.name
+            and recorded.event.failure == failure
+        ):
+            return replace(recorded.event, calls=())  # when it is due again was decided then, by the clock of then
+        now: datetime = max((c.replied_at for c in calls), default=case.replies.at or case.head_at)
+        return failed(case, step.name, failure, now=max(now, case.head_at))
+
+
+def _used(
+    case: Case,
+    step: Step,
+    kind: CallKind,
+    wanted: str,
+    execution: Execution,
+    calls: tuple[Call, ...] = (),
+    stand_in: tuple[Call, ...] = (),
+) -> UsedCall:
+    return UsedCall(
+        step=step.name,
+        position=case.seq,
+        head_id=case.head_id,
+        kind=kind,
+        request_hash=wanted,
+        execution=execution,
+        calls=calls,
+        stand_in=stand_in,
+    )
+
+
+def _completed(case: Case, step: Step, wanted: str, calls: tuple[Call, ...]) -> Case:
+    event = ev.EffectCompleted(step=step.name, request_hash=wanted, calls=calls)
+    return fold(case, event, event_id="", at=case.head_at)
+
+
+def _alike(recorded: ev.Event, event: ev.Event) -> bool:
+    if recorded.calls or event.calls:
+        return replace(recorded, calls=()) == replace(event, calls=())
+    return recorded == event

@@ -1,0 +1,77 @@
+"""Look-ahead: what a case could not have known is kept from its steps, and counted.
+
+Evidence is refused by the rules of evidence themselves (``future_evidence``), so here it is only counted; memories,
+earlier claims and market figures from after the case are taken out of the reply. The ports of the live pipeline give none
+of them, so an honest recording passes through unchanged.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+from msgspec.structs import replace
+
+from schemas.calls import Call
+from schemas.effects import ConcernedReply, MarketReply, PageReply, RecallReply, SearchReply
+from schemas.signals import Signal
+
+
+class LookAhead(msgspec.Struct, frozen=True):
+    """How many pieces from after the case were refused."""
+
+    evidence: int = 0
+    memory: int = 0
+    prices: int = 0
+
+    def __add__(self, other: LookAhead) -> LookAhead:
+        return LookAhead(self.evidence + other.evidence, self.memory + other.memory, self.prices + other.prices)
+
+
+NOTHING = LookAhead()
+
+
+def guarded(calls: tuple[Call, ...], as_of: datetime) -> tuple[tuple[Call, ...], LookAhead]:
+    """Return the calls without what lies after ``as_of``, and how much that was."""
+    found = NOTHING
+    kept: list[Call] = []
+    for call in calls:
+        known, more = _guarded(call, as_of)
+        kept.append(known)
+        if more is not NOTHING:
+            found += more
+    return (calls, NOTHING) if found is NOTHING else (tuple(kept), found)
+
+
+def _guarded(call: Call, as_of: datetime) -> tuple[Call, LookAhead]:
+    match call.reply:
+        case SearchReply(results=results):
+            late = sum(1 for r in results if r.published_at is not None and r.published_at > as_of)
+            return (call, LookAhead(evidence=late)) if late else (call, NOTHING)
+        case PageReply(page=page):
+            late = int(page.published_at is not None and page.published_at > as_of)
+            return (call, LookAhead(evidence=late)) if late else (call, NOTHING)
+        case RecallReply(entries=entries) as recalled:
+            known = tuple(e for e in entries if e.decided_at < as_of)
+            if len(known) < len(entries):
+                return replace(call, reply=replace(recalled, entries=known)), LookAhead(
+                    memory=len(entries) - len(known)
+                )
+        case ConcernedReply(claims=claims) as concerned:
+            then = tuple(c for c in claims if c.as_of <= as_of)
+            if len(then) < len(claims):
+                return replace(call, reply=replace(concerned, claims=then)), LookAhead(memory=len(claims) - len(then))
+        case MarketReply(values=values) as market:
+            seen = tuple(v for v in values if v.observed_at <= as_of)
+            if len(seen) < len(values):
+                return replace(call, reply=replace(market, values=seen)), LookAhead(prices=len(values) - len(seen))
+        case _:
+            pass
+    return call, NOTHING
+
+
+def future_evidence(signal: Signal | None, as_of: datetime) -> tuple[str, ...]:
+    """Return the addresses of evidence that the signal rests on although it was published after the case."""
+    if signal is None:
+        return ()
+    return tuple(e.url for e in signal.evidence if e.published_at is not None and e.published_at > as_of)

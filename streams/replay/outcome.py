@@ -1,0 +1,72 @@
+"""What a replay came to, and where it left the recording."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from agents.case import Case
+from schemas import events as ev
+from schemas.calls import Call, CallKind
+from schemas.ids import canonical_json
+from schemas.signals import Signal
+from streams.replay.lookahead import LookAhead
+
+Execution = Literal["executed", "reused", "miss"]
+Status = Literal["replayed", "miss", "failed", "refused"]
+
+
+class UsedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One effect of the replayed case: how it was answered. ``position`` counts the accepted events before its event.
+
+    ``calls`` are its records, one per provider tried, none for a miss. ``stand_in``: the recorded calls in whose place
+    an executed one was made, where there are any.
+    """
+
+    step: str
+    position: int
+    head_id: str
+    kind: CallKind
+    request_hash: str
+    execution: Execution
+    calls: tuple[Call, ...] = ()
+    stand_in: tuple[Call, ...] = ()
+
+
+class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+    """One case, decided again.
+
+    ``case`` is its last state; ``end`` the event that ended it, None when it did not end (``status`` is not replayed
+    then, and ``reason`` says why). ``retractions`` are what it denies or corrects. ``diverged_at`` names the step whose
+    event was the first to differ from the recorded one, empty where none does; ``unused`` counts recorded replies that
+    nobody asked for again.
+    """
+
+    status: Status
+    case: Case
+    end: ev.Event | None
+    reason: str = ""
+    retractions: tuple[ev.RetractionFound, ...] = ()
+    used: tuple[UsedCall, ...] = ()
+    diverged_at: str = ""
+    unused: int = 0
+    look_ahead: LookAhead = LookAhead()
+
+    @property
+    def signal(self) -> Signal | None:
+        """The signal, where the case ended in one."""
+        return self.end.signal if isinstance(self.end, ev.SignalSynthesized) else None
+
+    def count(self, execution: Execution) -> int:
+        """Return how many effects were answered so."""
+        return sum(1 for one in self.used if one.execution == execution)
+
+
+def signal_bytes(end: ev.Event | None) -> bytes:
+    """Return what two replays of a case are compared by: the canonical JSON of the signal, or of the end without one."""
+    if end is None:
+        return b""
+    if isinstance(end, ev.SignalSynthesized):
+        return canonical_json(end.signal)
+    return canonical_json(msgspec.structs.replace(end, calls=()) if end.calls else end)

@@ -1,0 +1,95 @@
+"""Recordings: what a journal holds of each case, in bulk and by the rule of acceptance. Memory follows the open cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from schemas import envelope as wire
+from schemas import events as ev
+from schemas.calls import Call
+from schemas.errors import ContractError
+from streams.following import FollowedPartition
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """One accepted event. ``at`` is its event time (UTC), ``cause`` the head that it followed."""
+
+    id: str
+    at: datetime
+    event: ev.Event
+
+
+class Recording(msgspec.Struct, kw_only=True):
+    """The accepted events of one case in log order; the first opens it, the last ends it where ``unreadable`` is empty.
+
+    ``unreadable`` says why the case cannot be replayed: a record of it does not decode.
+    """
+
+    case_id: str
+    run_id: str
+    records: list[Recorded]
+    unreadable: str = ""
+
+    @property
+    def received(self) -> ev.EventReceived:
+        """The opening event.
+
+        Raises:
+            TypeError: the opening did not decode.
+        """
+        first = self.records[0].event if self.records else None
+        if not isinstance(first, ev.EventReceived):
+            raise TypeError(f"case {self.case_id} has no readable opening")
+        return first
+
+    @property
+    def opened_at(self) -> datetime:
+        """When the case was opened (event time, UTC)."""
+        return self.records[0].at
+
+    @property
+    def end(self) -> ev.Event:
+        """The last event: the terminal one of an ended case."""
+        return self.records[-1].event
+
+    @property
+    def calls(self) -> Iterator[Call]:
+        """Every call that a recorded event holds, in log order."""
+        return (call for record in self.records for call in record.event.calls)
+
+
+class Recordings:
+    """Gathers the records of one journal partition into cases, each handed out when it ends.
+
+    Raises (from :meth:`take`):
+        NewerSchemaError: an accepted record was written by newer code.
+    """
+
+    def __init__(self, position: int = 0, *, partitions: int | None = None) -> None:
+        self.followed = FollowedPartition(position, partitions=partitions)
+        self._open: dict[str, Recording] = {}
+
+    @property
+    def open_cases(self) -> int:
+        """Cases that have not ended so far."""
+        return len(self._open)
+
+    def take(self, records: Iterable[Any]) -> Iterator[Recording]:
+        """Yield the cases that end within these records, in the order of their ends."""
+        for env, record in self.followed.accept(records):
+            case = self._open.get(env.case_id)
+            if case is None:
+                case = self._open[env.case_id] = Recording(case_id=env.case_id, run_id=env.run_id, records=[])
+            try:
+                event = wire.decode(env.type, env.version, record.value)
+                case.records.append(Recorded(env.id, env.time, event))
+            except wire.NewerSchemaError:
+                raise
+            except ContractError as exc:
+                case.unreadable = case.unreadable or f"its {env.type} at offset {record.offset}: {exc}"
+            if env.type in ev.TERMINAL_NAMES:
+                yield self._open.pop(env.case_id)

@@ -1,0 +1,155 @@
+"""The tape: one recording, played along with a replay. It knows where the replay is, and which replies are left."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+from schemas import events as ev
+from schemas.calls import Call, CallKind
+from schemas.effects import CallModel, Effect, FetchMarket, FindConcerned, FindEarlier, Recall, Scrape, Search
+from streams.replay.recording import Recorded, Recording
+
+KINDS: dict[type[Any], CallKind] = {
+    CallModel: "model",
+    Search: "search",
+    Scrape: "scrape",
+    Recall: "recall",
+    FetchMarket: "market",
+    FindEarlier: "duplicate_check",
+    FindConcerned: "earlier_claims",
+}
+FROM_OUTSIDE = frozenset({"deadline", "crash", "too_large"})
+"""Failures that the runtime logs of its own accord, without a reply that says so."""
+
+
+class Tape:
+    """``next`` is the recorded event that comes now, None once the replay has left the recorded path."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._replies: dict[str, list[tuple[Call, ...]]] = {}
+        self._taken: dict[str, int] = {}
+        self._path: list[Recorded] = []
+        self._completed: list[list[Recorded]] = []
+        self._calls: list[list[tuple[Call, ...]]] = []
+        for record in recording.records:
+            self._add(record)
+        self._at = 0
+        self._played = 0
+        self._left = False
+
+    def _add(self, record: Recorded) -> None:
+        event = record.event
+        groups = _grouped(event.calls)
+        for wanted, calls in groups.items():
+            self._replies.setdefault(wanted, []).append(calls)
+        if isinstance(event, ev.EffectCompleted):
+            self._completed[-1].append(record)
+            self._calls[-1].extend(groups.values())
+            return
+        if self._calls:
+            self._calls[-1].extend(groups.values())
+        self._path.append(record)
+        self._completed.append([])
+        self._calls.append([])
+
+    @property
+    def next(self) -> Recorded | None:
+        """The recorded path event after the head that the replay is at."""
+        if self._left or self._at + 1 >= len(self._path):
+            return None
+        return self._path[self._at + 1]
+
+    @property
+    def unused(self) -> int:
+        """Recorded replies that were not asked for."""
+        return sum(len(groups) - self._taken.get(wanted, 0) for wanted, groups in self._replies.items())
+
+    def from_outside(self) -> Recorded | None:
+        """Return the recorded event that comes now if no step gave it: it happens again whatever the steps say."""
+        if (recorded := self.next) is None:
+            return None
+        match recorded.event:
+            case ev.CancelRequested() | ev.StepStarted():
+                return recorded
+            case ev.StepFailed(failure=failure, calls=()) if failure.kind in FROM_OUTSIDE:
+                return recorded
+            case ev.CaseFailed(failed_step="journal"):
+                return recorded
+            case _:
+                return None
+
+    @property
+    def calls_here(self) -> list[tuple[Call, ...]]:
+        """The recorded answers at this head, those of the event that follows it included."""
+        return self._calls[self._at]
+
+    @property
+    def completed_here(self) -> list[Recorded]:
+        """The recorded ``EffectCompleted`` at this head, in log order."""
+        return self._completed[self._at]
+
+    def follow(self, event: ev.Event) -> bool:
+        """Go on by one event; False, from now on, when it is of another kind than the recorded one."""
+        recorded = self.next
+        self._left = recorded is None or not _same_kind(recorded.event, event)
+        if not self._left:
+            self._at += 1
+            self._played = 0
+        return not self._left
+
+    def completed_next(self, missing: Container[str]) -> list[str]:
+        """Return the next of these requests whose replies were logged at this head, as long as nothing else was between."""
+        if self._left:
+            return []
+        completed = self._completed[self._at]
+        found: list[str] = []
+        while self._played < len(completed):
+            wanted = request_of(completed[self._played])
+            if wanted in missing and wanted not in found:
+                found.append(wanted)
+            elif found:
+                break  # it may be asked for once the step knows what these say
+            self._played += 1
+        return found
+
+    def reply(self, wanted: str) -> tuple[Call, ...] | None:
+        """Return the recorded calls of the next occurrence of this request; None when there is none left."""
+        groups = self._replies.get(wanted)
+        taken = self._taken.get(wanted, 0)
+        if groups is None or taken >= len(groups):
+            return None
+        self._taken[wanted] = taken + 1
+        return groups[taken]
+
+    def stand_in(self, effect: Effect) -> tuple[Call, ...]:
+        """Return the recorded calls that an effect of another hash takes the place of: of the same prompt, at this head."""
+        if self._left or not isinstance(effect, CallModel):
+            return ()
+        for calls in self._calls[self._at]:
+            if calls[-1].kind == "model" and calls[-1].prompt_name == effect.prompt_name:
+                return calls
+        return ()
+
+
+def request_of(record: Recorded) -> str:
+    """Return the request that an ``EffectCompleted`` answers."""
+    assert isinstance(record.event, ev.EffectCompleted)
+    return record.event.request_hash
+
+
+def _grouped(calls: tuple[Call, ...]) -> dict[str, tuple[Call, ...]]:
+    if len(calls) == 1:
+        return {calls[0].request_hash: calls}
+    groups: dict[str, tuple[Call, ...]] = {}
+    for call in calls:
+        groups[call.request_hash] = (*groups.get(call.request_hash, ()), call)
+    return groups
+
+
+def _same_kind(recorded: ev.Event, event: ev.Event) -> bool:
+    if type(recorded) is not type(event):
+        return False
+    if isinstance(recorded, ev.StepFailed) and isinstance(event, ev.StepFailed):
+        return recorded.step == event.step and recorded.outcome == event.outcome
+    return getattr(recorded, "route", None) == getattr(event, "route", None)
