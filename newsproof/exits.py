@@ -15,6 +15,8 @@ UNREACHABLE = 3
 """A server does not answer."""
 INTERNAL = 70
 """A fault of ours (``EX_SOFTWARE`` of sysexits.h); ``--debug`` shows where."""
+FAIL_ON = 100
+"""A rule of ``backtest compare --fail-on`` holds: apart from 1, so that a build can tell a worse prompt from a fault."""
 INTERRUPTED = 130
 
 MEANINGS = {
@@ -23,6 +25,7 @@ MEANINGS = {
     USAGE: "wrong arguments, a wrong setting or a refused statement: mend it, then run again",
     UNREACHABLE: "a server does not answer",
     INTERNAL: "a fault of Newsproof itself; run again with --debug and report it",
+    FAIL_ON: "`backtest compare`: a rule of --fail-on holds",
     INTERRUPTED: "interrupted (Ctrl-C)",
 }
 
