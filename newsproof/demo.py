@@ -87,7 +87,7 @@ async def demo(settings: Settings, *, keep: bool, live: bool, as_json: bool) -> 
     began = time.monotonic()
     async with pipeline(at) as running:
         say(f"Servers run after {time.monotonic() - began:.1f} s (Kafka, ClickHouse; data in {at.newsproof_data_dir}).")
-        summary, report = await _watched(running, _run(running, as_json=as_json))
+        summary, report = await watched(running, _run(running, as_json=as_json))
         if as_json:
             json_line(summary)
         if keep:
@@ -131,7 +131,7 @@ def empty(directory: Path) -> None:
             lock.release()
 
 
-async def _watched(running: Pipeline, work: Coroutine[Any, Any, T]) -> T:
+async def watched(running: Pipeline, work: Coroutine[Any, Any, T]) -> T:
     """Do the work while the children are kept running; what they refuse to go on with ends the work."""
     watching = asyncio.create_task(running.watch())
     working = asyncio.create_task(work)

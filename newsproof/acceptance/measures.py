@@ -1,0 +1,118 @@
+"""What an acceptance run measured, read from ClickHouse: as everything else is that is said about cost and latency."""
+
+from __future__ import annotations
+
+from math import isnan
+
+import msgspec
+
+from infra.clickhouse.client import ClickHouse
+
+_DEEP = """deep AS (SELECT case_id FROM events FINAL
+  WHERE event_type = 'newsproof.signal_synthesized' AND outcome = 'deep')"""
+_STEPS = """
+SELECT l.step AS step, l.results AS results, l.p50_ms AS p50_ms, l.p95_ms AS p95_ms, c.calls AS calls,
+       c.input_tokens AS input_tokens, c.output_tokens AS output_tokens, toFloat64(c.total_cost_usd) AS cost_usd,
+       c.unpriced_calls AS unpriced_calls, c.failed_calls AS failed_calls
+FROM v_latency_by_step AS l
+LEFT JOIN (SELECT * FROM v_cost_by_step WHERE run_id = 'live') AS c ON c.step = l.step
+WHERE l.run_id = 'live'"""
+_CASES = """
+SELECT n.external AS message, s.status AS status, s.path AS path, s.took_ms AS took_ms, s.said AS outcome,
+       c.calls AS calls, toFloat64(c.cost_usd) AS cost_usd, c.unpriced AS unpriced_calls
+FROM (SELECT case_id, JSONExtractString(payload, 'news', 'external_id') AS external FROM events FINAL
+      WHERE event_type = 'newsproof.event_received') AS n
+INNER JOIN (
+  SELECT case_id, dateDiff('millisecond', min(event_time), max(event_time)) AS took_ms,
+         argMax(event_type, journal_offset) AS status, argMax(outcome, journal_offset) AS path,
+         argMax(concat(JSONExtractString(payload, 'signal', 'action'), ' ',
+                       toString(round(JSONExtractFloat(payload, 'signal', 'confidence'), 2))), journal_offset) AS said
+  FROM events FINAL GROUP BY case_id) AS s ON s.case_id = n.case_id
+LEFT JOIN (SELECT case_id, count() AS calls, sum(cost_usd) AS cost_usd, countIf(cost_usd IS NULL) AS unpriced
+  FROM v_calls GROUP BY case_id) AS c ON c.case_id = n.case_id
+ORDER BY message"""
+_STEP_SECONDS = f"""
+WITH {_DEEP}
+SELECT step, avg(took_s) AS seconds FROM (
+  SELECT case_id, step, sum(step_latency_ms) / 1000 AS took_s FROM events FINAL
+  WHERE case_id IN deep AND step != '' AND event_type != 'newsproof.effect_completed' GROUP BY case_id, step)
+GROUP BY step"""
+_FIRST_SEARCHES = f"""
+WITH {_DEEP}
+SELECT avg(arrayCount(t -> JSONExtractString(t, 'tool') IN ('search', 'platform_search', 'competitor_lookup'),
+                      JSONExtractArrayRaw(payload, 'tasks'))) AS searches
+FROM events FINAL
+WHERE event_type = 'newsproof.tool_planned' AND case_id IN deep AND JSONExtractUInt(payload, 'round') = 1"""
+_SEARCHES = """
+SELECT count() AS asked, countIf(error_type = '') AS answered FROM tool_calls FINAL WHERE tool_name = 'search'"""
+
+
+class StepMeasure(msgspec.Struct, frozen=True, kw_only=True):
+    """One step over the run. Latency (ms) is from its cause to its result; None where it gave none."""
+
+    step: str
+    results: int
+    p50_ms: float | None
+    p95_ms: float | None
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    unpriced_calls: int
+    failed_calls: int
+
+
+class CaseMeasure(msgspec.Struct, frozen=True, kw_only=True):
+    """One message. ``took_ms`` is from its opening to its end; ``cost_usd`` None = no call has a known price."""
+
+    message: str
+    status: str
+    path: str
+    took_ms: float
+    outcome: str
+    calls: int
+    cost_usd: float | None
+    unpriced_calls: int
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole run. ``seconds_by_step``: mean per deep message, rounds summed. Searches as planned for the first round."""
+
+    steps: tuple[StepMeasure, ...]
+    cases: tuple[CaseMeasure, ...]
+    seconds_by_step: dict[str, float]
+    first_searches: float | None
+    searches_asked: int
+    searches_answered: int
+
+    @property
+    def deep(self) -> tuple[CaseMeasure, ...]:
+        """The messages that were analysed deeply."""
+        return tuple(c for c in self.cases if c.path == "deep")
+
+
+async def measured(tables: ClickHouse, order: dict[str, int]) -> Measured:
+    """Read the measures of an installation that held nothing else; ``order`` ranks the steps for the table."""
+    steps = [StepMeasure(**row) for row in (await tables.query(_STEPS)).dicts()]
+    cases = [CaseMeasure(**row) for row in (await tables.query(_CASES)).dicts()]
+    seconds = {str(step): float(s) for step, s in (await tables.query(_STEP_SECONDS)).rows}
+    (first,) = (await tables.query(_FIRST_SEARCHES)).rows[0]
+    asked, answered = (await tables.query(_SEARCHES)).rows[0]
+    return Measured(
+        steps=tuple(sorted(steps, key=lambda s: order.get(s.step, len(order)))),
+        cases=tuple(cases),
+        seconds_by_step=seconds,
+        first_searches=None if first is None or isnan(first) else float(first),
+        searches_asked=int(asked),
+        searches_answered=int(answered),
+    )
+
+
+async def ended(tables: ClickHouse) -> set[str]:
+    """Return the ids of the messages whose case has ended, as far as the tables know."""
+    found = await tables.query(
+        "SELECT JSONExtractString(payload, 'news', 'external_id') FROM events FINAL"
+        " WHERE event_type = 'newsproof.event_received' AND case_id IN (SELECT case_id FROM events FINAL"
+        " WHERE event_type IN ('newsproof.signal_synthesized', 'newsproof.case_dropped', 'newsproof.case_failed'))"
+    )
+    return {str(row[0]) for row in found.rows}

@@ -1,0 +1,72 @@
+"""The messages of an acceptance run: three that the requirements name, others of their kinds, each in Chinese and English."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from schemas.news import News
+
+SOURCE = "acceptance"
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message in both languages. ``kind`` names it in tables; nothing of it enters the pipeline."""
+
+    kind: str
+    zh: str
+    en: str
+
+
+MESSAGES = (
+    Message(
+        "rumour",
+        "Coinbase 即将上线 XYZ 代币,内部人士透露下周公布",
+        "Coinbase is about to list the XYZ token, insiders say it will be announced next week",
+    ),
+    Message(
+        "policy",
+        "SEC 批准比特币现货 ETF,将于下周开始交易",
+        "SEC approves spot Bitcoin ETFs, trading starts next week",
+    ),
+    Message(
+        "hack",
+        "XXX DeFi 协议遭受闪电贷攻击,损失超过 $100M USDC",
+        "The XXX DeFi protocol was hit by a flash loan attack, losses exceed $100M in USDC",
+    ),
+    Message(
+        "depeg",
+        "USDC 脱锚跌至 0.88 美元,Circle 确认 33 亿美元储备存放于硅谷银行",
+        "USDC loses its peg and falls to $0.88 after Circle confirms $3.3 billion of reserves at Silicon Valley Bank",
+    ),
+    Message(
+        "liquidation",
+        "全网 24 小时爆仓超过 190 亿美元,比特币闪崩",
+        "More than $19 billion in leveraged crypto positions liquidated within 24 hours as Bitcoin plunges",
+    ),
+    Message(
+        "partnership",
+        "PayPal 宣布与 Paxos 合作,向美国用户开放加密货币买卖",
+        "PayPal announces a partnership with Paxos to let US customers buy and sell cryptocurrencies",
+    ),
+    Message(
+        "airdrop",
+        "ZZZ 链宣布将向早期用户空投 5% 的代币",
+        "The ZZZ chain announces an airdrop of 5% of its tokens to early users",
+    ),
+    Message(
+        "macro",
+        "美联储宣布加息 25 个基点,符合市场预期",
+        "The Federal Reserve raises interest rates by 25 basis points, as markets expected",
+    ),
+)
+
+
+def acceptance_news(published_at: datetime) -> list[News]:
+    """Return every message as news of this time (UTC, aware)."""
+    return [
+        News(source=SOURCE, external_id=f"{m.kind}-{lang}", language=lang, text=text, published_at=published_at)
+        for m in MESSAGES
+        for lang, text in (("zh", m.zh), ("en", m.en))
+    ]
