@@ -202,7 +202,7 @@ ORDER BY run_id, searched, horizon_s;
 
 -- 6. Reliability: in ten equal bins of confidence, how often did signals of that confidence prove right? The last bin holds 1.
 CREATE OR REPLACE VIEW v_reliability AS
-SELECT run_id, horizon_s, least(9, toInt32(floor(confidence * 10))) / 10 AS confidence_from,
+SELECT run_id, horizon_s, least(9, toInt32(floor(confidence * 10 + 1e-9))) / 10 AS confidence_from,
        count() AS cases,
        uniqExact(story_id) AS stories,
        avg(confidence) AS mean_confidence,
@@ -223,7 +223,7 @@ SELECT run_id, horizon_s,
        sum(abs(bin_hits - bin_confidence)) / cases AS ece
 FROM
 (
-    SELECT run_id, horizon_s, least(9, toInt32(floor(confidence * 10))) AS bin, count() AS bin_cases,
+    SELECT run_id, horizon_s, least(9, toInt32(floor(confidence * 10 + 1e-9))) AS bin, count() AS bin_cases,
            sum(assumeNotNull(hit)) AS bin_hits, sum(confidence) AS bin_confidence,
            sum(pow(confidence - assumeNotNull(hit), 2)) AS bin_squares
     FROM v_judged_outcomes WHERE standing = 'counted' GROUP BY run_id, horizon_s, bin
@@ -234,7 +234,7 @@ ORDER BY run_id, horizon_s;
 -- 7. Hit rate and return (in the direction of the signal, without fees) by confidence and horizon. A story counts once, with
 -- the first of its cases that counts: ten reports of one event are one chance to be right.
 CREATE OR REPLACE VIEW v_hit_rate AS
-SELECT run_id, least(9, toInt32(floor(tupleElement(first, 1) * 10))) / 10 AS confidence_from, horizon_s,
+SELECT run_id, least(9, toInt32(floor(tupleElement(first, 1) * 10 + 1e-9))) / 10 AS confidence_from, horizon_s,
        count() AS stories,
        sum(cases) AS cases_of_stories,
        sum(tupleElement(first, 2)) AS hits,
