@@ -69,19 +69,20 @@ def render(prompt: Prompt, **values: str) -> str:
     return _FIELD.sub(value, prompt.text)
 
 
-def _parse(file: str, raw: str, folder: Any) -> Prompt:
+def parse_prompt(where: str, raw: str, folder: Any) -> Prompt:
+    """Return the prompt of a file's text; ``where`` names it in errors, ``folder`` holds the schema that it may name.
+
+    Raises:
+        ConfigError: the front matter is missing or incomplete.
+    """
     head, separator, text = raw.removeprefix("---\n").partition("\n---\n")
     if not raw.startswith("---\n") or not separator:
-        raise ConfigError(f"agents/prompts/{file}: begin it with front matter between two lines of ---")
+        raise ConfigError(f"{where}: begin it with front matter between two lines of ---")
     fields = {k.strip(): v.strip() for k, _, v in (line.partition(":") for line in head.splitlines() if line.strip())}
     if missing := [k for k in _REQUIRED if not fields.get(k)]:
-        raise ConfigError(f"agents/prompts/{file}: the front matter lacks {', '.join(missing)}: add it")
-    if file != f"{fields['name']}.v{fields['version']}.md":
-        raise ConfigError(
-            f"agents/prompts/{file}: call it {fields['name']}.v{fields['version']}.md, as its front matter"
-        )
+        raise ConfigError(f"{where}: the front matter lacks {', '.join(missing)}: add it")
     if fields["tier"] not in get_args(Tier):
-        raise ConfigError(f"agents/prompts/{file}: tier is {fields['tier']!r}, write light or heavy")
+        raise ConfigError(f"{where}: tier is {fields['tier']!r}, write light or heavy")
     schema = json.loads(folder.joinpath(fields["schema"]).read_text("utf-8")) if fields.get("schema") else None
     prompt = Prompt(
         name=fields["name"],
@@ -94,6 +95,14 @@ def _parse(file: str, raw: str, folder: Any) -> Prompt:
         schema=schema,
     )
     return _with_hash(prompt)
+
+
+def _parse(file: str, raw: str, folder: Any) -> Prompt:
+    where = f"agents/prompts/{file}"
+    prompt = parse_prompt(where, raw, folder)
+    if file != f"{prompt.name}.v{prompt.version}.md":
+        raise ConfigError(f"{where}: call it {prompt.name}.v{prompt.version}.md, as its front matter")
+    return prompt
 
 
 def _with_hash(prompt: Prompt) -> Prompt:
