@@ -9,7 +9,7 @@ import msgspec
 from agents.case import Case
 from schemas.calls import Call
 from schemas.effects import Effect
-from streams.replay.outcome import Replayed
+from streams.replay.outcome import Replayed, Status
 
 
 class Need(msgspec.Struct, frozen=True):
@@ -24,10 +24,10 @@ class Need(msgspec.Struct, frozen=True):
 
 
 class Miss(msgspec.Struct, frozen=True):
-    """The answer to a :class:`Need` that is not to be had. ``fatal``: the case ends here; else the step is told so."""
+    """The answer to a :class:`Need` that is not to be had: the case ends here, with this status."""
 
     reason: str
-    fatal: bool = True
+    status: Status = "miss"
 
 
 Answer = tuple[Call, ...] | Miss

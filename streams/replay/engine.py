@@ -140,10 +140,13 @@ class Replay:
         recorded = None if self._diverged_at else self._tape.next
         if recorded is None:
             return None
-        groups = self._tape.calls_here
+        groups, late = self._tape.calls_here, NOTHING
         for calls in groups:
-            if calls[-1].prompt_name in self._changed or guarded(calls, case.as_of)[1] is not NOTHING:
+            kept, more = guarded(calls, case.as_of)
+            if calls[-1].prompt_name in self._changed or kept is not calls:
                 return None
+            late = late if more is NOTHING else late + more
+        self._look_ahead = self._look_ahead if late is NOTHING else self._look_ahead + late
         for calls in groups:
             self._tape.reply(calls[-1].request_hash)
             self._used.append(_used(case, step, calls[-1].kind, calls[-1].request_hash, "reused", calls))
@@ -209,10 +212,7 @@ class Replay:
         answer = yield Need(effect, step.name, case, wanted, stand_in, attempt)
         if isinstance(answer, Miss):
             self._used.append(_used(case, step, KINDS[type(effect)], wanted, "miss"))
-            if answer.fatal:
-                raise _Stopped("miss", answer.reason)
-            lost = Failure(kind="unavailable", message=answer.reason, retryable=False)
-            raise StepFailure(lost)
+            raise _Stopped(answer.status, answer.reason)
         at = stand_in[-1].replied_at if stand_in else (case.replies.at or case.head_at)
         made = tuple(replace(call, replied_at=at) for call in answer)
         calls, late = guarded(made, case.as_of)

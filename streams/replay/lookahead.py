@@ -32,7 +32,7 @@ NOTHING = LookAhead()
 
 
 def guarded(calls: tuple[Call, ...], as_of: datetime) -> tuple[tuple[Call, ...], LookAhead]:
-    """Return the calls without what lies after ``as_of``, and how much that was."""
+    """Return the calls without what lies after ``as_of``, and how much that was; the same tuple where nothing is taken out."""
     found = NOTHING
     kept: list[Call] = []
     for call in calls:
@@ -40,7 +40,8 @@ def guarded(calls: tuple[Call, ...], as_of: datetime) -> tuple[tuple[Call, ...],
         kept.append(known)
         if more is not NOTHING:
             found += more
-    return (calls, NOTHING) if found is NOTHING else (tuple(kept), found)
+    untouched = all(known is call for known, call in zip(kept, calls, strict=True))
+    return calls if untouched else tuple(kept), found
 
 
 def _guarded(call: Call, as_of: datetime) -> tuple[Call, LookAhead]:
