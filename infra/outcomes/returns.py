@@ -1,0 +1,69 @@
+"""The return after a case at each horizon. Pure: prices, times and the clock's reading in, outcomes or reasons out.
+
+One rule gives the price at a time, for entry and exit alike: the open of the first bar that opens then or later. An open
+is the only price of a bar whose moment is known, and one that somebody who waited for that moment could have traded at. A
+bar that began before the news was knowable is not used at all: its close may lie after, but its range has seen before.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+
+from schemas.prices import HORIZONS_S, Drop, DropReason, JudgedCase, Outcome, PriceSeries
+
+ENTRY_WITHIN_S = 900
+"""An entry later than this after knowable_at is no entry on that news: a gap. Bars of up to 15 minutes always fit."""
+EXIT_WITHIN = 0.1
+"""An exit may come late by this share of the horizon (and by a minute at the shortest): a return over 24 hours may be one over
+26, but no hourly bar stands for 5 minutes."""
+_EXIT_WITHIN_AT_LEAST_S = 60
+
+
+def measure(
+    case: JudgedCase, series: PriceSeries | None, *, now_ms: int, entry_within_s: float = ENTRY_WITHIN_S
+) -> Iterator[Outcome | Drop]:
+    """Yield one outcome or drop for each of ``HORIZONS_S``. ``now_ms``: what ends after it is not over yet."""
+    for horizon_s in HORIZONS_S:
+        found = _at_horizon(case, series, horizon_s, now_ms, entry_within_s)
+        if isinstance(found, Outcome):
+            yield found
+        else:
+            yield Drop(case_id=case.case_id, horizon_s=horizon_s, asset=case.asset, reason=found)
+
+
+def _at_horizon(
+    case: JudgedCase, series: PriceSeries | None, horizon_s: int, now_ms: int, entry_within_s: float
+) -> Outcome | DropReason:
+    if series is None:
+        return "no_symbol"
+    entry = _first_from(series, case.knowable_at_ms, entry_within_s, now_ms)
+    if not isinstance(entry, int):
+        return entry
+    entry_at = series.times_ms[entry]
+    late_s = max(_EXIT_WITHIN_AT_LEAST_S, horizon_s * EXIT_WITHIN)
+    leaving = _first_from(series, entry_at + horizon_s * 1000, late_s, now_ms)
+    if not isinstance(leaving, int):
+        return leaving
+    return Outcome(
+        case_id=case.case_id,
+        horizon_s=horizon_s,
+        asset=case.asset,
+        symbol=series.symbol,
+        venue=series.venue,
+        entry_at_ms=entry_at,
+        entry_price=series.opens[entry],
+        exit_at_ms=series.times_ms[leaving],
+        exit_price=series.opens[leaving],
+    )
+
+
+def _first_from(series: PriceSeries, at_ms: int, within_s: float, now_ms: int) -> int | DropReason:
+    """The place of the first bar that opens at ``at_ms`` or later, at most ``within_s`` seconds later; else why there is none."""
+    times = series.times_ms
+    place = bisect_left(times, at_ms)
+    if place < len(times) and times[place] - at_ms <= within_s * 1000:
+        return place
+    if at_ms + within_s * 1000 > now_ms:
+        return "horizon_open"  # nobody can have that price yet
+    return "gap" if 0 < place < len(times) else "no_price"

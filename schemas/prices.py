@@ -1,0 +1,68 @@
+"""Prices and what became of signals: series of bars, and the returns after a case at fixed horizons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+HORIZONS_S = (300, 3600, 14400, 86400)
+"""Seconds after the entry at which returns are measured: 5 minutes, 1 hour, 4 hours, 24 hours."""
+
+DropReason = Literal["no_symbol", "no_price", "gap", "horizon_open"]
+"""Why a signal has no outcome: no market of its asset was given; the prices end before or begin after the time that was
+needed; there are prices on both sides of it, but none near enough; the horizon is not over yet."""
+
+
+class PriceSeries(msgspec.Struct, frozen=True, kw_only=True):
+    """The opening prices of one market's bars. ``times_ms``: when each bar opens, milliseconds since 1970, strictly rising.
+
+    Only opens: they are the one price of a bar whose time is known exactly (docs/adr/0015).
+    """
+
+    symbol: str
+    venue: str
+    times_ms: Sequence[int]
+    opens: Sequence[float]
+
+
+class JudgedCase(msgspec.Struct, frozen=True, kw_only=True):
+    """A case with a signal. ``symbol`` and ``venue`` are empty where the signal names none; times are milliseconds since 1970."""
+
+    case_id: str
+    asset: str
+    symbol: str
+    venue: str
+    knowable_at_ms: int
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a price did after a case. ``change`` is ``exit_price / entry_price - 1``, without fees, whatever was signalled."""
+
+    case_id: str
+    horizon_s: int
+    asset: str
+    symbol: str
+    venue: str
+    entry_at_ms: int
+    entry_price: float
+    exit_at_ms: int
+    exit_price: float
+
+    @property
+    def change(self) -> float:
+        """The return of the asset from entry to exit."""
+        return self.exit_price / self.entry_price - 1.0
+
+
+class Drop(msgspec.Struct, frozen=True, kw_only=True):
+    """A case without an outcome at one horizon, and why."""
+
+    case_id: str
+    horizon_s: int
+    asset: str
+    reason: DropReason
+
+
+__all__ = ["HORIZONS_S", "Drop", "DropReason", "JudgedCase", "Outcome", "PriceSeries"]
