@@ -6,8 +6,8 @@ and run side by side; the engine does its own locking.
 
 What this engine lacks beside a server (chdb 4.4, ClickHouse 26.9), found by trying:
 
-- one user: users, grants by statement, settings profiles and query_log do not exist. ``readonly`` holds
-  (no statement can take it back), but does not keep anyone from ``file()``, ``url()`` or ``remote()``.
+- one user: ``CREATE USER``, ``EXECUTE AS`` and query_log do not exist. Roles do, by a file, and hold for
+  ``file()``, ``url()`` or ``remote()`` as well: see ``infra.embedded.clickhouse_access``.
 - the database ``default`` is an overlay on the file system: keep tables in a database of their own.
 - rows for ``INSERT ... SELECT ... FROM input()`` cannot be handed over.
 """
@@ -15,7 +15,7 @@ What this engine lacks beside a server (chdb 4.4, ClickHouse 26.9), found by try
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,9 @@ from typing import IO, Any
 import orjson
 from chdb.state.sqlitelike import Connection
 
+from infra.embedded.clickhouse_access import AccessDeniedError, check_statement, write_access
 from infra.embedded.clickhouse_statement import Statement
+from infra.embedded.clickhouse_wire import EngineUser
 
 __all__ = ["Answer", "Engine", "EngineError", "Request"]
 
@@ -57,6 +59,8 @@ class Request:
     """In the order in which they are set; ``readonly`` has to be the last."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     """Values of ``{name:Type}``, without the ``param_`` of the URL."""
+    role: str = ""
+    """The role to take and to be held to; empty: all rights."""
 
 
 @dataclass(frozen=True)
@@ -100,14 +104,16 @@ class Answer:
 class Engine:
     """The one engine of a data directory. Methods are safe to call from several threads."""
 
-    def __init__(self, directory: Path, *, memory_bytes: int) -> None:
+    def __init__(self, directory: Path, *, memory_bytes: int, users: Sequence[EngineUser] = ()) -> None:
         """Open or create ``directory``. ``memory_bytes`` bounds all that the engine holds together.
 
-        A query may use three quarters of it, and sorts and groupings move to disk at a third.
+        A query may use three quarters of it, and sorts and groupings move to disk at a third. ``users``
+        are those for whom the engine knows a role: the restricted ones.
         """
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = str(directory)
-        self._root = Connection(f"{self._directory}?max_server_memory_usage={memory_bytes}")
+        config = write_access(directory.parent, users)
+        self._root = Connection(f"{self._directory}?max_server_memory_usage={memory_bytes}&config-file={config}")
         self._limits = {
             "max_memory_usage": str(memory_bytes * 3 // 4),
             "max_bytes_before_external_group_by": str(memory_bytes // 3),
@@ -123,6 +129,8 @@ class Engine:
         if shape.lower() in _PYTHON_FORMATS:
             raise EngineError(f"Code: 73. DB::Exception: Unknown format {shape}. (UNKNOWN_FORMAT)")
         with self._connection(request) as connection:
+            if request.role:
+                _check(connection, request)
             result = connection.query(
                 request.statement.sql, request.default_format, params=dict(request.parameters) or None
             )
@@ -185,9 +193,27 @@ class Engine:
     def _prepare(self, connection: Connection, request: Request) -> None:
         if request.database and request.database != "default":
             connection.query(f"USE {_identifier(request.database)}", "Null")
+        if request.role:
+            connection.query(f"SET ROLE {_identifier(request.role)}", "Null")
         settings = {**self._limits, "log_comment": request.query_id, **request.settings}
         pairs = ", ".join(f"{_name(name)} = {_literal(value)}" for name, value in settings.items())
         connection.query(f"SET {pairs}", "Null")
+
+
+def _check(connection: Connection, request: Request) -> None:
+    """Hold a restricted user's statement against what it may do. Raises EngineError."""
+
+    def ask(sql: str, parameters: Mapping[str, str]) -> str:
+        try:
+            result = connection.query(sql, "TabSeparatedRaw", params=dict(parameters) or None)
+        except RuntimeError as exc:
+            raise ValueError(str(exc)) from exc
+        return bytes(result.get_memview().view()).decode("utf-8", "replace") if result.size() else ""
+
+    try:
+        check_statement(request.statement.sql, request.parameters, ask)
+    except (AccessDeniedError, ValueError) as exc:
+        raise EngineError(str(exc)) from exc
 
 
 def _name(name: str) -> str:

@@ -32,21 +32,19 @@ from pathlib import Path
 from typing import IO
 
 import msgspec
-from aiohttp import BodyPartReader, web
+from aiohttp import web
 
 from infra.embedded.child import DirectoryLock
+from infra.embedded.clickhouse_access import AccessDeniedError
 from infra.embedded.clickhouse_engine import Answer, Engine, EngineError, Request
+from infra.embedded.clickhouse_request import request_of, take_in
 from infra.embedded.clickhouse_statement import (
     MAX_STATEMENT_BYTES,
-    Statement,
     StatementError,
     read_statement,
 )
 from infra.embedded.clickhouse_wire import (
-    NOT_SETTINGS,
     USERS_VARIABLE,
-    Decoder,
-    EncodingError,
     EngineUser,
     answer_encoding,
     compressed,
@@ -64,6 +62,8 @@ __all__ = ["main"]
 
 QUERY_THREADS = 8
 INSERT_THREADS = 2
+READER_THREADS = 4
+"""Of the restricted users together: their reports do not keep the pipeline's own questions waiting."""
 _SPOOL_BYTES = 8 * 1024 * 1024
 _SHUTDOWN_S = 5.0
 _HEAVY_BYTES = 64 * 1024
@@ -78,6 +78,7 @@ class Front:
         self._spool = spool
         self._queries = ThreadPoolExecutor(QUERY_THREADS, "query")
         self._inserts = ThreadPoolExecutor(INSERT_THREADS, "insert")
+        self._readers = ThreadPoolExecutor(READER_THREADS, "reader")
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=MAX_STATEMENT_BYTES)
@@ -85,11 +86,12 @@ class Front:
             app.router.add_get(path, _ok)
         app.router.add_get("/", self._handle)
         app.router.add_post("/", self._handle)
+        app.router.add_route("OPTIONS", "/", _options)
         return app
 
     async def close(self) -> None:
         """Cancel what still runs, wait for its end, close the engine."""
-        pools = (self._inserts, self._queries)
+        pools = (self._inserts, self._queries, self._readers)
         ends = [asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True) for pool in pools]
         ended = asyncio.gather(*ends)
         while not (await asyncio.wait({ended}, timeout=0.1))[0]:
@@ -100,7 +102,7 @@ class Front:
         query_id = http.query.get("query_id") or str(uuid.uuid4())
         try:
             return await self._answer(http, query_id)
-        except (EngineError, StatementError) as exc:
+        except (EngineError, StatementError, AccessDeniedError) as exc:
             headers = {"X-ClickHouse-Query-Id": query_id, "X-ClickHouse-Exception-Code": str(exc.code)}
             return web.Response(status=status_of(exc.code), text=f"{exc}\n", headers=headers)
 
@@ -112,11 +114,11 @@ class Front:
                     48, "NOT_IMPLEMENTED", f"{name}=1 is not spoken here: set it to 0, use HTTP compression."
                 )
         with tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=str(self._spool)) as body:
-            fields = await _take_in(http, body)
+            fields = await take_in(http, body)
             statement = (
                 await asyncio.to_thread(read_statement, body) if body.tell() > _HEAVY_BYTES else read_statement(body)
             )
-            request = _request(http, user, fields, statement, query_id)
+            request = request_of(http, user, fields, statement, query_id)
             if not request.statement.verb:
                 return await _ok(http)
             answer = await self._run(request, body)
@@ -141,7 +143,8 @@ class Front:
         loop = asyncio.get_running_loop()
         if request.statement.data_at is None:
             try:
-                return await loop.run_in_executor(self._queries, self._engine.run, request)
+                threads = self._readers if request.role else self._queries
+                return await loop.run_in_executor(threads, self._engine.run, request)
             except asyncio.CancelledError:  # the client has gone
                 if request.statement.reads_only:
                     loop.run_in_executor(None, self._engine.cancel, request.query_id)
@@ -154,51 +157,6 @@ class Front:
             # The rows' file has to stay open until the engine is done with it.
             await asyncio.wait({insert})
             raise
-
-
-async def _take_in(http: web.Request, body: IO[bytes]) -> dict[str, str]:
-    """Write the statement and what follows it to ``body``; return the parameters of URL and form."""
-    fields = dict(http.query)
-    form = http.content_type == "multipart/form-data"
-    if form:
-        async for part in await http.multipart():
-            if not isinstance(part, BodyPartReader) or part.filename or part.name is None:
-                raise StatementError(
-                    48, "NOT_IMPLEMENTED", "External tables are not spoken here: insert into a table first."
-                )
-            fields[part.name] = bytes(await part.read(decode=True)).decode("utf-8", "surrogateescape")
-    if query := fields.get("query", "").rstrip():
-        # As ClickHouse does: the text of the URL and the body are one.
-        body.write(query.encode("utf-8", "surrogateescape") + b"\n")
-    if not form:
-        try:
-            decoder = Decoder(http.headers.get("Content-Encoding", "").strip().lower())
-            async for piece in http.content.iter_any():
-                for data in decoder.decode(piece):
-                    body.write(data)
-            decoder.finish()
-        except EncodingError as exc:
-            raise StatementError(354, "ZLIB_INFLATE_FAILED", str(exc)) from exc
-    return fields
-
-
-def _request(
-    http: web.Request, user: EngineUser, fields: dict[str, str], statement: Statement, query_id: str
-) -> Request:
-    settings = {k: v for k, v in fields.items() if k not in NOT_SETTINGS and not k.startswith("param_")}
-    settings.update(user.settings)
-    # ClickHouse does the same to GET: what a link can do must not write.
-    if readonly := user.readonly or (2 if http.method == "GET" else 0):
-        settings.pop("readonly", None)
-        settings["readonly"] = str(readonly)
-    return Request(
-        statement=statement,
-        query_id=query_id,
-        database=fields.get("database") or http.headers.get("X-ClickHouse-Database") or "",
-        default_format=fields.get("default_format") or http.headers.get("X-ClickHouse-Format") or "TabSeparated",
-        settings=settings,
-        parameters={k[len("param_") :]: v for k, v in fields.items() if k.startswith("param_")},
-    )
 
 
 async def _send(http: web.Request, request: Request, answer: Answer) -> web.StreamResponse:
@@ -234,12 +192,17 @@ async def _ok(_: web.Request) -> web.Response:
     return web.Response(text="Ok.\n")
 
 
+async def _options(_: web.Request) -> web.Response:
+    # No Access-Control headers: pages of other origins stay outside.
+    return web.Response(status=204, headers={"Allow": "GET, HEAD, OPTIONS, POST"})
+
+
 async def serve(data_dir: Path, listener: socket.socket, users: list[EngineUser], memory_bytes: int) -> None:
     """Serve until SIGTERM or SIGINT; then let requests end within 5 s, cancel the rest, close the engine."""
     loop, ending = asyncio.get_running_loop(), asyncio.Event()
     spool = data_dir / "spool"
     spool.mkdir(parents=True, exist_ok=True)
-    front = Front(Engine(data_dir / "engine", memory_bytes=memory_bytes), users, spool)
+    front = Front(Engine(data_dir / "engine", memory_bytes=memory_bytes, users=users), users, spool)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.set)
     runner = web.AppRunner(

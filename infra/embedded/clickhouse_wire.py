@@ -77,7 +77,7 @@ _STATUS = {
     **dict.fromkeys((16, 46, 47, 50, 56, 60, 63, 73, 78, 81, 82, 115), 404),
     # What cannot be parsed, or does not fit its type.
     **dict.fromkeys((6, 26, 27, 36, 38, 41, 42, 43, 53, 62, 69, 70, 72, 117, 130, 131, 190, 321, 427, 441, 456), 400),
-    **dict.fromkeys((192, 193, 194, 516), 403),
+    **dict.fromkeys((164, 192, 193, 194, 497, 516), 403),
     48: 501,
     158: 413,
     159: 408,
@@ -106,13 +106,15 @@ class EngineUser(msgspec.Struct, frozen=True):
 
     ``settings`` are set after the request's own, so a request cannot loosen them at the start;
     ``readonly`` (0 writes, 1 reads only, 2 reads and changes settings) is set last of all, and the
-    engine lets no statement take it back.
+    engine lets no statement take it back. ``databases`` restricts the user to reading those, and to
+    what ``infra.embedded.clickhouse_access`` lets through; empty: everything.
     """
 
     name: str
     password: str = ""
     readonly: int = 0
     settings: dict[str, str] = {}
+    databases: tuple[str, ...] = ()
 
 
 class EncodingError(ValueError):
