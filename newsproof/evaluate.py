@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -98,13 +99,31 @@ class FieldTotal(msgspec.Struct, frozen=True, kw_only=True):
     plain_right: int | None = None
 
 
-class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole file. ``all_right``: cases with every judged field right."""
+class ModelUse(msgspec.Struct, frozen=True, kw_only=True):
+    """By whom cases were judged, and what that took. ``rules`` are the totals of the rules alone, beside the model's.
+
+    ``mode`` is live or simulated; ``failed`` cases gave no signal, and count as wrong. ``cost_usd`` None: a price is unknown.
+    """
+
+    mode: str
+    models: tuple[str, ...]
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: Decimal | None
+    failed: tuple[str, ...]
+    rules: dict[str, FieldTotal]
+    rules_all_right: int
+
+
+class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The whole file. ``all_right``: cases with every judged field right. ``model``: where one judged, not rules alone."""
 
     cases: int
     fields: dict[str, FieldTotal]
     all_right: int
     per_case: tuple[CaseResult, ...]
+    model: ModelUse | None = None
 
 
 def read_case(line: bytes) -> JudgedCase:
@@ -128,7 +147,11 @@ def read_case(line: bytes) -> JudgedCase:
 
 def evaluate(cases: Iterable[tuple[int, JudgedCase]], snapshot: Snapshot) -> Evaluation:
     """Judge every case (line number, case), and count."""
-    results = tuple(_judge(line, case, snapshot) for line, case in cases)
+    return totals(tuple(_judge(line, case, snapshot) for line, case in cases))
+
+
+def totals(results: tuple[CaseResult, ...]) -> Evaluation:
+    """Return the results with what they come to."""
     return Evaluation(
         cases=len(results),
         fields={name: _total(name, results) for name in FIELDS},
@@ -140,7 +163,7 @@ def evaluate(cases: Iterable[tuple[int, JudgedCase]], snapshot: Snapshot) -> Eva
 def findings_of(case: JudgedCase, snapshot: Snapshot) -> tuple[Findings, Conclusion]:
     """Return the findings over a case's evidence, and what the rules make of its preliminary signal."""
     first, news, as_of = case.preliminary, case.news, _as_of(case)
-    item = News(source=news.source or "", text=news.text, published_at=as_of, language=news.language)
+    item = news_of(case)
     claim = Claim(
         text=news.text,
         language=language_of(item),
@@ -150,20 +173,42 @@ def findings_of(case: JudgedCase, snapshot: Snapshot) -> tuple[Findings, Conclus
         as_of=as_of,
         source_url=news.url or None,
     )
-    draft = Draft(
+    findings = assess(claim, results_of(case), query="", snapshot=snapshot)
+    return findings, conclude(draft_of(case), findings, verdict=None, memory=(), chosen=None)
+
+
+def news_of(case: JudgedCase) -> News:
+    """Return the news of a case as its graph would have it; published at the case's own time."""
+    news = case.news
+    return News(source=news.source or "", text=news.text, published_at=_as_of(case), language=news.language)
+
+
+def draft_of(case: JudgedCase) -> Draft:
+    """Return what triage made of it."""
+    first = case.preliminary
+    return Draft(
         summary="", event_type=first.event_type, asset=first.asset or "", asset_name="", action=first.action,  # type: ignore[arg-type]
-        direction="neutral", confidence=first.confidence, strength="medium", timeframe="short",
+        direction="neutral", confidence=first.confidence, strength="medium", timeframe="short", entity=case.entity or None,
     )  # fmt: skip
-    findings = assess(claim, [_result(e) for e in case.evidence or ()], query="", snapshot=snapshot)
-    return findings, conclude(draft, findings, verdict=None, memory=(), chosen=None)
+
+
+def results_of(case: JudgedCase) -> tuple[SearchResult, ...]:
+    """Return its evidence as search results."""
+    return tuple(_result(page) for page in case.evidence or ())
 
 
 def _judge(line: int, case: JudgedCase, snapshot: Snapshot) -> CaseResult:
     findings, end = findings_of(case, snapshot)
+    got = {name: getattr(findings, name) for name in _FOUND} | {"risk_flags": list(end.risk_flags)}
+    return result_of(line, case, findings, got, confidence=end.confidence, rule=end.base_rule)
+
+
+def result_of(
+    line: int, case: JudgedCase, findings: Findings, got: dict[str, Any], *, confidence: float, rule: str
+) -> CaseResult:
+    """Return the comparison of a case with what is expected. ``got`` holds every field but ``delta``."""
     before = case.preliminary.confidence
-    got: dict[str, Any] = {name: getattr(findings, name) for name in _FOUND}
-    got["delta"] = "up" if end.confidence > before else "down" if end.confidence < before else "same"
-    got["risk_flags"] = list(end.risk_flags)
+    got = got | {"delta": "up" if confidence > before else "down" if confidence < before else "same"}
     plain = {
         "independent_sources": findings.plain_source_count,
         "official_confirmed": findings.plain_official_confirmed,
@@ -175,9 +220,9 @@ def _judge(line: int, case: JudgedCase, snapshot: Snapshot) -> CaseResult:
         line=line,
         all_right=all(f.right for f in fields.values()),
         preliminary=before,
-        confidence=end.confidence,
-        rule=end.base_rule,
-        risk_flags=end.risk_flags,
+        confidence=confidence,
+        rule=rule,
+        risk_flags=tuple(got["risk_flags"]),
         fields=fields,
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agents.tables import load_tables
 from newsproof import exits
 from newsproof.evaluate import FIELDS, CaseResult, Evaluation, JudgedCase, evaluate, read_case
-from newsproof.invocation import Invocation, json_line, say_result, table
+from newsproof.invocation import Invocation, json_line, run, say_result, table
 from schemas.config import Snapshot
 from schemas.errors import ConfigError, ContractError
 
@@ -17,18 +17,27 @@ if TYPE_CHECKING:
     from infra.settings import Settings
 
 
-def show_evaluation(invocation: Invocation, file: Path, *, as_json: bool, markdown: bool, strict: bool) -> int:
+def show_evaluation(
+    invocation: Invocation, file: Path, *, as_json: bool, markdown: bool, strict: bool, model: bool = False
+) -> int:
     """Judge the cases of a file, print what came out, and return the exit status.
 
     A line that is no case is named on standard error and left out; the others are judged, and the status is 1. With
-    ``strict`` it is also 1 when a field of a case is wrong.
+    ``strict`` it is also 1 when a field of a case is wrong. ``model``: by the configured models instead of rules alone.
 
     Raises:
         ConfigError: the file cannot be read, or holds no case.
     """
     cases, refused = _read(file)
-    snapshot = _snapshot(invocation.settings())
-    evaluation = evaluate(cases, snapshot)
+    settings = invocation.settings()
+    snapshot = _snapshot(settings)
+    if model:
+        from newsproof.evaluate_model import evaluate_by_model
+
+        evaluation = run(evaluate_by_model(cases, snapshot, settings))
+        print(_by_whom(evaluation), file=sys.stderr, flush=True)
+    else:
+        evaluation = evaluate(cases, snapshot)
     if as_json:
         json_line(evaluation)
     elif markdown:
@@ -44,13 +53,30 @@ def markdown_table(name: str, evaluation: Evaluation) -> str:
     lines = [
         f"`{name}`: {evaluation.cases} cases, {evaluation.all_right} right in every field",
         "",
-        "| field | right | judged | plain counting |",
-        "|---|---|---|---|",
     ]
-    for field, total in evaluation.fields.items():
-        plain = "–" if total.plain_right is None else total.plain_right
-        lines.append(f"| {field} | {total.right} | {total.judged} | {plain} |")
+    columns, rows = _totals(evaluation)
+    lines += [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
+    lines += [f"| {' | '.join('–' if cell is None else str(cell) for cell in row)} |" for row in rows]
     return "\n".join(lines)
+
+
+def _totals(evaluation: Evaluation) -> tuple[list[str], list[list[str | int | None]]]:
+    by = evaluation.model
+    columns = ["field", "right", "judged", *(["rules alone"] if by else []), "plain counting"]
+    rows: list[list[str | int | None]] = [
+        [name, t.right, t.judged, *([by.rules[name].right] if by else []), t.plain_right]
+        for name, t in evaluation.fields.items()
+    ]
+    return columns, rows
+
+
+def _by_whom(evaluation: Evaluation) -> str:
+    by = evaluation.model
+    assert by is not None
+    whom = "a SCRIPTED server, whose critique repeats the rules" if by.mode != "live" else "live models"
+    cost = "of unknown cost" if by.cost_usd is None else f"for {by.cost_usd:.4f} USD"
+    lost = f"; no signal for {', '.join(by.failed)}" if by.failed else ""
+    return f"Judged by {whom} ({', '.join(by.models)}): {by.calls} calls {cost}{' (simulated)' * (by.mode != 'live')}{lost}"
 
 
 def _read(file: Path) -> tuple[list[tuple[int, JudgedCase]], int]:
@@ -81,10 +107,8 @@ def _snapshot(settings: Settings) -> Snapshot:
 
 def _print(evaluation: Evaluation) -> None:
     table(("case", "right", "rule", "confidence", "what is wrong"), [_row(r) for r in evaluation.per_case])
-    rows = [
-        (name, t.right, t.judged, t.plain_right) for name, t in evaluation.fields.items()
-    ]  # fmt: skip
-    table(("field", "right", "judged", "plain counting right"), rows, right=("right", "judged", "plain counting right"))
+    columns, rows = _totals(evaluation)
+    table(columns, rows, right=columns[1:])
     say_result(f"{evaluation.all_right} of {evaluation.cases} cases right in every judged field")
 
 

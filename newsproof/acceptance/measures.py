@@ -39,8 +39,9 @@ SELECT step, avg(took_s) AS seconds FROM (
 GROUP BY step"""
 _FIRST_SEARCHES = f"""
 WITH {_DEEP}
-SELECT avg(arrayCount(t -> JSONExtractString(t, 'tool') IN ('search', 'platform_search', 'competitor_lookup'),
-                      JSONExtractArrayRaw(payload, 'tasks'))) AS searches
+SELECT avg(arrayUniq(arrayMap(t -> JSONExtractString(t, 'query'), arrayFilter(
+    t -> splitByChar(':', JSONExtractString(t, 'tool'))[1] IN ('search', 'platform_search', 'competitor_lookup'),
+    JSONExtractArrayRaw(payload, 'tasks'))))) AS searches
 FROM events FINAL
 WHERE event_type = 'newsproof.tool_planned' AND case_id IN deep AND JSONExtractUInt(payload, 'round') = 1"""
 _SEARCHES = """
