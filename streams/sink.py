@@ -3,37 +3,32 @@
 A batch is one partition and one offset range. The range is written into the group's commit metadata before the rows are
 sent, and the rows carry a token made of it: after a crash the same range is sent again and the token drops it. The
 committed offset is the watermark D, so the fold starts again with every open case; what is ``through`` is not sent again.
-A zombie sink's other ranges escape the token; first-wins rows under ``FINAL`` (the ``v_*`` views) are the second line.
+While one batch is inserted the next one is made (``streams.sink_batches``), in memory alone. A zombie sink's other ranges escape the token; first-wins rows under ``FINAL`` (the ``v_*`` views) are the second line.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
-import structlog
 from aiokafka import TopicPartition
 
 from agents.registry import Registry, verification
-from infra.clickhouse.client import ClickHouse, insert_rows
-from infra.clickhouse.columns import COLUMNS
-from infra.clickhouse.rows import Rows, signal_row
+from infra.clickhouse.client import ClickHouse
 from infra.kafka import KafkaAddress, committed_by, offsets_of
-from schemas.errors import ContractError, TransientError
-from schemas.published import NewerSignalError, read_signal
+from schemas.errors import TransientError
 from schemas.topics import Topics
 from streams.append import Appender
 from streams.failpoints import SINK_INSERTED, SINK_PLANNED, hit
-from streams.following import load_tombstones
+from streams.sink_batches import Batch, SinkSignals, Source, Tables, made_of
 from streams.sink_journal import Progress, SinkJournal
 from streams.sink_reading import SinkReading
-
-log = structlog.get_logger(__name__)
+from streams.tombstones import Tombstones
 
 MAX_BATCH = 20_000
-RETRY_S = (0.5, 1.0, 2.0, 5.0)
 COMMIT_IDLE_S = 5.0
 
 
@@ -46,20 +41,36 @@ class Sink:
     def __init__(
         self, address: KafkaAddress, topics: Topics, client: ClickHouse, *, registry: Registry | None = None
     ) -> None:
-        self._address, self._topics, self._client = address, topics, client
+        self._address, self._topics = address, topics
         self._registry = registry or verification()
         self._group = topics.group("sink")
         self._appender = Appender(address, client_id="newsproof-sink")
         self._reading = SinkReading(address, self._group, max_records=lambda: MAX_BATCH)
-        self._journals: dict[TopicPartition, SinkJournal] = {}
-        self._signals: dict[TopicPartition, Progress] = {}
+        self._tables = Tables(client)
+        self._sources: dict[TopicPartition, Source] = {}
+        self._watermarks: dict[TopicPartition, int] = {}
+        self._taken: dict[TopicPartition, int] = {}
         self._settled: dict[TopicPartition, int] = {}
         self._held: dict[TopicPartition, list[Any]] = {}
+        self._inserting: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
         self._moved = asyncio.Condition()
-        self.inserted = self.left_out = 0
-        self.retries = 0
-        self.waits_for_tables = False
+        self.left_out = 0
+
+    @property
+    def inserted(self) -> int:
+        """Rows that ClickHouse took from this process."""
+        return self._tables.inserted
+
+    @property
+    def retries(self) -> int:
+        """Inserts that were sent again because ClickHouse was away."""
+        return self._tables.retries
+
+    @property
+    def waits_for_tables(self) -> bool:
+        """Whether ClickHouse does not take rows now."""
+        return self._tables.waiting
 
     @property
     def lag(self) -> dict[TopicPartition, int]:
@@ -90,18 +101,24 @@ class Sink:
                 if got:
                     await self._take(got)
                     committed_at = loop.time()
-                elif loop.time() - committed_at > COMMIT_IDLE_S:
-                    await self._commit()
-                    committed_at = loop.time()
-                for tp in self._reading.assigned:
-                    if (settled := await self._settled_at(tp)) is not None:
-                        self._settled[tp] = settled
-                async with self._moved:
-                    self._moved.notify_all()
+                elif self._inserting is None or self._inserting.done():
+                    await self._inserted()
+                    if loop.time() - committed_at > COMMIT_IDLE_S:
+                        await self._commit()
+                        committed_at = loop.time()
+                await self._settle()
+            await self._inserted()
             await self._commit()
         finally:
-            await self._reading.stop()
-            await self._appender.stop()
+            await self._end()
+
+    async def _end(self) -> None:
+        if self._inserting is not None:
+            self._inserting.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await self._inserting
+        await self._reading.stop()
+        await self._appender.stop()
 
     async def caught_up(self, timeout_s: float = 60.0) -> None:
         """Wait until everything that is in the log now is in the tables.
@@ -124,18 +141,20 @@ class Sink:
         cases = await offsets_of(self._address, self._topics.cases)
         signals = await offsets_of(self._address, self._topics.signals, isolation_level="read_committed")
         await self._reading.start({"read_uncommitted": list(cases), "read_committed": list(signals)})
+        journals: dict[TopicPartition, SinkJournal] = {}
         for tp, (first, _) in {**cases, **signals}.items():
             meta = known.get(tp)
             position = first if meta is None else meta.offset
             progress = Progress(through=position - 1) if meta is None else Progress.of(meta.metadata)
             if tp.topic == self._topics.cases:
-                self._journals[tp] = SinkJournal(position, self._registry, progress, partitions=len(cases))
+                journals[tp] = SinkJournal(position, self._registry, progress, partitions=len(cases))
             else:
-                self._signals[tp] = progress
+                self._sources[tp] = SinkSignals(progress)
+            self._watermarks[tp], self._taken[tp] = position, progress.through
             self._reading.of(tp).seek(tp, position)
-        await load_tombstones(
-            self._address,
-            {tp: j.followed.accepted for tp, j in self._journals.items()},
+        self._sources |= journals
+        await Tombstones(self._address).load(
+            {tp: j.followed.accepted for tp, j in journals.items()},
             {tp: f for tp, (f, _) in cases.items()},
             partitions=len(cases),
         )
@@ -146,129 +165,86 @@ class Sink:
         for tp, records in got.items():
             self._held.setdefault(tp, []).extend(records)
         while ranges := self._ready_ranges():
-            for tp, records in ranges.items():
-                progress = self._progress(tp)
-                progress.pending = max(progress.pending, records[-1].offset)
-            await self._commit()
-            hit(SINK_PLANNED)
-            for tp, records in ranges.items():
-                await self._insert(tp, records)
-            hit(SINK_INSERTED)
-            await self._commit()
+            batches = [await made_of(tp, records, self._sources[tp], self._tables) for tp, records in ranges.items()]
+            await self._inserted()
+            self._inserting = asyncio.create_task(self._insert(batches))
 
     def _ready_ranges(self) -> dict[TopicPartition, list[Any]]:
         # What was planned before a crash is sent as the same range, whole and before anything else, so that its token is
         # the same; it may arrive in other pieces than before, and waits until it is complete.
         ranges: dict[TopicPartition, list[Any]] = {}
         for tp, held in self._held.items():
-            progress = self._progress(tp)
-            if held and held[0].offset <= progress.through:
-                cut = progress.through
-            elif held and progress.pending > progress.through:
-                if held[-1].offset < progress.pending:
+            done, planned = self._taken[tp], self._sources[tp].progress.pending
+            if held and held[0].offset <= done:
+                cut = done
+            elif held and planned > done:
+                if held[-1].offset < planned:
                     continue
-                cut = progress.pending
+                cut = planned
             else:
                 cut = held[-1].offset if held else -1
             inside = [r for r in held if r.offset <= cut]
             if inside:
                 ranges[tp], self._held[tp] = inside, held[len(inside) :]
+                self._taken[tp] = max(done, inside[-1].offset)
         return ranges
 
-    async def _insert(self, tp: TopicPartition, records: list[Any]) -> None:
-        progress = self._progress(tp)
-        if tp in self._journals:
-            rows, bad = self._journals[tp].rows(records)
+    async def _inserted(self) -> None:
+        inserting, self._inserting = self._inserting, None
+        if inserting is None:
+            return
+        stopped = asyncio.create_task(self._stopped.wait())
+        await asyncio.wait({inserting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if self._tables.waiting and not inserting.done():
+            inserting.cancel()  # its range is recorded: the next start sends the same again
+            with suppress(asyncio.CancelledError):
+                await inserting
         else:
-            rows, bad = self._signal_rows(records, progress.through)
-        fresh = [r for r in records if r.offset > progress.through]
-        for record, exc in bad:
-            if record.offset > progress.through:
+            await inserting
+
+    async def _insert(self, batches: list[Batch]) -> None:
+        for batch in batches:
+            progress = self._sources[batch.tp].progress
+            progress.pending = max(progress.pending, batch.last)
+        await self._commit()
+        hit(SINK_PLANNED)
+        for batch in batches:
+            for record, exc in batch.bad:
                 await self._appender.dead_letter(
                     self._topics.dead_letters, record, reason=exc.reason, why=str(exc), consumer="sink"
                 )
-        if fresh:
-            token = f"{tp.topic}-{tp.partition}-{fresh[0].offset}-{fresh[-1].offset}"
-            for table, of_table in rows.items():
-                await self._send(table, of_table, f"{token}-{table}", {r.offset: r for r in fresh})
-            progress.through = fresh[-1].offset
-
-    def _signal_rows(self, records: list[Any], through: int) -> tuple[Rows, list[tuple[Any, ContractError]]]:
-        rows: list[Any] = []
-        bad: list[tuple[Any, ContractError]] = []
-        for record in records:
-            if record.offset <= through:
-                continue
-            try:
-                rows.append(_row_of_signal(record))
-            except NewerSignalError:
-                raise
-            except ContractError as exc:
-                bad.append((record, exc))
-            except Exception as exc:  # whatever the values of a signal that decodes do to the mapping
-                bad.append((record, ContractError(f"no row can be made of it: {exc!r:.300}", reason="bad_row")))
-        return ({"signals": rows} if rows else {}), bad
-
-    async def _send(self, table: str, rows: list[Any], token: str, records: dict[int, Any]) -> None:
-        attempt = 0
-        while True:
-            try:
-                await insert_rows(self._client, table, rows, token)
-                self.inserted += len(rows)
-                self.waits_for_tables = False
-                return
-            except ContractError as exc:
-                # One row does not fit. Halves find it, the same ones after a crash, so that their tokens are the same.
-                if len(rows) == 1:
-                    await self._leave_out(table, rows[0], exc, records)
-                    return
-                half = len(rows) // 2
-                await self._send(table, rows[:half], f"{token}-a", records)
-                await self._send(table, rows[half:], f"{token}-b", records)
-                return
-            except TransientError as exc:
-                wait = RETRY_S[min(attempt, len(RETRY_S) - 1)]
-                attempt += 1
-                self.retries += 1
-                self.waits_for_tables = True
-                log.warning("ClickHouse is away; the same rows are sent again", table=table, error=str(exc), in_s=wait)
-                await asyncio.sleep(wait)
-
-    async def _leave_out(self, table: str, row: Any, exc: ContractError, records: dict[int, Any]) -> None:
-        self.left_out += 1
-        log.error("a row does not fit its table and is left out", table=table, why=str(exc))
-        record = records.get(row[COLUMNS[table].index("journal_offset")]) if table != "signals" else None
-        record = record or next((r for r in records.values() if table == "signals" and r.key == row[1].encode()), None)
-        if record is not None:
-            await self._appender.dead_letter(
-                self._topics.dead_letters, record, reason=exc.reason, why=str(exc), consumer="sink"
-            )
+            self.left_out += batch.left_out
+            for block, token in batch.blocks:
+                await self._tables.insert(block, token)
+            if batch.fresh:
+                self._sources[batch.tp].progress.through = batch.last
+            self._watermarks[batch.tp] = batch.watermark
+        hit(SINK_INSERTED)
+        await self._commit()
+        await self._settle()
 
     async def _commit(self) -> None:
-        offsets = {tp: (j.watermark, j.progress) for tp, j in self._journals.items()}
-        offsets |= {tp: (p.through + 1, p) for tp, p in self._signals.items()}
-        wanted = {tp: (max(offset, 0), msgspec.json.encode(p).decode()) for tp, (offset, p) in offsets.items()}
-        await self._reading.commit(wanted)
+        # The watermark of what is inserted: the fold may be a batch ahead of it.
+        await self._reading.commit(
+            {
+                tp: (max(watermark, 0), msgspec.json.encode(self._sources[tp].progress).decode())
+                for tp, watermark in self._watermarks.items()
+            }
+        )
 
-    async def _settled_at(self, tp: TopicPartition) -> int | None:
-        held = self._held.get(tp)
-        return int(held[0].offset) if held else await self._reading.position(tp)
-
-    def _progress(self, tp: TopicPartition) -> Progress:
-        return self._journals[tp].progress if tp in self._journals else self._signals[tp]
+    async def _settle(self) -> None:
+        for tp in self._reading.assigned:
+            position = await self._reading.position(tp)
+            progress, held = self._sources[tp].progress, self._held.get(tp)
+            if self._taken[tp] > progress.through:
+                self._settled[tp] = progress.through + 1
+            elif held:
+                self._settled[tp] = int(held[0].offset)
+            elif position is not None:
+                self._settled[tp] = position
+        async with self._moved:
+            self._moved.notify_all()
 
     async def _ends(self, topic: str) -> dict[TopicPartition, int]:
         return {tp: end for tp, (_, end) in (await offsets_of(self._address, topic)).items()}
-
-
-def _row_of_signal(record: Any) -> Any:
-    signal, published = read_signal(record)
-    return signal_row(
-        signal,
-        run_id=published.run_id,
-        cause_id=published.cause_id,
-        journal_topic=published.journal_topic,
-        journal_partition=published.journal_partition,
-        journal_offset=published.journal_offset,
-        emitted_ms=record.timestamp,
-    )

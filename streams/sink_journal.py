@@ -16,6 +16,9 @@ from schemas.errors import ContractError
 from schemas.events import COMMANDS, TERMINAL, EffectCompleted, Event, EventReceived
 from streams.following import FollowedPartition
 
+Bad = tuple[Any, ContractError]
+"""A record of which no rows can be made, and why."""
+
 
 class Head(msgspec.Struct):
     """What the rows of a case's next event need to know of the case."""
@@ -53,10 +56,10 @@ class SinkJournal:
     def watermark(self) -> int:
         return self.followed.accepted.watermark
 
-    def rows(self, records: Sequence[Any]) -> tuple[Rows, list[tuple[Any, ContractError]]]:
+    def rows(self, records: Sequence[Any]) -> tuple[Rows, list[Bad]]:
         """Return the rows of records (in order, contiguous) and those that do not decode."""
         rows: Rows = {}
-        bad: list[tuple[Any, ContractError]] = []
+        bad: list[Bad] = []
         for record in records:
             env, accepted = self.followed.judge(record)
             if env is None:

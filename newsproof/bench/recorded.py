@@ -52,18 +52,16 @@ async def recorded_cases() -> list[RecordedCase]:
     remembered = _Remembered()
     host = EffectsHost(_ports(remembered))
     cases: list[RecordedCase] = []
-    for item in sample_news():
-        item = replace(item, received_at=item.published_at)
+    for told in sample_news():
+        item = replace(told, received_at=told.published_at)
         event = EventReceived(
             news=item, config_hash=snapshot.config_hash, text_hash=item.text_hash, language=language_of(item)
         )
         first = uuid5("opening", LIVE_RUN, item.case_id)
-        case = open_case(
-            event, case_id=item.case_id, event_id=first, run_id=LIVE_RUN, at=utc_now(), config=snapshot
-        )
-        told = [(event, first, None), *[one async for one in _lived(host, case)]]
-        cases.append(RecordedCase(item.case_id, tuple(told)))
-        remembered.take(item.text, told[-1][0])
+        case = open_case(event, case_id=item.case_id, event_id=first, run_id=LIVE_RUN, at=utc_now(), config=snapshot)
+        events = [(event, first, None), *[one async for one in _lived(host, case)]]
+        cases.append(RecordedCase(item.case_id, tuple(events)))
+        remembered.take(item.text, events[-1][0])
     return cases
 
 
@@ -143,11 +141,13 @@ async def _completed(host: EffectsHost, case: Case, step: Step, effect: Effect) 
     return EffectCompleted(step=step.name, request_hash=request_hash(effect), calls=calls)
 
 
-def told_again(cases: list[RecordedCase], events: int, *, partitions: int) -> Iterator[tuple[dict[str, Any], Signal | None]]:
+def told_again(
+    cases: list[RecordedCase], events: int, *, partitions: int
+) -> Iterator[tuple[dict[str, Any], Signal | None]]:
     """Yield at least so many journal records, as arguments of a producer's ``send``, and the signal that a record holds."""
     number, left = 0, events
     while left > 0:
-        together = []
+        together: list[list[tuple[dict[str, Any], Signal | None]]] = []
         while len(together) < AT_ONCE and left > 0:
             copied = list(_copied(cases[number % len(cases)], number, partitions))
             together.append(copied)
@@ -167,6 +167,8 @@ def _copied(case: RecordedCase, number: int, partitions: int) -> Iterator[tuple[
         )
         for before, after in exchanged:
             value = value.replace(before.encode(), after.encode())
-        signal = msgspec.json.decode(value, type=SignalSynthesized).signal if isinstance(event, SignalSynthesized) else None
+        signal = (
+            msgspec.json.decode(value, type=SignalSynthesized).signal if isinstance(event, SignalSynthesized) else None
+        )
         yield {"value": value, "key": new_id.encode(), "headers": headers,
                "partition": partition_of(new_id, partitions)}, signal  # fmt: skip

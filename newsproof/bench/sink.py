@@ -42,7 +42,9 @@ async def sink(events: int = EVENTS) -> list[Figure]:
             rows = {t: await _count(client, f"SELECT count() FROM {t}") for t in COLUMNS}
             distinct = await _count(client, "SELECT uniqExact(event_id) FROM events")
             if not held == rows["events"] == distinct:
-                raise AssertionError(f"{held} events in the log, {rows['events']} rows of {distinct} events in the tables")
+                raise AssertionError(
+                    f"{held} events in the log, {rows['events']} rows of {distinct} events in the tables"
+                )
             inserted = await _bare_insert(client, bare)
     plain = read + inserted
     total = sum(rows.values())

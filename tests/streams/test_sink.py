@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import streams.sink
+import streams.sink_batches
 from infra.clickhouse.client import Address, ClickHouse, connect
 from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse import EmbeddedClickHouse
@@ -39,8 +40,8 @@ class Breaking:
     def __init__(self, client: ClickHouse, breaks_at: int) -> None:
         self._client, self._left = client, breaks_at
 
-    async def insert(self, *args: Any, **kwargs: Any) -> None:
-        await self._client.insert(*args, **kwargs)
+    async def insert_block(self, *args: Any, **kwargs: Any) -> None:
+        await self._client.insert_block(*args, **kwargs)
         self._left -= 1
         if self._left == 0:
             raise SystemError("the sink dies here")
@@ -57,11 +58,11 @@ class Away:
         self.back = False
         self.refused = 0
 
-    async def insert(self, *args: Any, **kwargs: Any) -> None:
+    async def insert_block(self, *args: Any, **kwargs: Any) -> None:
         if not self.back:
             self.refused += 1
             raise TransientError("connection refused", kind="unavailable")
-        await self._client.insert(*args, **kwargs)
+        await self._client.insert_block(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
@@ -142,7 +143,7 @@ async def test_a_crash_between_insert_and_commit_repeats_nothing_however_the_log
 async def test_while_clickhouse_is_away_the_sink_waits_and_then_catches_up_exactly(
     world: World, tables: ClickHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams.sink, "RETRY_S", (0.05,))
+    monkeypatch.setattr(streams.sink_batches, "RETRY_S", (0.05,))
     away = Away(tables)
     async with sinking(world, away) as sink:
         await close_cases(world, *range(10))
