@@ -9,7 +9,7 @@ import msgspec
 
 from newsproof.compare.metrics import MetricResult, measure
 from newsproof.compare.pairing import Comparability, Judged, Pair, paired, same_text
-from newsproof.compare.rows import LIVE, Returns, RunRows, Texts
+from newsproof.compare.rows import LIVE, RunRows, Texts
 from newsproof.compare.rules import Rule, RuleResult, judge
 from newsproof.compare.texts import difference, visible
 
@@ -71,7 +71,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 def compare(
     a: RunRows,
     b: RunRows,
-    returns: Returns,
     *,
     rules: Sequence[Rule] = (),
     differences: int = 10,
@@ -84,7 +83,7 @@ def compare(
         ConfigError: no case worked in both runs.
     """
     comparability, pairs = paired(a, b)
-    metrics = measure(pairs, returns, seed=seed, resamples=resamples)
+    metrics = measure(pairs, (a.hits, b.hits), seed=seed, resamples=resamples)
     changed = [pair for pair in pairs if not same_text(*pair)]
     every = sorted(map(_change, changed), key=lambda c: (-abs(c.delta), c.action_a == c.action_b, c.case_id))
     return Comparison(
@@ -171,8 +170,8 @@ def _verdict(metrics: Sequence[MetricResult], cases: int, changed: int) -> str:
     if not tests:
         return f"not distinguishable: too few stories to test anything; {changed:,} of {cases:,} cases say something different"
     if not different:
-        said = f"not distinguishable: on none of {tests} tested metrics does B differ from A by more than chance"
-        return f"{said} (Holm, 5 %); {changed:,} of {cases:,} cases say something different"
+        said = f"not distinguishable: B differs from A by no more than chance on any of the tested metrics ({tests}"
+        return f"{said}, Holm, 5 %); {changed:,} of {cases:,} cases say something different"
     told = ", ".join(f"{m.label} {m.verdict} ({m.delta:+.4g})" for m in different)
     rest = tests - len(different)
     return f"B differs from A: {told}; {rest} other tested metrics are not distinguishable (Holm over {tests}, 5 %)"

@@ -136,7 +136,7 @@ def _rule_line(rule: RuleResult) -> str:
     return f"`--fail-on` {_plain(rule.rule)}: {state} ({_plain(rule.why)})"
 
 
-_MARKUP = re.compile(r"[!#$&*<>@\[\\\]^`{|}~]|(?<!\w)_|_(?!\w)|:(?=\S)|\.(?=[^\W\d])|^[+-]")
+_MARKUP = re.compile(r"[!#$&*<>@\[\\\]^`{|}~]|(?<!\w)_|_(?!\w)|:(?=\S)|\.(?=[^\W\d])|^[+-](?=\s)")
 
 
 def _plain(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from newsproof.compare.pairing import Judged, Pair
-from newsproof.compare.rows import HORIZONS, Returns
+from newsproof.compare.rows import HORIZONS, Hits
 from newsproof.statistics import (
+    BINS,
     Interval,
-    calibration_gaps,
+    bin_of,
     cluster_sums,
     holm,
     interval_of,
@@ -78,9 +79,9 @@ class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.metric if self.horizon is None else f"{self.metric}@{self.horizon}"
 
 
-def measure(pairs: Sequence[Pair], returns: Returns, *, seed: int, resamples: int) -> tuple[MetricResult, ...]:
-    """Measure all metrics over the same draws of stories. The same arguments give the same figures."""
-    samples = [*_of_cases(pairs), *(s for horizon in HORIZONS for s in _of_outcomes(pairs, returns, horizon))]
+def measure(pairs: Sequence[Pair], hits: tuple[Hits, Hits], *, seed: int, resamples: int) -> tuple[MetricResult, ...]:
+    """Measure all metrics over the same draws of stories; ``hits`` are those of A and of B. The same arguments give the same figures."""
+    samples = [*_of_cases(pairs), *(s for horizon in HORIZONS for s in _of_outcomes(pairs, hits, horizon))]
     stories = [a.story_id for a, _ in pairs]
     draws: dict[bytes, list[Sample]] = {}
     for sample in samples:
@@ -147,17 +148,14 @@ def _why_no_calls(pairs: Sequence[Pair], alike: Sequence[bool]) -> str:
     return "the price or latency of a call is unknown in every case"
 
 
-def _of_outcomes(pairs: Sequence[Pair], returns: Returns, horizon_s: int) -> list[Sample]:
-    """Hits, squared errors and gaps of calibration, where both runs named a direction and the price is known.
-
-    A hit is a return of the direction's sign; a return of exactly 0 is none. The confidence is the probability said.
-    """
-    known = returns.get(horizon_s, {})
-    scored = [_scores(one.calls, known.get(one.case_id)) for pair in pairs for one in pair]
+def _of_outcomes(pairs: Sequence[Pair], hits: tuple[Hits, Hits], horizon_s: int) -> list[Sample]:
+    """Hits, squared errors and gaps of calibration, where a hit or none is known of both; confidence is what was said."""
+    known = [found.get(horizon_s, {}) for found in hits]
+    scored = [_scores(one, known[side]) for pair in pairs for side, one in enumerate(pair)]
     table = np.array(scored).reshape(len(pairs), 2, -1)
     use = ~np.isnan(table).any(axis=(1, 2))
     table[~use] = 0.0
-    note = f"no outcomes at {HORIZONS[horizon_s]}: newsproof outcomes import" if not known else _NO_DIRECTION
+    note = f"no outcomes at {HORIZONS[horizon_s]}: newsproof outcomes import" if not any(known) else _NO_DIRECTION
 
     def sample(name: str, unit: Unit, better: Better, columns: slice, *, exact: bool = False) -> Sample:
         return Sample(
@@ -179,18 +177,25 @@ def _of_outcomes(pairs: Sequence[Pair], returns: Returns, horizon_s: int) -> lis
     ]
 
 
-_NO_DIRECTION = "no case with an outcome says long or short in both"
-_GAPS = 10
+_NO_DIRECTION = "no case has an outcome that counts in both (v_outcome_coverage says why)"
+_NOT_SCORED = [np.nan] * (2 + BINS)
 
 
-def _scores(calls: Sequence[tuple[str, float]], came: float | None) -> list[float]:
-    """Return hit, squared error and gap in each bin, each averaged over the repeats that named a direction."""
-    named = [(direction, said) for direction, said in calls if direction in ("long", "short")]
-    if came is None or not named:
-        return [np.nan] * (2 + _GAPS)
-    said = np.array([p for _, p in named])
-    hit = np.array([float(came > 0.0 if direction == "long" else came < 0.0) for direction, _ in named])
-    return [float(hit.mean()), float(((said - hit) ** 2).mean()), *calibration_gaps(said, hit, _GAPS).mean(axis=0)]
+def _scores(one: Judged, hits: Mapping[tuple[str, int], int]) -> list[float]:
+    """Return hit, squared error and gap in each bin, each averaged over the repeats whose hit is known."""
+    known = [
+        (said, hit)
+        for repeat, said in zip(one.repeats, one.said, strict=True)
+        if (hit := hits.get((one.case_id, repeat))) is not None
+    ]
+    if not known:
+        return _NOT_SCORED
+    row = [0.0] * len(_NOT_SCORED)
+    for said, hit in known:
+        row[0] += hit / len(known)
+        row[1] += (said - hit) ** 2 / len(known)
+        row[2 + bin_of(said)] += (said - hit) / len(known)
+    return row
 
 
 def _measured(group: Sequence[Sample], stories: Sequence[str], seed: int, resamples: int) -> list[MetricResult]:
@@ -252,7 +257,9 @@ def _result(
 
 
 def _judged(results: Sequence[MetricResult]) -> tuple[MetricResult, ...]:
-    tested = [n for n, result in enumerate(results) if result.p is not None]
+    # Where every pair is equal no test could ever find anything, so it takes nothing from the others (Tarone 1990,
+    # Biometrics 46, 515-522).
+    tested = [n for n, result in enumerate(results) if result.p is not None and result.verdict != "identical"]
     corrected = dict(zip(tested, holm([results[n].p or 0.0 for n in tested]), strict=True))
     return tuple(_with_verdict(result, corrected.get(n)) for n, result in enumerate(results))
 

@@ -20,7 +20,8 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """One case in one run, its repeats averaged. None: there was none, or one of the repeats' is not known.
 
     ``repeat`` is the earliest with the majority's ``action``: the one whose text is shown. ``acts`` is the share of
-    repeats that say buy or sell; ``calls`` are direction and confidence of each repeat with a signal.
+    repeats that say buy or sell; ``said`` are the confidences of the repeats with a signal, and
+    ``repeats`` their numbers.
     """
 
     case_id: str
@@ -36,7 +37,8 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     full_cost_usd: float | None
     latency_ms: float | None
     unpriced: bool
-    calls: tuple[tuple[str, float], ...]
+    repeats: tuple[int, ...]
+    said: tuple[float, ...]
     signal_hash: int
     notes_hash: int
 
@@ -122,7 +124,8 @@ def judged(repeats: Sequence[CaseRow], story_id: str) -> Judged:
         full_cost_usd=_mean([_known(row.would_have_cost_usd, row) for row in repeats]),
         latency_ms=_mean([row.latency_ms if row.executed else None for row in repeats]),
         unpriced=any(row.unpriced_calls for row in repeats),
-        calls=tuple((row.direction, row.confidence) for row in signals),
+        repeats=tuple(row.repeat for row in signals),
+        said=tuple(row.confidence for row in signals),
         signal_hash=shown.signal_hash,
         notes_hash=shown.notes_hash,
     )

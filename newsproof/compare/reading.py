@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from infra.clickhouse.client import ClickHouse
 from newsproof.compare.comparison import Comparison
-from newsproof.compare.rows import HORIZONS, LIVE, CaseRow, CaseText, Returns, RunRows, Texts
+from newsproof.compare.rows import LIVE, CaseRow, CaseText, Hits, RunRows, Texts
 from schemas.errors import ConfigError
 
 _COMPUTED = {
@@ -40,19 +40,6 @@ async def read_runs(tables: ClickHouse, a: str, b: str) -> tuple[RunRows, RunRow
     return first, second
 
 
-async def read_returns(tables: ClickHouse, a: str, b: str) -> Returns:
-    """Read the outcomes of one run's cases; one of both is enough, for only aligned cases are measured."""
-    run = b if a == LIVE else a
-    sql = (
-        "SELECT horizon_s, case_id, return FROM outcomes FINAL WHERE horizon_s IN {horizons:Array(UInt32)} "
-        f"AND case_id IN ({_CASES[run == LIVE]})"
-    )
-    found: dict[int, dict[str, float]] = {}
-    for horizon_s, case_id, value in (await tables.query(sql, {"run": run, "horizons": list(HORIZONS)})).rows:
-        found.setdefault(horizon_s, {})[case_id] = value
-    return found
-
-
 async def read_texts(tables: ClickHouse, a: str, b: str, comparison: Comparison) -> Texts:
     """Read the signals and notes of the largest differences, of the repeats that the comparison shows."""
     cases = [one.case_id for one in comparison.differences]
@@ -77,19 +64,30 @@ async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
     )
     counted = f"SELECT uniqExact(case_id) FROM ({_CASES[run == LIVE]})"
     described = "SELECT status, changes FROM runs FINAL WHERE run_id = {run:String}"
-    rows, count, about = await asyncio.gather(
+    rows, count, about, hits = await asyncio.gather(
         tables.query(rows_of, {"one": run, "run": other}),
         tables.query(counted, {"run": run}),
         tables.query(described, {"run": run}),
+        _read_hits(tables, run),
     )
     status, changes = about.rows[0] if about.rows and run != LIVE else ("", "")
     return RunRows(
         run_id=run,
         cases=int(count.rows[0][0]),
         rows=[CaseRow(*row) for row in rows.rows],
+        hits=hits,
         status=status,
         changes=changes,
     )
+
+
+async def _read_hits(tables: ClickHouse, run: str) -> Hits:
+    # The view says which outcomes count: of the asset that the run named, entered when the news was knowable, not withdrawn.
+    sql = "SELECT horizon_s, case_id, repeat, hit FROM v_judged_outcomes WHERE run_id = {run:String} AND standing = 'counted'"
+    found: dict[int, dict[tuple[str, int], int]] = {}
+    for horizon_s, case_id, repeat, hit in (await tables.query(sql, {"run": run})).rows:
+        found.setdefault(horizon_s, {})[case_id, repeat] = hit
+    return found
 
 
 async def _unknown(tables: ClickHouse, run: RunRows) -> str:

@@ -45,15 +45,20 @@ class CaseRow(msgspec.Struct, frozen=True):
     notes_hash: int
 
 
+Hits = Mapping[int, Mapping[tuple[str, int], int]]
+"""By horizon in seconds, then case and repeat: 1 where the price moved as the signal said, else 0. Absent: not counted."""
+
+
 class RunRows(msgspec.Struct, frozen=True, kw_only=True):
     """One run. ``cases`` counts all of it; ``rows`` are those of cases that the other run has as well, all repeats.
 
-    ``status`` and ``changes`` (JSON) are those of the table ``runs``, empty for ``live``.
+    ``hits`` are those of the view ``v_judged_outcomes``, which says which count. ``status`` and ``changes`` (JSON) are those of the table ``runs``, empty for ``live``.
     """
 
     run_id: str
     cases: int
     rows: list[CaseRow]
+    hits: Hits = {}
     status: str = ""
     changes: str = ""
 
@@ -66,7 +71,5 @@ class CaseText(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[str, str]
 
 
-Returns = Mapping[int, Mapping[str, float]]
-"""By horizon in seconds and case id: the price's return, entered when the news could be known."""
 Texts = Mapping[tuple[str, str, int], CaseText]
 """By run, case and repeat."""

@@ -10,7 +10,7 @@ from newsproof import exits
 from newsproof.bootstrap import clickhouse_of
 from newsproof.compare.comparison import Comparison, compare, with_texts
 from newsproof.compare.documents import as_csv, as_json, as_junit, as_markdown
-from newsproof.compare.reading import read_returns, read_runs, read_texts
+from newsproof.compare.reading import read_runs, read_texts
 from newsproof.compare.rules import Rule, parse_rule
 from newsproof.compare.terminal import show_table
 from newsproof.invocation import Invocation, say_result
@@ -39,8 +39,7 @@ async def compare_runs(
         ConfigError: a run is not known, or no case worked in both.
     """
     first, second = await read_runs(tables, a, b)
-    returns = await read_returns(tables, a, b)
-    found = compare(first, second, returns, rules=rules, differences=differences, seed=seed, resamples=resamples)
+    found = compare(first, second, rules=rules, differences=differences, seed=seed, resamples=resamples)
     return with_texts(found, await read_texts(tables, a, b, found))
 
 

@@ -12,13 +12,15 @@ from newsproof.statistics.bootstrap import (
     paired_bootstrap,
     resampled_sums,
 )
-from newsproof.statistics.calibration import brier, calibration_gaps, ece, hit_rate
+from newsproof.statistics.calibration import BINS, bin_of, brier, calibration_gaps, ece, hit_rate
 from newsproof.statistics.exact import mcnemar_by_story, mcnemar_exact, wilson
 from newsproof.statistics.multiplicity import holm
 
 __all__ = [
+    "BINS",
     "MIN_CLUSTERS",
     "Interval",
+    "bin_of",
     "brier",
     "calibration_gaps",
     "cluster_sums",

@@ -42,11 +42,15 @@ def calibration_gaps(p: Floats, hit: Floats, bins: int = BINS) -> Floats:
     """
     if p.size and not (p.min() >= 0.0 and p.max() <= 1.0):
         raise ValueError("a probability lies outside 0 to 1")
-    # 0.3 is 0.299… in binary, and so is 0.3 * 10 / 10: without the pinch it would fall into the bin below.
-    column = np.minimum((p * bins + 1e-9).astype(np.intp), bins - 1)
     gaps = np.zeros((p.size, bins))
-    gaps[np.arange(p.size), column] = p - hit
+    gaps[np.arange(p.size), [bin_of(said, bins) for said in p.tolist()]] = p - hit
     return gaps
+
+
+def bin_of(p: float, bins: int = BINS) -> int:
+    """Return the bin, from 0, that a probability falls into."""
+    # 0.29 * 100 is 28.999…: without the pinch a probability on an edge would fall into the bin below.
+    return min(int(p * bins + 1e-9), bins - 1)
 
 
 def hit_rate(hit: Sequence[float] | Floats) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from statistics import NormalDist
 
 NORMAL = NormalDist()
@@ -30,6 +31,7 @@ def t_two_sided(t: float, df: int) -> float:
     return min(max(1.0 - inside, 0.0), 1.0)
 
 
+@lru_cache(maxsize=256)  # A comparison asks for the same few again and again.
 def t_quantile(two_sided: float, df: int) -> float:
     """Return the ``t >= 0`` that ``|T|`` reaches with probability ``two_sided`` (above 0, at most 1), by bisection."""
     low, high = 0.0, 1.0
