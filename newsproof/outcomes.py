@@ -150,7 +150,7 @@ def _market_name(series: PriceSeries) -> str:
 
 def _at_horizon(horizon_s: int, outcomes: Sequence[Outcome], drops: Sequence[Drop]) -> AtHorizon:
     found = sum(o.horizon_s == horizon_s for o in outcomes)
-    dropped = Counter(d.reason for d in drops if d.horizon_s == horizon_s)
+    dropped: Counter[str] = Counter(d.reason for d in drops if d.horizon_s == horizon_s)
     signals = found + dropped.total()
     return AtHorizon(
         horizon=_NAMES[horizon_s],

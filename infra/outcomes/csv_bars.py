@@ -74,7 +74,7 @@ def read_bars(path: Path, *, symbol: str | None = None, venue: str = "") -> Pric
 
 
 def _without_comments(lines: Iterator[tuple[int, str]]) -> tuple[list[str], Iterator[tuple[int, str]]]:
-    comments = []
+    comments: list[str] = []
     for number, line in lines:
         if not line.startswith("#") and line.strip():
             first = (number, line)

@@ -334,7 +334,7 @@ FROM (SELECT run_id, count() AS revisions FROM signals FINAL GROUP BY run_id, si
 GROUP BY run_id
 UNION ALL
 -- A backtest with repeats asks the same question again on purpose.
-SELECT run_id, 'calls_paid_twice' AS check, sum(passed_by + greatest(toInt64(paid) - 1, 0)) AS violations
+SELECT run_id, 'calls_paid_twice' AS check, toUInt64(sum(passed_by + greatest(toInt64(paid) - 1, 0))) AS violations
 FROM
 (
     SELECT run_id, countIf(accepted = 0) AS passed_by, countIf(accepted = 1) AS paid FROM v_calls
