@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -69,7 +69,15 @@ class Recordings:
         NewerSchemaError: an accepted record was written by newer code.
     """
 
-    def __init__(self, position: int = 0, *, partitions: int | None = None) -> None:
+    def __init__(
+        self,
+        position: int = 0,
+        *,
+        partitions: int | None = None,
+        wanted: Callable[[str], bool] = lambda _case_id: True,
+    ) -> None:
+        """``wanted`` tells by its id whether a case is gathered; others are judged and passed over undecoded."""
+        self._wanted = wanted
         self.followed = FollowedPartition(position, partitions=partitions)
         self._open: dict[str, Recording] = {}
 
@@ -81,6 +89,8 @@ class Recordings:
     def take(self, records: Iterable[Any]) -> Iterator[Recording]:
         """Yield the cases that end within these records, in the order of their ends."""
         for env, record in self.followed.accept(records):
+            if not self._wanted(env.case_id):
+                continue
             case = self._open.get(env.case_id)
             if case is None:
                 case = self._open[env.case_id] = Recording(case_id=env.case_id, run_id=env.run_id, records=[])

@@ -1,0 +1,95 @@
+"""The plan of a run: which cases, with which change, how often and for how much. Written first on the run's topic."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+from schemas.config import Prompt
+from schemas.errors import ConfigError
+from schemas.ids import LIVE_RUN, content_hash
+from streams.replay import Change
+
+OnMiss = Literal["fail", "skip", "live"]
+_RUN_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}").fullmatch
+
+
+class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run was asked to do. ``cases_from`` ≤ opened < ``cases_to`` (UTC); ``sample`` 0 = all of them.
+
+    ``on_miss``: what becomes of a case that asks what was never looked up: ``fail`` reports it, ``skip`` leaves it out,
+    ``live`` looks it up in the world of today. ``prompts`` are whole, so that the topic says what was run.
+    """
+
+    run_id: str
+    prompts: dict[str, Prompt] = {}
+    cases_from: datetime | None = None
+    cases_to: datetime | None = None
+    sample: int = 0
+    repeat: int = 1
+    on_miss: OnMiss = "fail"
+    code_version: str = ""
+
+    @property
+    def change(self) -> Change:
+        """What differs from the recorded configuration."""
+        return Change(prompts=self.prompts)
+
+    @property
+    def label(self) -> str:
+        """The change in words."""
+        return ", ".join(f"{p.name} v{p.version}" for p in self.prompts.values()) or "nothing changed (A/A)"
+
+    @property
+    def changes(self) -> str:
+        """The change as JSON, for the table ``runs``."""
+        said = {n: {"version": p.version, "hash": p.hash, "text": p.text} for n, p in self.prompts.items()}
+        return msgspec.json.encode({"prompts": said, "repeat": self.repeat, "on_miss": self.on_miss}).decode()
+
+
+def run_id_of(given: str | None, prompts: dict[str, Prompt], now: datetime) -> str:
+    """Return the run id: the given one, or one made of the change and the time.
+
+    Raises:
+        ConfigError: it cannot be part of a topic's name, or it is the live run's.
+    """
+    if given is None:
+        what = "-".join(sorted(f"{p.name}-v{p.version}" for p in prompts.values()))[:40] or "aa"
+        return re.sub(r"[^a-z0-9_-]", "-", f"{what}-{now:%Y%m%d-%H%M%S}".lower())
+    if given == LIVE_RUN or _RUN_ID(given) is None:
+        raise ConfigError(
+            f"--run-id {given!r}: write 1 to 60 of a-z, 0-9, - and _, beginning with a letter or digit, and not 'live'"
+        )
+    return given
+
+
+def moment(option: str, text: str | None) -> datetime | None:
+    """Return the time (UTC) that an option names: a day, or RFC 3339; without a zone it is UTC.
+
+    Raises:
+        ConfigError: it is no time.
+    """
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as exc:
+        raise ConfigError(f"{option} {text!r} is no time: write 2026-01-31 or 2026-01-31T14:00:00Z") from exc
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+def positive_cost(text: float | None) -> Decimal | None:
+    """Return ``--max-cost`` as money."""
+    return None if text is None else Decimal(str(text))
+
+
+def drawn(case_ids: list[str], sample: int) -> list[str]:
+    """Return ``sample`` of the cases, the same ones in every run over the same log; all of them for 0."""
+    if not sample or sample >= len(case_ids):
+        return case_ids
+    chosen = set(sorted(case_ids, key=lambda c: content_hash(("backtest", c)))[:sample])
+    return [c for c in case_ids if c in chosen]
