@@ -158,8 +158,6 @@ async def the_set(client: ClickHouse) -> None:
 
 @pytest.fixture
 async def known(clickhouse: ClickHouse) -> ClickHouse:
-    for table in ("run_cases", "outcome_drops"):
-        await clickhouse.command(f"TRUNCATE TABLE {table}")
     await the_set(clickhouse)
     return clickhouse
 
