@@ -20,7 +20,9 @@ from newsproof.compare.terminal import (
     SPEND_COLUMNS,
     count_rows,
     flip_row,
+    measured_rows,
     metric_row,
+    not_measured,
     spend_rows,
 )
 
@@ -66,7 +68,8 @@ def as_markdown(found: Comparison) -> str:
         *(_rule_line(rule) for rule in found.rules),
         f"{counts.aligned:,} of {counts.in_both:,} cases compared, {counts.stories:,} stories.",
         _table(("", "A", "B"), count_rows(counts.a, counts.b)),
-        _table(METRIC_COLUMNS, map(metric_row, found.metrics)),
+        _table(METRIC_COLUMNS, measured_rows(found)),
+        *map(_plain, not_measured(found)),
         f"#### Flips: {len(found.flips):,}",
         _table(FLIP_COLUMNS, map(flip_row, found.flips[:MAX_FLIPS])) if found.flips else "None.",
         f"#### Largest differences: {len(found.differences):,} of {found.changed_texts:,}",

@@ -104,4 +104,4 @@ def _hint(asked: str, known: Sequence[str]) -> str:
         return "none was made yet (newsproof backtest run)"
     near = difflib.get_close_matches(asked, known, n=3)
     some = near or [*known[-5:], LIVE]
-    return f"{'did you mean' if near else 'there are'} {', '.join(some)}? (newsproof backtest list)"
+    return f"did you mean {', '.join(some)}? (newsproof backtest list)" if near else f"there are {', '.join(some)}"

@@ -32,7 +32,10 @@ def show_table(found: Comparison) -> None:
     for warning in found.warnings:
         say_result(f"! {warning}")
     say_result()
-    table(METRIC_COLUMNS, [metric_row(m) for m in found.metrics], title="Metrics", right=METRIC_COLUMNS[1:-1])
+    table(METRIC_COLUMNS, measured_rows(found), title="Metrics (B - A, 95 % interval)", right=METRIC_COLUMNS[1:-1])
+    for line in not_measured(found):
+        say_result(line)
+    say_result()
     _show_flips(found)
     _show_differences(found)
     table(SPEND_COLUMNS, spend_rows(found), title="Spend over the cases in both, all repeats", right=SPEND_COLUMNS[1:])
@@ -45,6 +48,20 @@ def show_table(found: Comparison) -> None:
 def count_rows(a: RunCounts, b: RunCounts) -> list[tuple[str, str, str]]:
     """Return the rows of the table of what can be compared."""
     return [(told, f"{getattr(a, name):,}", f"{getattr(b, name):,}") for name, told in COUNTS]
+
+
+def measured_rows(found: Comparison) -> list[tuple[str, ...]]:
+    """Return the metrics that were measured, as rows of ``METRIC_COLUMNS``."""
+    return [metric_row(m) for m in found.metrics if m.verdict != "not measured"]
+
+
+def not_measured(found: Comparison) -> list[str]:
+    """Return a line for each reason why metrics were not measured, with those that it concerns."""
+    reasons: dict[str, list[str]] = {}
+    for m in found.metrics:
+        if m.verdict == "not measured":
+            reasons.setdefault(m.note, []).append(m.label)
+    return [f"Not measured: {', '.join(labels)} ({why})" for why, labels in reasons.items()]
 
 
 def metric_row(m: MetricResult) -> tuple[str, ...]:
