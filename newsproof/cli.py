@@ -10,7 +10,19 @@ from typing import Annotated
 import typer
 
 from newsproof import exits
-from newsproof.commands import chaos, describe, judge, model, operate, outcomes, process, publishing, read, tables
+from newsproof.commands import (
+    backtest,
+    chaos,
+    describe,
+    judge,
+    model,
+    operate,
+    outcomes,
+    process,
+    publishing,
+    read,
+    tables,
+)
 from newsproof.invocation import Invocation, of
 from newsproof.version import VERSION
 
@@ -25,7 +37,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for module in (process, chaos, publishing, read, tables, outcomes, judge, model, operate, describe):
+for module in (process, chaos, publishing, read, tables, outcomes, judge, model, backtest, operate, describe):
     module.register(app)
 
 

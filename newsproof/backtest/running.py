@@ -1,0 +1,188 @@
+"""What ``newsproof backtest run`` does: find the log, survey it, estimate or run, say what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from agents.registry import verification
+from infra.clickhouse.client import ClickHouse
+from infra.embedded.child import DirectoryLock
+from infra.ports import Answer, Free, Ports
+from infra.settings import Settings
+from newsproof.backtest.deciding import Deciding
+from newsproof.backtest.estimate import Estimate, estimate
+from newsproof.backtest.journal import KafkaSource, Source, Survey, survey
+from newsproof.backtest.memory import AsOfMemory
+from newsproof.backtest.performer import Performer
+from newsproof.backtest.plan import RunPlan
+from newsproof.backtest.purse import Purse
+from newsproof.backtest.runner import Ran, Runner
+from newsproof.backtest.tables import RunTables, Totals, entries_before
+from newsproof.backtest.topic import RunEnded, RunTopic
+from newsproof.bootstrap import clickhouse_of, ports_of
+from newsproof.invocation import Invocation
+from newsproof.reading import Log
+from newsproof.servers import servers, with_data
+from schemas.calls import ProviderMode
+from schemas.effects import Failure
+from schemas.errors import ConfigError
+from schemas.topics import Topics
+
+
+class Unasked(Free):
+    """Stands where the journal's own ports would: a backtest answers from the recording, or not at all."""
+
+    provider = "journal"
+    mode: ProviderMode = "offline"
+
+    async def perform(self, effect: Any) -> Answer:
+        """Return that there is nobody to ask."""
+        said = f"a backtest cannot ask the journal of then: {type(effect).__name__}"
+        return Answer(reply=Failure(kind="not_configured", message=said, retryable=False), cost_usd=Decimal(0))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@contextlib.asynccontextmanager
+async def log_and_tables(invocation: Invocation) -> AsyncIterator[tuple[Log, ClickHouse]]:
+    """Yield the log and ClickHouse with the newest schema, on the servers in force."""
+    from infra.clickhouse.migrate import migrate
+    from infra.kafka import KafkaAddress
+    from newsproof.supervisor import prepare_topics
+
+    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
+    async with servers(settings) as found:
+        at = found.applied_to(settings)
+        if found.embedded_kafka:
+            await prepare_topics(at)
+        address = KafkaAddress.of(at, at.kafka_bootstrap_servers or "")
+        async with clickhouse_of(at) as tables:
+            await migrate(tables)
+            yield Log(at, address, Topics(at.topic_prefix), bool(found.own)), tables
+
+
+def model_ports(settings: Settings, tables: ClickHouse) -> Ports:
+    """Return the adapters in force; the journal's own are not asked in a backtest."""
+    return ports_of(settings, tables, Unasked(), Unasked())
+
+
+async def dry_run(log: Log, tables: ClickHouse, plan: RunPlan, *, ask_every_step: bool) -> Estimate:
+    """Return what the run would do."""
+    source, surveyed = await _surveyed(log, plan)
+    ports = model_ports(log.settings, tables)
+    try:
+        return await estimate(plan, source, surveyed, _deciding(source, plan, ask_every_step), ports)
+    finally:
+        await ports.close()
+
+
+async def run_plan(
+    log: Log, tables: ClickHouse, plan: RunPlan, *, max_cost: Decimal | None, ask_every_step: bool = False
+) -> Ran:
+    """Run the plan, or go on with it where its topic holds a part already.
+
+    Raises:
+        ConfigError: there is nothing to replay, the run was begun with another plan, or it runs already.
+    """
+    source, surveyed = await _surveyed(log, plan)
+    if not surveyed.ended or surveyed.first is None or surveyed.last is None:
+        raise ConfigError(
+            f"no case of the journal has ended in this range ({surveyed.open} are open): look with `newsproof cases`, "
+            "and widen --from and --to"
+        )
+    span = (surveyed.first, surveyed.last)
+    with _alone(log.settings, plan.run_id):
+        topic = RunTopic(log.address, log.topics, plan.run_id)
+        ports = model_ports(log.settings, tables)
+        rows = RunTables(tables)
+        held = await topic.open(plan, replication=log.settings.topic_replication)
+        begun = held.started_at or datetime.now(UTC)
+        status, totals = "failed", Totals()
+        try:
+            await rows.run(plan, "running", totals, span, begun, ended=None)
+            runner = Runner(
+                plan,
+                source,
+                surveyed,
+                _deciding(source, plan, ask_every_step),
+                Performer(
+                    ports,
+                    Purse(max_cost, spent=held.spent),
+                    held,
+                    topic,
+                    on_miss=plan.on_miss,
+                    memory=AsOfMemory(tables, mode=log.settings.mode),
+                ),
+                topic,
+                rows,
+                held=held,
+                entries=await entries_before(tables),
+            )
+            ran = await runner.run()
+            status, totals = ran.status, ran.totals
+            await topic.write(RunEnded(status, datetime.now(UTC)), key="")
+            return ran
+        finally:
+            with contextlib.suppress(Exception):  # what failed is what is raised, not that it could not be noted
+                await rows.run(plan, status, totals, span, begun, ended=datetime.now(UTC))
+            await topic.close()
+            await ports.close()
+
+
+async def _surveyed(log: Log, plan: RunPlan) -> tuple[Source, Survey]:
+    source = await KafkaSource.made(log.address, log.topics)
+    return source, await survey(source, since=plan.cases_from, until=plan.cases_to)
+
+
+def _deciding(source: Source, plan: RunPlan, ask_every_step: bool) -> Deciding:
+    return Deciding(verification(), source.snapshots, plan.change, ask_every_step=ask_every_step)
+
+
+@contextlib.contextmanager
+def _alone(settings: Settings, run_id: str) -> Iterator[None]:
+    lock = DirectoryLock(settings.newsproof_data_dir / "runs" / run_id, what=f"The backtest run {run_id}")
+    lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The line that ``--json`` prints. Costs in USD, as text."""
+
+    run_id: str
+    status: str
+    cases: int
+    replayed: int
+    missed_cases: int
+    failed: int
+    refused: int
+    left_out: int
+    left: int
+    executed: int
+    reused: int
+    missed: int
+    cost_usd: str
+    avoided_cost_usd: str
+    unpriced_calls: int
+    look_ahead: int
+    after_training_cutoff: int
+
+
+def summary_of(plan: RunPlan, ran: Ran) -> RunSummary:
+    """Return the summary of a run."""
+    t = ran.totals
+    return RunSummary(
+        run_id=plan.run_id, status=ran.status, cases=t.cases, replayed=t.replayed, missed_cases=t.missed_cases,
+        failed=t.failed, refused=t.refused, left_out=t.left_out, left=ran.left, executed=t.executed, reused=t.reused,
+        missed=t.missed, cost_usd=f"{t.cost:f}", avoided_cost_usd=f"{t.avoided:f}", unpriced_calls=t.unpriced_calls,
+        look_ahead=t.look_ahead, after_training_cutoff=t.after_cutoff,
+    )  # fmt: skip
