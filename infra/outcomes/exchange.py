@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import math
+import re
 from array import array
 from collections.abc import Sequence
 from typing import Any, NoReturn, Self
@@ -25,6 +26,9 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 """No proxy leads there."""
 _PAGE = 1000
 """Bars asked for at once; an exchange that gives fewer is asked again from where it ended."""
+
+_REFUSED_HERE = re.compile(r" (403|451) ")
+"""ccxt takes these statuses for an exchange that is away, and quotes them."""
 
 
 class Exchange:
@@ -112,6 +116,12 @@ class Exchange:
     def _translate(self, exc: Exception) -> NoReturn:
         said = f"{exc}"[:300]
         c = self._ccxt
+        if isinstance(exc, c.ExchangeNotAvailable) and _REFUSED_HERE.search(said):
+            raise PermanentError(
+                f"{self.name} does not serve this place: give a mirror (--base-url), use another exchange, or import a "
+                f"CSV file ({said})",
+                kind="blocked",
+            ) from exc
         if isinstance(exc, c.RateLimitExceeded | c.DDoSProtection):
             raise TransientError(f"{self.name} asks for patience, try again later: {said}", kind="rate_limit") from exc
         if isinstance(exc, c.RequestTimeout):
