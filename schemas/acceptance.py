@@ -134,6 +134,10 @@ class AcceptedEvents:
             if self._closed.get(case_id) == closed_at:
                 del self._closed[case_id]
 
+    def marks(self) -> Iterator[tuple[int, str]]:
+        """Yield (offset, case id) of every opening and end within the last :data:`TOMBSTONE_OFFSETS`, in order."""
+        yield from self._closings
+
     def tombstones(self) -> Iterator[tuple[str, int]]:
         """Yield (case id, closing offset) of every tombstone held; for tests and diagnosis."""
         yield from self._closed.items()

@@ -19,9 +19,10 @@ from infra.kafka import KafkaAddress, committed_by, members_of, offsets_of
 from schemas.errors import TransientError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES
 from streams.admission import Admission
-from streams.following import FollowedPartition, load_tombstones, record_ends
+from streams.following import FollowedPartition, record_ends
 from streams.options import WorkerOptions
 from streams.projector import Projector
+from streams.tombstones import Tombstones
 
 log = structlog.get_logger(__name__)
 
@@ -64,8 +65,11 @@ class _Followed:
 class Elsewhere:
     """The open cases of the partitions that others own. ``on_moved`` is called when more was read."""
 
-    def __init__(self, address: KafkaAddress, topic: str, group: str, *, limit: int, partitions: int) -> None:
+    def __init__(
+        self, address: KafkaAddress, topic: str, group: str, tombstones: Tombstones, *, limit: int, partitions: int
+    ) -> None:
         self._address, self._topic, self._group = address, topic, group
+        self._tombstones = tombstones
         self._limit, self._partitions = limit, partitions
         self._parts: dict[int, _Followed] = {}
         self._task: asyncio.Task[None] | None = None
@@ -84,6 +88,8 @@ class Elsewhere:
 
     def follow(self, numbers: set[int]) -> None:
         """Follow these partitions instead of those before."""
+        for number, part in self._parts.items():
+            self._tombstones.keep(TopicPartition(self._topic, number), part.followed.accepted)
         self._parts, self.slice_of_news = {}, None
         if self._task is not None:
             self._task.cancel()
@@ -112,7 +118,7 @@ class Elsewhere:
         parts = {tp: _Followed(known[tp].offset if tp in known else bounds[tp][0], count) for tp in tps}
         accepted = {tp: p.followed.accepted for tp, p in parts.items()}
         ends = await record_ends(self._address, {tp: (a.position, bounds[tp][1]) for tp, a in accepted.items()})
-        await load_tombstones(self._address, accepted, {tp: bounds[tp][0] for tp in tps}, partitions=count)
+        await self._tombstones.load(accepted, {tp: bounds[tp][0] for tp in tps}, partitions=count)
         self.slice_of_news = max(1, self._limit // (most * count))
         async with self._address.reading(fetch_max_wait_ms=50) as consumer:
             consumer.assign(tps)
@@ -133,7 +139,9 @@ def admitting(
     address: KafkaAddress, topic: str, group: str, options: WorkerOptions, projector: Projector
 ) -> tuple[Elsewhere, Admission]:
     """Return a worker's admission, and its view of the other workers' partitions, made for each other."""
-    elsewhere = Elsewhere(address, topic, group, limit=options.max_open_cases, partitions=options.partitions)
+    elsewhere = Elsewhere(
+        address, topic, group, projector.tombstones, limit=options.max_open_cases, partitions=options.partitions
+    )
     parts = projector.partitions
     admission = Admission(
         options.max_open_cases,

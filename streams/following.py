@@ -11,23 +11,25 @@ import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from aiokafka import TopicPartition
 
 from infra.kafka import KafkaAddress, committed_by, offsets_of, read_range
 from schemas import envelope as wire
-from schemas.acceptance import MARKING_NAMES, TOMBSTONE_OFFSETS, AcceptedEvents
+from schemas.acceptance import AcceptedEvents
 from schemas.errors import ContractError
 from schemas.ids import LIVE_RUN
 from schemas.topics import partition_of
+
+if TYPE_CHECKING:
+    from streams.tombstones import Tombstones
 
 log = structlog.get_logger(__name__)
 
 
 _RUN = re.compile(r"(?:^|\.)runs\.(.+)$")
-_MARKING = frozenset(name.encode() for name in MARKING_NAMES)
 
 
 @lru_cache(maxsize=64)
@@ -100,30 +102,6 @@ class FollowedPartition:
                 yield env, record
 
 
-async def load_tombstones(
-    address: KafkaAddress,
-    accepted: Mapping[TopicPartition, AcceptedEvents],
-    first: Mapping[TopicPartition, int],
-    *,
-    partitions: int,
-) -> None:
-    """Read the opening and terminal headers of the stretch before each position, as the rule of acceptance wants."""
-    spans = {tp: (max(first[tp], a.position - TOMBSTONE_OFFSETS), a.position) for tp, a in accepted.items()}
-    async for tp, records in read_range(address, spans):
-        place_tombstones(accepted[tp], records, partitions)
-
-
-def place_tombstones(accepted: AcceptedEvents, records: Iterable[Any], partitions: int | None) -> None:
-    """Place the tombstones of records that lie before the position, in order."""
-    for record in records:
-        if dict(record.headers).get("ce_type") in _MARKING:
-            try:
-                env = readable(record, partitions)
-            except ContractError:
-                continue
-            accepted.remember(record.offset, env.case_id)
-
-
 async def record_ends(
     address: KafkaAddress, spans: Mapping[TopicPartition, tuple[int, int]]
 ) -> dict[TopicPartition, int]:
@@ -144,7 +122,7 @@ async def record_ends(
 
 @asynccontextmanager
 async def follow_from_watermarks(
-    address: KafkaAddress, topic: str, group: str
+    address: KafkaAddress, topic: str, group: str, tombstones: Tombstones
 ) -> AsyncIterator[tuple[Any, dict[TopicPartition, FollowedPartition]]]:
     """Yield (consumer, partitions): a consumer assigned by hand to all partitions at the group's committed watermarks."""
     bounds = await offsets_of(address, topic)
@@ -154,8 +132,7 @@ async def follow_from_watermarks(
         tp: FollowedPartition(known[tp].offset if tp in known else first, partitions=count)
         for tp, (first, _) in bounds.items()
     }
-    await load_tombstones(
-        address,
+    await tombstones.load(
         {tp: p.accepted for tp, p in parts.items()},
         {tp: first for tp, (first, _) in bounds.items()},
         partitions=count,

@@ -25,9 +25,10 @@ from schemas.envelope import NewerSchemaError
 from schemas.errors import ConfigError, ContractError
 from schemas.events import EFFECT_NAME, TERMINAL_NAMES, EventReceived
 from streams.configs import ConfigStore
-from streams.following import load_tombstones, readable, record_ends
+from streams.following import readable, record_ends
 from streams.partition import NEVER, Listener, Partition, Quarantined, Record, unreadable_case
 from streams.patience import patiently
+from streams.tombstones import Tombstones
 from streams.unpinned import Unpinned
 
 log = structlog.get_logger(__name__)
@@ -36,18 +37,16 @@ log = structlog.get_logger(__name__)
 class Projector:
     """The state of all assigned journal partitions, folded from the log alone."""
 
-    def __init__(
-        self, address: KafkaAddress, topic: str, group: str, configs: ConfigStore, listener: Listener, *, run_id: str
-    ) -> None:
+    def __init__(self, address: KafkaAddress, topic: str, group: str, configs: ConfigStore, listener: Listener) -> None:
         self.topic = topic
         self._address = address
         self._group = group
         self._configs = configs
         self._listener = listener
-        self._run_id = run_id
         self.partitions: dict[int, Partition] = {}
         self.on_fatal: Callable[[BaseException], None] = lambda exc: None
         self.on_calls: Callable[[tuple[Call, ...]], None] = lambda calls: None
+        self.tombstones = Tombstones(address)
         self._turn = object()
         self._loading: asyncio.Task[None] | None = None
         self._fills: set[asyncio.Task[None]] = set()
@@ -75,15 +74,15 @@ class Projector:
 
     def assign(self, numbers: set[int], when_flowing: Callable[[], Any]) -> list[int]:
         """Take these partitions, start loading, and return those that were let go. ``when_flowing`` awaits the stream."""
-        gone = [n for n in self.partitions if n not in numbers]
-        for number in gone:
-            del self.partitions[number]
+        gone = {n: self.partitions.pop(n) for n in list(self.partitions) if n not in numbers}
+        for number in (n for n, p in gone.items() if p.loaded):
+            self.tombstones.keep(TopicPartition(self.topic, number), gone[number].accepted)
         for p in (self.partitions.setdefault(number, Partition()) for number in numbers):
             p.live = False
             p.waiting = p.waiting if p.waiting is not None else deque()
         self._halt()
         self._loading = asyncio.create_task(self._load(sorted(numbers), when_flowing), name="load-journal")
-        return gone
+        return list(gone)
 
     def on_record(self, record: Record) -> None:
         """Take the next record of a partition from the stream."""
@@ -166,7 +165,7 @@ class Projector:
         p.quarantined.clear()
         p.accepted = AcceptedEvents(start)
         p.loaded = False
-        await load_tombstones(self._address, {tp: p.accepted}, {tp: first}, partitions=partitions)
+        await self.tombstones.load({tp: p.accepted}, {tp: first}, partitions=partitions)
         if turn is self._turn:
             p.loaded = True
 
@@ -287,14 +286,13 @@ class Projector:
     def _on_config(self, config_hash: str) -> None:
         config = self._configs.get(config_hash)
         for number, case_id in self._unpinned.arrived(config_hash):
-            p = self.partitions.get(number)
-            case = None if p is None else p.cases.get(case_id)
-            if p is not None and case is not None and config is not None:
-                p.cases[case_id] = pinned = replace(case, pinned=config)
-                try:
-                    if p.live:
-                        self._listener.on_folded(number, pinned)
-                except Exception:
-                    log.exception("a case cannot go on under its configuration", case=case_id)
-                    p.cases[case_id] = case
-                    self._unpinned.add(config_hash, number, case_id)
+            if (p := self.partitions.get(number)) is None or (case := p.cases.get(case_id)) is None or config is None:
+                continue
+            p.cases[case_id] = pinned = replace(case, pinned=config)
+            try:
+                if p.live:
+                    self._listener.on_folded(number, pinned)
+            except Exception:
+                log.exception("a case cannot go on under its configuration", case=case_id)
+                p.cases[case_id] = case
+                self._unpinned.add(config_hash, number, case_id)

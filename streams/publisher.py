@@ -29,6 +29,7 @@ from streams.failpoints import PUBLISH_BEGUN, PUBLISH_SENT, hit
 from streams.following import FollowedPartition, follow_from_watermarks
 from streams.retractions import Retractions
 from streams.revisions import PRELIMINARY, Batch, Item, Place, Published, decoded, published_so_far
+from streams.tombstones import Tombstones
 
 log = structlog.get_logger(__name__)
 
@@ -77,6 +78,7 @@ class Publisher:
         self.passed_by = 0
         self.active = False
         self._lease = _Lease()
+        self._tombstones = Tombstones(address)
 
     @property
     def state(self) -> Literal["joining", "standing by", "rebuilding", "active"]:
@@ -138,7 +140,8 @@ class Publisher:
         )
         await producer.start()
         try:
-            async with follow_from_watermarks(self._address, self._topics.cases, self._group) as (consumer, parts):
+            following = follow_from_watermarks(self._address, self._topics.cases, self._group, self._tombstones)
+            async with following as (consumer, parts):
                 positions = {tp.partition: p.accepted.position for tp, p in parts.items()}
                 published = await published_so_far(self._address, self._topics.signals, self._topics.cases, positions)
                 self.passed_by += published.passed_by

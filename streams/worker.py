@@ -21,7 +21,6 @@ from infra.kafka import KafkaAddress
 from infra.ports import Ports
 from schemas.config import Snapshot
 from schemas.errors import TransientError
-from schemas.ids import LIVE_RUN
 from schemas.topics import Topics
 from streams.append import Appender
 from streams.breakers import Breakers, BreakerState
@@ -81,7 +80,7 @@ class Worker:
         self.dispatcher = Dispatcher(
             registry, self.effects, results, self.places, self._slot, suspect_after=options.crash_suspect_after
         )
-        self.projector = Projector(address, topics.cases, self.group, self.configs, self, run_id=LIVE_RUN)
+        self.projector = Projector(address, topics.cases, self.group, self.configs, self)
         self.dispatcher.case_of = lambda n, case: (
             p.cases.get(case) if (p := self.projector.partitions.get(n)) is not None else None
         )

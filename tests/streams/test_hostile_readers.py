@@ -28,10 +28,11 @@ from schemas.published import read_publication, read_signal
 from schemas.topics import Topics
 from streams.clock import utc_now
 from streams.configs import ConfigStore
-from streams.following import FollowedPartition, place_tombstones, readable, run_of
+from streams.following import FollowedPartition, readable, run_of
 from streams.partition import Partition
 from streams.projector import Projector
 from streams.sink_journal import Progress, SinkJournal
+from streams.tombstones import marks_of
 from tests.streams.records import TRIAGED, after, opening
 
 PARTITIONS = 2
@@ -121,7 +122,7 @@ def folding(records: list[Any]) -> tuple[Projector, Heard]:
     heard = Heard()
     fatal: list[BaseException] = []
     configs = SimpleNamespace(get=lambda _hash: None, on_new=None)
-    projector = Projector(KafkaAddress(bootstrap="-"), "newsproof.cases", "g", configs, heard, run_id=LIVE_RUN)  # type: ignore[arg-type]
+    projector = Projector(KafkaAddress(bootstrap="-"), "newsproof.cases", "g", configs, heard)  # type: ignore[arg-type]
     projector.on_fatal = fatal.append
     projector._unpinned = SimpleNamespace(add=lambda *_: None)  # type: ignore[assignment]
     projector._count = PARTITIONS
@@ -152,7 +153,8 @@ def test_a_reader_that_starts_later_remembers_the_same_tombstones(numbers: list[
         list(whole.accept(records))
         start = data.draw(st.integers(0, len(records)), label="start")
         late = AcceptedEvents(start)
-        place_tombstones(late, records[:start], PARTITIONS)
+        for offset, case in marks_of(records[:start], PARTITIONS):
+            late.remember(offset, case)
         from_start = FollowedPartition(partitions=PARTITIONS)
         list(from_start.accept(records[:start]))
         assert dict(late.tombstones()) == dict(from_start.accepted.tombstones())
