@@ -85,7 +85,7 @@ def compare(
     comparability, pairs = paired(a, b)
     metrics = measure(pairs, (a.hits, b.hits), seed=seed, resamples=resamples)
     changed = [pair for pair in pairs if not same_text(*pair)]
-    every = sorted(map(_change, changed), key=lambda c: (-abs(c.delta), c.action_a == c.action_b, c.case_id))
+    every = sorted(map(_change, changed), key=_largest_first)
     return Comparison(
         format_version=FORMAT_VERSION,
         a=visible(a.run_id),
@@ -136,6 +136,11 @@ def _change(pair: Pair) -> Change:
         repeat_a=a.repeat,
         repeat_b=b.repeat,
     )
+
+
+def _largest_first(change: Change) -> tuple[float, bool, str]:
+    # Of equal changes (rounded: 0.8 - 0.6 is not 0.7 - 0.5 in binary) the flips first.
+    return (-round(abs(change.delta), 6), change.action_a == change.action_b, change.case_id)
 
 
 def _confidence(one: Judged) -> float:

@@ -121,7 +121,9 @@ def judged(repeats: Sequence[CaseRow], story_id: str) -> Judged:
         acts=sum(_action(row) in ("buy", "sell") for row in repeats) / len(repeats),
         executed=sum(row.executed for row in repeats) / len(repeats),
         cost_usd=_mean([_known(row.cost_usd, row) if row.executed else None for row in repeats]),
-        full_cost_usd=_mean([_known(row.would_have_cost_usd, row) for row in repeats]),
+        full_cost_usd=_mean(
+            [_known(row.would_have_cost_usd, row) if row.executed or row.reused else None for row in repeats]
+        ),
         latency_ms=_mean([row.latency_ms if row.executed else None for row in repeats]),
         unpriced=any(row.unpriced_calls for row in repeats),
         repeats=tuple(row.repeat for row in signals),

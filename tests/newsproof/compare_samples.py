@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from newsproof.compare.rows import CaseRow, RunRows
+import msgspec
+import numpy as np
+
+from newsproof.compare.rows import CaseRow, CaseText, RunRows
 
 USUAL: dict[str, Any] = {
     "repeat": 0,
@@ -70,3 +73,35 @@ def _hits(rows: list[CaseRow], returns: Mapping[str, float]) -> dict[tuple[str, 
         for row in rows
         if row.case_id in returns and row.direction in side and row.has_signal
     }
+
+
+def example() -> tuple[RunRows, RunRows, dict[tuple[str, str, int], CaseText]]:
+    """Return the two runs of docs/verdict.md with their texts: 120 made-up stories in 240 cases, synthesize changed.
+
+    The candidate is less sure of rumours (every fifth story), which rise in four of ten cases; others rise in seven.
+    """
+    rng = np.random.default_rng(42)
+    came: dict[int, dict[str, float]] = {3600: {}, 14400: {}}
+    rows: dict[str, list[CaseRow]] = {"synth-v3": [], "synth-v4": []}
+    texts: dict[tuple[str, str, int], CaseText] = {}
+    for n in range(240):
+        story, name = n // 2, f"case-{n:03}"
+        rumour = story % 5 == 0
+        luck = np.random.default_rng(story).random(2)
+        for horizon, drawn in zip(came, luck, strict=True):
+            came[horizon][name] = 0.01 if drawn < (0.4 if rumour else 0.7) else -0.01
+        before = round(float(np.clip(rng.normal(0.72, 0.06), 0.3, 0.95)), 3)
+        for run_id, confidence in (("synth-v3", before), ("synth-v4", round(before - 0.22 * rumour, 3))):
+            acts = confidence >= 0.5
+            said = {"action": "buy" if acts else "observe", "confidence": confidence, "direction": "long"}
+            cost = called("0.000412" if run_id == "synth-v3" else "0.000455", round(float(rng.normal(900, 90)), 1))
+            reused = {"reused": 5, "avoided_cost_usd": Decimal("0.0021")}
+            reused["would_have_cost_usd"] = cost["cost_usd"] + Decimal("0.0021")
+            changed = {"notes_hash": 2} if rumour and run_id == "synth-v4" else {}
+            rows[run_id].append(case(name, f"story-{story:03}", **said | cost | reused | changed))
+            first = "One unnamed source." if rumour else "Confirmed by the exchange."
+            notes = f"{first} {'Held back until an official word.' if confidence < 0.6 and rumour else 'Price reacts.'}"
+            fields = {name: str(value) for name, value in said.items()}
+            texts[run_id, name, 0] = CaseText(signal="", notes=notes, fields=fields)
+    a, b = (run(name, found, returns=came) for name, found in rows.items())
+    return a, msgspec.structs.replace(b, changes='{"prompts":{"synthesize":"v4"}}'), texts
