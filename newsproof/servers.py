@@ -175,20 +175,27 @@ async def _clickhouse(settings: Settings, directory: Path) -> _Found:
             )
         return _Found(settings.clickhouse_url)
     from infra.embedded.clickhouse import EmbeddedClickHouse
+    from newsproof.analysts import as_admin, keep_users, users_of
 
     async def start() -> _Found:
-        server = EmbeddedClickHouse(directory)
+        users = users_of(settings, directory)
+        server = EmbeddedClickHouse(directory, port=settings.clickhouse_port, users=users)
         await server.start()
+        keep_users(directory, users)
         url = f"http://{server.host}:{server.port}"
         (directory / "address").write_text(url, "ascii")
-        again = partial(EmbeddedClickHouse, directory, port=server.port)
-        return _Found(url, KeptServer("ClickHouse", server, again))
+        again = partial(EmbeddedClickHouse, directory, port=server.port, users=users)
+        return _Found(as_admin(url, directory), KeptServer("ClickHouse", server, again))
 
-    return await _running_or_own(lambda: running_clickhouse(directory), start)
+    async def running() -> str | None:
+        url = await running_clickhouse(directory)
+        return as_admin(url, directory) if url else None
+
+    return await _running_or_own(running, start)
 
 
 async def running_clickhouse(directory: Path) -> str | None:
-    """Return the URL of the embedded ClickHouse that serves this data directory now, None when none does.
+    """Return the URL of the embedded ClickHouse that serves this data directory now, without a user; None when none does.
 
     The file that names it is believed only while the directory's lock is held and the server answers as ClickHouse does.
     """

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
-__all__ = ["MAX_STATEMENT_BYTES", "Statement", "StatementError", "read_statement"]
+__all__ = ["MAX_STATEMENT_BYTES", "Statement", "StatementError", "read_statement", "split_statements"]
 
 MAX_STATEMENT_BYTES = 4 * 1024 * 1024
 """Longest statement (without an insert's rows), in bytes. A guard for memory, far above any real one."""
@@ -81,6 +81,25 @@ def read_statement(body: IO[bytes]) -> Statement:
     if "python" in statement.sql.lower():
         _refuse_python(statement.sql.encode("utf-8", "surrogateescape"))
     return statement
+
+
+def split_statements(text: str) -> list[str]:
+    """Return the statements of a script, which semicolons outside of quotes, comments and brackets end; empty ones left out."""
+    script = text.encode("utf-8", "surrogateescape")
+    found: list[tuple[int, int]] = []
+    start: int | None = None
+    end = 0
+    for _, token, at, stop in _top_level_tokens(script):
+        if token == b";":
+            if start is not None:
+                found.append((start, at))
+            start = None
+            continue
+        start, end = at if start is None else start, stop
+    if start is not None:
+        # To the end: what stands in brackets is not among the tokens.
+        found.append((start, max(end, len(script.rstrip()))))
+    return [script[start:end].decode("utf-8", "surrogateescape").strip() for start, end in found]
 
 
 def _verb(head: bytes) -> str:
