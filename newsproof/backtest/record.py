@@ -57,9 +57,9 @@ async def _recorded(settings: Settings) -> bytes:
                     "deep_analysis_tool_daily_limit": 100_000,
                 }
             )
-            async with pipeline(at):
-                await _sample_through(at)
-                return await packed_log(address_of(at), topics_of(at))
+            async with pipeline(at) as running:
+                await _sample_through(running.settings)
+                return await packed_log(address_of(running.settings), topics_of(running.settings))
 
 
 async def _sample_through(settings: Settings) -> None:

@@ -17,12 +17,13 @@ from infra.ports import Answer, Free, Ports
 from infra.settings import Settings
 from newsproof.backtest.deciding import Deciding
 from newsproof.backtest.estimate import Estimate, estimate
-from newsproof.backtest.journal import KafkaSource, Source, Survey, survey
+from newsproof.backtest.journal import FileSource, KafkaSource, Source, Survey, survey
 from newsproof.backtest.memory import AsOfMemory
 from newsproof.backtest.performer import Performer
 from newsproof.backtest.plan import RunPlan
 from newsproof.backtest.purse import Purse
 from newsproof.backtest.runner import Ran, Runner
+from newsproof.backtest.sample import LogFile
 from newsproof.backtest.tables import RunTables, Totals, entries_before
 from newsproof.backtest.topic import RunEnded, RunTopic
 from newsproof.bootstrap import clickhouse_of, ports_of
@@ -73,9 +74,11 @@ def model_ports(settings: Settings, tables: ClickHouse) -> Ports:
     return ports_of(settings, tables, Unasked(), Unasked())
 
 
-async def dry_run(log: Log, tables: ClickHouse, plan: RunPlan, *, ask_every_step: bool) -> Estimate:
-    """Return what the run would do."""
-    source, surveyed = await _surveyed(log, plan)
+async def dry_run(
+    log: Log, tables: ClickHouse, plan: RunPlan, *, ask_every_step: bool, file: LogFile | None = None
+) -> Estimate:
+    """Return what the run would do. ``file``: a log file in place of the journal."""
+    source, surveyed = await _surveyed(log, plan, file)
     ports = model_ports(log.settings, tables)
     try:
         return await estimate(plan, source, surveyed, _deciding(source, plan, ask_every_step), ports)
@@ -84,14 +87,20 @@ async def dry_run(log: Log, tables: ClickHouse, plan: RunPlan, *, ask_every_step
 
 
 async def run_plan(
-    log: Log, tables: ClickHouse, plan: RunPlan, *, max_cost: Decimal | None, ask_every_step: bool = False
+    log: Log,
+    tables: ClickHouse,
+    plan: RunPlan,
+    *,
+    max_cost: Decimal | None,
+    ask_every_step: bool = False,
+    file: LogFile | None = None,
 ) -> Ran:
-    """Run the plan, or go on with it where its topic holds a part already.
+    """Run the plan, or go on with it where its topic holds a part already. ``file``: a log file in place of the journal.
 
     Raises:
         ConfigError: there is nothing to replay, the run was begun with another plan, or it runs already.
     """
-    source, surveyed = await _surveyed(log, plan)
+    source, surveyed = await _surveyed(log, plan, file)
     if not surveyed.ended or surveyed.first is None or surveyed.last is None:
         raise ConfigError(
             f"no case of the journal has ended in this range ({surveyed.open} are open): look with `newsproof cases`, "
@@ -136,8 +145,8 @@ async def run_plan(
             await ports.close()
 
 
-async def _surveyed(log: Log, plan: RunPlan) -> tuple[Source, Survey]:
-    source = await KafkaSource.made(log.address, log.topics)
+async def _surveyed(log: Log, plan: RunPlan, file: LogFile | None) -> tuple[Source, Survey]:
+    source: Source = FileSource(file) if file is not None else await KafkaSource.made(log.address, log.topics)
     return source, await survey(source, since=plan.cases_from, until=plan.cases_to)
 
 

@@ -10,7 +10,7 @@ from newsproof.backtest.estimate import Estimate
 from newsproof.backtest.journal import FileSource, KafkaSource
 from newsproof.backtest.plan import RunPlan
 from newsproof.backtest.running import dry_run, log_and_tables, run_plan, summary_of
-from newsproof.backtest.sample import read_log_file
+from newsproof.backtest.sample import LogFile, read_log_file
 from newsproof.backtest.tables import read_runs
 from newsproof.backtest.verify import Verified, verify
 from newsproof.invocation import Invocation, command_name, json_line, say_result, table
@@ -24,10 +24,12 @@ def money(usd: Decimal | None) -> str:
     return "unknown" if usd is None else f"{usd:.5f}"
 
 
-async def show_dry_run(invocation: Invocation, plan: RunPlan, *, ask_every_step: bool, as_json: bool) -> None:
-    """Print what a run would do."""
+async def show_dry_run(
+    invocation: Invocation, plan: RunPlan, *, ask_every_step: bool, as_json: bool, file: LogFile | None = None
+) -> None:
+    """Print what a run would do. ``file``: a log file in place of the journal."""
     async with log_and_tables(invocation) as (log, tables):
-        found = await dry_run(log, tables, plan, ask_every_step=ask_every_step)
+        found = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
     if as_json:
         json_line(found)
         return
@@ -53,7 +55,13 @@ def _print_estimate(plan: RunPlan, found: Estimate) -> None:
 
 
 async def show_run(
-    invocation: Invocation, plan: RunPlan, *, max_cost: Decimal | None, ask_every_step: bool, as_json: bool
+    invocation: Invocation,
+    plan: RunPlan,
+    *,
+    max_cost: Decimal | None,
+    ask_every_step: bool,
+    as_json: bool,
+    file: LogFile | None = None,
 ) -> int:
     """Run a plan and print what came of it; return the exit status: 1 when it was stopped before its end."""
     async with log_and_tables(invocation) as (log, tables):
@@ -63,7 +71,7 @@ async def show_run(
         say(
             f"Run {plan.run_id}: {plan.label}; at most {money(limit)} USD. Interrupted, it goes on with --run-id {plan.run_id}."
         )
-        ran = await run_plan(log, tables, plan, max_cost=limit, ask_every_step=ask_every_step)
+        ran = await run_plan(log, tables, plan, max_cost=limit, ask_every_step=ask_every_step, file=file)
     summary = summary_of(plan, ran)
     if as_json:
         json_line(summary)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -66,6 +66,9 @@ def run_cases(
     run_id: Annotated[
         str | None, typer.Option(help="Name of the run; an interrupted one goes on under its name.")
     ] = None,
+    sample_log: Annotated[
+        bool, typer.Option("--sample-log", help="Cases of the log that ships with the project, not of the journal.")
+    ] = False,
     ask_every_step: Every = False,
     as_json: AsJson = False,
 ) -> None:
@@ -74,6 +77,7 @@ def run_cases(
 
     from newsproof.backtest.plan import RunPlan, moment, positive_cost, run_id_of
     from newsproof.backtest.prompts import chosen_prompts
+    from newsproof.backtest.sample import read_log_file
     from newsproof.backtest.show import show_dry_run, show_run
     from newsproof.version import code_version
 
@@ -88,10 +92,12 @@ def run_cases(
         on_miss=on_miss.value,
         code_version=code_version(),
     )
+    how: dict[str, Any] = {"ask_every_step": ask_every_step, "as_json": as_json}
+    how["file"] = read_log_file() if sample_log else None
     if dry_run:
-        run(show_dry_run(of(ctx), plan, ask_every_step=ask_every_step, as_json=as_json))
+        run(show_dry_run(of(ctx), plan, **how))
         return
-    work = show_run(of(ctx), plan, max_cost=positive_cost(max_cost), ask_every_step=ask_every_step, as_json=as_json)
+    work = show_run(of(ctx), plan, max_cost=positive_cost(max_cost), **how)
     raise typer.Exit(run(work))
 
 
