@@ -15,6 +15,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command("model-server", rich_help_panel=HERE)(model_server)
     app.command(rich_help_panel=HERE)(acceptance)
+    app.command(rich_help_panel=HERE)(shadow)
 
 
 def model_server(
@@ -47,3 +48,32 @@ def acceptance(
 
     status = run(run_acceptance(of(ctx).settings(), scripted=scripted, as_json=as_json, markdown=markdown))
     raise typer.Exit(status)
+
+
+def shadow(
+    ctx: typer.Context,
+    prompt: Annotated[
+        list[str], typer.Option("--prompt", help="NAME=VERSION or NAME=FILE, such as synthesize=v4; may be repeated.")
+    ],
+    budget: Annotated[float, typer.Option(min=0.0, help="USD that the run may spend, restarts included.")] = 1.0,
+    run_id: Annotated[
+        str | None, typer.Option("--run-id", help="Of the run; by default made of the candidate.", show_default=False)
+    ] = None,
+    look_up: Annotated[
+        bool, typer.Option("--look-up", help="Searches that the live case did not make are made; else they are misses.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one last line of JSON instead of words.")] = False,
+) -> None:
+    """Run a candidate prompt beside the live one on live traffic, until SIGTERM; it publishes no signal."""
+    from newsproof.shadow.main import shadow as run_shadow
+
+    invocation = of(ctx)
+    work = run_shadow(
+        invocation,
+        prompts=prompt,
+        budget_usd=budget,
+        run_id=run_id,
+        on_miss="live" if look_up else "fail",
+        as_json=as_json,
+    )
+    raise typer.Exit(run(work, service=invocation.settings()))
