@@ -21,6 +21,7 @@ from newsproof.commands import (
     process,
     publishing,
     read,
+    report,
     tables,
 )
 from newsproof.invocation import Invocation, of
@@ -37,7 +38,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for module in (process, chaos, publishing, read, tables, outcomes, judge, model, backtest, operate, describe):
+for module in (process, chaos, publishing, read, tables, report, outcomes, judge, model, backtest, operate, describe):
     module.register(app)
 
 

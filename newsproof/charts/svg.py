@@ -1,0 +1,110 @@
+"""What the charts are drawn with: elements whose text is escaped, scales, colours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from xml.sax.saxutils import escape, quoteattr
+
+WIDTH = 720
+"""Units of the view box; a page scales it."""
+COLOURS = (
+    ("#1f6fb4", "#6cb2ee"),
+    ("#b8500f", "#f09a5f"),
+    ("#1b7f5c", "#5cc9a0"),
+    ("#8a4f9e", "#cb98dd"),
+    ("#9a7400", "#e3bf4f"),
+    ("#a83a5b", "#ee8aa7"),
+    ("#3d7f8c", "#7fcbd8"),
+    ("#666666", "#aaaaaa"),
+)
+"""Of series, on white and on black; each has a contrast of at least 3:1 (WCAG 2.2, 1.4.11). The last is that of the rest."""
+STYLE = (
+    ":root{color-scheme:light dark;--ink:#1c1c1c;--faint:#6b6b6b;--line:#d5d5d5;--page:#ffffff;"
+    + "".join(f"--c{n}:{light};" for n, (light, _) in enumerate(COLOURS))
+    + "}@media (prefers-color-scheme:dark){:root{--ink:#ececec;--faint:#a5a5a5;--line:#3a3a3a;--page:#141414;"
+    + "".join(f"--c{n}:{dark};" for n, (_, dark) in enumerate(COLOURS))
+    + "}}"
+)
+"""The variables that the charts use, for the style sheet of the page around them."""
+INK, FAINT, LINE = "var(--ink,#1c1c1c)", "var(--faint,#6b6b6b)", "var(--line,#d5d5d5)"
+
+
+def colour(index: int) -> str:
+    """Return the fill of the series of that number; beyond the last colour it is that of the rest."""
+    n = min(index, len(COLOURS) - 1)
+    return f"var(--c{n},{COLOURS[n][0]})"
+
+
+def number(value: float) -> str:
+    """Return a coordinate; what is no finite number lies at 0."""
+    return f"{value:.2f}".rstrip("0").rstrip(".") if math.isfinite(value) else "0"
+
+
+def element(name: str, *inside: str, **attributes: str | float) -> str:
+    """Return an element; ``inside`` is markup already, attributes are escaped. ``text_anchor`` becomes ``text-anchor``."""
+    written = "".join(
+        f" {key.rstrip('_').replace('_', '-')}={quoteattr(value if isinstance(value, str) else number(value))}"
+        for key, value in attributes.items()
+    )
+    return f"<{name}{written}>{''.join(inside)}</{name}>"
+
+
+def text(words: str, x: float, y: float, *, anchor: str = "start", fill: str = INK, size: float = 12) -> str:
+    """Return a line of text at (x, y), its baseline; the words are escaped."""
+    return element("text", clean(words), x=x, y=y, text_anchor=anchor, fill=fill, font_size=size)
+
+
+def clean(words: str) -> str:
+    """Return words as markup that shows them: escaped, without control characters, which no SVG may hold."""
+    return escape("".join(c if c.isprintable() else " " for c in words))
+
+
+def tip(words: str) -> str:
+    """Return what a pointer over the surrounding element shows."""
+    return element("title", clean(words))
+
+
+def drawing(title: str, description: str, height: float, *marks: str) -> str:
+    """Return the whole SVG element, named and described for who does not see it."""
+    return element(
+        "svg",
+        element("title", clean(title)),
+        element("desc", clean(description)),
+        *marks,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {WIDTH} {number(height)}",
+        role="img",
+        aria_label=f"{title}. {description}",
+        font_family="system-ui, sans-serif",
+    )
+
+
+def empty(title: str, why: str) -> str:
+    """Return a drawing that says why there is nothing to draw."""
+    return drawing(title, why, 60, text(why, 8, 34, fill=FAINT))
+
+
+def ticks(top: float, count: int = 4) -> list[float]:
+    """Return round values from 0 to at least ``top`` (> 0): steps of 1, 2 or 5 times a power of ten."""
+    if not (math.isfinite(top) and top > 0):
+        return [0.0, 1.0]
+    raw = top / count
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next((m * power for m in (1, 2, 5) if m * power >= raw * 0.999), 10 * power)
+    return [step * n for n in range(math.ceil(top / step * 0.999) + 1)]
+
+
+def shorten(words: str, length: int) -> str:
+    """Return the words, cut to a length."""
+    return words if len(words) <= length else words[: length - 1] + "…"
+
+
+def legend(names: Sequence[str], y: float, *, left: float = 60) -> str:
+    """Return the names of series beside their colours, in rows of four."""
+    marks = []
+    for n, name in enumerate(names):
+        x, row = left + (n % 4) * 160, y + (n // 4) * 18
+        marks.append(element("rect", x=x, y=row - 9, width=10, height=10, rx=2, fill=colour(n)))
+        marks.append(text(shorten(name, 22), x + 15, row, size=11))
+    return "".join(marks)

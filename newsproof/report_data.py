@@ -1,0 +1,113 @@
+"""The figures of the standard report, each from one of ClickHouse's views, so that everyone can ask for them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from infra.clickhouse.client import ClickHouse
+
+HORIZONS = {300: "5 min", 3600: "1 h", 14400: "4 h", 86400: "24 h"}
+"""Names of ``horizon_s``."""
+
+QUESTIONS: dict[str, str] = {
+    "spend": """
+SELECT toString(day) AS day, step, sum(calls) AS calls, sum(executed_calls) AS executed,
+       toFloat64(sum(total_cost_usd)) AS cost_usd, sum(unpriced_calls) AS unpriced
+FROM v_spend WHERE run_id = {run:String} GROUP BY day, step ORDER BY day, step""",
+    "latency": """
+SELECT step, results, failures, p50_ms, p95_ms, p99_ms
+FROM v_latency_by_step WHERE run_id = {run:String} ORDER BY step""",
+    "to_signal": """
+SELECT status, signals, opened_p50_ms, opened_p95_ms, opened_p99_ms
+FROM v_latency_to_signal WHERE run_id = {run:String} ORDER BY status""",
+    "deltas": """
+SELECT delta_from, sum(signals) AS signals
+FROM v_confidence_delta_bins WHERE run_id = {run:String} GROUP BY delta_from ORDER BY delta_from""",
+    "deltas_by_type": """
+SELECT event_type, signals, mean_preliminary, mean_final, mean_delta, raised, lowered
+FROM v_confidence_delta_by_event_type WHERE run_id = {run:String} ORDER BY signals DESC, event_type LIMIT 20""",
+    "reliability": """
+SELECT horizon_s, confidence_from, cases, stories, mean_confidence, hit_rate
+FROM v_reliability WHERE run_id = {run:String} ORDER BY horizon_s, confidence_from""",
+    "calibration": """
+SELECT horizon_s, cases, hit_rate, mean_confidence, brier, ece
+FROM v_calibration WHERE run_id = {run:String} ORDER BY horizon_s""",
+    "coverage": """
+SELECT horizon_s, standing, signals, on_synthetic_prices
+FROM v_outcome_coverage WHERE run_id = {run:String} ORDER BY horizon_s, standing""",
+    "cost_per_signal": """
+SELECT signals, calls, toFloat64(total_cost_usd) AS cost_usd, unpriced_calls, cost_per_signal_usd
+FROM v_cost_per_signal_by_run WHERE run_id = {run:String}""",
+    "modes": """
+SELECT provider_mode, count() AS calls FROM v_calls WHERE run_id = {run:String} GROUP BY provider_mode ORDER BY calls DESC""",
+    "trust": """
+SELECT check, violations FROM v_trust_checks WHERE run_id = {run:String} ORDER BY check""",
+}
+"""By name: the statement, with the run as parameter ``run``."""
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The answers to ``QUESTIONS`` for one run, by their names."""
+
+    run_id: str
+    answers: Mapping[str, Rows]
+
+    def __getitem__(self, name: str) -> Rows:
+        return self.answers[name]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the run has neither calls nor signals."""
+        return not self["spend"] and not self["deltas"]
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether an outcome rests on prices that were made up."""
+        return any(row["on_synthetic_prices"] for row in self["coverage"])
+
+    @property
+    def without_outcomes(self) -> str:
+        """Why there is no reliability curve, in words; empty where there is one."""
+        if self["calibration"]:
+            return ""
+        if not self["coverage"]:
+            return "There are no signals, so there is nothing to hold against prices."
+        return (
+            "No signal has an outcome yet, so nothing can be said of calibration: "
+            "`newsproof outcomes import` reads prices and fills the outcomes."
+        )
+
+
+async def read_report(tables: ClickHouse, *, run_id: str) -> Report:
+    """Ask every question for that run.
+
+    Raises:
+        PermanentError: a view is missing: the schema is older than this code.
+    """
+    answers = {name: (await tables.query(sql, {"run": run_id})).dicts() for name, sql in QUESTIONS.items()}
+    return Report(run_id=run_id, answers=answers)
+
+
+def by_day(report: Report) -> dict[str, dict[str, float]]:
+    """Return the known cost in USD by day and step, days in order; what is unknown counts as 0 and stands in ``unpriced``."""
+    days: dict[str, dict[str, float]] = {}
+    for row in report["spend"]:
+        days.setdefault(row["day"], {})[row["step"]] = row["cost_usd"] or 0.0
+    return days
+
+
+def usd(value: float | None) -> str:
+    """Return an amount; small ones with the digits that tell them from 0."""
+    if value is None:
+        return "unknown"
+    return f"{value:,.2f}" if value == 0 or value >= 1 else f"{value:.6f}".rstrip("0").ljust(4, "0")
+
+
+def milliseconds(value: float | None) -> str:
+    """Return a duration; – where there is none."""
+    return "–" if value is None or value != value else f"{value:,.1f}"  # noqa: PLR0124 - not a number
