@@ -147,7 +147,8 @@ def _base_steps(rule: BaseRule, low: float, high: float, chosen: float | None) -
 
 
 def _memory_step(level: float, memory: tuple[MemoryEntry, ...]) -> Adjustment | None:
-    near = [m for m in memory if m.similarity > MEMORY_SIMILARITY and math.isfinite(m.confidence)]
+    standing = [m for m in memory if m.withdrawn is None]
+    near = [m for m in standing if m.similarity > MEMORY_SIMILARITY and math.isfinite(m.confidence)]
     if not near:
         return None
     best = max(near, key=lambda m: (m.similarity, m.decided_at, m.case_id))

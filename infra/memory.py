@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
+
+from msgspec.structs import replace
 
 from infra.clickhouse.client import ClickHouse, literal_vector
 from infra.embedding import DIMENSIONS, EMBEDDING_MODEL, embed
@@ -32,6 +36,9 @@ TIMEOUT_S = 0.9
 """Seconds for one search; the design gives recall one second."""
 SEARCHES_AT_ONCE = 4
 """Exact search is bound by the processor: more at once would only time out together. A burst queues here instead."""
+
+SPARE = 8
+"""Candidates beyond those asked for: some may have been decided and not been published yet."""
 
 _NEAREST = """
 SELECT case_id, summary, event_type, asset, confidence, decided_at, signal_id,
@@ -65,6 +72,16 @@ LIMIT 1 BY case_id
 LIMIT {limit:UInt32}
 """
 
+_REVISIONS = """
+SELECT signal_id,
+       argMaxIf(status, revision, emitted_at < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')) AS status,
+       argMaxIf(confidence, revision, emitted_at < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')) AS confidence
+FROM signals
+WHERE run_id = {run_id:String} AND signal_id IN {signals:Array(String)}
+GROUP BY signal_id
+"""
+# Without a revision before that time the status is empty: the signal was not out yet.
+
 _OUTCOMES = """
 SELECT case_id, max(horizon_s) AS horizon, argMax(return, horizon_s) AS gain
 FROM outcomes FINAL
@@ -76,8 +93,9 @@ GROUP BY case_id
 class ClickHouseMemory(Free):
     """The port for ``Recall``. Free of charge; ``mode`` is that of the installation it remembers for.
 
-    Guarantees: entries were decided strictly before ``as_of``, outcomes ended before it, the case itself is never among
-    them, at most ``limit`` of them, most similar first. With ``since``: the latest of a subject, in the order of time.
+    Guarantees: entries were decided, and their signals emitted, strictly before ``as_of``; outcomes ended before it; a
+    withdrawal counts when it was emitted before it; the case itself is never among them; at most ``limit`` of them, most
+    similar first. With ``since``: the latest of a subject, in the order of time.
     """
 
     provider = "clickhouse"
@@ -148,18 +166,42 @@ class ClickHouseMemory(Free):
                 "asset": effect.asset,
                 "floor": self._floor,
                 "same_asset_floor": self._same_asset_floor,
-                "limit": effect.limit,
+                "limit": effect.limit + SPARE,
             },
         )
-        rows = found.dicts()
-        outcomes = await self._outcomes([row["case_id"] for row in rows], as_of_ms)
-        entries = tuple(_entry(row, outcomes.get(row["case_id"])) for row in rows)
-        return entries[::-1] if effect.since else entries
+        entries = tuple(_entry(row) for row in found.dicts())
+        known = (await self.as_known(entries, effect.as_of))[: effect.limit]
+        return known[::-1] if effect.since else known
 
-    async def _outcomes(self, cases: list[str], as_of_ms: int) -> dict[str, str]:
-        if not cases:
-            return {}
-        found = await self._client.query(_OUTCOMES, {"cases": cases, "as_of_ms": as_of_ms})
+    async def as_known(self, entries: tuple[MemoryEntry, ...], as_of: datetime) -> tuple[MemoryEntry, ...]:
+        """Return the entries as one knew them at a time, whatever they say now.
+
+        A judgement is that of the signal's newest revision emitted before ``as_of``, a withdrawal included; an outcome is
+        that of the longest horizon ended before it. A signal that came out later is left out. Of a case whose
+        signal is not in the table (yet) the entry's own judgement stays.
+        """
+        if not entries:
+            return ()
+        as_of_ms = round(as_of.timestamp() * 1000)
+        revisions, outcomes = await asyncio.gather(
+            self._revisions(entries, as_of_ms), self._outcomes(entries, as_of_ms)
+        )
+        known = []
+        for entry in entries:
+            status, confidence = revisions.get(entry.signal_id or "", ("verified", entry.confidence))
+            if status:
+                withdrawn = status if status in ("retracted", "superseded") else None
+                outcome = outcomes.get(entry.case_id)
+                known.append(replace(entry, confidence=confidence, withdrawn=withdrawn, outcome=outcome))
+        return tuple(known)
+
+    async def _revisions(self, entries: Sequence[MemoryEntry], as_of_ms: int) -> dict[str, tuple[str, float]]:
+        signals = [e.signal_id for e in entries if e.signal_id]
+        found = await self._client.query(_REVISIONS, {"run_id": self._run_id, "signals": signals, "as_of_ms": as_of_ms})
+        return {signal: (status, confidence) for signal, status, confidence in found.rows}
+
+    async def _outcomes(self, entries: Sequence[MemoryEntry], as_of_ms: int) -> dict[str, str]:
+        found = await self._client.query(_OUTCOMES, {"cases": [e.case_id for e in entries], "as_of_ms": as_of_ms})
         return {row["case_id"]: f"{row['gain']:+.1%} after {row['horizon'] / 3600:g} h" for row in found.dicts()}
 
 
@@ -169,7 +211,7 @@ def _naming(subject: str) -> str:
     return f"(?i)(?:^|[^a-z0-9]){name}(?:[^a-z0-9]|$)" if subject.isascii() else f"(?i){name}"
 
 
-def _entry(row: dict[str, Any], outcome: str | None) -> MemoryEntry:
+def _entry(row: dict[str, Any]) -> MemoryEntry:
     return MemoryEntry(
         case_id=row["case_id"],
         summary=row["summary"],
@@ -179,7 +221,6 @@ def _entry(row: dict[str, Any], outcome: str | None) -> MemoryEntry:
         # Six digits: the engine's vector instructions differ from machine to machine further down.
         similarity=round(min(1.0, row["similarity"]), 6),
         decided_at=row["decided_at"],
-        outcome=outcome,
         signal_id=row["signal_id"],
     )
 

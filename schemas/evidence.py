@@ -106,7 +106,11 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One similar past case. ``similarity`` is a cosine, -1–1; ``outcome`` is None where it is not known yet."""
+    """One similar past case. ``similarity`` is a cosine, -1–1; ``outcome`` is None where it is not known yet.
+
+    ``confidence`` is that of the signal's newest revision at the time asked for; ``withdrawn`` says that this one took the
+    judgement back: such a case is worth knowing of, and moves no confidence.
+    """
 
     case_id: str
     summary: str
@@ -117,6 +121,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     decided_at: datetime
     outcome: str | None = None
     signal_id: str | None = None
+    withdrawn: Literal["retracted", "superseded"] | None = None
 
 
 class MarketValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -135,7 +135,10 @@ def memory_parts(entries: Iterable[MemoryEntry]) -> tuple[Part, ...]:
     return tuple(
         Untrusted(
             f"memory {i}, similarity {e.similarity:.2f}",
-            bounded(f"{e.asset} {e.event_type} {e.confidence:.2f} {e.outcome or ''}: {e.summary}", 400),
+            bounded(
+                f"{e.asset} {e.event_type} {e.withdrawn or format(e.confidence, '.2f')} {e.outcome or ''}: {e.summary}",
+                400,
+            ),
         )
         for i, e in enumerate(entries, start=1)
     )

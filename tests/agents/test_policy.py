@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agents.policy import RANGES, bounds, conclude, notes
 from schemas.evidence import Findings, MemoryEntry, SearchReference, Sentiment
@@ -117,6 +118,15 @@ def test_memory_pulls_towards_the_past_case_by_at_most_a_tenth(past: float, expe
 def test_memory_of_similarity_080_does_not_count() -> None:
     memory = (remembered(0.80, 1.0),)
     assert conclude(draft(0.5), found(), verdict=None, memory=memory, chosen=None).confidence == 0.35
+
+
+@pytest.mark.parametrize("status", ["retracted", "superseded"])
+def test_a_past_judgement_that_was_withdrawn_pulls_neither_up_nor_down(status: Any) -> None:
+    withdrawn = replace(remembered(0.99, 0.0), withdrawn=status)
+    standing = remembered(0.90, 0.95, "other")
+    alone = conclude(draft(0.5), found(), verdict=None, memory=(withdrawn,), chosen=None)
+    beside = conclude(draft(0.5), found(), verdict=None, memory=(withdrawn, standing), chosen=None)
+    assert (alone.confidence, beside.confidence) == (0.35, 0.45)
 
 
 def test_a_doubt_that_verification_has_lifted_does_not_stick() -> None:
