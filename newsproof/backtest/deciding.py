@@ -29,8 +29,8 @@ class Deciding:
         self._every = ask_every_step or bool(change.settings)
         self._changed: dict[str, tuple[Snapshot | None, frozenset[str] | None]] = {}
 
-    def replay(self, recording: Recording) -> Replay:
-        """Return the replay of this case.
+    def replay(self, recording: Recording, *, from_step: str | None = None) -> Replay:
+        """Return the replay of this case; ``from_step``: what came before it stays as recorded, whatever changes.
 
         Raises:
             ConfigError: the change does not fit the case's snapshot.
@@ -40,7 +40,7 @@ class Deciding:
         if config_hash not in self._changed:
             self._changed[config_hash] = self._decided_by(self._snapshots.get(config_hash))
         snapshot, changed = self._changed[config_hash]
-        return Replay(recording, snapshot, self._registry, changed=changed)
+        return Replay(recording, snapshot, self._registry, changed=changed, from_step=from_step)
 
     def _decided_by(self, pinned: Snapshot | None) -> tuple[Snapshot | None, frozenset[str] | None]:
         if pinned is None:

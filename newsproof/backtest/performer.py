@@ -7,6 +7,7 @@ from collections import Counter
 from decimal import Decimal
 
 from infra.ports import Ports
+from newsproof.backtest.deciding import Deciding
 from newsproof.backtest.memory import AsOfMemory
 from newsproof.backtest.plan import OnMiss
 from newsproof.backtest.purse import Purse
@@ -15,7 +16,7 @@ from schemas.calls import Call
 from schemas.effects import CallModel, Effect, Failure, Recall
 from schemas.errors import ConfigError, FailureKind
 from streams.effects import EffectsHost
-from streams.replay import Miss, Need
+from streams.replay import Miss, Need, Recording, Replayed
 
 WEATHER: frozenset[FailureKind] = frozenset({"timeout", "network", "rate_limit", "unavailable", "breaker_open"})
 """Failures of the provider at this hour: they say nothing of the prompt, so they are waited out, not replayed."""
@@ -107,6 +108,23 @@ class Performer:
     def spent(self) -> Decimal:
         """USD that this run has spent, earlier parts of it included."""
         return self._purse.spent
+
+
+async def replay_one(
+    deciding: Deciding, recording: Recording, performer: Performer, from_step: str | None = None, repeat: int = 0
+) -> Replayed:
+    """Drive one replay to its end, its needs answered by the performer."""
+    asking = deciding.replay(recording, from_step=from_step).run()
+    occurrences: Counter[str] = Counter()
+    try:
+        need = next(asking)
+        while True:
+            occurrence = occurrences[need.request_hash]
+            occurrences[need.request_hash] += 1
+            need = asking.send(await performer.answer(need, repeat, occurrence))
+    except StopIteration as stop:
+        replayed: Replayed = stop.value
+        return replayed
 
 
 def _asked(effect: Effect) -> str:

@@ -46,8 +46,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> str:
-        """The change as JSON, for the table ``runs``."""
-        said = {n: {"version": p.version, "hash": p.hash, "text": p.text} for n, p in self.prompts.items()}
+        """The change as JSON, for the table ``runs``; the texts of the prompts are on the run's topic."""
+        said = {n: {"version": p.version, "hash": p.hash} for n, p in self.prompts.items()}
         return msgspec.json.encode({"prompts": said, "repeat": self.repeat, "on_miss": self.on_miss}).decode()
 
 

@@ -155,7 +155,7 @@ def call_rows(replayed: Replayed, *, run_id: str, repeat: int, started_at: datet
             values = dict(zip(names, make(record, index, call, True), strict=True)) | {"step": used.step}
             values["execution"] = used.execution
             if used.execution != "executed":
-                values |= {"cost_usd": Decimal(0), "latency_ms": None, "reply": "", "started_at": _ms(started_at)}
+                values |= {"cost_usd": Decimal(0), "latency_ms": None, "reply": b"", "started_at": _ms(started_at)}
                 values["avoided_cost_usd"] = call.cost_usd if used.execution == "reused" else Decimal(0)
                 values["error_type"] = "" if used.execution == "miss" else values["error_type"]
             else:

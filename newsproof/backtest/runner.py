@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
@@ -11,7 +10,7 @@ import msgspec
 
 from newsproof.backtest.deciding import Deciding
 from newsproof.backtest.journal import Source, Survey, recordings
-from newsproof.backtest.performer import Performer
+from newsproof.backtest.performer import Performer, replay_one
 from newsproof.backtest.plan import RunPlan, drawn
 from newsproof.backtest.purse import PurseEmpty
 from newsproof.backtest.rows import CaseRow, call_rows, case_row, unreplayable
@@ -102,7 +101,7 @@ class Runner:
         if recording.unreadable:
             row = unreplayable(recording, run_id=self._plan.run_id, repeat=repeat, at=now, story_id=story)
             return await self._ended(row, None)
-        replayed = await self._replayed(recording, repeat)
+        replayed = await replay_one(self._deciding, recording, self._performer, repeat=repeat)
         if replayed.status == "miss" and self._plan.on_miss == "skip":
             self._ran.totals.left_out += 1
             return None
@@ -113,20 +112,6 @@ class Runner:
             replayed = msgspec.structs.replace(replayed, look_ahead=seen + type(seen)(memory=refused))
         row = case_row(replayed, run_id=self._plan.run_id, repeat=repeat, at=now, story_id=story, refused_prices=early)
         return await self._ended(row, replayed)
-
-    async def _replayed(self, recording: Recording, repeat: int) -> Replayed:
-        asking = self._deciding.replay(recording).run()
-        occurrences: Counter[str] = Counter()
-        try:
-            need = next(asking)
-            while True:
-                occurrence = occurrences[need.request_hash]
-                occurrences[need.request_hash] += 1
-                answer = await self._performer.answer(need, repeat, occurrence)
-                need = asking.send(answer)
-        except StopIteration as stop:
-            replayed: Replayed = stop.value
-            return replayed
 
     async def _ended(self, row: CaseRow, replayed: Replayed | None) -> None:
         held = (row.case_id, row.repeat) in self._held.done

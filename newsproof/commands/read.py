@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from newsproof import exits
 from newsproof.invocation import json_line, of, run
@@ -13,11 +14,24 @@ HERE = "News in, signals out"
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, one document a line.")]
 
 
+class CaseGroup(TyperGroup):
+    """``case ID`` is short for ``case show ID``: no case is called like a command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put ``show`` before what is no command."""
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+case = typer.Typer(cls=CaseGroup, help="One case: its whole story (`case ID`), or decided again.", no_args_is_help=True)
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command(rich_help_panel=HERE)(signals)
     app.command(rich_help_panel=HERE)(cases)
-    app.command(rich_help_panel=HERE)(case)
+    app.add_typer(case, name="case", rich_help_panel=HERE)
     app.command(rich_help_panel=HERE)(audit)
 
 
@@ -50,7 +64,8 @@ def cases(
     run(show_cases(of(ctx), status=status, as_json=as_json))
 
 
-def case(
+@case.command("show")
+def show_one(
     ctx: typer.Context,
     id: Annotated[str, typer.Argument(metavar="ID", help="Case id, the start of one, or the news's own id (h09).")],
     as_json: AsJson = False,
@@ -60,6 +75,37 @@ def case(
     from newsproof.reading import show_case
 
     run(show_case(of(ctx), id, events=events, as_json=as_json))
+
+
+@case.command("replay")
+def replay_one(
+    ctx: typer.Context,
+    id: Annotated[str, typer.Argument(metavar="ID", help="Case id, the start of one, or the news's own id (h09).")],
+    prompt: Annotated[
+        list[str] | None, typer.Option(help="NAME=VERSION (synthesize=v4) or NAME=FILE.md.", metavar="NAME=…")
+    ] = None,
+    from_step: Annotated[
+        str | None, typer.Option(help="Ask anew from this step on; what came before stays as recorded.")
+    ] = None,
+    max_cost: Annotated[float, typer.Option(min=0, help="USD.")] = 1.0,
+    sample_log: Annotated[
+        bool, typer.Option("--sample-log", help="A case of the log that ships with the project.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Decide one case again, with another prompt or from a step on, and show both signals side by side."""
+    from newsproof.backtest.fork import show_replay
+
+    work = show_replay(
+        of(ctx),
+        id,
+        prompts=prompt or (),
+        from_step=from_step,
+        max_cost=max_cost,
+        sample_log=sample_log,
+        as_json=as_json,
+    )
+    run(work)
 
 
 def audit(ctx: typer.Context, as_json: AsJson = False) -> None:

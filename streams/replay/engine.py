@@ -49,13 +49,16 @@ class Replay:
         registry: Registry,
         *,
         changed: frozenset[str] | None = None,
+        from_step: str | None = None,
     ) -> None:
         """``snapshot`` is what to decide by, with its change; None where the case's own is not to be had.
 
         ``changed`` names the prompts that differ from the recorded ones, and asserts that nothing else does, code
         included. Then what a step gave in the recording is taken as it is, up to the first question that holds such a
         prompt: a step is a pure function, so it would say the same again. None: every step is asked again.
+        ``from_step``: everything before the case first comes to this step is taken as recorded, whatever has changed.
         """
+        self._from_step = from_step
         self._changed = changed
         self._recording = recording
         self._snapshot = snapshot
@@ -121,8 +124,11 @@ class Replay:
             return fold(case, outside.event, event_id=outside.id, at=outside.at)
         if step is None:
             raise _Stopped("failed", f"{type(case.head).__name__} leads to no step of today's code")
-        if self._changed is not None and (known := self._as_recorded(case, step)) is not None:
-            return known
+        self._from_step = None if step.name == self._from_step else self._from_step
+        if self._changed is not None or self._from_step is not None:
+            changed = frozenset[str]() if self._from_step is not None else self._changed or frozenset()
+            if (known := self._as_recorded(case, step, changed)) is not None:
+                return known
         case, event = yield from self._asked(case, step)
         recorded = self._tape.next
         same = self._tape.follow(event)
@@ -134,16 +140,15 @@ class Replay:
         new_id = event_id(case.run_id, case.case_id, case.head_id)
         return fold(case, event, event_id=new_id, at=max(at, case.head_at))
 
-    def _as_recorded(self, case: Case, step: Step) -> Case | None:
+    def _as_recorded(self, case: Case, step: Step, changed: frozenset[str]) -> Case | None:
         """Return the case after what the recording says, where nothing so far and nothing here differs from it."""
-        assert self._changed is not None
         recorded = None if self._diverged_at else self._tape.next
         if recorded is None:
             return None
         groups, late = self._tape.calls_here, NOTHING
         for calls in groups:
             kept, more = guarded(calls, case.as_of)
-            if calls[-1].prompt_name in self._changed or kept is not calls:
+            if calls[-1].prompt_name in changed or kept is not calls:
                 return None
             late = late if more is NOTHING else late + more
         self._look_ahead = self._look_ahead if late is NOTHING else self._look_ahead + late
