@@ -11,7 +11,7 @@ from newsproof.compare.metrics import MetricResult, measure
 from newsproof.compare.pairing import Comparability, Judged, Pair, paired, same_text
 from newsproof.compare.rows import LIVE, RunRows, Texts
 from newsproof.compare.rules import Rule, RuleResult, judge
-from newsproof.compare.texts import difference, visible
+from newsproof.compare.texts import difference, told_changes, visible
 
 FORMAT_VERSION = 1
 
@@ -90,10 +90,10 @@ def compare(
         format_version=FORMAT_VERSION,
         a=visible(a.run_id),
         b=visible(b.run_id),
-        changes_a=visible(a.changes),
-        changes_b=visible(b.changes),
+        changes_a=told_changes(a.changes) if a.changes else "",
+        changes_b=told_changes(b.changes) if b.changes else "",
         verdict=_verdict(metrics, len(pairs), len(changed)),
-        warnings=tuple(_warnings(a, b, comparability)),
+        warnings=tuple(dict.fromkeys(_warnings(a, b, comparability))),
         comparability=comparability,
         metrics=metrics,
         changed_texts=len(changed),
@@ -198,5 +198,10 @@ def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
             yield f"run {name}: {lost:,} cases did not work and are left out, which may favour either run"
     if LIVE in (a.run_id, b.run_id):
         yield "live holds cases that gave a signal only: cases without one are counted as missing"
+    if found.other_preliminary:
+        yield (
+            f"in {found.other_preliminary:,} cases the preliminary confidence differs already: the runs differ from triage on, "
+            "or replay different recordings"
+        )
     if found.stories < found.aligned:
         yield f"{found.aligned:,} cases tell {found.stories:,} stories: intervals and tests count stories"

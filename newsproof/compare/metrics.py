@@ -229,14 +229,14 @@ def _figure(sums: Floats, count: Floats) -> Floats:
 def _result(
     sample: Sample, a: float | None, b: float | None, interval: Interval | None, stories: Sequence[str] = ()
 ) -> MetricResult:
+    same = interval is not None and bool(np.array_equal(sample.a, sample.b))
     p, note = interval.pvalue if interval and sample.tested else None, sample.note if interval is None else ""
     if interval is not None and interval.low is None:
         note = f"only {interval.clusters} stories: too few for an interval"
-    elif interval is not None and sample.exact:
+    elif interval is not None and sample.exact and not same:
         changes = (sample.b - sample.a)[sample.use, 0]
         worse, better, p = mcnemar_by_story(zip(stories, changes.tolist(), strict=True))
         note = f"{better} stories hit more often, {worse} less; McNemar"
-    same = interval is not None and bool(np.array_equal(sample.a, sample.b))
     return MetricResult(
         metric=sample.name,
         horizon=None if sample.horizon_s is None else HORIZONS[sample.horizon_s],

@@ -30,6 +30,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     asset: str
     action: str
     repeat: int
+    preliminary: float | None
     confidence: float | None
     acts: float
     executed: float
@@ -63,11 +64,15 @@ class RunCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparability(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be compared. ``aligned`` cases worked in both runs; they are of ``stories`` distinct stories."""
+    """What can be compared. ``aligned`` cases worked in both runs; they are of ``stories`` distinct stories.
+
+    ``other_preliminary``: of the aligned, those whose preliminary confidence differs already, before anything was looked up.
+    """
 
     in_both: int
     aligned: int
     stories: int
+    other_preliminary: int
     a: RunCounts
     b: RunCounts
 
@@ -95,6 +100,10 @@ def paired(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
         in_both=len(both),
         aligned=len(pairs),
         stories=len({one.story_id for one, _ in pairs}),
+        other_preliminary=sum(
+            None not in (one.preliminary, other.preliminary) and one.preliminary != other.preliminary
+            for one, other in pairs
+        ),
         a=_counts(a, b, rows_a, both),
         b=_counts(b, a, rows_b, both),
     )
@@ -117,6 +126,7 @@ def judged(repeats: Sequence[CaseRow], story_id: str) -> Judged:
         asset=shown.asset,
         action=action,
         repeat=shown.repeat,
+        preliminary=_mean([row.preliminary_confidence for row in signals]),
         confidence=_mean([row.confidence for row in signals]),
         acts=sum(_action(row) in ("buy", "sell") for row in repeats) / len(repeats),
         executed=sum(row.executed for row in repeats) / len(repeats),

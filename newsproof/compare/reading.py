@@ -8,12 +8,14 @@ from collections.abc import Sequence
 
 from infra.clickhouse.client import ClickHouse
 from newsproof.compare.comparison import Comparison
-from newsproof.compare.rows import LIVE, CaseRow, CaseText, Hits, RunRows, Texts
+from newsproof.compare.rows import HOW_NOT_WHAT, LIVE, CaseRow, CaseText, Hits, RunRows, Texts
 from schemas.errors import ConfigError
 
+# Of canonical JSON: a string, null or a flat list behind the field's name. Within a text the quotes would be escaped.
+HOW = rf'"({"|".join(HOW_NOT_WHAT)})":("[^"]*"|null|\\[[^]]*\\])'
 _COMPUTED = {
     "look_ahead": "look_ahead_evidence + look_ahead_memory + look_ahead_prices",
-    "signal_hash": "if(signal = '', 0, cityHash64(signal))",
+    "signal_hash": f"if(signal = '', 0, cityHash64(replaceRegexpAll(signal, '{HOW}', '')))",
     "notes_hash": "if(notes = '', 0, cityHash64(notes))",
 }
 _COLUMNS = ", ".join(

@@ -15,10 +15,15 @@ HORIZONS = {300: "5m", 3600: "1h", 14400: "4h", 86400: "24h"}
 """Seconds after which outcomes are measured, and their short names."""
 
 
+HOW_NOT_WHAT = ("decided_at", "valid_until", "model", "prompt_versions")
+"""Fields of a signal that say how and when it came about: two signals that differ in these alone say the same."""
+
+
 class CaseRow(msgspec.Struct, frozen=True):
     """One repeat of one case in one run; the fields are columns of ``v_run_cases``, in the order of the query.
 
-    Costs in USD, None where no price is known. ``signal_hash`` and ``notes_hash`` are of the texts, 0 for an empty one.
+    Costs in USD, None where no price is known. ``signal_hash`` and ``notes_hash`` are of the texts, 0 for an empty one; the
+    signal's is without :data:`HOW_NOT_WHAT`.
     """
 
     case_id: str
@@ -29,6 +34,7 @@ class CaseRow(msgspec.Struct, frozen=True):
     asset: str
     action: str
     direction: str
+    preliminary_confidence: float
     confidence: float
     has_signal: int
     executed: int

@@ -151,4 +151,4 @@ def _show_differences(found: Comparison) -> None:
 
 
 def _changes(changes: str) -> str:
-    return f"  {changes}" if changes.strip("{}[] ") else ""
+    return f": {changes}" if changes else ""

@@ -18,6 +18,7 @@ USUAL: dict[str, Any] = {
     "asset": "BTC",
     "action": "buy",
     "direction": "long",
+    "preliminary_confidence": 0.5,
     "confidence": 0.6,
     "has_signal": 1,
     "executed": 0,
@@ -75,6 +76,9 @@ def _hits(rows: list[CaseRow], returns: Mapping[str, float]) -> dict[tuple[str, 
     }
 
 
+CHANGES = '{"prompts":{"synthesize":{"version":"4","hash":"05eabc8d5bff6188","text":"You write…"}},"repeat":1}'
+
+
 def example() -> tuple[RunRows, RunRows, dict[tuple[str, str, int], CaseText]]:
     """Return the two runs of docs/verdict.md with their texts: 120 made-up stories in 240 cases, synthesize changed.
 
@@ -104,4 +108,4 @@ def example() -> tuple[RunRows, RunRows, dict[tuple[str, str, int], CaseText]]:
             fields = {name: str(value) for name, value in said.items()}
             texts[run_id, name, 0] = CaseText(signal="", notes=notes, fields=fields)
     a, b = (run(name, found, returns=came) for name, found in rows.items())
-    return a, msgspec.structs.replace(b, changes='{"prompts":{"synthesize":"v4"}}'), texts
+    return a, msgspec.structs.replace(b, changes=CHANGES), texts

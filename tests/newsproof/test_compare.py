@@ -162,6 +162,16 @@ def test_live_keeps_no_whole_signal_so_its_notes_are_compared() -> None:
     assert any(w.startswith("live holds cases that gave a signal only") for w in found.warnings)
 
 
+def test_runs_that_differ_before_anything_was_looked_up_are_pointed_out() -> None:
+    b = [case(n, preliminary_confidence=0.7) for n in "ab"] + [case(n) for n in "cdefgh"]
+    found = compare(run("A", eight()), run("B", b))
+    assert found.comparability.other_preliminary == 2
+    assert found.warnings == (
+        "in 2 cases the preliminary confidence differs already: the runs differ from triage on, "
+        "or replay different recordings",
+    )
+
+
 def test_six_tellings_of_one_story_are_one_observation() -> None:
     a = [case(f"{story}{n}", story=story) for story in EIGHT for n in range(6)]
     b = [case(f"{story}{n}", story=story, confidence=0.6 + 0.1 * (story in "ab")) for story in EIGHT for n in range(6)]

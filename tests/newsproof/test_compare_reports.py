@@ -16,9 +16,9 @@ from newsproof.compare.rows import CaseText
 from newsproof.compare.rules import COUNTS, OF_CASES, OF_HORIZONS, parse_rule
 from newsproof.compare.running import status_of
 from newsproof.compare.terminal import show_table
-from newsproof.compare.texts import MAX_LINE, MAX_LINES, difference, visible
+from newsproof.compare.texts import MAX_LINE, MAX_LINES, difference, told_changes, visible
 from schemas.errors import ConfigError
-from tests.newsproof.compare_samples import called, case, run
+from tests.newsproof.compare_samples import CHANGES, called, case, run
 
 NAMES = "abcdefgh"
 ROSE = {3600: dict.fromkeys("abcdef", 0.02) | dict.fromkeys("gh", -0.01)}
@@ -36,7 +36,7 @@ def compared(*rules: str, hostile: str = "") -> Comparison:
     b.append(case("h", status="miss", has_signal=0))
     found = compare(
         run("live", a, returns=ROSE, status=""),
-        run("b1", b, returns=ROSE, changes='{"prompt":"synthesize=v4"}'),
+        run("b1", b, returns=ROSE, changes=CHANGES),
         rules=[parse_rule(rule) for rule in rules],
         differences=2,
     )
@@ -50,7 +50,7 @@ def compared(*rules: str, hostile: str = "") -> Comparison:
 def test_the_table_shows_everything_in_the_order_of_reading(capsys: pytest.CaptureFixture[str]) -> None:
     show_table(compared("misses>0"))
     out = capsys.readouterr().out
-    order = ("A = live", 'B = b1  {"prompt":"synthesize=v4"}', "Comparable: 7 of 8 cases in both, 7 stories", "misses")
+    order = ("A = live", "B = b1: synthesize v4 (05eabc8d)", "Comparable: 7 of 8 cases in both, 7 stories", "misses")
     order += (
         "! run b1: 1 cases did not work",
         "Metrics",
@@ -163,6 +163,12 @@ def test_whole_signals_are_compared_field_by_field() -> None:
     assert difference(a, a) == ()
     assert "-(no signal)" in difference(None, b)
     assert difference(CaseText(signal="{", notes="", fields={}), b)  # a signal that is none is shown as it is
+
+
+def test_what_a_run_changed_is_told_without_the_prompts_text() -> None:
+    assert told_changes(CHANGES) == "synthesize v4 (05eabc8d)"
+    assert told_changes('{"prompts":{}}') == "nothing changed"
+    assert told_changes("\x1bodd" * 999) == ("\\u001bodd" * 999)[:MAX_LINE]
 
 
 def test_what_would_not_be_seen_is_written_out() -> None:

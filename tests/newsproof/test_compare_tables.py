@@ -19,7 +19,7 @@ from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse import EmbeddedClickHouse
 from newsproof import exits
 from newsproof.commands.compare import compare
-from newsproof.compare.reading import read_runs
+from newsproof.compare.reading import HOW, read_runs
 from schemas.errors import ConfigError
 
 _numbers = count()
@@ -47,7 +47,7 @@ SIGNAL = {
     "avoided_cost_usd": Decimal("0.002"),
     "would_have_cost_usd": Decimal("0.003"),
     "latency_ms": 120.0,
-    "signal": '{"action":"buy"}',
+    "signal": '{"action":"buy","decided_at":"%s","model":null,"prompt_versions":[{"name":"x"}],"z":1}',
     "notes": "Confirmed by the exchange.",
     "started_at": datetime.now(UTC),
 }
@@ -74,14 +74,14 @@ async def two_runs(tables: ClickHouse) -> None:
     rows = []
     for run_id, confidence in (("v3", 0.6), ("v4", 0.8)):
         for n, name in enumerate(NAMES):
-            row = SIGNAL | {
+            row: dict[str, Any] = SIGNAL | {
                 "run_id": run_id,
                 "case_id": name,
                 "repeat": 0,
                 "story_id": f"s{max(n - 2, 0)}",
                 "version": 1,
             }
-            row |= {"confidence": confidence}
+            row |= {"confidence": confidence, "signal": str(SIGNAL["signal"]).replace("%s", run_id)}
             if run_id == "v4" and n == 9:
                 row |= {"action": "sell", "direction": "short", "notes": "Denied \x1b[2Jby the exchange."}
             if run_id == "v4" and n == 8:
@@ -173,6 +173,14 @@ def test_a_run_that_is_not_known_is_refused_with_those_that_are(
 def test_a_rule_that_is_none_is_refused_before_any_server_is_asked(database: dict[str, str]) -> None:
     done = run(database | {"CLICKHOUSE_URL": "http://127.0.0.1:1"}, "v3", "v4", "--fail-on", "nicer")
     assert isinstance(done.exception, ConfigError) and "METRIC[@HORIZON] OPERATOR NUMBER" in str(done.exception)
+
+
+async def test_when_and_how_a_signal_was_made_is_not_what_it_says(database: dict[str, str]) -> None:
+    async with connect(database["CLICKHOUSE_URL"], database=database["CLICKHOUSE_DATABASE"]) as tables:
+        v3, v4 = await read_runs(tables, "v3", "v4")
+        assert len({row.signal_hash for row in [*v3.rows, *v4.rows]}) == 1
+        kept = f"SELECT DISTINCT replaceRegexpAll(signal, '{HOW}', '') FROM run_cases"
+        assert (await tables.query(kept)).rows == [('{"action":"buy",,,,"z":1}',)]
 
 
 async def test_what_was_judged_live_is_a_run_beside_others(clickhouse_engine: EmbeddedClickHouse) -> None:
