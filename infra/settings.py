@@ -216,6 +216,10 @@ class Settings(BaseSettings):
     model_tasks: str = Field(
         "", description="task=provider:model|provider:model,…: models of single tasks, such as triage or critique"
     )
+    model_options: str = Field(
+        "",
+        description="task=temperature:0.2|max_output_tokens:3000,…: in place of what the task's prompt says; cases pin it",
+    )
     model_timeout_seconds: float = Field(30.0, gt=0)
 
     # Offline and simulated providers

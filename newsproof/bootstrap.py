@@ -14,6 +14,7 @@ from infra.clickhouse.client import ClickHouse, connect
 from infra.kafka import KafkaAddress
 from infra.ports import Port, Ports
 from infra.settings import Settings
+from newsproof.model_options import options_of, tuned_prompts
 from newsproof.version import code_version
 from schemas.config import Snapshot
 from schemas.errors import ConfigError
@@ -90,7 +91,7 @@ def snapshot_of(settings: Settings) -> Snapshot:
     """Return the configuration that cases pin: policy settings, prompts, tables, mode and code version.
 
     Raises:
-        ConfigError: as :func:`search_providers`, or a prompt file is malformed.
+        ConfigError: as :func:`search_providers`, or a prompt file or ``MODEL_OPTIONS`` is malformed.
     """
     from agents.prompts import load_prompts
     from agents.tables import load_tables
@@ -104,7 +105,7 @@ def snapshot_of(settings: Settings) -> Snapshot:
         search_depth=settings.tavily_search_depth if settings.mode == "live" else "basic",
         search_include_domains=include_domains(settings),
         synthesis_choice="model" if settings.mode == "live" or scripted(settings) else "middle",
-        prompts=load_prompts(),
+        prompts=tuned_prompts(settings, load_prompts()),
         tables=load_tables(demo=settings.mode != "live"),
     )
 
@@ -236,6 +237,7 @@ def refuse_unusable(settings: Settings) -> None:
         ConfigError: live mode lacks a key, or a provider is unknown.
     """
     search_providers(settings)
+    options_of(settings)
     if settings.mode == "live":
         models, fallbacks = _live_models(settings)
         _refuse_unpriced(settings, (*models.values(), *(p for behind in fallbacks.values() for p in behind)))

@@ -34,6 +34,7 @@ from newsproof.evaluate import (
     results_of,
     totals,
 )
+from newsproof.model_options import tuned_prompts
 from newsproof.outage.ports import Journal
 from newsproof.scripted.ports import scripted_models
 from newsproof.scripted.server import ScriptedServer
@@ -72,7 +73,7 @@ async def evaluate_by_model(
             tool_expand_enabled=False,
             search_providers=(GIVEN,),
             synthesis_choice="model",
-            prompts=load_prompts(),
+            prompts=tuned_prompts(settings, load_prompts()),
         )
         judge = _Judge(EffectsHost(ports), pinned)
         places = asyncio.Semaphore(AT_ONCE)

@@ -53,6 +53,17 @@ def load_prompts(**versions: str) -> dict[str, Prompt]:
     return chosen
 
 
+def tuned(prompt: Prompt, *, temperature: float | None = None, max_output_tokens: int | None = None) -> Prompt:
+    """Return the prompt with these in place of its front matter's; None leaves its own. Its hash is another then."""
+    chosen = replace(
+        prompt,
+        temperature=prompt.temperature if temperature is None else temperature,
+        max_output_tokens=prompt.max_output_tokens if max_output_tokens is None else max_output_tokens,
+        hash="",
+    )
+    return _with_hash(chosen)
+
+
 def render(prompt: Prompt, **values: str) -> str:
     """Return the prompt's text with each ``{{field}}`` replaced once. What a value contains is never substituted again.
 
