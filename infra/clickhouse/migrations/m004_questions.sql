@@ -309,14 +309,15 @@ FROM v_judgements GROUP BY run_id
 UNION ALL
 SELECT run_id, 'unpriced_calls' AS check, countIf(cost_usd IS NULL AND execution = 'executed') AS violations FROM v_calls GROUP BY run_id
 UNION ALL
-SELECT run_id, 'entry_before_knowable' AS check, countIf(entry_at < knowable_at) AS violations
-FROM v_judged_outcomes WHERE has_outcome GROUP BY run_id
-UNION ALL
-SELECT run_id, 'outcome_of_another_asset' AS check, countIf(outcome_asset != asset) AS violations
-FROM v_judged_outcomes WHERE has_outcome GROUP BY run_id
-UNION ALL
-SELECT run_id, 'outcome_on_synthetic_prices' AS check, countIf(startsWith(price_source, 'synthetic')) AS violations
-FROM v_judged_outcomes WHERE has_outcome GROUP BY run_id
+SELECT run_id, tupleElement(found, 1) AS check, tupleElement(found, 2) AS violations
+FROM
+(
+    SELECT run_id,
+           arrayJoin([('entry_before_knowable', countIf(entry_at < knowable_at)),
+                      ('outcome_of_another_asset', countIf(outcome_asset != asset)),
+                      ('outcome_on_synthetic_prices', countIf(startsWith(price_source, 'synthetic')))]) AS found
+    FROM v_judged_outcomes WHERE has_outcome GROUP BY run_id
+)
 UNION ALL
 SELECT run_id, 'judged_by_a_model_trained_later' AS check, sum(after_training_cutoff) AS violations
 FROM run_cases FINAL GROUP BY run_id
