@@ -15,6 +15,7 @@ from newsproof.commands import (
     chaos,
     describe,
     judge,
+    memory,
     model,
     operate,
     outcomes,
@@ -38,7 +39,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for module in (process, chaos, publishing, read, tables, report, outcomes, judge, model, backtest, operate, describe):
+for module in (
+    process,
+    chaos,
+    publishing,
+    read,
+    tables,
+    report,
+    outcomes,
+    judge,
+    memory,
+    model,
+    backtest,
+    operate,
+    describe,
+):
     module.register(app)
 
 

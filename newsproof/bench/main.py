@@ -14,7 +14,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from newsproof.bench import auditing, budget, measures, queue
+from newsproof.bench import auditing, budget, measures, memory, queue, sink
 from newsproof.bench.evidence import evidence
 from newsproof.bench.measures import Figure
 
@@ -26,6 +26,8 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "audit": auditing.audited,
     "budget": budget.budget,
     "queue": queue.queue,
+    "sink": sink.sink,
+    "memory": memory.memory,
 }
 
 
@@ -36,13 +38,23 @@ def main(argv: list[str] | None = None) -> int:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, steps (and reading), latency, evidence, audit, budget, queue",
+        help="waiting, steps (and reading), latency, evidence, audit, budget, queue, sink, memory",
     )
     parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")
-    parser.add_argument("--events", type=int, default=auditing.EVENTS, help="how many events the journal holds (audit)")
+    parser.add_argument(
+        "--events",
+        type=int,
+        help=f"how many events the journal holds (audit: {auditing.EVENTS:,}, sink: {sink.EVENTS:,})",
+    )
+    parser.add_argument("--entries", type=int, default=memory.ENTRIES, help="how many past cases memory holds (memory)")
     args = parser.parse_args(argv)
-    sized = {"queue": args.news, "audit": args.events}
+    sized = {
+        "queue": args.news,
+        "audit": args.events or auditing.EVENTS,
+        "sink": args.events or sink.EVENTS,
+        "memory": args.entries,
+    }
     figures: list[Figure] = []
     for name in args.measure or MEASURES:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
@@ -56,9 +68,9 @@ def main(argv: list[str] | None = None) -> int:
 
 def machine() -> str:
     """Describe the machine in one line, without its name."""
-    memory = psutil.virtual_memory().total / 2**30
+    gib = psutil.virtual_memory().total / 2**30
     load = ", ".join(f"{x:.1f}" for x in psutil.getloadavg())
-    return f"{psutil.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}, load {load}"
+    return f"{psutil.cpu_count()} cores, {gib:.0f} GiB, Python {platform.python_version()}, load {load}"
 
 
 def _table(figures: list[Figure]) -> None:

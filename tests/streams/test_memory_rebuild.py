@@ -1,0 +1,77 @@
+"""Memory made again from the log: the same rows, whatever had become of the table, while the sink goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infra.clickhouse.client import ClickHouse
+from infra.clickhouse.columns import MEMORY
+from newsproof.bench.graph import plain_registry
+from newsproof.memory import Rebuilt, rebuild
+from tests.streams.test_sink import close_cases, settled, sinking, tables
+from tests.streams.world import World
+
+__all__ = ["tables"]
+
+
+async def remembered(client: ClickHouse) -> list[tuple[Any, ...]]:
+    return (await client.query(f"SELECT {', '.join(MEMORY)} FROM memory FINAL ORDER BY run_id, case_id")).rows
+
+
+async def rebuilt(world: World, client: ClickHouse) -> Rebuilt:
+    return await rebuild(world.address, world.topics, client, registry=plain_registry(asks=True))
+
+
+async def filled(world: World, client: ClickHouse, cases: int) -> list[tuple[Any, ...]]:
+    await close_cases(world, *range(cases))
+    async with sinking(world, client) as sink:
+        await settled(world, sink)
+    rows = await remembered(client)
+    assert len(rows) == cases
+    return rows
+
+
+async def test_what_was_damaged_is_as_the_sink_made_it_and_the_report_says_what_was_wrong(
+    world: World, tables: ClickHouse
+) -> None:
+    made = await filled(world, tables, 8)
+    await tables.command("INSERT INTO memory SELECT * REPLACE ('run-1' AS run_id) FROM memory LIMIT 1")
+    whole = await remembered(tables)
+    gone, bent = made[0][1], made[1][1]
+    await tables.command(
+        f"INSERT INTO memory SELECT * REPLACE ('nobody' AS case_id) FROM memory WHERE case_id = '{gone}'"
+    )
+    await tables.command(
+        f"INSERT INTO memory SELECT * REPLACE (0.99 AS confidence) FROM memory WHERE case_id = '{bent}'"
+    )
+    await tables.command(f"DELETE FROM memory WHERE case_id = '{gone}' AND run_id = 'live'")
+    assert await remembered(tables) != whole
+    done = await rebuilt(world, tables)
+    assert (done.memories, done.same, done.changed, done.added, done.removed) == (8, 6, 1, 1, 1)
+    assert await remembered(tables) == whole
+    again = await rebuilt(world, tables)
+    assert (again.memories, again.same, again.changed, again.added, again.removed) == (8, 8, 0, 0, 0)
+    assert await remembered(tables) == whole
+    assert again.records == len(await world.journal())
+
+
+async def test_a_rebuild_that_was_broken_off_is_in_nobodys_way(world: World, tables: ClickHouse) -> None:
+    made = await filled(world, tables, 3)
+    await tables.command("CREATE TABLE memory_rebuilt AS memory")
+    await tables.command("INSERT INTO memory_rebuilt SELECT * REPLACE ('half' AS case_id) FROM memory LIMIT 1")
+    assert (await rebuilt(world, tables)).same == 3
+    assert await remembered(tables) == made
+
+
+async def test_the_sink_goes_on_while_memory_is_rebuilt_and_nothing_is_missing(
+    world: World, tables: ClickHouse
+) -> None:
+    async with sinking(world, tables) as sink:
+        await close_cases(world, *range(4))
+        await rebuilt(world, tables)
+        await close_cases(world, *range(4, 8))
+        await settled(world, sink)
+    kept = await remembered(tables)
+    assert len(kept) == 8
+    assert (await rebuilt(world, tables)).same == 8
+    assert await remembered(tables) == kept
