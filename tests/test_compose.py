@@ -62,7 +62,7 @@ def test_the_clients_own_check_finds_nothing() -> None:
     done = subprocess.run(
         ["docker", "compose", "--profile", "two-workers", "config", "--quiet"],
         cwd=PROJECT,
-        env={**os.environ, "CLICKHOUSE_PASSWORD": "secret"},
+        env={**os.environ, "CLICKHOUSE_PASSWORD": "secret", "CLICKHOUSE_ANALYST_PASSWORD": "secret"},
         capture_output=True,
         text=True,
         check=False,
