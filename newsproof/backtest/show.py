@@ -120,6 +120,8 @@ def show_verified(found: Verified) -> None:
         f"{found.identical} of {found.cases} cases came out byte for byte as recorded, with {found.calls} calls and "
         f"{found.misses} misses, in {found.seconds:.1f} s; {found.look_ahead} pieces from after their case were refused."
     )
+    if found.diverged > found.cases - found.identical:
+        say_result(f"In {found.diverged} cases some event before the signal came out other than recorded.")
     if not found.cases:
         say_result("No case has ended in this log: publish news first, or verify the shipped log with --sample.")
 

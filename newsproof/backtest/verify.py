@@ -29,7 +29,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 class Verified(msgspec.Struct, kw_only=True):
     """``identical``: cases whose signal (or end) is the recorded one byte for byte. ``calls`` is 0 whatever happens: a
-    verification has nothing to call with; what it lacked is in ``misses``. ``open``: cases that have not ended.
+    verification has nothing to call with; what it lacked is in ``misses``. ``open``: cases that have not ended. ``diverged``:
+    cases in which some event came out other than recorded, whether or not their signal did.
     """
 
     cases: int = 0
@@ -39,6 +40,7 @@ class Verified(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
     open: int = 0
     look_ahead: int = 0
+    diverged: int = 0
     differences: list[Difference] = []
 
     @property
@@ -72,6 +74,7 @@ def _look(found: Verified, recording: Recording, deciding: Deciding) -> None:
         return
     replayed = reused_alone(deciding.replay(recording).run())
     found.misses += replayed.count("miss")
+    found.diverged += bool(replayed.diverged_at)
     seen = replayed.look_ahead
     found.look_ahead += seen.evidence + seen.memory + seen.prices
     if same(recording, replayed):

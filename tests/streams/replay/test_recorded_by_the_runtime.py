@@ -1,0 +1,112 @@
+"""What the runtime itself recorded, with failures of every kind, is replayed byte for byte without a call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from agents.registry import verification
+from infra.offline.model import OfflineModel
+from infra.offline.pages import OfflinePages
+from infra.offline.search import OfflineSearch
+from infra.offline.simulated import Simulated
+from infra.ports import Answer, Ports
+from infra.settings import load_settings
+from newsproof.backtest.deciding import Deciding
+from newsproof.backtest.journal import KafkaSource, recordings
+from newsproof.backtest.verify import same, verify
+from newsproof.bootstrap import snapshot_of
+from schemas.effects import request_hash
+from schemas.errors import PermanentError, TransientError
+from schemas.events import CaseDegraded, EffectCompleted, SignalSynthesized, StepFailed
+from streams.replay import Change, Recording, reused_alone
+from tests.streams.world import World, news
+
+CASES = 300
+CLAIMS = (
+    "Exchange number {n} hacked, {n}.5 million dollars of ether stolen from its hot wallet",
+    "Coinbase lists token T{n}, trading starts tomorrow",
+    "SEC sues issuer {n} of a stablecoin over reserves",
+    "交易所{n}遭黑客攻击, 损失超过{n}万美元",
+    "Weekly letter {n}: markets were calm",
+    "Stablecoin S{n} loses its peg and trades at 0.{n} dollars",
+    "Company {n} denies that it was hacked",
+)
+
+
+class Unreliable:
+    """Passes an adapter's answers on, but for some requests: failed once, or always."""
+
+    def __init__(self, port: Any) -> None:
+        self._port = port
+        self._failed: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._port, name)
+
+    async def perform(self, effect: Any) -> Answer:
+        wanted = request_hash(effect)
+        if wanted[0] == "0":
+            raise PermanentError("no such thing", kind="refused")
+        if wanted[0] in "123" and wanted not in self._failed:
+            self._failed.add(wanted)
+            raise TransientError("try again", kind="timeout")
+        answer: Answer = await self._port.perform(effect)
+        return answer
+
+
+def ports() -> Ports:
+    model, search, ours = Unreliable(OfflineModel()), OfflineSearch(), Simulated()
+    return Ports(
+        models={"light": model, "heavy": model},
+        search={search.provider: Unreliable(search)},
+        recall=Unreliable(ours),
+        earlier=ours,
+        concerned=ours,
+        scrape=Unreliable(OfflinePages(search.documents)),
+    )
+
+
+def item(number: int) -> dict[str, Any]:
+    return news(
+        number,
+        text=CLAIMS[number % len(CLAIMS)].format(n=number),
+        published_at=(datetime(2024, 5, 1, tzinfo=UTC) + timedelta(hours=number)).isoformat(),
+    )
+
+
+async def test_hundreds_of_cases_come_out_byte_for_byte_as_the_runtime_decided_them(world: World) -> None:
+    settings = load_settings(
+        newsproof_mode="offline",
+        phase1_rollout_percentage=0.7,
+        deep_analysis_tools_enabled=True,
+        tool_scrape_enabled=True,
+        publish_preliminary=True,
+    )
+    snapshot = snapshot_of(settings)
+    async with world.working(verification(), ports=ports(), snapshot=snapshot):
+        await world.publish(*(item(n) for n in range(CASES)))
+        await world.until_closed(CASES, within_s=150)
+    source = await KafkaSource.made(world.address, world.topics)
+
+    found = await verify(source)
+    assert (found.cases, found.differences, found.misses, found.calls) == (CASES, [], 0, 0)
+
+    kinds: Counter[str] = Counter()
+    as_recorded = Deciding(verification(), source.snapshots, Change())
+    async for recording in recordings(source, lambda _id: True):
+        kinds.update({type(r.event).__name__ for r in recording.records} | outcomes(recording))
+        replayed = reused_alone(as_recorded.replay(recording).run())
+        assert same(recording, replayed)
+        assert (replayed.unused, replayed.diverged_at) == (0, "")
+        assert replayed.count("reused") == sum(len({c.request_hash for c in r.event.calls}) for r in recording.records)
+    # Otherwise the test would show little.
+    wanted = (StepFailed, CaseDegraded, EffectCompleted, SignalSynthesized)
+    assert all(kinds[t.__name__] >= 10 for t in wanted), kinds
+    assert kinds["retry"] >= 10, kinds
+    assert kinds["degrade"] >= 3, kinds
+
+
+def outcomes(recording: Recording) -> set[str]:
+    return {r.event.outcome for r in recording.records if isinstance(r.event, StepFailed)}
