@@ -21,7 +21,7 @@ from newsproof.invocation import Invocation  # noqa: E402
 from newsproof.sql import ask, database  # noqa: E402
 from newsproof.sql_output import print_rows  # noqa: E402
 
-BLOCK = re.compile(r'```sh\n((?:\./run sql ".+"\n)+)```\n```text\n(.*?)```', re.DOTALL)
+BLOCK = re.compile(r'```sh\n((?:\./run sql "[^\n]+"\n)+)```\n```text\n(.*?)```', re.DOTALL)
 STATEMENT = re.compile(r'^\./run sql "(.+)"$', re.MULTILINE)
 
 
