@@ -8,26 +8,26 @@ from typing import Any
 
 from aiokafka import ConsumerRebalanceListener
 
-from infra.kafka import KafkaAddress
+from infra.kafka import KafkaAddress, members_of
 from schemas.errors import ConfigError
 from schemas.topics import Topics
 
-SESSION_S = 6.0
-PATIENCE_S = 4 * SESSION_S
-"""A predecessor that was killed holds the place until its session is over."""
+SESSION_S = 30.0
+"""A process that was killed holds its place for so long; one that has no time to say that it lives keeps it for so long."""
+PATIENCE_S = SESSION_S + 15.0
+LOOK_EVERY_S = 0.5
 
 
 class OnlyOne(ConsumerRebalanceListener):  # type: ignore[misc]
-    """The place of a run: the one partition of a topic, assigned to one member of a group of the run's own."""
+    """The place of a run: the one partition of a topic, assigned to the one member of a group of the run's own.
+
+    A newcomer joins only a group without members, so it never takes the place from a process that works.
+    """
 
     def __init__(self, address: KafkaAddress, topics: Topics, run_id: str) -> None:
-        self._topic = topics.publisher_lease
-        self._run_id = run_id
-        self._consumer: Any = address.consumer(
-            group_id=topics.group(f"{run_id}-place"),
-            session_timeout_ms=int(SESSION_S * 1000),
-            heartbeat_interval_ms=1500,
-        )
+        self._address, self._topic, self._run_id = address, topics.publisher_lease, run_id
+        self._group = topics.group(f"{run_id}-place")
+        self._consumer: Any = None
         self._polling: asyncio.Task[None] | None = None
         self._held = asyncio.Event()
         self.lost = asyncio.Event()
@@ -38,36 +38,45 @@ class OnlyOne(ConsumerRebalanceListener):  # type: ignore[misc]
         Raises:
             ConfigError: another process keeps it.
         """
-        await self._consumer.start()
-        self._consumer.subscribe([self._topic], listener=self)
-        self._polling = asyncio.create_task(self._poll(), name="place")
         try:
             async with asyncio.timeout(PATIENCE_S):
+                while await members_of(self._address, self._group):  # noqa: ASYNC110 - another process's doing
+                    await asyncio.sleep(LOOK_EVERY_S)
+                await self._join()
                 await self._held.wait()
         except TimeoutError as exc:
+            await self.leave()
             raise ConfigError(
                 f"another process works on the run {self._run_id}: let it, or give this one a --run-id of its own"
             ) from exc
 
     async def leave(self) -> None:
-        """Leave it, so that a successor has it at once."""
+        """Leave it, so that a successor has it at once. Idempotent."""
         if self._polling is not None:
             self._polling.cancel()
             with suppress(asyncio.CancelledError):
                 await self._polling
-        await self._consumer.stop()
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            await consumer.stop()
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
-        """Called by the consumer."""
-        if revoked:
-            self._held.clear()
-            self.lost.set()
+        """Called by the consumer; whether the place is lost is known when it is assigned anew."""
 
     async def on_partitions_assigned(self, assigned: Any) -> None:
         """Called by the consumer."""
         if assigned:
-            self.lost.clear()
             self._held.set()
+        elif self._held.is_set():
+            self.lost.set()
+
+    async def _join(self) -> None:
+        self._consumer = self._address.consumer(
+            group_id=self._group, session_timeout_ms=int(SESSION_S * 1000), heartbeat_interval_ms=3000
+        )
+        await self._consumer.start()
+        self._consumer.subscribe([self._topic], listener=self)
+        self._polling = asyncio.create_task(self._poll(), name="place")
 
     async def _poll(self) -> None:
         while True:

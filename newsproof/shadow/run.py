@@ -90,8 +90,14 @@ class Shadow:
             ConfigError: another process works on this run, or it was begun with another candidate.
             NewsproofError: no model can be asked; what is paid for is kept.
         """
-        await self._place.take()
-        self._held = await self._topic.open(self._plan, replication=self._at.settings.topic_replication)
+        try:
+            await self._place.take()
+            self._held = await self._topic.open(self._plan, replication=self._at.settings.topic_replication)
+            return await self._ran()
+        finally:
+            await self._place.leave()
+
+    async def _ran(self) -> ShadowSummary:
         status = "failed"
         try:
             await self._start()
@@ -103,7 +109,6 @@ class Shadow:
             await self._live.stop()
             await self._configs.stop()
             await self._topic.close()
-            await self._place.leave()
         return self._summary(status, totals)
 
     async def _start(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -13,12 +15,14 @@ import pytest
 from infra.clickhouse.client import Address, ClickHouse, connect
 from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse import EmbeddedClickHouse
+from infra.embedded.kafka import EmbeddedKafka
 from infra.kafka import KafkaAddress
+from newsproof import exits
 from newsproof.shadow.main import plan_of, refuse_unpriced
 from schemas.errors import ConfigError
-from schemas.events import SignalSynthesized
 from schemas.topics import Topics
-from tests.newsproof.shadow.installation import TEXTS, Installation, Priced, candidate, ports
+from tests.newsproof.command import COMMAND, environment
+from tests.newsproof.shadow.installation import TEXTS, WITHIN_S, Installation, Priced, candidate, ports
 from tests.streams.world import World, news
 
 PLAN = plan_of(candidate(), None, "fail")
@@ -42,16 +46,17 @@ def items(*numbers: int) -> list[dict[str, Any]]:
 async def test_the_candidate_is_asked_for_its_own_step_alone_and_no_signal_comes_of_it(
     installation: Installation,
 ) -> None:
-    model = Priced()
-    shadow = installation.shadow(model)
-    async with installation.living(), installation.shadowing(shadow) as running:
-        await installation.world.publish(*items(0, 1, 2))
-        await installation.until_published(3)
-        await installation.until_judged(PLAN.run_id, 3)
-        ends = await installation.world.ends(installation.world.topics.signals)
+    model, world = Priced(), installation.world
+    async with installation.living():
+        await world.publish(*items(3))  # opened before the shadow came: none of its business
+        await installation.until_published(1)
+        async with installation.shadowing(installation.shadow(model)) as running:
+            await world.publish(*items(0, 1, 2))
+            await installation.until_published(4)
+            await installation.until_judged(PLAN.run_id, 3)
+            ends = await world.ends(world.topics.signals)
     summary = running.result()
-    assert [e.prompt_name for e in model.asked] == ["synthesize"] * 3
-    assert {e.prompt_version for e in model.asked} == {"9"}
+    assert [(e.prompt_name, e.prompt_version) for e in model.asked] == [("synthesize", "9")] * 3
     assert (summary.status, summary.cases, summary.replayed, summary.executed, summary.missed) == (
         "stopped",
         3,
@@ -61,28 +66,25 @@ async def test_the_candidate_is_asked_for_its_own_step_alone_and_no_signal_comes
     )
     assert float(summary.spent_usd) == pytest.approx(0.9)
     # signals: those of the live cases, and not a record more
-    assert await installation.world.ends(installation.world.topics.signals) == ends
-    live = {s.case_id: s for s in await installation.world.signals()}
-    assert len(live) == 3 and all(s.prompt_versions[-1].version == "1" for s in live.values())
+    assert await world.ends(world.topics.signals) == ends
+    live = {s.case_id: s for s in await world.signals()}
+    assert len(live) == 4 and {s.prompt_versions[-1].version for s in live.values()} == {"1"}
+    await the_tables_hold(installation, set(live))
+
+
+async def the_tables_hold(installation: Installation, live: set[str]) -> None:
+    """Three cases, a call executed for each, the others reused, and the run that they are of."""
     rows = await installation.rows("SELECT * FROM run_cases FINAL WHERE run_id = {run:String}", PLAN.run_id)
-    assert {r["case_id"] for r in rows} == set(live)
+    assert len(rows) == 3 and {r["case_id"] for r in rows} < live
     assert all(r["status"] == "replayed" and r["has_signal"] and r["executed"] == 1 for r in rows)
     assert all(r["reused"] > 3 and r["missed"] == 0 for r in rows)
-
-
-async def test_calls_and_run_are_in_the_tables_under_its_own_id(installation: Installation) -> None:
-    model = Priced()
-    async with installation.living(), installation.shadowing(installation.shadow(model)):
-        await installation.world.publish(*items(0, 1))
-        await installation.until_judged(PLAN.run_id, 2)
     calls = await installation.rows("SELECT * FROM llm_calls FINAL WHERE run_id = {run:String}", PLAN.run_id)
     by = Counter((c["execution"], c["prompt_name"]) for c in calls)
-    assert by["executed", "synthesize"] == len(model.asked) == 2
-    assert by["reused", "triage"] == 2
-    assert {e for e, _ in by} == {"executed", "reused"}
+    assert (by["executed", "synthesize"], by["reused", "triage"]) == (3, 3)
+    assert {execution for execution, _ in by} == {"executed", "reused"}
     assert all(float(c["cost_usd"]) == 0.3 for c in calls if c["execution"] == "executed")
     (run,) = await installation.rows("SELECT * FROM runs FINAL WHERE run_id = {run:String}", PLAN.run_id)
-    assert (run["status"], run["cases"], run["executed"], float(run["cost_usd"])) == ("stopped", 2, 2, 0.6)
+    assert (run["status"], run["cases"], run["executed"], float(run["cost_usd"])) == ("stopped", 3, 3, 0.9)
     assert run["label"] == "shadow: synthesize v9" and run["finished_at"] is not None
 
 
@@ -108,7 +110,7 @@ async def test_what_was_paid_for_before_a_crash_is_not_paid_for_again(installati
         async with installation.shadowing(dying) as running:
             await installation.world.publish(*items(0))
             await installation.until_published(1)
-            await installation.world.until(running.done, within_s=60)
+            await installation.world.until(running.done, within_s=WITHIN_S)
         with pytest.raises(SystemError):
             running.result()
         assert len(paid.asked) == 1 and await installation.judged(PLAN.run_id) == 0
@@ -138,7 +140,7 @@ async def test_the_budget_stops_it_at_the_worst_case_and_a_larger_one_goes_on(in
     async with installation.living():
         async with installation.shadowing(installation.shadow(poor, budget="1.0")) as running:
             await installation.world.publish(*items(0, 1, 2, 3, 4))
-            await installation.world.until(running.done, within_s=60)
+            await installation.world.until(running.done, within_s=WITHIN_S)
         summary = running.result()
         # 0.9 are spent; a fourth call might have cost 0.4
         assert (len(poor.asked), summary.status, float(summary.spent_usd)) == (3, "exhausted", pytest.approx(0.9))
@@ -152,23 +154,40 @@ async def test_the_budget_stops_it_at_the_worst_case_and_a_larger_one_goes_on(in
 async def test_a_second_process_of_the_same_run_is_refused(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("newsproof.shadow.place.PATIENCE_S", 8.0)
     async with installation.shadowing(installation.shadow(Priced())):
+        monkeypatch.setattr("newsproof.shadow.place.PATIENCE_S", 3.0)
         with pytest.raises(ConfigError, match="another process works on the run"):
             await installation.shadow(Priced()).run()
 
 
-async def test_cases_that_were_opened_before_it_came_are_none_of_its_business(installation: Installation) -> None:
-    model = Priced()
-    async with installation.living():
-        await installation.world.publish(*items(0))
-        await installation.until_published(1)
-        async with installation.shadowing(installation.shadow(model)):
-            await installation.world.publish(*items(1))
-            await installation.until_judged(PLAN.run_id, 1)
-    (row,) = await installation.rows("SELECT case_id FROM run_cases FINAL WHERE run_id = {run:String}", PLAN.run_id)
-    story = await installation.world.story(of_case=row["case_id"])
-    assert isinstance(story[-1], SignalSynthesized) and story[0].news.text == TEXTS[1]  # type: ignore[attr-defined]
+async def test_the_command_follows_and_ends_cleanly_at_sigterm(
+    installation: Installation, kafka: EmbeddedKafka, clickhouse_engine: EmbeddedClickHouse, tmp_path: Path
+) -> None:
+    at = {
+        "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap,
+        "CLICKHOUSE_URL": f"http://{clickhouse_engine.host}:{clickhouse_engine.port}",
+        "CLICKHOUSE_DATABASE": installation.tables.database,
+        "NEWSPROOF_TOPIC_PREFIX": installation.world.topics.prefix,
+        "TOPIC_PARTITIONS": "2",
+        "NEWSPROOF_MODE": "offline",
+    }
+    command = [*COMMAND, "shadow", "--prompt", "critique=v1", "--run-id", "shadow-cli", "--json"]
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=tmp_path, env=environment(**at), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    assert process.stderr is not None
+    said = b""
+    while b"shadowing live traffic" not in said:
+        line = await asyncio.wait_for(process.stderr.readline(), WITHIN_S)
+        assert line, said.decode()
+        said += line
+    process.terminate()
+    out, rest = await asyncio.wait_for(process.communicate(), WITHIN_S)
+    assert process.returncode == exits.OK, (said + rest).decode()
+    assert {**json.loads(out.splitlines()[-1]), "budget_usd": 1} == {
+        **{"run_id": "shadow-cli", "status": "stopped", "spent_usd": "0", "budget_usd": 1},
+        **dict.fromkeys(("cases", "replayed", "executed", "reused", "missed"), 0),
+    }
 
 
 def test_a_run_needs_a_candidate_and_the_same_candidate_is_the_same_run() -> None:
