@@ -44,7 +44,7 @@ def number(value: float) -> str:
 def element(name: str, *inside: str, **attributes: str | float) -> str:
     """Return an element; ``inside`` is markup already, attributes are escaped. ``text_anchor`` becomes ``text-anchor``."""
     written = "".join(
-        f" {key.rstrip('_').replace('_', '-')}={quoteattr(value if isinstance(value, str) else number(value))}"
+        f" {key.rstrip('_').replace('_', '-')}={quoteattr(_shown(value) if isinstance(value, str) else number(value))}"
         for key, value in attributes.items()
     )
     return f"<{name}{written}>{''.join(inside)}</{name}>"
@@ -57,7 +57,11 @@ def text(words: str, x: float, y: float, *, anchor: str = "start", fill: str = I
 
 def clean(words: str) -> str:
     """Return words as markup that shows them: escaped, without control characters, which no SVG may hold."""
-    return escape("".join(c if c.isprintable() else " " for c in words))
+    return escape(_shown(words))
+
+
+def _shown(words: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in words)
 
 
 def tip(words: str) -> str:
