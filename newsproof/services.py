@@ -133,11 +133,18 @@ def _heed_signals() -> asyncio.Event:
 
 
 async def _run_until(signalled: asyncio.Event, *parts: Part) -> None:
-    """Run the parts side by side; on a signal, or when one of them ends, stop all of them in the order given."""
+    """Run the parts side by side; on a signal, or when one of them ends, stop all of them in the order given.
+
+    Raises:
+        NewsproofError: what a part ended with.
+        TransientError: a part ended although nobody asked it to: that is no end in order.
+    """
     running = [asyncio.create_task(run()) for run, _ in parts]
     stopped = asyncio.create_task(signalled.wait())
+    unasked: list[asyncio.Task[None]] = []
     try:
         await asyncio.wait({*running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        unasked = [task for task in running if task.done() and not signalled.is_set()]
     finally:
         stopped.cancel()
         for (_, end), task in zip(parts, running, strict=True):
@@ -150,3 +157,6 @@ async def _run_until(signalled: asyncio.Event, *parts: Part) -> None:
     for task in running:
         if not task.cancelled():
             task.result()
+    if unasked:
+        which = ", ".join(task.get_coro().__qualname__ for task in unasked)  # type: ignore[union-attr]
+        raise TransientError(f"{which} ended although nobody asked it to: start the service again", kind="internal")

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from infra.kafka import KafkaAddress
 from schemas import envelope as wire
+from schemas.errors import TransientError
 from schemas.events import WIRE_NAMES, CaseDropped, CaseFailed, CaseTriaged, RetractionFound, SignalSynthesized
 from schemas.ids import signal_id, uuid5
 from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC
@@ -126,8 +127,8 @@ class Publisher:
             # A successor leads. The lease is lost in a moment; should it stay here, this one leads again after all.
             log.warning("fenced by another publisher: standing by")
             await _first_of(asyncio.sleep(LEASE_SESSION_S), lease.lost.wait(), self._stopped.wait())
-        except (KafkaError, OSError) as exc:
-            # The broker went away: start over from what the log says.
+        except (KafkaError, TransientError, OSError) as exc:
+            # The broker went away, or its coordinator has not come back yet: start over from what the log says.
             log.warning("publishing starts over", error=repr(exc))
             await _first_of(asyncio.sleep(1.0), self._stopped.wait())
 

@@ -134,7 +134,7 @@ class Worker:
             await asyncio.wait({self._ended, app_end}, return_when=asyncio.FIRST_COMPLETED)
             if self._ended.done():
                 self._ended.result()
-            elif self.app.crashed:
+            else:
                 raise TransientError(
                     f"the Kafka consumer ended: {self.app.crash_reason!r}; start the worker again", kind="unavailable"
                 ) from self.app.crash_reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 from infra.embedded.clickhouse import EmbeddedClickHouse
 from infra.embedded.kafka import EmbeddedKafka
+from newsproof.services import _run_until
+from schemas.errors import TransientError
 from schemas.topics import Topics
 from tests.newsproof.command import environment
 
@@ -60,3 +63,16 @@ def test_a_signal_while_a_service_starts_ends_it_in_order(
     )
     assert ended.returncode == 0, ended.stderr
     assert says in ended.stderr and "ended in order" in ended.stderr
+
+
+@pytest.mark.parametrize("how", ["cancelled", "returned"])
+async def test_a_part_that_ends_although_nobody_asked_is_no_end_in_order(how: str) -> None:
+    asked = asyncio.Event()
+
+    async def ends() -> None:
+        if how == "cancelled":
+            raise asyncio.CancelledError  # as a client does that takes a cancellation of its own for its caller's
+
+    with pytest.raises(TransientError, match="ends ended although nobody asked"):
+        await _run_until(asyncio.Event(), (ends, lambda: None), (asked.wait, asked.set))  # type: ignore[arg-type]
+    assert asked.is_set(), "the other part was stopped"

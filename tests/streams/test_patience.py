@@ -16,11 +16,13 @@ from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
 from infra.kafka import KafkaAddress, offsets_of
 from newsproof.bench.graph import plain_registry
 from schemas.errors import TransientError
+from schemas.topics import Topics
 from streams import patience
 from streams.clock import utc_now
 from streams.partition import Partition
 from streams.patience import patiently
 from streams.projector import Projector
+from streams.publisher import Publisher, _Lease
 from streams.watchdog import Watchdog
 from tests.streams.records import opening, write
 from tests.streams.world import World
@@ -169,3 +171,13 @@ async def test_a_load_whose_cancellation_was_lost_in_a_closing_client_touches_no
     await projector.stop()
     assert not loading.cancelled(), "the cancellation was lost"
     assert fatal == []
+
+
+async def test_a_publisher_whose_broker_is_away_as_it_begins_to_lead_stands_by_and_tries_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publisher = Publisher(KafkaAddress(bootstrap=""), Topics(""))
+    away = AsyncMock(side_effect=TransientError("no Kafka broker answers: start it", kind="unavailable"))
+    monkeypatch.setattr(publisher, "_publish", away)
+    await publisher._lead(_Lease())
+    assert away.await_count == 1 and not publisher.active
