@@ -14,7 +14,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from newsproof.bench import auditing, budget, measures, memory, queue, sink
+from newsproof.bench import auditing, budget, measures, memory, queue, replay, sink
 from newsproof.bench.evidence import evidence
 from newsproof.bench.measures import Figure
 
@@ -28,6 +28,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "queue": queue.queue,
     "sink": sink.sink,
     "memory": memory.memory,
+    "replay": replay.replayed,
 }
 
 
@@ -38,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, steps (and reading), latency, evidence, audit, budget, queue, sink, memory",
+        help="waiting, steps (and reading), latency, evidence, audit, budget, queue, sink, memory, replay",
     )
     parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")
@@ -48,12 +49,14 @@ def main(argv: list[str] | None = None) -> int:
         help=f"how many events the journal holds (audit: {auditing.EVENTS:,}, sink: {sink.EVENTS:,})",
     )
     parser.add_argument("--entries", type=int, default=memory.ENTRIES, help="how many past cases memory holds (memory)")
+    parser.add_argument("--cases", type=int, default=replay.CASES, help="how many cases are replayed (replay)")
     args = parser.parse_args(argv)
     sized = {
         "queue": args.news,
         "audit": args.events or auditing.EVENTS,
         "sink": args.events or sink.EVENTS,
         "memory": args.entries,
+        "replay": args.cases,
     }
     figures: list[Figure] = []
     for name in args.measure or MEASURES:
