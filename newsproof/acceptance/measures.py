@@ -19,7 +19,7 @@ LEFT JOIN (SELECT * FROM v_cost_by_step WHERE run_id = 'live') AS c ON c.step = 
 WHERE l.run_id = 'live'"""
 _CASES = """
 SELECT n.external AS message, s.status AS status, s.path AS path, s.took_ms AS took_ms, s.said AS outcome,
-       c.calls AS calls, toFloat64(c.cost_usd) AS cost_usd, c.unpriced AS unpriced_calls
+       c.calls AS calls, toFloat64(c.spent_usd) AS cost_usd, c.unpriced AS unpriced_calls
 FROM (SELECT case_id, JSONExtractString(payload, 'news', 'external_id') AS external FROM events FINAL
       WHERE event_type = 'newsproof.event_received') AS n
 INNER JOIN (
@@ -28,7 +28,7 @@ INNER JOIN (
          argMax(concat(JSONExtractString(payload, 'signal', 'action'), ' ',
                        toString(round(JSONExtractFloat(payload, 'signal', 'confidence'), 2))), journal_offset) AS said
   FROM events FINAL GROUP BY case_id) AS s ON s.case_id = n.case_id
-LEFT JOIN (SELECT case_id, count() AS calls, sum(cost_usd) AS cost_usd, countIf(cost_usd IS NULL) AS unpriced
+LEFT JOIN (SELECT case_id, count() AS calls, sum(cost_usd) AS spent_usd, countIf(cost_usd IS NULL) AS unpriced
   FROM v_calls GROUP BY case_id) AS c ON c.case_id = n.case_id
 ORDER BY message"""
 _STEP_SECONDS = f"""
