@@ -116,7 +116,7 @@ def _latency(report: Report) -> str:
     rows = [
         Percentiles(r["step"], r["p50_ms"], r["p95_ms"], r["p99_ms"], r["results"])
         for r in report["latency"]
-        if r["results"]
+        if r["p99_ms"] is not None
     ]
     ms: list[tuple[str, str, Cell]] = [(f"p{n}_ms", f"p{n} ms", milliseconds) for n in (50, 95, 99)]
     steps = _table(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from newsproof.charts import bar, sparkline
 from newsproof.invocation import say_result, table
 from newsproof.report_data import HORIZONS, Report, by_day, milliseconds, usd
@@ -59,7 +61,7 @@ def _cost(report: Report) -> None:
 
 
 def _latency(report: Report) -> None:
-    known = [r["p95_ms"] for r in report["latency"] if r["p95_ms"] == r["p95_ms"]]
+    known = [p95 for r in report["latency"] if (p95 := r["p95_ms"]) is not None and isfinite(p95)]
     top = max(known, default=0.0)
     columns = ("step", "results", "p50 ms", "p95 ms", "p99 ms", "p95")
     rows = [
@@ -115,6 +117,6 @@ def _reliability(report: Report) -> None:
             )
         )
     columns = ("horizon", "cases", "confidence", "hit rate", "Brier", "ECE", "hits by tenth of confidence")
-    table(columns, rows, title="Reliability (v_calibration, v_reliability)", right=columns[:6])
+    table(columns, rows, title="Reliability (v_calibration, v_reliability)", right=columns[1:6])
     if report.synthetic:
         say_result("These outcomes rest on SYNTHETIC prices: they show how it works and say nothing of the market.\n")
