@@ -23,7 +23,7 @@ from schemas.events import CaseDegraded, EffectCompleted, SignalSynthesized, Ste
 from streams.replay import Change, Recording, reused_alone
 from tests.streams.world import World, news
 
-CASES = 300
+CASES = 240
 CLAIMS = (
     "Exchange number {n} hacked, {n}.5 million dollars of ether stolen from its hot wallet",
     "Coinbase lists token T{n}, trading starts tomorrow",
