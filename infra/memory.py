@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from infra.clickhouse.client import ClickHouse, literal_vector
+from infra.clickhouse.client import ClickHouse, Result, literal_vector
 from infra.embedding import DIMENSIONS, EMBEDDING_MODEL, embed
 from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
@@ -41,21 +41,28 @@ SPARE = 8
 """Candidates beyond those asked for: some may have been decided and not been published yet."""
 
 _NEAREST = """
-SELECT case_id, summary, event_type, asset, confidence, decided_at, signal_id,
-       1 - cosineDistance(arrayResize(embedding, {dimensions:UInt16}), VECTOR) AS similarity
+SELECT case_id, max(dotProduct(embedding, VECTOR)) AS similarity, any(decided_at) AS at
 FROM memory
+PREWHERE embedding_model = {model:String} AND length(embedding) = {dimensions:UInt16}
 WHERE run_id = {run_id:String}
-  AND embedding_model = {model:String}
-  AND length(embedding) = {dimensions:UInt16}
   AND decided_at < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')
   AND case_id != {exclude_case:String}
-  AND similarity >= if(asset != '' AND asset = {asset:String}, {same_asset_floor:Float64}, {floor:Float64})
-ORDER BY similarity DESC, decided_at DESC, case_id
-LIMIT 1 BY case_id
+  AND dotProduct(embedding, VECTOR) >= if(asset != '' AND asset = {asset:String}, {same_asset_floor:Float64}, {floor:Float64})
+GROUP BY case_id
+ORDER BY similarity DESC, at DESC, case_id
 LIMIT {limit:UInt32}
 """
-# No FINAL: redelivered rows of a case are alike, and LIMIT BY leaves one. arrayResize: the engine may compute distances
-# before it filters, and refuses vectors of another length.
+# Exact, and narrow: all vectors are read, of everything else the least; what an entry says is fetched for those found.
+# They are normalised, so the dot product is the cosine. PREWHERE: vectors of another length must be gone before it, for
+# the engine refuses to multiply them. No FINAL: redelivered rows of a case are alike, and grouping leaves one.
+
+_SAID = """
+SELECT case_id, summary, event_type, asset, confidence, decided_at, signal_id
+FROM memory
+WHERE run_id = {run_id:String} AND case_id IN {cases:Array(String)}
+ORDER BY first_wins DESC
+LIMIT 1 BY case_id
+"""
 
 _TIMELINE = """
 SELECT case_id, summary, event_type, asset, confidence, decided_at, signal_id,
@@ -151,10 +158,11 @@ class ClickHouseMemory(Free):
             return ()
         as_of_ms = round(effect.as_of.timestamp() * 1000)
         since_ms = round(effect.since.timestamp() * 1000) if effect.since else 0
+        statement = (_TIMELINE if effect.since else _NEAREST).replace(
+            "VECTOR", f"CAST({literal_vector(vector)}, 'Array(Float32)')"
+        )
         found = await self._client.query(
-            (_TIMELINE if effect.since else _NEAREST).replace(
-                "VECTOR", f"CAST({literal_vector(vector)}, 'Array(Float32)')"
-            ),
+            statement,
             {
                 "dimensions": DIMENSIONS,
                 "run_id": self._run_id,
@@ -169,9 +177,18 @@ class ClickHouseMemory(Free):
                 "limit": effect.limit + SPARE,
             },
         )
-        entries = tuple(_entry(row) for row in found.dicts())
+        rows = found.dicts() if effect.since else await self._said(found)
+        entries = tuple(map(_entry, rows))
         known = (await self.as_known(entries, effect.as_of))[: effect.limit]
         return known[::-1] if effect.since else known
+
+    async def _said(self, nearest: Result) -> list[dict[str, Any]]:
+        if not nearest.rows:
+            return []
+        cases = [case for case, *_ in nearest.rows]
+        said = (await self._client.query(_SAID, {"run_id": self._run_id, "cases": cases})).dicts()
+        by_case = {row["case_id"]: row for row in said}
+        return [{**by_case[case], "similarity": similarity} for case, similarity, _ in nearest.rows if case in by_case]
 
     async def as_known(self, entries: tuple[MemoryEntry, ...], as_of: datetime) -> tuple[MemoryEntry, ...]:
         """Return the entries as one knew them at a time, whatever they say now.

@@ -39,7 +39,7 @@ async def test_what_was_damaged_is_as_the_sink_made_it_and_the_report_says_what_
     whole = await remembered(tables)
     gone, bent = made[0][1], made[1][1]
     await tables.command(
-        f"INSERT INTO memory SELECT * REPLACE ('nobody' AS case_id) FROM memory WHERE case_id = '{gone}'"
+        f"INSERT INTO memory SELECT * REPLACE ('nobody' AS case_id) FROM (SELECT * FROM memory WHERE case_id = '{gone}' AND run_id = 'live')"
     )
     await tables.command(
         f"INSERT INTO memory SELECT * REPLACE (0.99 AS confidence) FROM memory WHERE case_id = '{bent}'"
