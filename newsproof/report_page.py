@@ -160,6 +160,10 @@ def _deltas(report: Report) -> str:
     return _section("What verification did to confidence", "v_confidence_delta_bins", chart, table, types)
 
 
+def _horizon(seconds: int) -> str:
+    return HORIZONS.get(seconds, f"{seconds} s")
+
+
 def _reliability(report: Report) -> str:
     lines = []
     for c in report["calibration"]:
@@ -168,56 +172,32 @@ def _reliability(report: Report) -> str:
             for r in report["reliability"]
             if r["horizon_s"] == c["horizon_s"]
         ]
-        lines.append(ReliabilityLine(HORIZONS.get(c["horizon_s"], f"{c['horizon_s']} s"), bins, c["ece"]))
-    notes = []
-    if report.without_outcomes:
-        notes.append(report.without_outcomes)
+        lines.append(ReliabilityLine(_horizon(c["horizon_s"]), bins, c["ece"]))
+    notes = [report.without_outcomes] if report.without_outcomes else []
     if report.synthetic:
         notes.append("These outcomes rest on SYNTHETIC prices: they show how it works and say nothing of the market.")
     told = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
-
-    def horizon(value: int) -> str:
-        return HORIZONS.get(value, f"{value} s")
-
-    figures: list[tuple[str, str, Cell]] = [
-        (name, words, lambda v: f"{v:.3f}")
-        for name, words in (
-            ("mean_confidence", "confidence"),
-            ("hit_rate", "hit rate"),
-            ("brier", "Brier"),
-            ("ece", "ECE"),
-        )
-    ]
-    by_horizon = _table(
-        "Calibration by horizon",
-        report["calibration"],
-        [("horizon_s", "horizon", horizon), ("cases", "cases", str), *figures],
-    )
-    by_bin = _table(
-        "Reliability by tenth of confidence",
-        report["reliability"],
-        [
-            ("horizon_s", "horizon", horizon),
-            ("confidence_from", "from", str),
-            ("cases", "cases", str),
-            ("stories", "stories", str),
-            *figures[:2],
-        ],
-    )
-    coverage = _table(
-        "Which signals count",
-        report["coverage"],
-        [
-            ("horizon_s", "horizon", horizon),
-            ("standing", "standing", str),
-            ("signals", "signals", str),
-            ("on_synthetic_prices", "on synthetic prices", str),
-        ],
-    )
     chart = reliability_curve(lines, title="Reliability: stated confidence and share of hits")
-    return _section(
-        "Reliability", "v_reliability, v_calibration, v_outcome_coverage", chart, told, by_horizon, by_bin, coverage
-    )
+    views = "v_reliability, v_calibration, v_outcome_coverage"
+    return _section("Reliability", views, chart, told, *_reliability_tables(report))
+
+
+def _reliability_tables(report: Report) -> list[str]:
+    named = {"mean_confidence": "confidence", "hit_rate": "hit rate", "brier": "Brier", "ece": "ECE"}
+    figures: list[tuple[str, str, Cell]] = [(name, words, lambda v: f"{v:.3f}") for name, words in named.items()]
+    at: tuple[str, str, Cell] = ("horizon_s", "horizon", _horizon)
+    cases: tuple[str, str, Cell] = ("cases", "cases", str)
+    bins = [at, ("confidence_from", "from", str), cases, ("stories", "stories", str), *figures[:2]]
+    counted = [
+        ("standing", "standing", str),
+        ("signals", "signals", str),
+        ("on_synthetic_prices", "on synthetic prices", str),
+    ]
+    return [
+        _table("Calibration by horizon", report["calibration"], [at, cases, *figures]),
+        _table("Reliability by tenth of confidence", report["reliability"], bins),
+        _table("Which signals count", report["coverage"], [at, *counted]),
+    ]
 
 
 def _trust(report: Report) -> str:

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from lxml import html as parser
+from lxml import html as parser  # type: ignore[import-untyped]
 
 from infra.clickhouse.client import ClickHouse
 from newsproof import exits
