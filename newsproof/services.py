@@ -70,7 +70,8 @@ async def run_worker(
     worker = Worker(
         address, topics, registry or verification(), ports, snapshot, options, spending=budget, searches=searches
     )
-    publisher, hot = Publisher(address, topics), HotSettings(started, settings, ports, worker.adopt)
+    publisher = Publisher(address, topics, tombstones=worker.projector.tombstones)
+    hot = HotSettings(started, settings, ports, worker.adopt)
     _serve(settings, WorkerMetrics(worker, publisher, budget), lambda: worker_unready(worker, publisher, budget))
     starting(worker, publisher)
     log.info("worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)

@@ -38,6 +38,8 @@ REFRESH_DAYS = 21
 """Limits are written again when they are this old, long before the topic forgets them (63 days)."""
 CLOSE_WITHIN_S = 5.0
 _LETTERS_AT_ONCE = 500
+_FOLD_AT_ONCE = 2000
+"""Records of one turn of the event loop, some 40 ms: others on it have heartbeats to send."""
 
 
 class BudgetLedger(Budget):
@@ -204,7 +206,7 @@ class BudgetLedger(Budget):
 
     async def _follow(self) -> None:
         while True:
-            got = await self._consumer.getmany(self._tp, timeout_ms=1000)
+            got = await self._consumer.getmany(self._tp, timeout_ms=1000, max_records=_FOLD_AT_ONCE)
             for records in got.values():
                 for record in records:
                     self._fold(record)

@@ -71,7 +71,8 @@ class _Lease(ConsumerRebalanceListener):  # type: ignore[misc]
 class Publisher:
     """One candidate for publishing. ``run`` ends when :meth:`stop` is called; a lost lease makes it stand by again."""
 
-    def __init__(self, address: KafkaAddress, topics: Topics) -> None:
+    def __init__(self, address: KafkaAddress, topics: Topics, *, tombstones: Tombstones | None = None) -> None:
+        """``tombstones`` are those of the worker in the same process, where there is one: what it has read is known here."""
         self._address, self._topics = address, topics
         self._group = topics.group("publisher")
         self._stopped = asyncio.Event()
@@ -79,7 +80,7 @@ class Publisher:
         self.passed_by = 0
         self.active = False
         self._lease = _Lease()
-        self._tombstones = Tombstones(address)
+        self._tombstones = Tombstones(address) if tombstones is None else tombstones
 
     @property
     def state(self) -> Literal["joining", "standing by", "rebuilding", "active"]:

@@ -48,14 +48,14 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     faults: int = 12
     partitions: int = 12
     max_open: int = 300
-    session_s: float = 6.0
+    session_s: float = 10.0
     latency_s: float = 0.05
 
 
 SHORT = Shape(
-    cases=1500,
+    cases=1200,
     workers=2,
-    kills=6,
+    kills=5,
     sink_kills=2,
     broker_restarts=1,
     zombies=1,
@@ -65,6 +65,7 @@ SHORT = Shape(
     faults=4,
     partitions=6,
     max_open=150,
+    session_s=6.0,
 )
 """A run of under three minutes that still has every kind of blow; its kills are the first of :data:`WORKER_POINTS`."""
 

@@ -28,7 +28,7 @@ def chaos(
     cases: Annotated[
         int | None,
         typer.Option(
-            min=100, help="Cases; the blows in proportion. 100,000, or 1,500 with --short.", show_default=False
+            min=100, help="Cases; the blows in proportion. 100,000, or 1,200 with --short.", show_default=False
         ),
     ] = None,
     workers: Annotated[int | None, typer.Option(min=2, max=16, help="Worker processes.", show_default=False)] = None,
