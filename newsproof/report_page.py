@@ -187,8 +187,14 @@ def _reliability_tables(report: Report) -> list[str]:
     figures: list[tuple[str, str, Cell]] = [(name, words, lambda v: f"{v:.3f}") for name, words in named.items()]
     at: tuple[str, str, Cell] = ("horizon_s", "horizon", _horizon)
     cases: tuple[str, str, Cell] = ("cases", "cases", str)
-    bins = [at, ("confidence_from", "from", str), cases, ("stories", "stories", str), *figures[:2]]
-    counted = [
+    bins: list[tuple[str, str, Cell]] = [
+        at,
+        ("confidence_from", "from", str),
+        cases,
+        ("stories", "stories", str),
+        *figures[:2],
+    ]
+    counted: list[tuple[str, str, Cell]] = [
         ("standing", "standing", str),
         ("signals", "signals", str),
         ("on_synthetic_prices", "on synthetic prices", str),
