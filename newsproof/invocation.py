@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Coroutine, Iterable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -165,4 +166,6 @@ def _cell(value: Any) -> str:
         return "–"
     if isinstance(value, float):
         return f"{value:,.2f}"
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}" if value else "0"
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
