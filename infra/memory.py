@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from msgspec.structs import replace
 
-from infra.clickhouse.client import ClickHouse, Result, literal_vector
+from infra.clickhouse.client import ClickHouse, Result
 from infra.embedding import DIMENSIONS, EMBEDDING_MODEL, embed
 from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
@@ -159,7 +159,7 @@ class ClickHouseMemory(Free):
         as_of_ms = round(effect.as_of.timestamp() * 1000)
         since_ms = round(effect.since.timestamp() * 1000) if effect.since else 0
         statement = (_TIMELINE if effect.since else _NEAREST).replace(
-            "VECTOR", f"CAST({literal_vector(vector)}, 'Array(Float32)')"
+            "VECTOR", f"CAST({_literal_vector(vector)}, 'Array(Float32)')"
         )
         found = await self._client.query(
             statement,
@@ -245,3 +245,8 @@ def _entry(row: dict[str, Any]) -> MemoryEntry:
 def _unavailable(message: str, *, retryable: bool) -> Answer:
     failure = Failure(kind="unavailable", message=message, retryable=retryable)
     return Answer(reply=failure, cost_usd=Decimal(0), cost_source="local")
+
+
+def _literal_vector(values: Iterable[float]) -> str:
+    # In the statement's text: only numbers, so nothing in it needs quoting.
+    return "[" + ",".join(f"{float(v):.6g}" for v in values) + "]"

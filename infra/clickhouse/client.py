@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
@@ -296,8 +296,3 @@ async def insert_rows(client: ClickHouse, table: str, rows: Sequence[Row], token
     (topic-partition-first-last) and has to come with the same rows every time. The table's name is added to it.
     """
     await client.insert(table, COLUMNS[table], rows, token=f"{table}-{token}")
-
-
-def literal_vector(values: Iterable[float]) -> str:
-    """Return numbers as an array literal for a statement's text. Only numbers: nothing in it needs quoting."""
-    return "[" + ",".join(f"{float(v):.6g}" for v in values) + "]"
