@@ -30,7 +30,9 @@ async def tables(client: ClickHouse) -> set[str]:
 async def test_a_second_start_applies_nothing(empty: ClickHouse) -> None:
     assert await migrate(empty) == tuple(m.name for m in load_migrations())
     assert await migrate(empty) == ()
-    assert {*COLUMNS, "outcomes", "runs", "run_cases", "migrations", "v_cost_by_step", "v_run_cases"} <= await tables(empty)
+    assert {*COLUMNS, "outcomes", "runs", "run_cases", "migrations", "v_cost_by_step", "v_run_cases"} <= await tables(
+        empty
+    )
 
 
 async def test_two_processes_that_start_at_once_end_in_the_same_schema(empty: ClickHouse) -> None:
