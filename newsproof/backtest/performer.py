@@ -86,7 +86,7 @@ class Performer:
         for attempt in range(ATTEMPTS):
             if attempt:
                 await asyncio.sleep(wait_s)
-            held = self._purse.take(need.effect, chain)
+            held = await self._purse.taken(need.effect, chain)
             calls: tuple[Call, ...] = ()
             try:
                 calls = await self._host.perform(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -22,6 +23,18 @@ class Purse:
         self.limit = limit
         self.spent = spent
         self._held = Decimal(0)
+        self._moved = asyncio.Event()
+
+    async def taken(self, effect: Effect, chain: Sequence[Port]) -> Decimal:
+        """Like :meth:`take`, but where what is held by others may yet suffice, wait until they know what they paid."""
+        while True:
+            try:
+                return self.take(effect, chain)
+            except PurseEmpty:
+                if not self._held:
+                    raise
+                self._moved.clear()
+            await self._moved.wait()
 
     def take(self, effect: Effect, chain: Sequence[Port]) -> Decimal:
         """Hold the worst case of performing the effect once; return it, for :meth:`settle`.
@@ -49,10 +62,11 @@ class Purse:
 
     def settle(self, held: Decimal, calls: Sequence[Call]) -> None:
         """Replace what was held by what was paid."""
-        self._held -= held
+        self.give_back(held)
         known = [c.cost_usd for c in calls]
         self.spent += held if None in known else sum((c for c in known if c is not None), Decimal(0))
 
     def give_back(self, held: Decimal) -> None:
         """A call was not made after all."""
         self._held -= held
+        self._moved.set()

@@ -20,6 +20,7 @@ from schemas import events as ev
 from schemas.calls import Call
 from schemas.effects import Failure
 from schemas.ids import uuid5
+from schemas.signals import Signal
 from streams.replay import Recording, Replayed, UsedCall
 from streams.replay.outcome import Status, signal_bytes
 
@@ -127,8 +128,10 @@ def case_row(
         started_at=at,
         version=_version(at),
     )
-    if signal is None or replayed.status != "replayed":
-        return row
+    return row if signal is None or replayed.status != "replayed" else _with_signal(row, signal, replayed)
+
+
+def _with_signal(row: CaseRow, signal: Signal, replayed: Replayed) -> CaseRow:
     return replace(
         row,
         has_signal=1,

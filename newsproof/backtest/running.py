@@ -113,6 +113,7 @@ async def run_plan(
         rows = RunTables(tables)
         held = await topic.open(plan, replication=log.settings.topic_replication)
         begun = held.started_at or datetime.now(UTC)
+        purse, memory = Purse(max_cost, spent=held.spent), AsOfMemory(tables, mode=log.settings.mode)
         status, totals = "failed", Totals()
         try:
             await rows.run(plan, "running", totals, span, begun, ended=None)
@@ -121,14 +122,7 @@ async def run_plan(
                 source,
                 surveyed,
                 _deciding(source, plan, ask_every_step),
-                Performer(
-                    ports,
-                    Purse(max_cost, spent=held.spent),
-                    held,
-                    topic,
-                    on_miss=plan.on_miss,
-                    memory=AsOfMemory(tables, mode=log.settings.mode),
-                ),
+                Performer(ports, purse, held, topic, on_miss=plan.on_miss, memory=memory),
                 topic,
                 rows,
                 held=held,

@@ -25,7 +25,7 @@ from schemas.ids import uuid5
 from streams.replay import Change, Recordings, reused_alone
 
 CASES = 100_000
-STEP = 10_000
+LOOK_AFTER = 10_000
 """Cases between two looks at the memory."""
 LEAST_ASKED = 300
 
@@ -65,7 +65,7 @@ def _figures(name: str, log: Callable[[], Iterator[list[Any]]], deciding: Decidi
         end = time.thread_time()
         cpu, taken = cpu + decoded - begin, taken + end - decoded
         cases += len(recordings)
-        if cases % STEP < len(recordings):
+        if cases % LOOK_AFTER < len(recordings):
             gc.collect()
             memory.append(process.memory_info().rss / 2**20)
     decode = cases / cpu
@@ -77,7 +77,7 @@ def _figures(name: str, log: Callable[[], Iterator[list[Any]]], deciding: Decidi
         grown = memory[-1] - memory[1]
         figures.append(
             Figure(name=f"replay: memory over {cases:,} cases, {name}", value=grown, unit="MiB", target="flat",
-                   baseline=f"{memory[1]:.0f} MiB after the first {2 * STEP:,}")
+                   baseline=f"{memory[1]:.0f} MiB after the first {2 * LOOK_AFTER:,}")
         )  # fmt: skip
     return figures
 

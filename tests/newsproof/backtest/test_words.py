@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -153,6 +154,21 @@ def test_a_purse_holds_the_worst_case_of_what_is_under_way() -> None:
     purse.give_back(held[0])
     purse.settle(held[1], ())
     assert purse.take(None, [model]) == Decimal("0.4")  # type: ignore[arg-type]
+
+
+async def test_a_call_waits_for_those_under_way_before_the_run_is_stopped() -> None:
+    model = CountingModel(cost=Decimal("0.6"))
+    purse = Purse(Decimal(1))
+    held = purse.take(None, [model])  # type: ignore[arg-type]
+    waiting = asyncio.create_task(purse.taken(None, [model]))  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    purse.settle(held, ())
+    assert await waiting == Decimal("0.6")
+    purse.spent += Decimal("0.6")
+    purse.give_back(Decimal("0.6"))
+    with pytest.raises(PurseEmpty):
+        await purse.taken(None, [model])  # type: ignore[arg-type]
 
 
 def opened(text: str, hour: int, *, edits: str | None = None) -> Event:
