@@ -113,7 +113,9 @@ def constants() -> set[str]:
 
 
 def test_every_command_that_is_named_exists(page: Path) -> None:
-    words = re.findall(r"(?:\./run|(?<![\w/.-])newsproof) ([a-z]+(?:-[a-z]+)*)(?: ([a-z]+(?:-[a-z]+)*))?", "\n".join(code(page)))
+    words = re.findall(
+        r"(?:\./run|(?<![\w/.-])newsproof) ([a-z]+(?:-[a-z]+)*)(?: ([a-z]+(?:-[a-z]+)*))?", "\n".join(code(page))
+    )
     for command, more in words:
         if command in {"test", "is"}:
             continue
