@@ -91,7 +91,7 @@ async def show_run(
         if ran.held:
             say_result(f"{ran.held} cases were on the run's topic already; nothing of them was paid again.")
         if ran.status == "finished":
-            say_result(f"Next: {command_name()} backtest compare live {plan.run_id}")
+            say_result(f"Next: {command_name()} backtest compare {'A_RUN' if file else 'live'} {plan.run_id}")
     if ran.status != "finished":
         say(
             f"Stopped: what is left of --max-cost does not cover the next call. {ran.left} cases are left; go on with "
