@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,12 @@ def lines(path: Path) -> int:
 def test_no_file_is_longer_than_one_sitting() -> None:
     too_long = {name(path): count for path in MODULES if (count := lines(path)) > MAX_LINES}
     assert not too_long, f"split by what they do: {too_long}"
+
+
+def test_test_files_have_names_of_their_own() -> None:
+    # Without packages two files of one name cannot be collected together.
+    names = Counter(path.name for path in (PROJECT / "tests").rglob("test_*.py"))
+    assert [found for found, count in names.items() if count > 1] == []
 
 
 def test_no_step_is_longer_than_a_page() -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from newsproof.backtest.collecting import rarely_collected
 from newsproof.backtest.deciding import Deciding
 from newsproof.backtest.journal import Source, Survey, recordings
 from newsproof.backtest.performer import Performer, replay_one
@@ -80,11 +81,12 @@ class Runner:
         return self._ran
 
     async def _fill(self, queue: asyncio.Queue[tuple[Recording, int] | None], chosen: frozenset[str]) -> None:
-        async for recording in recordings(self._source, chosen.__contains__):
-            for repeat in range(self._plan.repeat):
-                await queue.put((recording, repeat))
-            if self._ran.status != "finished":
-                return
+        with rarely_collected():
+            async for recording in recordings(self._source, chosen.__contains__):
+                for repeat in range(self._plan.repeat):
+                    await queue.put((recording, repeat))
+                if self._ran.status != "finished":
+                    return
 
     async def _work(self, queue: asyncio.Queue[tuple[Recording, int] | None]) -> None:
         while (item := await queue.get()) is not None:

@@ -7,6 +7,7 @@ import time
 import msgspec
 
 from agents.registry import Registry, verification
+from newsproof.backtest.collecting import rarely_collected
 from newsproof.backtest.deciding import Deciding
 from newsproof.backtest.journal import Source, recordings, survey
 from newsproof.backtest.plan import drawn
@@ -55,8 +56,9 @@ async def verify(source: Source, *, registry: Registry | None = None, sample: in
     deciding = Deciding(registry or verification(), source.snapshots, Change(), ask_every_step=True)
     chosen = await _chosen(source, sample) if sample else None
     found = Verified()
-    async for recording in recordings(source, (lambda _id: True) if chosen is None else chosen.__contains__):
-        _look(found, recording, deciding)
+    with rarely_collected():
+        async for recording in recordings(source, (lambda _id: True) if chosen is None else chosen.__contains__):
+            _look(found, recording, deciding)
     found.seconds = round(time.perf_counter() - began, 3)
     return found
 

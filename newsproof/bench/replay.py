@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 
 from agents.registry import Registry, verification
+from newsproof.backtest.collecting import rarely_collected
 from newsproof.backtest.deciding import Deciding
 from newsproof.backtest.sample import LogFile, Record, by_partition, read_log_file
 from newsproof.backtest.verify import same
@@ -31,6 +32,12 @@ LEAST_ASKED = 300
 
 
 async def replayed(cases: int = CASES) -> list[Figure]:
+    """As :func:`_replayed`, with the garbage collection of the commands."""
+    with rarely_collected():
+        return _replayed(cases)
+
+
+def _replayed(cases: int) -> list[Figure]:
     """Replay this many cases of the plain graph and of the sample; and as many of the sample, asking every step, as take a while."""
     registry, snapshot = plain_registry(asks=False), Snapshot()
     plain = {snapshot.config_hash: snapshot}
