@@ -13,7 +13,7 @@ from newsproof.backtest.plan import OnMiss
 from newsproof.backtest.purse import Purse
 from newsproof.backtest.topic import CallMade, Held, RunTopic
 from schemas.calls import Call
-from schemas.effects import CallModel, Effect, Failure, Recall
+from schemas.effects import CallModel, Effect, Failure, FindConcerned, FindEarlier, Recall
 from schemas.errors import ConfigError, FailureKind
 from streams.effects import EffectsHost
 from streams.replay import Miss, Need, Recording, Replayed
@@ -22,6 +22,8 @@ WEATHER: frozenset[FailureKind] = frozenset({"timeout", "network", "rate_limit",
 """Failures of the provider at this hour: they say nothing of the prompt, so they are waited out, not replayed."""
 MENDED: frozenset[FailureKind] = frozenset({"auth", "plan_limit", "not_configured"})
 """Failures that every further call would meet too."""
+OF_THE_JOURNAL = (FindEarlier, FindConcerned)
+"""Questions to the journal as it was then: today's answers would be of other cases, so they are never asked anew."""
 ATTEMPTS = 5
 FIRST_WAIT_S = 1.0
 NAMES = {"Search": "search", "Scrape": "page", "FetchMarket": "market figure", "FindConcerned": "question for earlier claims",
@@ -67,7 +69,7 @@ class Performer:
         if isinstance(effect, Recall) and self._memory is not None and not self._live:
             calls, refused = await self._memory.recall(effect, need.case)
             self.refused_memories[need.case.case_id] += refused
-        elif isinstance(effect, CallModel) or self._live:
+        elif isinstance(effect, CallModel) or (self._live and not isinstance(effect, OF_THE_JOURNAL)):
             done = await self._performed(need)
             if isinstance(done, Miss):
                 return done
