@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 from decimal import Decimal
+from types import SimpleNamespace
+from typing import cast
 
 import msgspec
 import pytest
 
+from agents.case import Case
 from newsproof.backtest.estimate import estimate
 from newsproof.backtest.journal import recordings, survey
+from newsproof.backtest.performer import Performer
 from newsproof.backtest.plan import RunPlan
-from newsproof.backtest.topic import CallMade
+from newsproof.backtest.purse import Purse
+from newsproof.backtest.topic import CallMade, Held
+from schemas.effects import FindConcerned
 from schemas.errors import ConfigError, TransientError
 from schemas.events import SignalSynthesized
 from schemas.ids import canonical_json
+from streams.replay import Miss, Need
 from tests.newsproof.backtest.samples import COST, Backtest, CountingModel, deciding_of, ports_of, prompt
 
 STRICT = {"synthesize": prompt("synthesize")}
@@ -94,6 +102,16 @@ async def test_misses_are_searched_in_the_world_of_today_where_that_is_asked_for
     assert ran.totals.missed_cases == 0
     made = [w for w in backtest.topic.written if isinstance(w, CallMade)]
     assert {c.kind for w in made for c in w.calls} >= {"model", "search"}
+
+
+async def test_what_was_asked_of_the_journal_of_then_is_a_miss_also_where_the_world_of_today_may_be_asked() -> None:
+    at = datetime(2024, 1, 1, tzinfo=UTC)
+    effect = FindConcerned(case_id="c", assets=("BTC",), names=("sec",), as_of=at, since=at)
+    case = cast("Case", SimpleNamespace(case_id="c", head_id="h"))
+    need = Need(effect=effect, step="critique", case=case, request_hash="h", stand_in=(), attempt=1)
+    performer = Performer(ports_of(CountingModel()), Purse(None, spent=Decimal(0)), Held(), None, on_miss="live")
+    answer = await performer.answer(need, 0, 0)
+    assert isinstance(answer, Miss) and "question for earlier claims" in answer.reason
 
 
 async def test_the_limit_stops_a_run_in_order_and_what_was_paid_is_not_paid_again() -> None:
