@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Any
+from typing import Any, TextIO, cast
 
 import structlog
 
 from infra.redaction import redacted
 
 _QUIET = ("aiokafka", "faust", "mode", "asyncio", "httpx", "httpcore", "urllib3", "clickhouse_connect", "jgo")
+
+
+class _StandardError:
+    """Standard error as it is when something is written: loggers keep their stream, and whoever captures it may replace it."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
 
 
 def configure_logs(level: str = "INFO", *, libraries: str = "WARNING") -> None:
@@ -32,10 +42,10 @@ def configure_logs(level: str = "INFO", *, libraries: str = "WARNING") -> None:
     structlog.configure(
         processors=[*shared, *tail, renderer, _without_secrets],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level)),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(file=cast(TextIO, _StandardError())),
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(cast(TextIO, _StandardError()))
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,

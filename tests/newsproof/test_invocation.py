@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+import io
+import logging
 from decimal import Decimal
 
 import pytest
+import structlog
 
 from newsproof.invocation import table
+from newsproof.logs import configure_logs
 
 
 def test_money_is_written_out_and_what_is_unknown_is_no_zero(capsys: pytest.CaptureFixture[str]) -> None:
     table(["name", "cost"], [("free", Decimal("0E-9")), ("paid", Decimal("0.000412000")), ("unknown", None)])
     rows = [line.split("│")[1:3] for line in capsys.readouterr().out.splitlines() if "│" in line]
     assert [[cell.strip() for cell in row] for row in rows] == [["free", "0"], ["paid", "0.000412"], ["unknown", "–"]]
+
+
+def test_a_logger_outlives_the_stream_that_standard_error_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = structlog.get_config()
+    handlers, level = logging.root.handlers[:], logging.root.level
+    first, later = io.StringIO(), io.StringIO()
+    try:
+        monkeypatch.setattr("sys.stderr", first)
+        configure_logs()
+        log = structlog.get_logger()
+        log.warning("one")
+        monkeypatch.setattr("sys.stderr", later)
+        first.close()
+        log.warning("two")
+    finally:
+        structlog.configure(**before)
+        logging.root.handlers[:] = handlers
+        logging.root.setLevel(level)
+    assert "two" in later.getvalue()
