@@ -8,11 +8,21 @@ from typing import Literal
 
 import msgspec
 
-from schemas.effects import Reply
+from schemas.effects import CallModel, FetchMarket, FindConcerned, FindEarlier, Recall, Reply, Scrape, Search
 from schemas.errors import FailureKind
 
 CallKind = Literal["model", "search", "scrape", "recall", "market", "duplicate_check", "earlier_claims"]
 ProviderMode = Literal["live", "offline", "simulated"]
+KIND_OF: dict[type, CallKind] = {
+    CallModel: "model",
+    Search: "search",
+    Scrape: "scrape",
+    Recall: "recall",
+    FetchMarket: "market",
+    FindEarlier: "duplicate_check",
+    FindConcerned: "earlier_claims",
+}
+"""Type of an effect → the kind of call that answers it."""
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -19,17 +19,12 @@ from msgspec.structs import replace
 
 from infra.ports import Answer, Port, Ports
 from infra.redaction import redacted
-from schemas.calls import Call, CallKind, ProviderMode
+from schemas.calls import KIND_OF, Call, CallKind, ProviderMode
 from schemas.effects import (
     CallModel,
     Effect,
     Failure,
-    FetchMarket,
-    FindConcerned,
-    FindEarlier,
-    Recall,
     Reply,
-    Scrape,
     Search,
     SearchReply,
     request_hash,
@@ -41,15 +36,6 @@ from streams.spending import Grant, Spending, Unlimited
 
 log = structlog.get_logger(__name__)
 
-_KINDS: dict[type, CallKind] = {
-    CallModel: "model",
-    Search: "search",
-    Scrape: "scrape",
-    Recall: "recall",
-    FetchMarket: "market",
-    FindEarlier: "duplicate_check",
-    FindConcerned: "earlier_claims",
-}
 GUARDED: frozenset[CallKind] = frozenset({"model", "search", "market"})
 """What has breakers: what is asked of one paid service. A page that does not open says nothing of the next page; memory and
 the journal are ours and answer within seconds by themselves."""
@@ -146,7 +132,7 @@ class EffectsHost:
         await self._ports.close()
 
     async def _one(self, effect: Effect, port: Port, case_id: str, head_id: str, attempt: int, *, last: bool) -> Call:
-        kind = _KINDS[type(effect)]
+        kind = KIND_OF[type(effect)]
         if kind not in GUARDED:
             return (await self._granted(effect, port, case_id, head_id, attempt))[0]
         breaker = self.breakers.of(kind, port.provider, getattr(port, "model", ""))
@@ -203,7 +189,7 @@ class EffectsHost:
             else {}
         )
         return Call(
-            kind=_KINDS[type(effect)],
+            kind=KIND_OF[type(effect)],
             provider=provider,
             mode=mode,
             request_hash=request_hash(effect),

@@ -3,7 +3,8 @@
 A batch is one partition and one offset range. The range is written into the group's commit metadata before the rows are
 sent, and the rows carry a token made of it: after a crash the same range is sent again and the token drops it. The
 committed offset is the watermark D, so the fold starts again with every open case; what is ``through`` is not sent again.
-While one batch is inserted the next one is made (``streams.sink_batches``), in memory alone. A zombie sink's other ranges escape the token; first-wins rows under ``FINAL`` (the ``v_*`` views) are the second line.
+While one batch is inserted the next one is made (``streams.sink_batches``), in memory alone. A zombie sink's other ranges
+escape the token; first-wins rows under ``FINAL`` (the ``v_*`` views) are the second line.
 """
 
 from __future__ import annotations

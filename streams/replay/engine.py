@@ -17,7 +17,7 @@ from agents.failures import failed
 from agents.registry import Registry
 from agents.step import Step, StepFailure
 from schemas import events as ev
-from schemas.calls import Call, CallKind
+from schemas.calls import KIND_OF, Call, CallKind
 from schemas.config import Snapshot
 from schemas.effects import Effect, Failure, request_hash
 from schemas.ids import event_id
@@ -25,7 +25,7 @@ from streams.replay.asking import Answer, Asking, Miss, Need
 from streams.replay.lookahead import NOTHING, future_evidence, guarded
 from streams.replay.outcome import Execution, Replayed, Status, UsedCall
 from streams.replay.recording import Recording
-from streams.replay.tape import KINDS, Tape
+from streams.replay.tape import Tape
 from streams.results import declared, raised, with_calls
 
 MAX_EVENTS = 200
@@ -217,13 +217,13 @@ class Replay:
         attempt = 1 + sum(1 for f in case.failures if f.step == step.name)
         answer = yield Need(effect, step.name, case, wanted, stand_in, attempt)
         if isinstance(answer, Miss):
-            self._used.append(_used(case, step, KINDS[type(effect)], wanted, "miss"))
+            self._used.append(_used(case, step, KIND_OF[type(effect)], wanted, "miss"))
             raise _Stopped(answer.status, answer.reason)
         at = stand_in[-1].replied_at if stand_in else (case.replies.at or case.head_at)
         made = tuple(replace(call, replied_at=at) for call in answer)
         calls, late = guarded(made, case.as_of)
         self._look_ahead += late
-        self._used.append(_used(case, step, KINDS[type(effect)], wanted, "executed", calls, stand_in))
+        self._used.append(_used(case, step, KIND_OF[type(effect)], wanted, "executed", calls, stand_in))
         return calls
 
     def _reused(self, case: Case, step: Step, effect: Effect, wanted: str) -> tuple[Call, ...] | None:
@@ -233,7 +233,7 @@ class Replay:
         calls, late = guarded(recorded, case.as_of)
         if late is not NOTHING:
             self._look_ahead += late
-        self._used.append(_used(case, step, KINDS[type(effect)], wanted, "reused", calls))
+        self._used.append(_used(case, step, KIND_OF[type(effect)], wanted, "reused", calls))
         return calls
 
     def _failed(self, case: Case, step: Step, failure: Failure, calls: tuple[Call, ...]) -> ev.StepFailed:

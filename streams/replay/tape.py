@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Any
 
 from schemas import events as ev
-from schemas.calls import Call, CallKind
-from schemas.effects import CallModel, Effect, FetchMarket, FindConcerned, FindEarlier, Recall, Scrape, Search
+from schemas.calls import Call
+from schemas.effects import CallModel, Effect
 from streams.replay.recording import Recorded, Recording
 
-KINDS: dict[type[Any], CallKind] = {
-    CallModel: "model",
-    Search: "search",
-    Scrape: "scrape",
-    Recall: "recall",
-    FetchMarket: "market",
-    FindEarlier: "duplicate_check",
-    FindConcerned: "earlier_claims",
-}
 FROM_OUTSIDE = frozenset({"deadline", "crash", "too_large"})
 """Failures that the runtime logs of its own accord, without a reply that says so."""
 
