@@ -12,7 +12,19 @@ from typing import Any, Protocol
 import msgspec
 
 from schemas.calls import ProviderMode
-from schemas.effects import CallModel, Effect, FetchMarket, FindConcerned, FindEarlier, Recall, Reply, Scrape, Search
+from schemas.effects import (
+    CallModel,
+    Effect,
+    FetchCandles,
+    FetchMarket,
+    FindConcerned,
+    FindEarlier,
+    FindSignals,
+    Recall,
+    Reply,
+    Scrape,
+    Search,
+)
 from schemas.errors import ConfigError
 
 
@@ -81,17 +93,19 @@ class Ports:
         self,
         *,
         models: dict[str, Port],
-        search: dict[str, Port],
-        recall: Port,
-        earlier: Port,
+        search: dict[str, Port] | None = None,
+        recall: Port | None = None,
+        earlier: Port | None = None,
         scrape: Port | None = None,
         market: Port | None = None,
         concerned: Port | None = None,
+        candles: Port | None = None,
+        signals: Port | None = None,
         fallbacks: dict[str, tuple[Port, ...]] | None = None,
     ) -> None:
         self.models = models
         self.fallbacks = fallbacks or {}
-        self.search = search
+        self.search = search or {}
         self._retired: list[Port] = []
         self._others: dict[type[Any], Port | None] = {
             Recall: recall,
@@ -99,6 +113,8 @@ class Ports:
             Scrape: scrape,
             FetchMarket: market,
             FindConcerned: concerned,
+            FetchCandles: candles,
+            FindSignals: signals,
         }
 
     def take_in(self, search: dict[str, Port]) -> None:

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator
 
-from schemas.events import COMMAND_NAMES, EFFECT_NAME, OPENING_NAME, TERMINAL_NAMES
+from schemas.events import COMMAND_NAMES, EFFECT_NAME, OPENING_NAMES, TERMINAL_NAMES
 
 TOMBSTONE_OFFSETS = 50_000
-MARKING_NAMES = TERMINAL_NAMES | {OPENING_NAME}
+MARKING_NAMES = TERMINAL_NAMES | OPENING_NAMES
 """Wire names of the records that place a tombstone."""
 
 
@@ -103,8 +103,8 @@ class AcceptedEvents:
                 return self._pass_by("command_twice")
             case.commands.add(event_id)
             case.move(event_id)
-        elif causation_id != case.head_id or wire == OPENING_NAME:
-            return self._pass_by("opened_twice" if wire == OPENING_NAME else "not_the_head")
+        elif causation_id != case.head_id or wire in OPENING_NAMES:
+            return self._pass_by("opened_twice" if wire in OPENING_NAMES else "not_the_head")
         elif wire in TERMINAL_NAMES:
             del self.open[case_id]
         else:
@@ -116,7 +116,7 @@ class AcceptedEvents:
     def _offer_unopened(self, offset: int, wire: str, case_id: str, event_id: str, causation_id: str | None) -> bool:
         if wire in TERMINAL_NAMES:
             return self._pass_by("terminal_of_no_open_case")
-        if wire != OPENING_NAME:
+        if wire not in OPENING_NAMES:
             return self._pass_by("of_no_open_case")
         if causation_id is not None or self.is_remembered(case_id, offset):
             return self._pass_by("opened_again")

@@ -8,10 +8,21 @@ from typing import Literal
 
 import msgspec
 
-from schemas.effects import CallModel, FetchMarket, FindConcerned, FindEarlier, Recall, Reply, Scrape, Search
+from schemas.effects import (
+    CallModel,
+    FetchCandles,
+    FetchMarket,
+    FindConcerned,
+    FindEarlier,
+    FindSignals,
+    Recall,
+    Reply,
+    Scrape,
+    Search,
+)
 from schemas.errors import FailureKind
 
-CallKind = Literal["model", "search", "scrape", "recall", "market", "duplicate_check", "earlier_claims"]
+CallKind = Literal["model", "search", "scrape", "recall", "market", "duplicate_check", "earlier_claims", "signals"]
 ProviderMode = Literal["live", "offline", "simulated"]
 KIND_OF: dict[type, CallKind] = {
     CallModel: "model",
@@ -19,6 +30,8 @@ KIND_OF: dict[type, CallKind] = {
     Scrape: "scrape",
     Recall: "recall",
     FetchMarket: "market",
+    FetchCandles: "market",
+    FindSignals: "signals",
     FindEarlier: "duplicate_check",
     FindConcerned: "earlier_claims",
 }

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from schemas.errors import FailureKind
-from schemas.evidence import MarketValue, MemoryEntry, Page, SearchResult
+from schemas.evidence import Candle, FoundSignal, MarketValue, MemoryEntry, Page, SearchResult
 from schemas.ids import content_hash
 
 Tier = Literal["light", "heavy"]
@@ -121,14 +121,36 @@ class FindConcerned(msgspec.Struct, frozen=True, kw_only=True, tag="find_concern
 
 
 class FetchMarket(msgspec.Struct, frozen=True, kw_only=True, tag="fetch_market"):
-    """Read prices, macro or on-chain values as of a time."""
+    """Read values of a market as of a time.
 
-    kind: Literal["price", "macro", "onchain"]
+    ``economy``: policy rate, money, dollar index, ten-year yield; ``sentiment``: fear and greed; ``network``: what
+    happens on the asset's own chain. ``macro`` and ``onchain`` are the checks of the news pipeline.
+    """
+
+    kind: Literal["price", "macro", "onchain", "economy", "sentiment", "network"]
     asset: str
     as_of: datetime
 
 
-Effect = CallModel | Search | Scrape | Recall | FindEarlier | FindConcerned | FetchMarket
+class FetchCandles(msgspec.Struct, frozen=True, kw_only=True, tag="fetch_candles"):
+    """Read the last ``limit`` bars of an asset that were complete at ``as_of``."""
+
+    asset: str
+    interval: Literal["1h", "4h", "1d"]
+    limit: int
+    as_of: datetime
+
+
+class FindSignals(msgspec.Struct, frozen=True, kw_only=True, tag="find_signals"):
+    """Find signals of the news pipeline about an asset ("" = any), decided from ``since`` to ``as_of``, the newest first."""
+
+    asset: str
+    since: datetime
+    as_of: datetime
+    limit: int
+
+
+Effect = CallModel | Search | Scrape | Recall | FindEarlier | FindConcerned | FetchMarket | FetchCandles | FindSignals
 
 
 def request_hash(effect: Effect) -> str:
@@ -218,4 +240,30 @@ class MarketReply(msgspec.Struct, frozen=True, kw_only=True, tag="market", omit_
     unknown: tuple[str, ...] = ()
 
 
-Reply = ModelReply | SearchReply | PageReply | RecallReply | EarlierReply | ConcernedReply | MarketReply | Failure
+class CandlesReply(msgspec.Struct, frozen=True, kw_only=True, tag="candles"):
+    """Complete bars, oldest first. ``unit`` is what prices are in, ``interval`` as asked for."""
+
+    candles: tuple[Candle, ...]
+    source: str
+    unit: str
+    interval: str
+
+
+class SignalsReply(msgspec.Struct, frozen=True, kw_only=True, tag="signals"):
+    """Signals of the news pipeline, numbered from 1; none means that there were none."""
+
+    signals: tuple[FoundSignal, ...]
+
+
+Reply = (
+    ModelReply
+    | SearchReply
+    | PageReply
+    | RecallReply
+    | EarlierReply
+    | ConcernedReply
+    | MarketReply
+    | CandlesReply
+    | SignalsReply
+    | Failure
+)

@@ -1,29 +1,64 @@
 """Every event of a case. Names are past tense; the wire name is an explicit tag, so a renamed class never orphans history.
 
-Path events move the case's head (``EffectCompleted`` is the one that does not). A field that routes is a ``Literal``; the
-registry reads its values and refuses a graph in which one of them leads nowhere, or to two steps.
+Here are those of the news pipeline; what the runtime writes is in :mod:`schemas.runtime_events`, research chats in
+:mod:`schemas.research_events`. The tables at the end hold all of them.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Literal
 
 import msgspec
 
-from schemas.calls import Call
 from schemas.effects import Failure
 from schemas.evidence import Findings, MarketValue, MemoryEntry, Observation, Page
 from schemas.news import News
+from schemas.research_events import AnswerGiven, AnswerStopped, FinishRequested, QuestionAsked, ResearchEvent
+from schemas.runtime_events import PREFIX, CancelRequested, CaseFailed, EffectCompleted, Event, StepFailed, StepStarted
 from schemas.signals import Adjustment, Draft, Signal, SignalEvidence
 
-PREFIX = "newsproof."
-
-
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag=False):
-    """Base of all events. ``calls`` are the calls whose replies made this event, in the order of the replies."""
-
-    calls: tuple[Call, ...] = ()
+__all__ = [
+    "BY_WIRE_NAME",
+    "COMMANDS",
+    "COMMAND_NAMES",
+    "EFFECT_NAME",
+    "EVENT_TYPES",
+    "NEWS_EVENTS",
+    "OPENINGS",
+    "OPENING_NAME",
+    "OPENING_NAMES",
+    "PREFIX",
+    "RESEARCH_EVENTS",
+    "SCHEMA_VERSIONS",
+    "TERMINAL",
+    "TERMINAL_NAMES",
+    "WIRE_NAMES",
+    "CancelRequested",
+    "CaseDegraded",
+    "CaseDropped",
+    "CaseEvent",
+    "CaseFailed",
+    "CaseTriaged",
+    "ClaimVerdict",
+    "ConcernedSignal",
+    "ContextGathered",
+    "EffectCompleted",
+    "Event",
+    "EventReceived",
+    "EvidenceCritiqued",
+    "KeywordsExpanded",
+    "NewsEvent",
+    "PagesScraped",
+    "ProviderOutcome",
+    "RetractionFound",
+    "RuntimeEvent",
+    "SearchCompleted",
+    "SignalSynthesized",
+    "StepFailed",
+    "StepStarted",
+    "SubTask",
+    "ToolPlanned",
+]
 
 
 class EventReceived(Event, tag="newsproof.event_received", kw_only=True, frozen=True):
@@ -191,47 +226,6 @@ class CaseDropped(Event, tag="newsproof.case_dropped", kw_only=True, frozen=True
     duplicate_of: str | None = None
 
 
-class CaseFailed(Event, tag="newsproof.case_failed", kw_only=True, frozen=True):
-    """The end of a case that nothing worked for, with what was tried last. A dead letter tells the operator."""
-
-    reason: str
-    failed_step: str
-    attempts: int
-
-
-class EffectCompleted(Event, tag="newsproof.effect_completed", kw_only=True, frozen=True):
-    """One reply of a step that needs several. Its cause is the head, which it does not move."""
-
-    step: str
-    request_hash: str
-    occurrence: int = 0
-
-
-class StepFailed(Event, tag="newsproof.step_failed", kw_only=True, frozen=True):
-    """A step did not work. ``outcome`` is decided here, once, and logged: readers never guess.
-
-    ``attempt`` counts the failures of this step in a row, from 1; ``retry_at`` is set when ``outcome`` is retry.
-    """
-
-    step: str
-    failure: Failure
-    attempt: int
-    outcome: Literal["retry", "degrade", "give_up"]
-    retry_at: datetime | None = None
-
-
-class StepStarted(Event, tag="newsproof.step_started", kw_only=True, frozen=True):
-    """Written before a suspect step runs alone, so that a step that kills its process is found.
-
-    ``handed_back`` says that the worker let the case go, at a rebalance or its own end, while the step was running or due:
-    the step killed nobody then, and whoever has the case next runs it alone again.
-    """
-
-    step: str
-    crashes: int
-    handed_back: bool = False
-
-
 class CaseDegraded(Event, tag="newsproof.case_degraded", kw_only=True, frozen=True):
     """The graph gave up on the deep path; the single-pass analysis takes over, and the signal says why."""
 
@@ -253,14 +247,7 @@ class RetractionFound(Event, tag="newsproof.retraction_found", kw_only=True, fro
     route: Literal["synthesize", "more"] = "synthesize"
 
 
-class CancelRequested(Event, tag="newsproof.cancel_requested", kw_only=True, frozen=True):
-    """A command from outside the case: end it. Accepted once, at any head."""
-
-    requested_by: str
-    reason: str
-
-
-CaseEvent = (
+NewsEvent = (
     EventReceived
     | CaseTriaged
     | ContextGathered
@@ -271,22 +258,24 @@ CaseEvent = (
     | EvidenceCritiqued
     | SignalSynthesized
     | CaseDropped
-    | CaseFailed
-    | EffectCompleted
-    | StepFailed
-    | StepStarted
     | CaseDegraded
     | RetractionFound
-    | CancelRequested
 )
+RuntimeEvent = CaseFailed | EffectCompleted | StepFailed | StepStarted | CancelRequested
+CaseEvent = NewsEvent | RuntimeEvent | ResearchEvent
 
-EVENT_TYPES: tuple[type[Event], ...] = CaseEvent.__args__
+NEWS_EVENTS: tuple[type[Event], ...] = (*NewsEvent.__args__, *RuntimeEvent.__args__)
+RESEARCH_EVENTS: tuple[type[Event], ...] = (*ResearchEvent.__args__, *RuntimeEvent.__args__)
+"""What the journals ``cases`` and ``research`` may hold."""
+EVENT_TYPES: tuple[type[Event], ...] = (*NEWS_EVENTS, *ResearchEvent.__args__)
 WIRE_NAMES: dict[type[Event], str] = {t: str(t.__struct_config__.tag) for t in EVENT_TYPES}
 BY_WIRE_NAME: dict[str, type[Event]] = {name: t for t, name in WIRE_NAMES.items()}
-TERMINAL: tuple[type[Event], ...] = (SignalSynthesized, CaseDropped, CaseFailed)
-COMMANDS: tuple[type[Event], ...] = (CancelRequested,)
+OPENINGS: tuple[type[Event], ...] = (EventReceived, QuestionAsked)
+TERMINAL: tuple[type[Event], ...] = (SignalSynthesized, CaseDropped, CaseFailed, AnswerGiven, AnswerStopped)
+COMMANDS: tuple[type[Event], ...] = (CancelRequested, FinishRequested)
 
 OPENING_NAME = WIRE_NAMES[EventReceived]
+OPENING_NAMES = frozenset(WIRE_NAMES[t] for t in OPENINGS)
 EFFECT_NAME = WIRE_NAMES[EffectCompleted]
 TERMINAL_NAMES = frozenset(WIRE_NAMES[t] for t in TERMINAL)
 COMMAND_NAMES = frozenset(WIRE_NAMES[t] for t in COMMANDS)

@@ -148,3 +148,33 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     texts: tuple[str, ...] = ()
     entries: tuple[MemoryEntry, ...] = ()
     unavailable: str | None = None
+
+
+class Candle(msgspec.Struct, frozen=True, kw_only=True):
+    """One bar. ``ended_at`` (UTC) is when it was complete; prices in the quote currency, ``volume`` in units of the asset."""
+
+    ended_at: datetime
+    open: float
+    high: float
+    low: float
+    close: float
+    volume: float
+
+
+class FoundSignal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A signal of the news pipeline, as it stood at the time asked for. ``number`` is what an answer cites it by, from 1."""
+
+    number: int
+    case_id: str
+    signal_id: str
+    asset: str
+    event_type: str
+    action: str
+    direction: str
+    confidence: float
+    status: str
+    summary: str
+    decided_at: datetime
+    risk_flags: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    provider_mode: str = ""

@@ -19,6 +19,7 @@ from schemas.evidence import Findings, MarketValue, MemoryEntry, Page, SearchRef
 from schemas.ids import LIVE_RUN, event_id, text_hash, uuid5
 from schemas.news import News
 from schemas.signals import Adjustment, Draft, PromptUse, Signal, SignalEvidence
+from tests.schemas.research_samples import SAMPLES as RESEARCH_SAMPLES
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -92,6 +93,7 @@ SAMPLES: tuple[ev.Event, ...] = (
     ev.CaseDegraded(reason="deadline", failed_step="search"),
     ev.RetractionFound(signal_id="s", of_case="c", kind="retracted", reason="why"),
     ev.CancelRequested(requested_by="operator", reason="why"),
+    *RESEARCH_SAMPLES,
 )  # fmt: skip
 
 STEP_FAILED_V1 = {
@@ -110,7 +112,7 @@ def _write_missing() -> None:
     GOLDEN.mkdir(parents=True, exist_ok=True)
     for event in SAMPLES:
         name = ev.WIRE_NAMES[type(event)]
-        opens, commands = isinstance(event, ev.EventReceived), isinstance(event, ev.COMMANDS)
+        opens, commands = isinstance(event, ev.OPENINGS), isinstance(event, ev.COMMANDS)
         key, value, headers = wire.encode(
             event, id=event_id(LIVE_RUN, CASE, name), case_id=CASE, run_id=LIVE_RUN, time=NOW,
             causation_id=None if opens or commands else event_id(LIVE_RUN, CASE, "head"),

@@ -1,0 +1,199 @@
+"""Events of a research chat. One turn, a question and its answer, is a case of the journal ``research``.
+
+    QuestionAsked ─► QuestionRouted ─┬─ answer ─────────────────────────────────────────────► AnswerGiven
+                                     └─ plan ─► AnalysisPlanned ─► DataCollected ─► AgentsReported ─► AnswerGiven
+
+A stop ends it as ``AnswerStopped``; ``FinishRequested`` goes straight to an answer from what is there. Figures are of
+sources, each with its time; what no source gave is named in ``unavailable``.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from schemas.evidence import Candle, FoundSignal, MarketValue
+from schemas.runtime_events import Event
+
+AgentName = Literal["MacroAgent", "TAAgent", "OnChainAgent"]
+Outlook = Literal["BULLISH", "BEARISH", "NEUTRAL"]
+Level = Literal["low", "medium", "high"]
+
+
+class ChatMessage(msgspec.Struct, frozen=True):
+    """One message of the chat before this turn, as the client sent it."""
+
+    role: Literal["user", "assistant"]
+    content: str
+
+
+class AgentTask(msgspec.Struct, frozen=True, kw_only=True):
+    """What the plan asks of one agent. ``data_required`` names blocks of :class:`DataCollected`."""
+
+    agent: AgentName
+    reason: str
+    priority: Literal["high", "medium", "low"]
+    data_required: tuple[str, ...]
+
+
+class ExecutionStrategy(msgspec.Struct, frozen=True, kw_only=True):
+    """Which agents run side by side, and which only after those. ``estimated_time`` is the planner's word for people."""
+
+    parallel_agents: tuple[AgentName, ...]
+    sequential_after: tuple[AgentName, ...] = ()
+    estimated_time: str = ""
+
+
+class Indicator(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One figure as an agent weighed it. ``value`` is the source's, put in by code; None where no source gave it.
+
+    ``weight`` is 0–1. ``source`` and ``observed_at`` say where the figure is from and of when.
+    """
+
+    value: float | None
+    impact: Outlook
+    weight: float
+    unit: str = ""
+    source: str = ""
+    observed_at: datetime | None = None
+
+
+class AgentResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one agent concluded. ``confidence`` is 0–1.
+
+    ``unsupported_numbers``: numbers in its words that are in no figure it was given. ``missing``: the data it lacked.
+    """
+
+    agent_name: AgentName
+    signal: Outlook
+    confidence: float
+    confidence_level: Level
+    reasoning: str
+    indicators: dict[str, Indicator]
+    key_factors: tuple[str, ...]
+    risk_assessment: str
+    prompt_sent: str
+    llm_response: str
+    missing: tuple[str, ...] = ()
+    unsupported_numbers: tuple[str, ...] = ()
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that an answer cites by its number: a signal of the pipeline (``case_id``), or a source of market data."""
+
+    number: int
+    title: str
+    kind: Literal["signal", "market"]
+    case_id: str | None = None
+    url: str | None = None
+    observed_at: datetime | None = None
+    preview: str = ""
+
+
+class AnswerMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How an answer came to be. ``unavailable``: sources that did not answer; ``agents_missing``: agents without a result."""
+
+    path: Literal["direct", "complete", "partial"]
+    provider_mode: str
+    agents: tuple[str, ...] = ()
+    agents_missing: tuple[str, ...] = ()
+    unavailable: tuple[str, ...] = ()
+    unsupported_numbers: tuple[str, ...] = ()
+    as_of: datetime | None = None
+
+
+class QuestionAsked(Event, tag="newsproof.question_asked", kw_only=True, frozen=True):
+    """A turn was opened. ``chat_id`` is that of the first turn of the conversation, ``previous`` the turn before this one.
+
+    ``language``: zh, en or other, of the message.
+    """
+
+    message: str
+    config_hash: str
+    language: str
+    chat_id: str
+    history: tuple[ChatMessage, ...] = ()
+    previous: str | None = None
+
+
+class QuestionRouted(Event, tag="newsproof.question_routed", kw_only=True, frozen=True):
+    """SuperAgent's decision. ``direct_answer`` is empty where an analysis is to be made."""
+
+    decision: Literal["DIRECT_ANSWER", "COMPLEX_ANALYSIS"]
+    reasoning: str
+    confidence: float
+    direct_answer: str
+    route: Literal["answer", "plan"]
+
+
+class AnalysisPlanned(Event, tag="newsproof.analysis_planned", kw_only=True, frozen=True):
+    """PlanningAgent's plan. ``asset`` is the ticker that data is read for."""
+
+    task_breakdown: tuple[AgentTask, ...]
+    execution_strategy: ExecutionStrategy
+    reasoning: str
+    asset: str
+
+
+class DataCollected(Event, tag="newsproof.data_collected", kw_only=True, frozen=True):
+    """What the sources gave, block by block, and what they did not: ``unavailable`` names each with the reason.
+
+    ``indicators`` were computed from ``candles`` by code. ``signals`` are of the news pipeline.
+    """
+
+    asset: str
+    price: tuple[MarketValue, ...] = ()
+    macro: tuple[MarketValue, ...] = ()
+    fear_greed: tuple[MarketValue, ...] = ()
+    onchain: tuple[MarketValue, ...] = ()
+    indicators: tuple[MarketValue, ...] = ()
+    candles: tuple[Candle, ...] = ()
+    candle_interval: str = ""
+    candle_source: str = ""
+    signals: tuple[FoundSignal, ...] = ()
+    unavailable: tuple[str, ...] = ()
+
+
+class AgentsReported(Event, tag="newsproof.agents_reported", kw_only=True, frozen=True):
+    """Every agent that was asked has answered or failed. ``failed``: (agent, why)."""
+
+    results: tuple[AgentResult, ...]
+    failed: tuple[tuple[AgentName, str], ...] = ()
+
+
+class AnswerGiven(Event, tag="newsproof.answer_given", kw_only=True, frozen=True):
+    """The end of a turn with an answer. ``answer`` is Markdown that cites ``sources`` as [n]; ``confidence`` is 0–1."""
+
+    answer: str
+    summary: str
+    key_insights: tuple[str, ...]
+    confidence: float
+    sources: tuple[Source, ...]
+    metadata: AnswerMetadata
+
+
+class AnswerStopped(Event, tag="newsproof.answer_stopped", kw_only=True, frozen=True):
+    """The end of a turn that its user stopped. The question stays in the history; there is no answer."""
+
+    requested_by: str
+    reason: str
+
+
+class FinishRequested(Event, tag="newsproof.finish_requested", kw_only=True, frozen=True):
+    """A command from outside: answer now, from what is there. Accepted once, at any head."""
+
+    requested_by: str
+
+
+ResearchEvent = (
+    QuestionAsked
+    | QuestionRouted
+    | AnalysisPlanned
+    | DataCollected
+    | AgentsReported
+    | AnswerGiven
+    | AnswerStopped
+    | FinishRequested
+)
