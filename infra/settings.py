@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from infra.redaction import remember
+from infra.settings_research import ResearchSettings
 from schemas.errors import ConfigError
 
 
-class Settings(BaseSettings):
+class Settings(ResearchSettings):
     """The settings of one process. Units are in the names or the descriptions."""
 
     model_config = SettingsConfigDict(

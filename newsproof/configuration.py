@@ -15,6 +15,7 @@ from pydantic_core import PydanticUndefined
 
 import infra.settings
 from infra.settings import Settings
+from infra.settings_research import ResearchSettings
 
 MASK = "••••••••"
 
@@ -89,7 +90,8 @@ def settings_page() -> str:
 def _sections() -> list[tuple[str, list[str]]]:
     """The comments between the settings are the titles, so that code and page have one order."""
     sections: list[tuple[str, list[str]]] = []
-    for line in inspect.getsource(infra.settings.Settings).splitlines():
+    source = inspect.getsource(infra.settings.Settings) + inspect.getsource(ResearchSettings)
+    for line in source.splitlines():
         if match := re.fullmatch(r"    # (.+)", line):
             sections.append((match[1], []))
         elif (match := re.match(r"    (\w+): ", line)) and match[1] in Settings.model_fields:

@@ -1,0 +1,41 @@
+"""The settings of the research chat: part of :class:`infra.settings.Settings`, in a file of their own for its length."""
+
+from __future__ import annotations
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings
+
+
+class ResearchSettings(BaseSettings):
+    """What only the research chat reads."""
+
+    # Data of the research chat: nothing here needs a key
+    coingecko_base_url: str = Field(
+        "https://api.coingecko.com/api/v3",
+        description="Asked where no exchange has the market; a paid key's is https://pro-api.coingecko.com/api/v3",
+    )
+    coingecko_api_key: SecretStr | None = Field(None, description="Raises CoinGecko's rate limit")
+    fred_api_base_url: str = Field(
+        "https://api.stlouisfed.org", description="Asked in place of FRED_BASE_URL with a key"
+    )
+    fred_api_key: SecretStr | None = Field(
+        None, description="The chat then sees FRED's figures as they were first published, before their revisions"
+    )
+    coinmetrics_enabled: bool = Field(
+        True,
+        description="Exchange flows and on-chain activity from Coin Metrics, whose keyless figures are for non-commercial "
+        "use (CC BY-NC 4.0); false: not asked",
+    )
+    coinmetrics_base_url: str = Field(
+        "https://community-api.coinmetrics.io", description="A paid key's is https://api.coinmetrics.io"
+    )
+    coinmetrics_api_key: SecretStr | None = Field(None)
+    blockchair_base_url: str = Field("https://api.blockchair.com", description="Large transfers")
+    blockchair_api_key: SecretStr | None = Field(
+        None, description="Raises Blockchair's daily limit (1,440 without one)"
+    )
+    glassnode_base_url: str = Field("https://api.glassnode.com")
+    glassnode_api_key: SecretStr | None = Field(
+        None,
+        description="Net flow to exchanges from Glassnode, before Coin Metrics'; without it Glassnode is not asked",
+    )
