@@ -13,7 +13,7 @@ from newsproof.backtest.deciding import Deciding
 from newsproof.backtest.journal import FileSource, KafkaSource, Source, recordings, survey
 from newsproof.backtest.memory import AsOfMemory
 from newsproof.backtest.performer import Performer, replay_one
-from newsproof.backtest.prompts import chosen_prompts
+from newsproof.backtest.prompts import candidate_prompts
 from newsproof.backtest.purse import Purse, PurseEmpty
 from newsproof.backtest.rows import total
 from newsproof.backtest.running import log_and_tables, model_ports
@@ -44,7 +44,7 @@ async def show_replay(
     Raises:
         ConfigError: there is no such case, step or prompt, or the case has not ended; the text says what there is.
     """
-    change = Change(prompts=chosen_prompts(prompts))
+    change = Change(prompts=candidate_prompts(invocation.settings(), prompts))
     steps = verification().steps
     if from_step is not None and from_step not in steps:
         raise ConfigError(f"there is no step {from_step!r}: write one of {', '.join(steps)}")

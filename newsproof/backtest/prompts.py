@@ -1,4 +1,4 @@
-"""Which prompt is changed: ``--prompt NAME=VERSION`` or ``--prompt NAME=FILE``."""
+"""Which prompt is changed: ``--prompt NAME=VERSION`` or ``--prompt NAME=FILE``, with what ``MODEL_OPTIONS`` sets for its task."""
 
 from __future__ import annotations
 
@@ -6,8 +6,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agents.prompts import all_prompts, parse_prompt
+from infra.settings import Settings
+from newsproof.model_options import tuned_prompts
 from schemas.config import Prompt
 from schemas.errors import ConfigError
+
+
+def candidate_prompts(settings: Settings, options: Sequence[str]) -> dict[str, Prompt]:
+    """Return the prompts that the options name, as a worker of these settings would use them.
+
+    So with ``MODEL_OPTIONS`` a candidate is asked at the temperature and length of its task, and differs from what is live
+    in its words alone. Prompts that are not named stay as each case pinned them, whatever the settings say today.
+
+    Raises:
+        ConfigError: as :func:`chosen_prompts`, or an entry of ``MODEL_OPTIONS`` is malformed.
+    """
+    return tuned_prompts(settings, chosen_prompts(options))
 
 
 def chosen_prompts(options: Sequence[str]) -> dict[str, Prompt]:

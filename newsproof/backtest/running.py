@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,6 +21,7 @@ from newsproof.backtest.estimate import Estimate, estimate
 from newsproof.backtest.journal import FileSource, KafkaSource, Source, Survey, survey
 from newsproof.backtest.memory import AsOfMemory
 from newsproof.backtest.performer import Performer
+from newsproof.backtest.place import OnlyOne
 from newsproof.backtest.plan import RunPlan
 from newsproof.backtest.purse import Purse
 from newsproof.backtest.runner import Ran, Runner
@@ -34,6 +36,11 @@ from schemas.calls import ProviderMode
 from schemas.effects import Failure
 from schemas.errors import ConfigError
 from schemas.topics import Topics
+
+T = TypeVar("T")
+
+SESSION_S = 10.0
+"""A run that was killed can be gone on with after so long, from another data directory too."""
 
 
 class Unasked(Free):
@@ -107,8 +114,8 @@ async def run_plan(
             "and widen --from and --to"
         )
     span = (surveyed.first, surveyed.last)
-    with _alone(log.settings, plan.run_id):
-        topic = RunTopic(log.address, log.topics, plan.run_id)
+    topic = RunTopic(log.address, log.topics, plan.run_id)
+    async with _alone(log, topic, plan.run_id) as place:
         ports = model_ports(log.settings, tables)
         rows = RunTables(tables)
         held = await topic.open(plan, replication=log.settings.topic_replication)
@@ -128,7 +135,7 @@ async def run_plan(
                 held=held,
                 entries=await entries_before(tables),
             )
-            ran = await runner.run()
+            ran = await _unless_lost(place, runner.run(), plan.run_id)
             status, totals = ran.status, ran.totals
             await topic.write(RunEnded(status, datetime.now(UTC)), key="")
             return ran
@@ -148,14 +155,34 @@ def _deciding(source: Source, plan: RunPlan, ask_every_step: bool) -> Deciding:
     return Deciding(verification(), source.snapshots, plan.change, ask_every_step=ask_every_step)
 
 
-@contextlib.contextmanager
-def _alone(settings: Settings, run_id: str) -> Iterator[None]:
-    lock = DirectoryLock(settings.newsproof_data_dir / "runs" / run_id, what=f"The backtest run {run_id}")
+@contextlib.asynccontextmanager
+async def _alone(log: Log, topic: RunTopic, run_id: str) -> AsyncIterator[OnlyOne]:
+    """Hold the run: on this data directory, which is told at once, and on its topic, whoever else reads the same Kafka."""
+    lock = DirectoryLock(log.settings.newsproof_data_dir / "runs" / run_id, what=f"The backtest run {run_id}")
     lock.acquire()
+    group = log.topics.group(f"backtest-{run_id}-place")
+    place = OnlyOne(log.address, topic.name, run_id, group=group, session_s=SESSION_S)
     try:
-        yield
+        await topic.make(log.settings.topic_replication)
+        await place.take()
+        yield place
     finally:
+        await place.leave()
         lock.release()
+
+
+async def _unless_lost(place: OnlyOne, work: Coroutine[Any, Any, T], run_id: str) -> T:
+    """Do the work while the run is ours: who was taken for dead must not pay beside its successor."""
+    working, losing = asyncio.create_task(work), asyncio.create_task(place.lost.wait())
+    try:
+        await asyncio.wait({working, losing}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ConfigError(f"another process took over the run {run_id}, and goes on with it: this one ends")
+        return working.result()
+    finally:
+        for task in (working, losing):
+            task.cancel()
+        await asyncio.gather(working, losing, return_exceptions=True)
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):

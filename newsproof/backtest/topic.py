@@ -97,7 +97,7 @@ class RunTopic:
         Raises:
             ConfigError: the topic holds a run with another plan.
         """
-        await self._make(replication)
+        await self.make(replication)
         held = await self.read()
         if held.plan is not None and (other := _differences(held.plan, plan)):
             raise ConfigError(
@@ -159,7 +159,8 @@ class RunTopic:
         """Flush and let go."""
         await self._appender.stop()
 
-    async def _make(self, replication: int) -> None:
+    async def make(self, replication: int) -> None:
+        """Create the topic where it is missing."""
         settings = {
             "retention.ms": str(KEPT_DAYS * 24 * 3600 * 1000),
             "cleanup.policy": "delete",
@@ -179,5 +180,5 @@ def _differences(begun: RunPlan, asked: RunPlan) -> Sequence[str]:
     return [_IN_WORDS.get(name, name.replace("_", "-")) for name in names]
 
 
-_IN_WORDS = {"prompts": "--prompt", "cases_from": "--from", "cases_to": "--to", "sample": "--sample",
+_IN_WORDS = {"prompts": "--prompt or MODEL_OPTIONS", "cases_from": "--from", "cases_to": "--to", "sample": "--sample",
              "repeat": "--repeat", "on_miss": "--on-miss", "code_version": "code"}  # fmt: skip

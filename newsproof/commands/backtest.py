@@ -76,12 +76,12 @@ def run_cases(
     from datetime import UTC, datetime
 
     from newsproof.backtest.plan import RunPlan, moment, positive_cost, run_id_of
-    from newsproof.backtest.prompts import chosen_prompts
+    from newsproof.backtest.prompts import candidate_prompts
     from newsproof.backtest.sample import read_log_file
     from newsproof.backtest.show import show_dry_run, show_run
     from newsproof.version import code_version
 
-    prompts = chosen_prompts(prompt or ())
+    prompts = candidate_prompts(of(ctx).settings(), prompt or ())
     plan = RunPlan(
         run_id=run_id_of(run_id, prompts, datetime.now(UTC)),
         prompts=prompts,

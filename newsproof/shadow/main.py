@@ -13,11 +13,10 @@ from msgspec.structs import replace
 from infra.ports import Ports
 from newsproof import exits
 from newsproof.backtest.plan import OnMiss, RunPlan, run_id_of
-from newsproof.backtest.prompts import chosen_prompts
+from newsproof.backtest.prompts import candidate_prompts
 from newsproof.backtest.running import log_and_tables, model_ports
 from newsproof.bootstrap import refuse_unusable
 from newsproof.invocation import Invocation, command_name, json_line, say_result
-from newsproof.model_options import tuned_prompts
 from newsproof.servers import say_on_stderr as say
 from newsproof.shadow.run import Shadow, ShadowSummary
 from newsproof.up import mode_in_words
@@ -42,7 +41,7 @@ async def shadow(
     Raises:
         ConfigError: no pipeline runs, no such prompt, another process works on this run, or a price is unknown.
     """
-    plan = plan_of(tuned_prompts(invocation.settings(), chosen_prompts(prompts)), run_id, on_miss)
+    plan = plan_of(candidate_prompts(invocation.settings(), prompts), run_id, on_miss)
     async with log_and_tables(invocation) as (at, tables):
         if at.own:
             raise ConfigError(

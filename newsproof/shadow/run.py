@@ -19,13 +19,13 @@ from infra.ports import Ports
 from newsproof.backtest.deciding import Deciding
 from newsproof.backtest.memory import AsOfMemory
 from newsproof.backtest.performer import Performer
+from newsproof.backtest.place import OnlyOne
 from newsproof.backtest.plan import RunPlan
 from newsproof.backtest.purse import Purse, PurseEmpty
 from newsproof.backtest.rows import case_row, unreplayable
 from newsproof.backtest.topic import CaseReplayed, Held, RunEnded, RunTopic
 from newsproof.reading import Log
 from newsproof.shadow.live import LiveCases
-from newsproof.shadow.place import OnlyOne
 from newsproof.shadow.stories import recent_stories, tell
 from newsproof.shadow.tables import ShadowTables, Totals
 from schemas.config import Snapshot
@@ -66,7 +66,8 @@ class Shadow:
         self._at, self._client, self._ports, self._plan, self._budget = at, client, ports, plan, budget_usd
         self._topic = RunTopic(at.address, at.topics, plan.run_id)
         self._live = LiveCases(at.address, at.topics, at.topics.group(plan.run_id))
-        self._place = OnlyOne(at.address, at.topics, plan.run_id)
+        group = at.topics.group(f"{plan.run_id}-place")
+        self._place = OnlyOne(at.address, at.topics.publisher_lease, plan.run_id, group=group)
         self._configs = ConfigStore(at.address, at.topics)
         self._snapshots: dict[str, Snapshot] = {}
         self._deciding = Deciding(verification(), self._snapshots, plan.change)

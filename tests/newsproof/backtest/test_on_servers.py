@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from decimal import Decimal
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from infra.kafka import KafkaAddress
 from infra.settings import Settings, load_settings
 from newsproof.backtest import running
 from newsproof.backtest.memory import AsOfMemory
+from newsproof.backtest.place import OnlyOne
 from newsproof.backtest.plan import RunPlan
 from newsproof.backtest.sample import read_log_file
 from newsproof.backtest.tables import read_runs
@@ -96,7 +98,7 @@ async def test_a_stopped_run_goes_on_from_its_topic_and_its_rows_are_whole(
 async def test_a_run_is_not_gone_on_with_under_another_plan(log: Log, tables: ClickHouse, model: CountingModel) -> None:
     file = read_log_file()
     await running.run_plan(log, tables, RunPlan(run_id="one", sample=2), max_cost=None, file=file)
-    with pytest.raises(ConfigError, match=r"begun with another --prompt, --sample"):
+    with pytest.raises(ConfigError, match=r"begun with another --prompt or MODEL_OPTIONS, --sample"):
         await running.run_plan(log, tables, RunPlan(run_id="one", prompts=STRICT), max_cost=None, file=file)
 
 
@@ -110,8 +112,42 @@ async def test_several_runs_go_on_at_once_but_not_twice_the_same(
     assert model.asked.total() == sum(r.totals.executed for r in ran)
     found = await rows(tables, "SELECT run_id, count() FROM v_run_cases GROUP BY run_id ORDER BY run_id")
     assert found == [("run-0", 6), ("run-1", 6), ("run-2", 6)]
-    with running._alone(log.settings, "run-0"), pytest.raises(ConfigError):
-        await running.run_plan(log, tables, plans[0], max_cost=None, file=file)
+    topic = RunTopic(log.address, log.topics, "run-0")
+    async with running._alone(log, topic, "run-0"):
+        with pytest.raises(ConfigError, match="already runs on"):
+            await running.run_plan(log, tables, plans[0], max_cost=None, file=file)
+
+
+async def test_one_run_is_worked_on_by_one_process_also_from_another_data_directory(
+    log: Log, tables: ClickHouse, model: CountingModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, file = RunPlan(run_id="twice", prompts=STRICT, sample=6), read_log_file()
+    settings = log.settings.model_copy(update={"newsproof_data_dir": tmp_path / "other"})
+    elsewhere = Log(settings, log.address, log.topics, False)
+    async with running._alone(log, RunTopic(log.address, log.topics, "twice"), "twice"):
+        with monkeypatch.context() as hasty:
+            hasty.setattr("newsproof.backtest.place.PATIENCE_S", 2.0 - running.SESSION_S)
+            with pytest.raises(ConfigError, match="another process works on the run twice"):
+                await running.run_plan(elsewhere, tables, plan, max_cost=None, file=file)
+        assert model.asked.total() == 0
+    ran = await running.run_plan(elsewhere, tables, plan, max_cost=None, file=file)
+    assert (ran.status, ran.held) == ("finished", 0)
+
+
+async def test_a_process_that_lost_its_run_to_another_pays_for_nothing_more(log: Log) -> None:
+    place = OnlyOne(log.address, "runs.lost", "lost", group="lost")
+    cut_off = asyncio.Event()
+
+    async def paying() -> None:
+        place.lost.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cut_off.set()
+
+    with pytest.raises(ConfigError, match="another process took over the run lost"):
+        await running._unless_lost(place, paying(), "lost")
+    assert cut_off.is_set()
 
 
 async def test_what_anybody_else_writes_to_a_runs_topic_is_passed_by(

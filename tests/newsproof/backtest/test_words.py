@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from agents.prompts import all_prompts, load_prompts
+from infra.settings import Settings
+from newsproof import exits
 from newsproof.backtest.cutoffs import cutoff_of, cutoffs, known_to_training
 from newsproof.backtest.plan import RunPlan, drawn, moment, run_id_of
-from newsproof.backtest.prompts import chosen_prompts
+from newsproof.backtest.prompts import candidate_prompts, chosen_prompts
 from newsproof.backtest.purse import Purse, PurseEmpty
 from newsproof.backtest.story import Stories
 from schemas.config import Snapshot
@@ -22,6 +24,7 @@ from schemas.ids import text_hash
 from schemas.news import News
 from streams.replay import Change
 from tests.newsproof.backtest.samples import CountingModel, prompt, write
+from tests.newsproof.command import newsproof
 
 AT = datetime(2024, 6, 1, tzinfo=UTC)
 FILE = "---\nname: synthesize\nversion: 9\ntier: heavy\nschema: synthesize.v1.schema.json\n---\nSay {{language}}.\n"
@@ -52,6 +55,31 @@ def test_a_prompt_may_be_a_file_that_names_the_schema_of_ours(tmp_path: Path) ->
     assert (chosen.version, chosen.text) == ("9", "Say {{language}}.\n")
     assert chosen.schema == load_prompts()["synthesize"].schema
     assert chosen.hash not in {p.hash for p in all_prompts()}
+
+
+def test_a_candidate_is_asked_as_model_options_say_for_its_task_and_no_other_prompt_changes(tmp_path: Path) -> None:
+    settings = Settings(  # type: ignore[call-arg]
+        _env_file=None, model_options="synthesize=temperature:0.7|max_output_tokens:900, plan=temperature:1"
+    )
+    chosen = candidate_prompts(settings, [f"synthesize={write(tmp_path / 'mine.md', FILE)}"])
+    assert list(chosen) == ["synthesize"]
+    assert (chosen["synthesize"].temperature, chosen["synthesize"].max_output_tokens) == (0.7, 900)
+    (plain,) = chosen_prompts([f"synthesize={tmp_path / 'mine.md'}"]).values()
+    assert (chosen["synthesize"].text, chosen["synthesize"].hash != plain.hash) == (plain.text, True)
+    assert candidate_prompts(settings, ()) == {}
+
+
+@pytest.mark.parametrize(
+    "arguments", [("backtest", "run", "--sample-log", "--dry-run"), ("case", "replay", "h09", "--sample-log")]
+)
+def test_commands_that_decide_again_refuse_model_options_that_cannot_be(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    said = newsproof(
+        *arguments, "--prompt", "synthesize=v1", cwd=tmp_path, env={"MODEL_OPTIONS": "synthesize=warmth:1"}
+    )
+    assert said.returncode == exits.USAGE
+    assert "MODEL_OPTIONS has 'synthesize=warmth:1'" in said.stderr
 
 
 @pytest.mark.parametrize(
