@@ -19,9 +19,9 @@ from schemas.evidence import MarketValue
 
 SERIES = {"DGS10": ("us_10y_yield", "%"), "VIXCLS": ("vix", "index points")}
 PUBLISHED_AT = time(21, 30, tzinfo=UTC)
-_MOOD_MAX_AGE = timedelta(days=2)
+MOOD_MAX_AGE = timedelta(days=2)
 _SERIES_MAX_AGE = timedelta(days=10)
-_ALTERNATIVE = Service(name="alternative.me", address_setting="FEAR_GREED_BASE_URL")
+ALTERNATIVE = Service(name="alternative.me", address_setting="FEAR_GREED_BASE_URL")
 _FRED = Service(name="FRED", address_setting="FRED_BASE_URL")
 
 
@@ -29,26 +29,12 @@ class MacroFigures(Figures):
     """Both sources side by side; one that fails is named, and the other's figures stay."""
 
     def __init__(self, *, fear_greed: str, fred: str, timeout_s: float) -> None:
-        self._mood = Source(_ALTERNATIVE, fear_greed, timeout_s=timeout_s)
+        self._mood = Source(ALTERNATIVE, fear_greed, timeout_s=timeout_s)
         self._fred = Source(_FRED, fred, timeout_s=timeout_s)
         super().__init__("macro", {"alternative.me": self._fear_greed, "fred": self._series}, (self._mood, self._fred))
 
     async def _fear_greed(self, _asset: str, as_of: datetime) -> tuple[list[MarketValue], list[str]]:
-        days = (datetime.now(UTC) - as_of).days + 3
-        response = await self._mood.get("/fng/", {"limit": str(max(days, 1)), "format": "json"})
-        data = json_object(response, _ALTERNATIVE).get("data")
-        if not isinstance(data, list):
-            raise UselessAnswerError("alternative.me's answer has no data; it is asked again")
-        points = []
-        for row in data:
-            at, value = (
-                (when(row.get("timestamp")), number(row.get("value"))) if isinstance(row, dict) else (None, None)
-            )
-            if at is not None and value is not None and 0 <= value <= 100:
-                points.append(Point(at, value))
-        if data and not points:
-            raise UselessAnswerError("alternative.me's answer has no figure that can be read; it is asked again")
-        newest = last_known(points, as_of, max_age=_MOOD_MAX_AGE)
+        newest = last_known(await mood_points(self._mood, as_of), as_of, max_age=MOOD_MAX_AGE)
         if newest is None:
             return [], ["fear_greed_index: none of that day"]
         return [market_value("fear_greed_index", newest.value, "0-100", "alternative.me", newest.at)], []
@@ -67,6 +53,27 @@ class MacroFigures(Figures):
             else:
                 values.append(market_value(name, newest.value, unit, "fred", newest.at))
         return values, unknown
+
+
+async def mood_points(source: Source, as_of: datetime, *, days: int = 3) -> list[Point]:
+    """Return fear and greed of the days before ``as_of``, ``days`` of them or more.
+
+    Raises:
+        NewsproofError: as :meth:`Source.get`, or nothing in the answer can be read.
+    """
+    limit = (datetime.now(UTC) - as_of).days + days
+    response = await source.get("/fng/", {"limit": str(max(limit, 1)), "format": "json"})
+    data = json_object(response, ALTERNATIVE).get("data")
+    if not isinstance(data, list):
+        raise UselessAnswerError("alternative.me's answer has no data; it is asked again")
+    points = []
+    for row in data:
+        at, value = (when(row.get("timestamp")), number(row.get("value"))) if isinstance(row, dict) else (None, None)
+        if at is not None and value is not None and 0 <= value <= 100:
+            points.append(Point(at, value))
+    if data and not points:
+        raise UselessAnswerError("alternative.me's answer has no figure that can be read; it is asked again")
+    return points
 
 
 def _points(rows: list[list[str]], column: int) -> list[Point]:

@@ -32,18 +32,18 @@ CHAINS = {
 CHARTS = {"n-transactions": ("transactions_per_day", "transactions"), "hash-rate": ("hash_rate", "TH/s")}
 _DAY = timedelta(days=1)
 _MAX_AGE = timedelta(days=3)
-_LLAMA = Service(name="DefiLlama", address_setting="DEFILLAMA_BASE_URL")
-_STABLE = Service(name="DefiLlama stablecoins", address_setting="DEFILLAMA_STABLECOINS_BASE_URL")
-_BLOCKCHAIN = Service(name="blockchain.info", address_setting="BLOCKCHAIN_INFO_BASE_URL")
+LLAMA = Service(name="DefiLlama", address_setting="DEFILLAMA_BASE_URL")
+STABLE = Service(name="DefiLlama stablecoins", address_setting="DEFILLAMA_STABLECOINS_BASE_URL")
+BLOCKCHAIN = Service(name="blockchain.info", address_setting="BLOCKCHAIN_INFO_BASE_URL")
 
 
 class OnchainFigures:
     """Picks the sources that know an asset; an asset that none knows has no figures, and that is said."""
 
     def __init__(self, *, defillama: str, stablecoins: str, blockchain_info: str, timeout_s: float) -> None:
-        self._llama = Source(_LLAMA, defillama, timeout_s=timeout_s)
-        self._stable = Source(_STABLE, stablecoins, timeout_s=timeout_s)
-        self._bitcoin = Source(_BLOCKCHAIN, blockchain_info, timeout_s=timeout_s)
+        self._llama = Source(LLAMA, defillama, timeout_s=timeout_s)
+        self._stable = Source(STABLE, stablecoins, timeout_s=timeout_s)
+        self._bitcoin = Source(BLOCKCHAIN, blockchain_info, timeout_s=timeout_s)
 
     async def read(self, asset: str, as_of: datetime) -> MarketReply:
         """Return the figures of the asset with their changes over a day and a week.
@@ -67,25 +67,18 @@ class OnchainFigures:
 
     async def _supply(self, symbol: str, as_of: datetime) -> Known:
         response = await self._stable.get("/stablecoincharts/all", {"stablecoin": str(STABLECOINS[symbol])})
-        points = [_point(row, "totalCirculating") for row in _rows(response, _STABLE)]
-        return _figures("stablecoin_supply", "units", "defillama", points, as_of)
+        points = [llama_point(row, "totalCirculating") for row in llama_rows(response, STABLE)]
+        return series_figures("stablecoin_supply", "units", "defillama", points, as_of)
 
     async def _locked(self, symbol: str, as_of: datetime) -> Known:
         path = f"/v2/historicalChainTvl/{CHAINS[symbol]}"
-        points = [_point(row, "tvl") for row in _rows(await self._llama.get(path, {}), _LLAMA)]
-        return _figures("chain_tvl", "USD", "defillama", points, as_of)
+        points = [llama_point(row, "tvl") for row in llama_rows(await self._llama.get(path, {}), LLAMA)]
+        return series_figures("chain_tvl", "USD", "defillama", points, as_of)
 
     async def _activity(self, _symbol: str, as_of: datetime) -> Known:
         values, unknown = [], []
         for chart, (name, unit) in CHARTS.items():
-            start = f"{as_of - 10 * _DAY:%Y-%m-%d}"
-            params = {"timespan": "11days", "start": start, "format": "json", "sampled": "false"}
-            body = json_object(await self._bitcoin.get(f"/charts/{chart}", params), _BLOCKCHAIN)
-            rows = body.get("values")
-            if body.get("status") != "ok" or not isinstance(rows, list):
-                raise UselessAnswerError("blockchain.info's answer has no values; it is asked again")
-            days = [_xy(row) for row in rows]
-            known, absent = _figures(name, unit, "blockchain.info", days, as_of)
+            known, absent = await chart_figures(self._bitcoin, chart, name, unit, as_of)
             values += known
             unknown += absent
         return values, unknown
@@ -96,14 +89,35 @@ class OnchainFigures:
             await source.close()
 
 
-def _rows(response: httpx.Response, service: Service) -> list[Any]:
+async def chart_figures(source: Source, chart: str, name: str, unit: str, as_of: datetime) -> Known:
+    """Return the newest day of a chart of blockchain.info, and its changes.
+
+    Raises:
+        NewsproofError: as :meth:`Source.get`, or the answer is no chart.
+    """
+    start = f"{as_of - 10 * _DAY:%Y-%m-%d}"
+    params = {"timespan": "11days", "start": start, "format": "json", "sampled": "false"}
+    body = json_object(await source.get(f"/charts/{chart}", params), source.service)
+    rows = body.get("values")
+    if body.get("status") != "ok" or not isinstance(rows, list):
+        raise UselessAnswerError("blockchain.info's answer has no values; it is asked again")
+    return series_figures(name, unit, "blockchain.info", [day_of_chart(row) for row in rows], as_of)
+
+
+def llama_rows(response: httpx.Response, service: Service) -> list[Any]:
+    """Return the rows of a series of DefiLlama.
+
+    Raises:
+        UselessAnswerError: it is something else.
+    """
     body = json_of(response, service, exact=True)
     if not isinstance(body, list):
         raise UselessAnswerError(f"{service.name}'s answer is no series; it is asked again")
     return body
 
 
-def _point(row: Any, field: str) -> Point | None:
+def llama_point(row: Any, field: str) -> Point | None:
+    """Return one row of a series, None when it cannot be read."""
     if not isinstance(row, dict):
         return None
     value = row.get(field)
@@ -113,12 +127,18 @@ def _point(row: Any, field: str) -> Point | None:
     return Point(at, figure) if at is not None and figure is not None else None
 
 
-def _xy(row: Any) -> Point | None:
+def day_of_chart(row: Any) -> Point | None:
+    """Return one day of a chart of blockchain.info, known when it is over; None when it cannot be read."""
     at, figure = (when(row.get("x")), number(row.get("y"))) if isinstance(row, dict) else (None, None)
     return Point(at + _DAY, figure) if at is not None and figure is not None else None
 
 
-def _figures(name: str, unit: str, source: str, read: list[Point | None], as_of: datetime) -> Known:
+def series_figures(name: str, unit: str, source: str, read: list[Point | None], as_of: datetime) -> Known:
+    """Return the newest figure of a series known at ``as_of``, and its changes over a day and a week.
+
+    Raises:
+        UselessAnswerError: there are rows, and none of them can be read.
+    """
     points = [p for p in read if p is not None]
     if read and not points:
         raise UselessAnswerError(f"no figure of {source} can be read; it is asked again")

@@ -28,15 +28,13 @@ class LiveMarket(Free):
     mode: ProviderMode = "live"
 
     def __init__(self, **kinds: Kind) -> None:
-        """``kinds``: price, macro, onchain."""
+        """``kinds``: price, macro, onchain; of the research chat price, economy, sentiment, network."""
         self._kinds = kinds
 
     async def perform(self, effect: FetchMarket) -> Answer:
         """Read once. Figures that do not exist are an answer (``unknown``); what fails is a ``Failure`` reply, and free."""
         try:
-            reply: MarketReply | Failure = await self._kinds[effect.kind].read(
-                effect.asset, effect.as_of.astimezone(UTC)
-            )
+            reply: MarketReply | Failure = await self._of(effect.kind).read(effect.asset, effect.as_of.astimezone(UTC))
         except UselessAnswerError as exc:
             assert isinstance(exc.answer.reply, Failure)
             reply = exc.answer.reply
@@ -45,6 +43,12 @@ class LiveMarket(Free):
             again = isinstance(exc, TransientError)
             reply = Failure(kind=exc.kind, message=str(exc), retryable=again, retry_after_s=wait, status=exc.status)
         return Answer(reply=reply, cost_usd=Decimal(0), cost_source="free")
+
+    def _of(self, kind: str) -> Kind:
+        if kind not in self._kinds:
+            known = ", ".join(self._kinds)
+            raise PermanentError(f"no source of {kind} is configured here: ask for {known}", kind="not_configured")
+        return self._kinds[kind]
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""

@@ -27,12 +27,14 @@ class Point(msgspec.Struct, frozen=True):
 
 
 class Source:
-    """One service without a key. Safe for concurrent use within one event loop."""
+    """One service, without a key or with one in ``headers``. Safe for concurrent use within one event loop."""
 
-    def __init__(self, service: Service, base_url: str, *, timeout_s: float) -> None:
+    def __init__(
+        self, service: Service, base_url: str, *, timeout_s: float, headers: Mapping[str, str] | None = None
+    ) -> None:
         self.service, self._timeout_s = service, timeout_s
         self._base = checked_address(base_url, service.address_setting).rstrip("/")
-        self._http = guarded_client(base_url, timeout_s=timeout_s)
+        self._http = guarded_client(base_url, timeout_s=timeout_s, headers=headers)
 
     async def get(
         self, path: str, params: Mapping[str, str], *, absent: frozenset[int] = frozenset()
