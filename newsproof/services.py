@@ -50,7 +50,7 @@ async def run_worker(
     Raises:
         NewsproofError: what a person must mend.
     """
-    signalled = _heed_signals()
+    signalled = heed_signals()
     started, settings = settings, overlaid(settings, hot_file(settings))
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
     options, snapshot = worker_options(settings), snapshot_of(settings)
@@ -87,7 +87,7 @@ async def run_sink(settings: Settings, *, registry: Registry | None = None) -> N
     """
     from streams.sink import Sink
 
-    signalled = _heed_signals()
+    signalled = heed_signals()
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
     sink = Sink(address, topics, clickhouse, registry=registry)
@@ -123,7 +123,8 @@ async def _migrated(clickhouse: ClickHouse, signalled: asyncio.Event) -> bool:
 Part = tuple[Callable[[], Coroutine[Any, Any, None]], Callable[[], Any]]
 
 
-def _heed_signals() -> asyncio.Event:
+def heed_signals() -> asyncio.Event:
+    """Return the event that SIGINT and SIGTERM set from now on."""
     # Before anything is opened: a signal that comes while a service starts ends it in order too. A start that hangs
     # is ended by whoever asked, with SIGKILL, and the log makes that harmless.
     signalled = asyncio.Event()

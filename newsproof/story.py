@@ -38,15 +38,15 @@ def lines_of(records: Iterable[JournalRecord]) -> list[Line]:
     told: list[Line] = []
     opened: datetime | None = None
     for record in (r for r in records if r.accepted):
-        phase, what, thought = _told(record.event)
+        phase, what, thought = sentence_of(record.event)
         opened = opened or record.envelope.time
         after = (record.envelope.time - opened).total_seconds()
         told.append(Line(phase=phase, after_s=after, what=what, thought=thought))
     return told
 
 
-def _told(event: Any) -> tuple[str, str, str]:
-    """Return (phase, what happened, why)."""
+def sentence_of(event: Any) -> tuple[str, str, str]:
+    """Return (phase, what happened, why) of one event."""
     for kinds, tell in ((_OPENING, _told_opening), (_SEARCHING, _told_searching), (_ENDING, _told_ending)):
         if isinstance(event, kinds):
             return tell(event)
