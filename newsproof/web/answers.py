@@ -1,0 +1,155 @@
+"""How the API answers: JSON by msgspec, errors as ``{"error", "do"}``, event streams that a slow client cannot make grow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+import structlog
+from aiokafka.errors import KafkaError
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from infra.redaction import redacted
+from schemas.errors import ConfigError, ContractError, NewsproofError, PermanentError, TransientError
+from streams.gateway.sse import Lagging
+
+log = structlog.get_logger(__name__)
+
+SEND_WITHIN_S = 20.0
+"""A client that takes nothing for this long is cut off; it comes back with the id that it last saw."""
+
+
+class Refused(Exception):  # noqa: N818 - an answer, not a fault
+    """The request is answered with this status, what is wrong, and what to do."""
+
+    def __init__(self, status: int, error: str, do: str, **headers: str) -> None:
+        super().__init__(error)
+        self.status, self.error, self.do = status, error, do
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return a JSON answer; times are RFC 3339, decimals are numbers."""
+    body = msgspec.json.encode(value, enc_hook=_plain, decimal_format="number")
+    return Response(body, status, {"cache-control": "no-store", **(headers or {})}, "application/json")
+
+
+_plain = str
+
+
+def refusal(status: int, error: str, do: str, headers: dict[str, str] | None = None) -> Response:
+    """Return an error answer."""
+    return as_json({"error": redacted(error), "do": redacted(do)}, status, headers)
+
+
+def answer_errors(app: FastAPI) -> None:
+    """Let every error of a request be answered in the one form."""
+
+    @app.exception_handler(Refused)
+    async def _(_request: Request, exc: Refused) -> Response:
+        return refusal(exc.status, exc.error, exc.do, exc.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def _(_request: Request, exc: RequestValidationError) -> Response:
+        said = "; ".join(f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in exc.errors()[:5])
+        return refusal(400, f"the request is not as this address takes it: {said}", "correct it; /docs shows what is taken")
+
+    @app.exception_handler(HTTPException)
+    async def _(_request: Request, exc: HTTPException) -> Response:
+        do = {404: "look at /docs for what there is", 405: "use another method; /docs names it"}
+        words = str(exc.detail) if exc.detail else HTTPStatus(exc.status_code).phrase
+        return refusal(exc.status_code, words, do.get(exc.status_code, "correct the request"), dict(exc.headers or {}))
+
+    @app.exception_handler(NewsproofError)
+    async def _(_request: Request, exc: NewsproofError) -> Response:
+        return refusal(*_of_ours(exc))
+
+    @app.exception_handler(KafkaError)
+    async def _(_request: Request, exc: KafkaError) -> Response:
+        log.warning("Kafka does not answer a request", error=repr(exc)[:300])
+        return refusal(503, "Kafka does not answer", "try again when it is back; /api/v1/status says so")
+
+    @app.exception_handler(Exception)
+    async def _(request: Request, exc: Exception) -> Response:
+        log.error("a fault of ours", path=request.url.path, exc_info=exc)
+        return refusal(500, "a fault of Newsproof itself", "try again; the log of the web service shows what happened")
+
+
+def _of_ours(exc: NewsproofError) -> tuple[int, str, str]:
+    error, _, do = str(exc).partition(": ")
+    status = {TransientError: 503, ContractError: 400, PermanentError: 400, ConfigError: 409}.get(type(exc), 400)
+    return status, error, do or ("try again" if status == 503 else "correct the request")
+
+
+class Events(Response):
+    """A stream of server-sent events.
+
+    ``chunks`` makes what is sent. While it waits for the client nothing is gathered for it; when the client takes nothing
+    for ``SEND_WITHIN_S``, or when ``chunks`` says that it lags, ``cut_off`` ends the connection. ``ended`` is called in any case.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self,
+        chunks: AsyncIterator[bytes],
+        *,
+        ending: asyncio.Event,
+        ended: Callable[[], None],
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(None, 200, {"cache-control": "no-store", "x-accel-buffering": "no", **(headers or {})})
+        del self.headers["content-length"]
+        self._chunks, self._ending, self._ended = chunks, ending, ended
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        tasks = {
+            asyncio.create_task(self._pump(send)),
+            asyncio.create_task(_left(receive)),
+            asyncio.create_task(self._ending.wait()),
+        }
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            failed = [e for task in done if (e := task.exception()) is not None]
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._chunks.aclose()  # type: ignore[attr-defined]
+            self._ended()
+        if any(isinstance(e, TimeoutError | Lagging) for e in failed):
+            log.info("a slow client is cut off; it can resume", client=scope.get("client"))
+            cut_off(scope)
+        elif failed:
+            raise failed[0]
+        else:
+            async with asyncio.timeout(SEND_WITHIN_S):
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _pump(self, send: Send) -> None:
+        async with asyncio.timeout(SEND_WITHIN_S):
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async for chunk in self._chunks:
+            async with asyncio.timeout(SEND_WITHIN_S):
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def cut_off(scope: Scope) -> None:
+    """End the connection at once, and drop what it still holds to be sent."""
+    cut = scope.get("extensions", {}).get("newsproof.cut_off")
+    if cut is not None:
+        cut()
+
+

@@ -1,0 +1,29 @@
+"""The application: the API's parts, the page, the documentation, behind one guard."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from newsproof.version import VERSION
+from newsproof.web import live_api, pages
+from newsproof.web.answers import answer_errors
+from newsproof.web.backend import Backend
+from newsproof.web.guard import Guard, Tokens
+
+
+def application(backend: Backend) -> ASGIApp:
+    """Return the ASGI application over these parts."""
+    tokens = Tokens(backend.settings)
+    app = FastAPI(
+        title="Newsproof",
+        version=VERSION,
+        description="Search-verified signals from raw crypto news: what is published, how it came to be, and a research chat.",
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.backend, app.state.tokens = backend, tokens
+    answer_errors(app)
+    for part in (live_api, pages):
+        app.include_router(part.router)
+    return Guard(app, backend.settings, tokens)

@@ -1,0 +1,147 @@
+"""What the web service is made of: feeds from Kafka, ClickHouse as the analysts' user, and what is known of both now."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+import msgspec
+import structlog
+from aiokafka.errors import KafkaError
+
+from infra.clickhouse.client import ClickHouse
+from infra.kafka import members_of
+from infra.settings import Settings
+from newsproof.analysts import analyst_client
+from newsproof.bootstrap import address_of, topics_of
+from newsproof.up import mode_in_words
+from newsproof.version import code_version
+from newsproof.web.telling import told
+from schemas.errors import NewsproofError, TransientError
+from streams.gateway.history import CaseRecords, SignalHistory
+from streams.gateway.live import LiveFeed
+
+log = structlog.get_logger(__name__)
+
+LOOK_EVERY_S = 5.0
+ASK_TABLES_S = 3.0
+_WITHIN_S = 20.0
+
+
+class Status(msgspec.Struct, frozen=True):
+    """What ``/api/v1/status`` says. ``label`` is empty when signals are real."""
+
+    mode: str
+    label: str
+    version: str
+    kafka: str
+    clickhouse: str
+    workers_seen: bool
+    live: bool
+
+
+class Backend:
+    """The parts behind the API. :meth:`run` keeps them going until cancelled."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.address, self.topics = address_of(settings), topics_of(settings)
+        self.feed = LiveFeed(self.address, self.topics, tell=told)
+        self.signals = SignalHistory(self.address, self.topics)
+        self.cases = CaseRecords(self.address, self.topics.cases)
+        self.tables = analyst_client(settings, embedded=_is_ours(settings)) if settings.clickhouse_url else None
+        self.ending = asyncio.Event()
+        self.streams = 0
+        self._tables_away = "it was not asked yet"
+        self._workers_seen = False
+
+    async def run(self) -> None:
+        """Follow the log and look after ClickHouse and the workers until cancelled."""
+        async with AsyncExitStack() as stack:
+            if self.tables is not None:
+                await stack.enter_async_context(self.tables)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.feed.run(), name="live feed")
+                group.create_task(self._look(), name="look")
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.gather(self._look_at_tables(), self._look_for_workers())
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _look_at_tables(self) -> None:
+        if self.tables is None:
+            self._tables_away = "CLICKHOUSE_URL is not set"
+            return
+        try:
+            async with asyncio.timeout(ASK_TABLES_S):
+                await self.tables.query("SELECT 1")
+        except (NewsproofError, TimeoutError) as exc:
+            self._tables_away = str(exc) or "it does not answer"
+        else:
+            self._tables_away = ""
+
+    async def _look_for_workers(self) -> None:
+        try:
+            async with asyncio.timeout(LOOK_EVERY_S):
+                self._workers_seen = bool(await members_of(self.address, self.topics.group("worker")))
+        except (NewsproofError, KafkaError, OSError, TimeoutError):
+            self._workers_seen = False
+
+    def status(self) -> Status:
+        """Return what is known now."""
+        mode = self.settings.mode
+        return Status(
+            mode=mode,
+            label="" if mode == "live" else mode_in_words(self.settings),
+            version=code_version(),
+            kafka="away" if self.feed.away else "ok",
+            clickhouse="away" if self._tables_away else "ok",
+            workers_seen=self._workers_seen,
+            live=self.feed.ready and not self.feed.away,
+        )
+
+    def unready(self) -> dict[str, str]:
+        """Return what the service still waits for; ClickHouse is not among it."""
+        waits: dict[str, str] = {}
+        if self.feed.away:
+            waits["kafka"] = "it does not answer"
+        elif not self.feed.ready:
+            waits["journal"] = "the recent past is being read"
+        return waits
+
+    @property
+    def tables_away(self) -> str:
+        """Why ClickHouse is not asked; empty when it answers."""
+        return self._tables_away
+
+    def reachable_tables(self) -> ClickHouse:
+        """Return the client.
+
+        Raises:
+            TransientError: ClickHouse does not answer now.
+        """
+        if self.tables is None or self._tables_away:
+            raise TransientError(
+                "ClickHouse does not answer, and this page is made of its tables: try again when it is back "
+                f"({self._tables_away})"
+            )
+        return self.tables
+
+
+def now() -> datetime:
+    """The wall clock (UTC)."""
+    return datetime.now(UTC)
+
+
+def _is_ours(settings: Settings) -> bool:
+    """Whether ``CLICKHOUSE_URL`` is the embedded engine of this data directory, whose passwords lie there."""
+    written = settings.newsproof_data_dir / "clickhouse" / "address"
+    try:
+        ours = urlsplit(written.read_text("ascii").strip())
+    except (OSError, ValueError):
+        return False
+    there = urlsplit(settings.clickhouse_url or "")
+    return (ours.hostname, ours.port) == (there.hostname, there.port)

@@ -1,0 +1,120 @@
+"""The page, its assets, the login, and whether the service is well."""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import RedirectResponse, Response
+
+from newsproof.web.answers import Refused, as_json
+from newsproof.web.backend import Backend
+from newsproof.web.guard import Tokens
+
+router = APIRouter(include_in_schema=False)
+
+STATIC = Path(__file__).with_name("static")
+_FOR_EVER = "public, max-age=31536000, immutable"
+_TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
+
+
+@router.get("/")
+@router.get("/case/{_rest:path}")
+@router.get("/analytics")
+@router.get("/research")
+@router.get("/research/{_rest:path}")
+@router.get("/backtests")
+@router.get("/backtests/{_rest:path}")
+async def page(request: Request, _rest: str = "") -> Response:
+    """Return the one page of all views."""
+    return _file(request, "index.html")
+
+
+@router.get("/docs")
+async def docs(request: Request) -> Response:
+    """Return the page that shows ``/openapi.json``."""
+    return _file(request, "docs.html")
+
+
+@router.get("/static/{path:path}")
+async def static(request: Request, path: str) -> Response:
+    """Return an asset."""
+    return _file(request, path)
+
+
+@router.get("/favicon.ico")
+async def favicon(request: Request) -> Response:
+    """Return the icon where the page has one."""
+    return _file(request, "favicon.svg")
+
+
+def _file(request: Request, name: str) -> Response:
+    file = (STATIC / name).resolve()
+    if not file.is_relative_to(STATIC) or not file.is_file():
+        raise Refused(404, f"there is no {name[:200]}", "look at / or /docs")
+    known = file.stat()
+    body, digest = _read(file, known.st_mtime_ns, known.st_size)
+    kind = _TYPES.get(file.suffix) or mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+    for_ever = request.query_params.get("v") == digest[:16]
+    headers = {"etag": f'"{digest}"', "cache-control": _FOR_EVER if for_ever else "no-cache"}
+    if digest in request.headers.get("if-none-match", ""):
+        return Response(None, 304, headers)
+    return Response(body, 200, headers, kind)
+
+
+@lru_cache(maxsize=256)
+def _read(file: Path, _mtime: int, _size: int) -> tuple[bytes, str]:
+    body = file.read_bytes()
+    return body, hashlib.sha256(body).hexdigest()[:32]
+
+
+# Login
+
+_LOGIN = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<title>Newsproof: log in</title></head><body><main><h1>Newsproof</h1>{said}
+<form method="post"><p><label for="token">Token (WEB_TOKEN)</label></p>
+<p><input id="token" name="token" type="password" autocomplete="current-password" required autofocus></p>
+<p><button>Log in</button></p></form></main></body></html>
+"""
+
+
+@router.get("/login")
+async def login() -> Response:
+    """Return the form."""
+    return Response(_LOGIN.format(said=""), 200, {"cache-control": "no-store"}, "text/html; charset=utf-8")
+
+
+@router.post("/login")
+async def logged_in(request: Request, next: Annotated[str, Query(max_length=2_000)] = "/") -> Response:
+    """Set the cookie for whoever brings the token."""
+    tokens: Tokens = request.app.state.tokens
+    given = parse_qs((await request.body()).decode("utf-8", "replace")).get("token", [""])[0]
+    if tokens.asked and not tokens.fits(given):
+        said = '<p role="alert">That is not the token that WEB_TOKEN is set to.</p>'
+        return Response(_LOGIN.format(said=said), 403, {"cache-control": "no-store"}, "text/html; charset=utf-8")
+    onward = next if next.startswith("/") and not next.startswith(("//", "/\\")) else "/"
+    headers = {"set-cookie": tokens.cookie(secure=request.url.scheme == "https"), "cache-control": "no-store"}
+    return RedirectResponse(onward, 303, headers)
+
+
+# Health
+
+
+@router.get("/healthz")
+async def alive() -> Response:
+    """Say that the process answers."""
+    return as_json({"alive": True})
+
+
+@router.get("/readyz")
+async def ready(request: Request) -> Response:
+    """Say what the service still waits for."""
+    backend: Backend = request.app.state.backend
+    waits = backend.unready()
+    return as_json({"ready": not waits, "waits_for": waits}, 503 if waits else 200)

@@ -1,0 +1,66 @@
+// What was looked up, what was found, and what the critique made of it claim by claim.
+
+import { meter } from "../drawings.js";
+import { external, h, words } from "../dom.js";
+import { confidence, day, known } from "../format.js";
+import { t, term } from "../i18n.js";
+
+const STANCE = { supports: "up", denies: "down", hedges: "warn", unrelated: "" };
+const VERDICT = { confirmed: "up", supported: "up", verified: "up", refuted: "down", denied: "down", contradicted: "down", unverified: "warn", uncertain: "warn" };
+
+export function searches(all) {
+  if (all.length === 0) return h("p", { class: "hint" }, t("case.searches.none"));
+  return h("ul", { class: "searches" }, all.map((one) => h("li", {},
+    h("span", { class: "tag" }, words(term(one.tool ?? one.provider ?? ""))), " ",
+    words(one.query ?? one.text ?? ""), " ",
+    one.error || one.failure
+      ? h("span", { class: "tag down" }, words(one.error ?? one.failure))
+      : known(one.hits) && h("span", { class: "small faint" }, t("searches.hits", { n: one.hits }), one.cached ? ` · ${t("searches.cached")}` : ""))));
+}
+
+export function evidence({ evidence: found = [], dropped_evidence: dropped = [] }) {
+  return h("div", {},
+    found.length === 0 ? h("p", { class: "hint" }, t("case.evidence.none")) : h("ol", { class: "evidence" }, found.map(piece)),
+    dropped.length > 0 && h("details", { class: "dropped" }, h("summary", {}, t("case.dropped", { n: dropped.length })),
+      h("ul", {}, dropped.map((one) => h("li", {}, h("span", { class: "tag warn" }, term(one.reason)), " ", external(one.url, one.title || one.url))))));
+}
+
+function piece(one) {
+  const marks = [
+    one.stance && h("li", { class: `tag ${STANCE[one.stance] ?? ""}` }, term(one.stance)),
+    one.official && h("li", { class: "tag accent" }, t("official")),
+    one.independent ? h("li", { class: "tag up" }, t("independent")) : h("li", { class: "tag" }, t("dependent")),
+    known(one.quality) && h("li", { class: "tag" }, t("quality", { score: Math.round(one.quality) })),
+    one.published_at && h("li", { class: "tag" }, day(one.published_at)),
+  ];
+  return h("li", { id: `evidence-${one.number}`, tabindex: -1 },
+    h("span", { class: "number" }, `[${one.number}]`),
+    h("div", {}, h("p", {}, external(one.url, one.title || one.url)), h("ul", { class: "tags", "aria-label": t("marks") }, marks),
+      one.snippet && words(one.snippet, "p", { class: "small soft snippet" })));
+}
+
+export function critique(claims, found) {
+  if (claims.length === 0) return h("p", { class: "hint" }, t("case.critique.none"));
+  const known_numbers = new Set(found.map((one) => one.number));
+  return h("ul", { class: "claims" }, claims.map((one) => h("li", { class: "card" },
+    h("div", { class: "row" }, h("span", { class: `tag ${VERDICT[one.verdict] ?? "warn"}` }, term(one.verdict)), reliability(one.reliability),
+      (one.reference_numbers ?? []).map((number) => cited(number, known_numbers.has(number)))),
+    words(one.claim, "p", { class: "claim" }),
+    one.reason && words(one.reason, "p", { class: "small soft" }))));
+}
+
+function reliability(value) {
+  if (known(value)) return h("span", { class: "small faint" }, t("reliability"), " ", meter(value), " ", confidence(value));
+  return value && h("span", { class: "small faint" }, t("reliability"), ": ", term(value));
+}
+
+function cited(number, there) {
+  if (!there) return h("span", { class: "cite" }, `[${number}]`);
+  return h("button", { class: "cite", type: "button", "aria-label": t("cite.to", { number }), on: {
+    click: () => {
+      const target = document.getElementById(`evidence-${number}`);
+      target?.scrollIntoView({ block: "center" });
+      target?.focus();
+    },
+  } }, `[${number}]`);
+}

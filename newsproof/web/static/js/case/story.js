@@ -1,0 +1,86 @@
+// A case as a person would tell it: what came in, what was thought and looked up, what speaks for and against it, and how
+// the confidence came about. Figures and raw records come last.
+
+import { confidenceMove } from "../drawings.js";
+import { h, words } from "../dom.js";
+import { dateTime, duration, known, utc } from "../format.js";
+import { t, term } from "../i18n.js";
+import { actionTag, flagTags, statusTag } from "../signal_row.js";
+import { empty } from "../states.js";
+import { critique, evidence, searches } from "./evidence.js";
+import { calls, prompts, rawEvents, replay } from "./records.js";
+import { waterfall } from "./waterfall.js";
+
+export function showCase(found) {
+  const signal = (found.revisions ?? []).at(-1) ?? null;
+  return h("article", { class: "case" },
+    head(found, signal),
+    signal ? result(signal) : outcome(found),
+    section("story", timeline(found)),
+    section("searches", searches(found.searches ?? [])),
+    section("evidence", evidence(found)),
+    section("critique", critique(found.claims ?? [], found.evidence ?? [])),
+    section("waterfall", waterfall(found.waterfall ?? [])),
+    (found.revisions ?? []).length > 1 && section("revisions", revisions(found.revisions)),
+    section("calls", calls(found.calls ?? [])),
+    section("prompts", prompts(found.prompts ?? [], found.config_hash)),
+    section("replay", replay(found)),
+    section("events", rawEvents(found.events ?? [])));
+}
+
+function section(name, content) {
+  return content && h("section", { class: `section case-${name}`, "aria-labelledby": `case-${name}` }, h("h2", { id: `case-${name}` }, t(`case.${name}`)), content);
+}
+
+function head({ case: one, news }) {
+  const facts = [
+    [t("case.source"), words(news?.source ?? one.source)],
+    [t("case.published"), news?.published_at && stamp(news.published_at)],
+    [t("case.opened"), stamp(one.opened_at)],
+    [t("case.took"), one.ended_at ? duration(new Date(one.ended_at) - new Date(one.opened_at)) : t("case.open")],
+    [t("case.id"), h("code", {}, one.case_id)],
+  ];
+  return h("header", {},
+    words(news?.text ?? one.text, "p", { class: "news", lang: (news?.language ?? one.language) === "zh" ? "zh" : null }),
+    h("dl", { class: "facts case-facts" }, facts.filter(([, value]) => value).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))));
+}
+
+const stamp = (at) => h("time", { datetime: at, title: utc(at) }, dateTime(at));
+
+function result(signal) {
+  return h("section", { class: "card result", "aria-label": t("case.signal") },
+    h("div", { class: "row" }, h("strong", { class: "asset" }, words(signal.asset)), actionTag(signal.action), statusTag(signal.status),
+      h("span", { class: "tag" }, term(signal.event_type)), h("span", { class: "soft small" }, `${term(signal.direction)} · ${term(signal.strength)} · ${term(signal.timeframe)}`)),
+    words(signal.summary, "p", { class: "lead" }),
+    confidenceMove(signal.preliminary_confidence, signal.confidence),
+    flagTags(signal.risk_flags),
+    signal.notes && words(signal.notes, "p", { class: "small soft" }),
+    h("p", { class: "small faint" }, t("case.valid", { until: dateTime(signal.valid_until) }), " · ", t("case.judged", { by: signal.model || t("case.rules") })));
+}
+
+function outcome({ case: one }) {
+  return h("div", { class: "notice" }, h("p", {}, one.state === "open" ? t("case.open.long") : t("case.no_signal", { outcome: term(one.outcome || one.state) })));
+}
+
+function timeline(found) {
+  const steps = found.thought_steps ?? [];
+  if (steps.length === 0) return empty(t("case.story.empty"));
+  return h("ol", { class: "timeline" }, steps.map((step, at) => h("li", { class: `phase-${phaseTone(step.phase)}` },
+    h("div", { class: "when small faint" }, known(step.seconds) ? `+${duration(step.seconds * 1000)}` : "", " "),
+    h("div", {},
+      (at === 0 || steps[at - 1].phase !== step.phase) && h("p", { class: "phase" }, term(step.phase)),
+      words(step.title, "p", { class: "told" }),
+      step.text && words(step.text, "p", { class: "thought" })))));
+}
+
+function phaseTone(phase) {
+  if (/recover|fail|cancel|retract|degrad/.test(phase)) return "trouble";
+  return /synth|conclu|signal|end/.test(phase) ? "end" : "plain";
+}
+
+function revisions(all) {
+  return h("ol", { class: "revisions" }, all.map((one) => h("li", { class: "row" },
+    h("span", { class: "tag" }, t("revision", { number: one.revision })), statusTag(one.status), actionTag(one.action),
+    confidenceMove(one.preliminary_confidence, one.confidence), h("span", { class: "small faint" }, dateTime(one.decided_at)),
+    one.notes && words(one.notes, "p", { class: "small soft wide" }))));
+}

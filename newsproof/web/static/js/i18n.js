@@ -1,0 +1,31 @@
+// The texts of the page in English and Chinese. Which one: what was chosen here before, else what the browser asks for.
+
+import en from "./texts/en.js";
+import zh from "./texts/zh.js";
+import { remembered, remember } from "./memory.js";
+
+const TEXTS = { en, zh };
+let current = remembered("language") ?? ((navigator.languages ?? [navigator.language])[0] ?? "en").toLowerCase();
+current = current.startsWith("zh") ? "zh" : "en";
+
+export const language = () => current;
+
+export function chooseLanguage(name) {
+  current = name === "zh" ? "zh" : "en";
+  remember("language", current);
+  document.documentElement.lang = current === "zh" ? "zh-CN" : "en";
+}
+
+/** The text of that key with its {places} filled; of a count, the form that the language wants ("key.one"). */
+export function t(key, places = {}) {
+  const texts = TEXTS[current];
+  const form = "n" in places ? `${key}.${new Intl.PluralRules(current).select(places.n)}` : key;
+  const text = texts[form] ?? texts[`${key}.other`] ?? texts[key] ?? TEXTS.en[key] ?? key;
+  return text.replace(/\{(\w+)\}/g, (whole, name) => (name in places ? String(places[name]) : whole));
+}
+
+/** A word of the domain (a flag, a status, a type of event); what has no translation stands as it is, made readable. */
+export function term(word) {
+  const plain = String(word ?? "");
+  return TEXTS[current][`term.${plain}`] ?? plain.replaceAll("_", " ");
+}

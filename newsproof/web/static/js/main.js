@@ -1,0 +1,156 @@
+// Starts the page: the shell around every page, which page is shown, and what the system says of itself.
+
+import { getJson } from "./api.js";
+import { h, icon, replace, words } from "./dom.js";
+import { chooseLanguage, language, t } from "./i18n.js";
+import { accessToken, keepToken, remember } from "./memory.js";
+import * as analytics from "./pages/analytics.js";
+import * as backtests from "./pages/backtests.js";
+import * as cases from "./pages/cases.js";
+import * as live from "./pages/live.js";
+import * as research from "./pages/research.js";
+import { hidePreview } from "./preview.js";
+import { failed } from "./states.js";
+
+const PAGES = { live, cases, analytics, research, backtests };
+const ICONS = {
+  live: ["M3 12h4l3-8 4 16 3-8h4"],
+  cases: ["M4 6h16", "M4 12h16", "M4 18h10"],
+  analytics: ["M4 20V10", "M10 20V4", "M16 20v-7", "M21 20H3"],
+  research: ["M4 5h16v11H9l-5 4z"],
+  backtests: ["M4 12a8 8 0 1 0 3-6", "M7 2v4h4", "M12 8v4l3 2"],
+};
+const STATUS_EVERY_MS = 15_000;
+const byId = (id) => document.getElementById(id);
+
+let shown = null;
+
+/** Where the address points to: the page's name, what follows it, and its query. */
+function place() {
+  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
+  const [name, ...rest] = path.split("/").map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  });
+  return { name: name in PAGES ? name : "live", rest, query: new URLSearchParams(query) };
+}
+
+function show({ move = true } = {}) {
+  if (location.hash !== "" && !location.hash.startsWith("#/")) return;
+  const { name, rest, query } = place();
+  shown?.abort();
+  shown = new AbortController();
+  hidePreview();
+  drawNavigation(name);
+  const main = byId("main");
+  main.replaceChildren();
+  main.className = `page-${name}`;
+  const setTitle = (title) => {
+    document.title = `${title} · Newsproof`;
+  };
+  setTitle(t(`nav.${name}`));
+  PAGES[name].mount(main, { rest, query, signal: shown.signal, setTitle });
+  if (move) {
+    window.scrollTo(0, 0);
+    const head = main.querySelector("h1");
+    head?.setAttribute("tabindex", "-1");
+    (head ?? main).focus({ preventScroll: true });
+  }
+}
+
+function drawNavigation(current) {
+  const items = Object.keys(PAGES).map((name) => h("li", {}, h("a", { href: `#/${name}`, "aria-current": name === current && "page" }, icon(ICONS[name]), h("span", {}, t(`nav.${name}`)))));
+  byId("nav").setAttribute("aria-label", t("nav"));
+  replace(byId("nav"), h("ul", {}, items));
+}
+
+function drawToggles() {
+  const other = language() === "zh" ? "en" : "zh";
+  const dark = () => (document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+  const languages = h("button", { class: "button quiet tiny", type: "button", lang: other, "aria-label": other === "zh" ? "切换到中文" : "Switch to English", on: {
+    click: () => {
+      chooseLanguage(other);
+      drawToggles();
+      byId("toggles").querySelector("button").focus();
+      show({ move: false });
+      askStatus();
+    },
+  } }, other === "zh" ? "中文" : "English");
+  const theme = h("button", { class: "button quiet tiny", type: "button", "aria-label": t("theme"), "aria-pressed": String(dark()), on: {
+    click: (event) => {
+      const chosen = dark() ? "light" : "dark";
+      document.documentElement.dataset.theme = chosen;
+      remember("theme", chosen);
+      event.currentTarget.setAttribute("aria-pressed", String(dark()));
+      document.dispatchEvent(new CustomEvent("themechange"));
+    },
+  } }, icon(["M12 3a9 9 0 1 0 9 9 7 7 0 0 1-9-9z"]));
+  replace(byId("toggles"), languages, theme);
+  byId("skip").textContent = t("skip");
+}
+
+async function askStatus() {
+  try {
+    drawStatus(await getJson("status"));
+  } catch (error) {
+    drawTrouble(error.status === 401 || error.status === 403 ? "token" : "unreachable", error);
+  }
+}
+
+function drawStatus(status) {
+  const strip = byId("strip");
+  strip.hidden = status.mode === "live";
+  if (!strip.hidden) replace(strip, h("strong", {}, t(`mode.${status.mode}`)), words(status.label || t("mode.hint"), "span"));
+  const away = ["kafka", "clickhouse"].filter((part) => status[part] === "away");
+  const missing = [...away.map((part) => t(`away.${part}`)), status.workers_seen === false && t("away.workers")].filter(Boolean);
+  drawTrouble(missing.length ? "away" : null, missing);
+  replace(byId("link-state"),
+    h("span", { class: `state-dot ${away.length ? "lost" : "on"}` }, t(away.length ? "system.away" : "system.ok")),
+    h("span", {}, `v${status.version}`));
+}
+
+function drawTrouble(kind, about) {
+  const place = byId("trouble");
+  if (place.dataset.kind === String(kind) && kind !== "away") return;
+  place.dataset.kind = String(kind);
+  place.hidden = kind === null;
+  if (kind === "away") replace(place, h("strong", {}, t("system.away")), about.map((line) => h("span", {}, line)));
+  if (kind === "unreachable") replace(place, h("strong", {}, t("error.unreachable")), h("span", {}, t("error.unreachable.do")));
+  if (kind === "token") replace(place, h("strong", {}, t("token.needed")), tokenForm(about));
+}
+
+function tokenForm(error) {
+  const input = h("input", { class: "input", type: "password", id: "token", autocomplete: "off", required: true });
+  return h("form", { class: "row", on: {
+    submit: (event) => {
+      event.preventDefault();
+      keepToken(input.value.trim());
+      byId("trouble").dataset.kind = "";
+      askStatus();
+      show({ move: false });
+    },
+  } }, h("label", { for: "token" }, accessToken() ? t("token.wrong") : t("token.label")), input,
+  h("button", { class: "button", type: "submit" }, t("token.send")), error.todo && words(error.todo, "span"));
+}
+
+function start() {
+  chooseLanguage(language());
+  drawToggles();
+  byId("skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    byId("main").focus();
+    byId("main").scrollIntoView();
+  });
+  window.addEventListener("hashchange", () => show());
+  window.addEventListener("error", (event) => byId("main").prepend(failed(new Error(event.message))));
+  show({ move: false });
+  askStatus();
+  setInterval(askStatus, STATUS_EVERY_MS);
+  window.addEventListener("online", askStatus);
+  window.addEventListener("offline", () => drawTrouble("unreachable"));
+}
+
+start();

@@ -1,0 +1,107 @@
+// Backtests: the runs there are, and two of them beside each other.
+
+import { getJson } from "../api.js";
+import { interval } from "../drawings.js";
+import { h, replace, words } from "../dom.js";
+import { confidence, dateTime, known, number, signed, usd } from "../format.js";
+import { t, term } from "../i18n.js";
+import { empty, fill } from "../states.js";
+
+export function mount(main, { query, signal, setTitle }) {
+  setTitle(t("nav.backtests"));
+  const list = h("div", {});
+  const compared = h("section", { class: "section", "aria-live": "off" });
+  main.append(h("div", { class: "page-head" }, h("h1", {}, t("backtests.title")), h("p", {}, t("backtests.lead"))), list, compared);
+
+  const chosen = { a: query.get("a") ?? "", b: query.get("b") ?? "" };
+  const compare = () => {
+    if (!chosen.a || !chosen.b || chosen.a === chosen.b) {
+      replace(compared, h("p", { class: "hint" }, t(chosen.a && chosen.a === chosen.b ? "backtests.same" : "backtests.choose")));
+      return;
+    }
+    history.replaceState(null, "", `#/backtests?${new URLSearchParams(chosen)}`);
+    fill(compared, async () => comparison(await getJson("backtests/compare", chosen, signal)), signal);
+  };
+  fill(list, async () => {
+    const { items } = await getJson("backtests", {}, signal);
+    if (items.length === 0) {
+      compared.hidden = true;
+      return h("div", {}, empty(t("backtests.empty"), t("backtests.empty.do")), h("p", { class: "center" }, h("code", {}, "./run backtest run --sample-log")));
+    }
+    compare();
+    return runs(items, chosen, compare);
+  }, signal);
+}
+
+function runs(items, chosen, changed) {
+  const pick = (side, id) => h("input", { type: "radio", name: `run-${side}`, value: id, checked: chosen[side] === id, "aria-label": t("backtests.pick", { side: side.toUpperCase(), run: id }), on: {
+    change: () => {
+      chosen[side] = id;
+      changed();
+    } } });
+  const row = (id, one) => h("tr", {}, h("td", { class: "pick" }, pick("a", id)), h("td", { class: "pick" }, pick("b", id)),
+    h("th", { scope: "row" }, words(id)),
+    h("td", {}, one ? h("span", { class: `tag ${one.status === "finished" ? "up" : "warn"}` }, term(one.status)) : ""),
+    h("td", { class: "text" }, one ? words(told(one.changes)) : t("backtests.live")),
+    h("td", { class: "n" }, one ? number(one.cases) : ""), h("td", { class: "n" }, one ? usd(one.cost_usd, t("unknown")) : ""),
+    h("td", {}, one ? dateTime(one.started_at) : ""));
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("backtests.runs") }, h("table", {},
+    h("thead", {}, h("tr", {}, [["A"], ["B"], [t("run")], [t("run.status")], [t("run.changes")], [t("run.cases"), 1], [t("run.cost"), 1], [t("run.started")]].map(([name, right]) => h("th", { scope: "col", class: right ? "n" : "" }, name)))),
+    h("tbody", {}, row("live", null), items.map((one) => row(one.run_id, one)))));
+}
+
+const told = (changes) => (typeof changes === "string" ? changes : changes ? JSON.stringify(changes) : "") || "–";
+
+function comparison(found) {
+  return h("div", {},
+    h("h2", {}, t("compare.title", { a: found.a, b: found.b })),
+    words(found.verdict, "p", { class: "notice verdict" }),
+    (found.warnings ?? []).map((text) => words(text, "p", { class: "notice warn small" })),
+    h("p", { class: "hint" }, t("compare.aligned", { aligned: found.comparability.aligned, both: found.comparability.in_both, stories: found.comparability.stories })),
+    metrics(found.metrics ?? []),
+    changes(t("compare.flips", { n: found.flips?.length ?? 0 }), found.flips ?? []),
+    changes(t("compare.differences", { n: found.differences?.length ?? 0 }), found.differences ?? [], true),
+    spend(found.spend ?? []));
+}
+
+const UNITS = { usd: (v) => usd(v), ms: (v) => number(v, 1), probability: (v) => v.toFixed(4), share: (v) => v.toFixed(4), score: (v) => v.toFixed(4) };
+const TONES = { better: "up", worse: "down", higher: "accent", lower: "accent", changed: "accent" };
+
+function metrics(all) {
+  const measured = all.filter((one) => one.verdict !== "not measured");
+  const missing = all.filter((one) => one.verdict === "not measured");
+  const row = (one) => {
+    const write = (value) => (known(value) ? (UNITS[one.unit] ?? String)(value) : "–");
+    const span = Math.max(...[one.delta, one.low, one.high].map((v) => Math.abs(v ?? 0)));
+    return h("tr", {}, h("th", { scope: "row" }, term(one.metric), one.horizon && ` @${one.horizon}`), h("td", { class: "n" }, write(one.a)), h("td", { class: "n" }, write(one.b)),
+      h("td", { class: "n" }, known(one.delta) ? `${one.delta < 0 ? "−" : "+"}${write(Math.abs(one.delta))}` : "–"),
+      h("td", { class: "bar-cell" }, known(one.delta) && interval(one.delta, one.low, one.high, span)),
+      h("td", { class: "n" }, known(one.low) ? `${write(one.low)} … ${write(one.high)}` : "–"),
+      h("td", { class: "n" }, known(one.p_holm) ? one.p_holm.toFixed(3) : "–"),
+      h("td", {}, h("span", { class: `tag ${TONES[one.verdict] ?? ""}` }, term(one.verdict))));
+  };
+  const heads = [[t("metric")], ["A", 1], ["B", 1], ["B − A", 1], [t("metric.drawn")], [t("metric.interval"), 1], ["p (Holm)", 1], [t("metric.verdict")]];
+  return h("div", {}, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("compare.metrics") }, h("table", { class: "metrics" },
+    h("thead", {}, h("tr", {}, heads.map(([name, right]) => h("th", { scope: "col", class: right ? "n" : "" }, name)))), h("tbody", {}, measured.map(row)))),
+  missing.length > 0 && h("p", { class: "hint pad-top" }, t("compare.not_measured"), " ", missing.map((one) => `${term(one.metric)}${one.horizon ? ` @${one.horizon}` : ""}`).join(", ")));
+}
+
+function changes(title, all, withTexts = false) {
+  if (all.length === 0) return null;
+  return h("details", { class: "figures", open: !withTexts }, h("summary", {}, title), h("ul", { class: "changes" }, all.slice(0, 100).map((one) => h("li", {},
+    h("div", { class: "row" }, words(one.asset || "–", "strong"), h("span", { class: "tag" }, term(one.event_type)),
+      h("span", {}, one.action_a === one.action_b ? term(one.action_a || "–") : `${term(one.action_a || "–")} → ${term(one.action_b || "–")}`),
+      h("span", {}, `${confidence(one.confidence_a)} → ${confidence(one.confidence_b)}`),
+      h("span", { class: one.delta < 0 ? "down-ink" : "up-ink" }, signed(one.delta)),
+      h("a", { class: "small", href: `#/cases/${encodeURIComponent(one.case_id)}` }, h("code", {}, one.case_id.slice(0, 8)))),
+    withTexts && one.diff?.length > 0 && h("pre", { tabindex: 0, class: "diff" }, one.diff.map((line) => h("span", { class: line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : "" }, `${line}\n`)))))));
+}
+
+function spend(both) {
+  if (both.length === 0) return null;
+  const rows = ["executed", "reused", "missed", "cost_usd", "avoided_cost_usd", "would_have_cost_usd", "unpriced_calls"];
+  const write = (name, value) => (name.endsWith("_usd") ? usd(value, "–") : number(Number(value)));
+  return h("div", { class: "scroll spend", tabindex: 0, role: "region", "aria-label": t("compare.spend") }, h("table", {}, h("caption", {}, t("compare.spend")),
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, ""), both.map((one) => h("th", { scope: "col", class: "n" }, words(one.run_id))))),
+    h("tbody", {}, rows.map((name) => h("tr", {}, h("th", { scope: "row" }, t(`spend.${name}`)), both.map((one) => h("td", { class: "n" }, write(name, one[name]))))))));
+}

@@ -1,0 +1,98 @@
+// Cases: the list of them, and one of them whole.
+
+import { getJson } from "../api.js";
+import { h, replace, roving, words } from "../dom.js";
+import { ago, confidence, utc } from "../format.js";
+import { t, term } from "../i18n.js";
+import { showCase } from "../case/story.js";
+import { empty, failed, fill, loading } from "../states.js";
+import { EVENT_TYPES } from "../vocabulary.js";
+
+const PAGE = 40;
+
+export function mount(main, place) {
+  if (place.rest[0]) showOne(main, place);
+  else showList(main, place);
+}
+
+function showOne(main, { rest, signal, setTitle }) {
+  setTitle(t("case.title"));
+  const body = h("div", {});
+  main.append(h("div", { class: "page-head" }, h("h1", {}, t("case.title")), h("a", { href: "#/cases" }, t("case.all"))), body);
+  fill(body, async () => {
+    const found = await getJson(`cases/${encodeURIComponent(rest[0])}`, {}, signal);
+    return showCase(found);
+  }, signal);
+}
+
+function showList(main, { query, signal, setTitle }) {
+  setTitle(t("nav.cases"));
+  const list = h("ol", { class: "cases", "aria-label": t("nav.cases") });
+  const message = h("div", {});
+  const more = h("button", { class: "button", type: "button", hidden: true }, t("older"));
+  const settle = roving(list, ".case-link");
+  let line = null;
+  let next = null;
+
+  async function load(before) {
+    if (before === null) {
+      line?.abort();
+      line = new AbortController();
+      list.replaceChildren();
+      more.hidden = true;
+      message.replaceChildren(loading());
+    }
+    const mine = line;
+    try {
+      const found = await getJson("cases", { ...Object.fromEntries(query), limit: PAGE, before }, mine.signal);
+      if (mine.signal.aborted) return;
+      list.append(...found.items.map(caseRow));
+      next = found.next;
+      more.hidden = !next;
+      const filtered = [...query.keys()].length > 0;
+      replace(message, list.childElementCount === 0 && empty(t(filtered ? "cases.none" : "cases.empty"), filtered ? null : t("live.empty.do")));
+      settle();
+    } catch (error) {
+      if (!mine.signal.aborted) message.replaceChildren(failed(error, () => load(before)));
+    }
+  }
+
+  more.addEventListener("click", () => load(next));
+  signal.addEventListener("abort", () => line?.abort());
+  main.append(h("div", { class: "page-head" }, h("h1", {}, t("cases.title")), h("p", {}, t("cases.lead"))),
+    filters(query, () => load(null)), message, list, h("p", { class: "row more" }, more));
+  load(null);
+}
+
+function filters(query, changed) {
+  const set = (name) => (event) => {
+    const value = event.target.value.trim();
+    if (value) query.set(name, name === "asset" ? value.toUpperCase() : value);
+    else query.delete(name);
+    const text = query.toString();
+    history.replaceState(null, "", `#/cases${text ? `?${text}` : ""}`);
+    changed();
+  };
+  const select = (name, options) => h("select", { class: "input", name, on: { change: set(name) } },
+    h("option", { value: "" }, t("any")), options.map((one) => h("option", { value: one, selected: one === query.get(name) }, term(one))));
+  const input = (name, most) => h("input", { class: "input", name, maxlength: most, autocomplete: "off", value: query.get(name) ?? "", on: { change: set(name) } });
+  return h("form", { class: "filters", role: "search", "aria-label": t("filters"), on: { submit: (e) => e.preventDefault() } },
+    h("label", { class: "field" }, h("span", {}, t("cases.words")), input("q", 200)),
+    h("label", { class: "field" }, h("span", {}, t("asset")), input("asset", 20)),
+    h("label", { class: "field" }, h("span", {}, t("event_type")), select("event_type", EVENT_TYPES)),
+    h("label", { class: "field" }, h("span", {}, t("cases.state")), select("state", ["open", "ended"])));
+}
+
+function caseRow(one) {
+  const outcome = one.outcome || one.state;
+  return h("li", { class: "case-row" },
+    h("div", { class: "case-what" },
+      h("a", { class: "case-link", href: `#/cases/${encodeURIComponent(one.case_id)}` }, words(one.text || one.case_id)),
+      h("div", { class: "tags meta" },
+        h("span", { class: `tag ${one.state === "open" ? "accent" : ""}` }, term(outcome)),
+        one.asset && h("span", { class: "tag" }, words(one.asset)), one.event_type && h("span", { class: "tag" }, term(one.event_type)),
+        one.source && h("span", { class: "tag" }, words(one.source)))),
+    h("div", { class: "case-end" },
+      typeof one.confidence === "number" && h("strong", {}, confidence(one.confidence)),
+      h("time", { class: "small faint", datetime: one.opened_at, title: utc(one.opened_at) }, ago(one.opened_at))));
+}

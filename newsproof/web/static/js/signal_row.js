@@ -1,0 +1,49 @@
+// One signal as a row of a list: what, why to doubt it, and how its confidence moved.
+
+import { confidenceMove } from "./drawings.js";
+import { h, httpUrl, words } from "./dom.js";
+import { ago, utc } from "./format.js";
+import { t, term } from "./i18n.js";
+
+const TONE = { buy: "up", sell: "down", observe: "" };
+const GRAVE = new Set(["refuted", "retracted", "injection_suspected", "spoofed_source", "denied_or_conflict", "scam"]);
+const DOUBTFUL = new Set(["preliminary_only", "preliminary", "degraded"]);
+
+export function actionTag(action) {
+  return h("span", { class: `tag ${TONE[action] ?? ""}` }, term(action));
+}
+
+export function statusTag(status) {
+  const tone = status === "verified" ? "accent" : status === "retracted" || status === "superseded" ? "down" : DOUBTFUL.has(status) ? "warn" : "";
+  return h("span", { class: `tag ${tone}` }, term(status));
+}
+
+export function flagTags(flags, most = Infinity) {
+  if (!flags?.length) return null;
+  const shown = flags.slice(0, most).map((flag) => h("li", { class: `tag ${GRAVE.has(flag) ? "down" : "warn"}` }, term(flag)));
+  const more = flags.length - shown.length;
+  return h("ul", { class: "tags", "aria-label": t("flags") }, shown, more > 0 && h("li", { class: "tag" }, `+${more}`));
+}
+
+/** The hosts that speak for or against it, as far as a row has room. */
+export function sourcesLine(signal) {
+  const hosts = [...new Set((signal.evidence ?? []).map((one) => httpUrl(one.url)?.host ?? "").filter(Boolean))];
+  const shown = hosts.slice(0, 3).join(" · ") + (hosts.length > 3 ? ` +${hosts.length - 3}` : "");
+  const count = t("sources.independent", { n: signal.independent_sources ?? 0 });
+  return h("p", { class: "sources small faint" }, count, shown && ": ", shown && words(shown));
+}
+
+export function signalRow(signal) {
+  const at = signal.published_at ?? signal.decided_at;
+  const gone = signal.status === "retracted" || signal.status === "superseded";
+  return h("li", { class: `signal${gone ? " gone" : ""}`, data: { id: signal.signal_id } },
+    h("div", { class: "signal-what" },
+      h("strong", { class: "asset" }, words(signal.asset || "–")), actionTag(signal.action),
+      h("time", { class: "small faint", datetime: at, title: utc(at) }, ago(at))),
+    h("div", { class: "signal-why" },
+      h("a", { class: "signal-link", href: `#/cases/${encodeURIComponent(signal.case_id)}` }, words(signal.summary || t("untitled"))),
+      h("div", { class: "tags meta" }, statusTag(signal.status), h("span", { class: "tag" }, term(signal.event_type)),
+        signal.revision > 1 && h("span", { class: "tag" }, t("revision", { number: signal.revision })), flagTags(signal.risk_flags, 5)),
+      sourcesLine(signal)),
+    confidenceMove(signal.preliminary_confidence, signal.confidence));
+}

@@ -1,0 +1,64 @@
+// A box for read-only SQL, asked with the rights and the limits of the analysts' user.
+
+import { postJson } from "./api.js";
+import { h, replace } from "./dom.js";
+import { number } from "./format.js";
+import { t } from "./i18n.js";
+import { announce, empty, failed, loading } from "./states.js";
+import { dataTable } from "./tables.js";
+
+const EXAMPLES = {
+  "sql.example.steps": "SELECT step, results, failures, p50_ms, p95_ms\nFROM v_latency_by_step\nWHERE run_id = 'live'\nORDER BY p95_ms DESC",
+  "sql.example.spend": "SELECT day, step, sum(executed_calls) AS calls, sum(total_cost_usd) AS cost_usd\nFROM v_spend\nWHERE run_id = 'live'\nGROUP BY day, step\nORDER BY day, step",
+  "sql.example.views": "SHOW TABLES",
+};
+let draft = EXAMPLES["sql.example.steps"];
+
+export function sqlBox(gone) {
+  const box = h("textarea", { class: "input code", id: "sql", rows: 6, spellcheck: "false", autocapitalize: "off", maxlength: 20000, value: draft });
+  const run = h("button", { class: "button main", type: "submit" }, t("sql.run"));
+  const result = h("div", { class: "sql-result" });
+  let asked = null;
+
+  async function ask() {
+    asked?.abort();
+    asked = new AbortController();
+    const mine = asked;
+    run.disabled = true;
+    result.replaceChildren(loading());
+    try {
+      const found = await postJson("sql", { query: box.value }, {}, mine.signal);
+      if (!mine.signal.aborted) result.replaceChildren(answer(found));
+    } catch (error) {
+      if (!mine.signal.aborted) result.replaceChildren(failed(error));
+    }
+    if (mine === asked) run.disabled = false;
+  }
+
+  gone.addEventListener("abort", () => asked?.abort());
+  box.addEventListener("input", () => { draft = box.value; });
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      ask();
+    }
+  });
+  const examples = Object.entries(EXAMPLES).map(([key, text]) => h("button", { class: "button quiet tiny", type: "button", on: { click: () => {
+    box.value = draft = text;
+    box.focus();
+  } } }, t(key)));
+  return h("form", { class: "sql-box", on: { submit: (event) => {
+    event.preventDefault();
+    ask();
+  } } }, h("label", { for: "sql", class: "unseen" }, t("sql.title")), box,
+  h("div", { class: "row" }, run, h("span", { class: "small faint" }, t("sql.keys")), h("span", { class: "row examples" }, examples)), result);
+}
+
+function answer({ columns, rows, truncated, seconds }) {
+  const said = `${t("sql.rows", { n: rows.length })} · ${number(seconds, 2)} s`;
+  announce(said);
+  const place = h("div", {});
+  return replace(place,
+    h("p", { class: "hint" }, said, truncated && ` · ${t("sql.truncated")}`),
+    rows.length === 0 ? empty(t("sql.none")) : dataTable(columns.map((column, at) => ({ name: column.name, field: at })), rows, t("sql.result"), { tall: true }));
+}

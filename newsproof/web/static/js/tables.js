@@ -1,0 +1,18 @@
+// Tables of figures: numbers to the right, words apart in their direction, and reachable by keyboard where they scroll.
+
+import { h, words } from "./dom.js";
+
+/** `columns`: name, field (or index), and how a value is written; numbers are found by looking. */
+export function dataTable(columns, rows, label, { tall = false } = {}) {
+  const right = columns.map(({ field }) => rows.length > 0 && rows.every((row) => row[field] === null || typeof row[field] === "number"));
+  return h("div", { class: `scroll${tall ? " tall" : ""}`, tabindex: 0, role: "region", "aria-label": label },
+    h("table", {},
+      h("thead", {}, h("tr", {}, columns.map(({ name }, at) => h("th", { scope: "col", class: right[at] ? "n" : "" }, words(name))))),
+      h("tbody", {}, rows.map((row) => h("tr", {}, columns.map(({ field, write }, at) => h("td", { class: right[at] ? "n" : "" }, words(shown(row[field], write)))))))));
+}
+
+function shown(value, write) {
+  if (write) return write(value);
+  if (value === null || value === undefined) return "–";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}

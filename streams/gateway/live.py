@@ -1,0 +1,195 @@
+"""What happens now: signals as subscribers get them and the progress of cases, as a window that streams read from.
+
+The journal is folded by the one rule (:class:`schemas.acceptance.AcceptedEvents`), by headers; only records of cases that
+may still be shown are decoded. A start reads the stretch that the rule needs, never the whole log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import structlog
+from aiokafka import TopicPartition
+
+from infra.kafka import KafkaAddress, committed_by
+from schemas import envelope as wire
+from schemas.acceptance import TOMBSTONE_OFFSETS
+from schemas.errors import ContractError, NewsproofError
+from schemas.events import COMMANDS, EventReceived
+from schemas.published import read_signal
+from schemas.topics import Topics
+from streams.following import FollowedPartition
+from streams.gateway.case_items import CaseItem
+from streams.gateway.follower import Bounds, Follower
+from streams.gateway.window import Item, Window
+
+log = structlog.get_logger(__name__)
+
+Tell = Callable[[CaseItem, wire.Envelope, Any], dict[str, Any]]
+"""What the live stream says of one accepted event: the ``data`` of its ``case`` event."""
+RECENT_RECORDS = 2_000
+"""Of each partition, at a start: so many records of the past are shown or can be resumed from."""
+RECENT_CASES = 20_000
+FARTHEST = 500_000
+"""Offsets of a partition that a start reads at most, should a case be open for that long."""
+_REMEMBERED_SIGNALS = 100_000
+
+
+class LiveFeed:
+    """Two followers and one window. Group-less: any number of web processes see the same."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics, *, tell: Tell, window: Window | None = None) -> None:
+        self._address, self._topics, self._tell = address, topics, tell
+        self.window = window or Window()
+        self.cases: OrderedDict[str, CaseItem] = OrderedDict()
+        self._first: dict[str, int] = {}
+        self.newest: OrderedDict[str, int] = OrderedDict()
+        self.passed_by = 0
+        self._parts: dict[TopicPartition, FollowedPartition] = {}
+        self._shown_from: dict[TopicPartition, int] = {}
+        self.signals = Follower(
+            address, topics.signals, start=self._start_signals, take=self._take_signals, isolation="read_committed"
+        )
+        self.journal = Follower(
+            address, topics.cases, start=self._start_cases, take=self._take_cases, isolation="read_uncommitted"
+        )
+
+    @property
+    def ready(self) -> bool:
+        """Whether both have reached the end that they met."""
+        return self.signals.ready.is_set() and self.journal.ready.is_set()
+
+    @property
+    def away(self) -> bool:
+        """Whether Kafka does not answer now."""
+        return self.signals.away or self.journal.away
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.signals.run(), name="live signals")
+            group.create_task(self.journal.run(), name="live cases")
+
+    async def until_ready(self, within_s: float) -> bool:
+        """Wait until :attr:`ready`; False when ``within_s`` passed first."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self.signals.ready.wait()
+                await self.journal.ready.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def open_cases(self) -> list[CaseItem]:
+        """Return the cases that are open now, as far as this process can know."""
+        return [case for case in self.recent_cases() if case.state == "open"]
+
+    def recent_cases(self) -> list[CaseItem]:
+        """Return the cases that this process holds, in the order in which it met them."""
+        return [case for case in self.cases.values() if case.is_whole]
+
+    def first_offset_of(self, case_id: str) -> int | None:
+        """Return where in its partition a case that this process holds begins; None of any other."""
+        return self._first.get(case_id)
+
+    # Signals
+
+    async def _start_signals(self, bounds: Bounds) -> dict[TopicPartition, int]:
+        starts = {tp: max(first, end - RECENT_RECORDS) for tp, (first, end) in bounds.items()}
+        self.window.start("signal", starts)
+        return starts
+
+    def _take_signals(self, tp: TopicPartition, records: Sequence[Any]) -> None:
+        items = []
+        for record in records:
+            try:
+                signal, _ = read_signal(record)
+            except ContractError as exc:
+                self._pass_by(record, exc)
+                continue
+            if self.newest.get(signal.signal_id, 0) >= signal.revision:
+                continue  # an older one that came again
+            self.newest[signal.signal_id] = signal.revision
+            self.newest.move_to_end(signal.signal_id)
+            items.append(
+                Item(
+                    kind="signal",
+                    partition=tp.partition,
+                    offset=record.offset,
+                    asset=signal.asset,
+                    event_type=signal.event_type,
+                    confidence=signal.confidence,
+                    data=b'{"type":"signal","data":' + msgspec.json.encode(signal) + b"}",
+                )
+            )
+        while len(self.newest) > _REMEMBERED_SIGNALS:
+            self.newest.popitem(last=False)
+        self.window.add("signal", tp.partition, records[-1].offset, items)
+
+    # Cases
+
+    async def _start_cases(self, bounds: Bounds) -> dict[TopicPartition, int]:
+        watermarks = {}
+        try:
+            watermarks = await committed_by(self._address, self._topics.group("worker"))
+        except NewsproofError as exc:
+            log.warning("no watermark of the workers: only the last stretch is folded", why=str(exc))
+        starts = {}
+        for tp, (first, end) in bounds.items():
+            oldest_open = min(watermarks[tp].offset, end) if tp in watermarks else end
+            shown = min(end - RECENT_RECORDS, oldest_open)
+            starts[tp] = max(first, min(shown, oldest_open - TOMBSTONE_OFFSETS), end - FARTHEST)
+            self._shown_from[tp] = max(shown, starts[tp])
+            self._parts[tp] = FollowedPartition(starts[tp], partitions=len(bounds))
+        self.window.start("case", self._shown_from)
+        return starts
+
+    def _take_cases(self, tp: TopicPartition, records: Sequence[Any]) -> None:
+        part, shown_from = self._parts[tp], self._shown_from[tp]
+        items = []
+        for env, record in part.accept(records):
+            if record.offset >= shown_from and (item := self._told(tp, env, record)) is not None:
+                items.append(item)
+        if records[-1].offset >= shown_from:
+            self.window.add("case", tp.partition, records[-1].offset, items)
+
+    def _told(self, tp: TopicPartition, env: wire.Envelope, record: Any) -> Item | None:
+        try:
+            event = wire.decode(env.type, env.version, record.value)
+        except ContractError as exc:  # poison, or of newer code: the worker says so and stops
+            self._pass_by(record, exc)
+            return None
+        case = self._case(env, event, record.offset)
+        if not isinstance(event, COMMANDS):
+            case.take(env, event)
+        said = self._tell(case, env, event)
+        return Item(
+            kind="case",
+            partition=tp.partition,
+            offset=record.offset,
+            asset=case.asset,
+            event_type=case.event_type,
+            confidence=case.confidence,
+            data=msgspec.json.encode({"type": "case", "data": said}),
+        )
+
+    def _case(self, env: wire.Envelope, event: Any, offset: int) -> CaseItem:
+        case = self.cases.get(env.case_id)
+        if case is None or isinstance(event, EventReceived):
+            case = self.cases[env.case_id] = CaseItem(case_id=env.case_id, opened_at=env.time)
+            self.cases.move_to_end(env.case_id)
+        if isinstance(event, EventReceived):
+            self._first[env.case_id] = offset
+        while len(self.cases) > RECENT_CASES:
+            gone, _ = self.cases.popitem(last=False)
+            self._first.pop(gone, None)
+        return case
+
+    def _pass_by(self, record: Any, exc: ContractError) -> None:
+        self.passed_by += 1
+        if self.passed_by & (self.passed_by - 1) == 0:  # the 1st, 2nd, 4th …: a flood must not fill the log
+            log.warning("not shown", topic=record.topic, offset=record.offset, why=str(exc), so_far=self.passed_by)
