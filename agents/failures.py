@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Literal
 
-from agents.case import Case
+from agents.case_core import CaseCore
 from schemas.effects import Failure
 from schemas.events import StepFailed
 from schemas.ids import content_hash
 
-SINGLE_PASS = "single_pass"
 MAX_INVALID_OUTPUT_ATTEMPTS = 2
 """A reply that breaks its schema is asked for once more (VERIFICATION, "Synthesis")."""
 MAX_BACKOFF_S = 60.0
@@ -18,19 +17,19 @@ JITTER = 0.2
 """A wait is lengthened by up to this share, so that cases which failed together do not come back together."""
 
 
-def failed(case: Case, step: str, failure: Failure, *, now: datetime) -> StepFailed:
+def failed(case: CaseCore, step: str, failure: Failure, *, now: datetime) -> StepFailed:
     """Return the event that logs this failure; ``now`` is when it happened (UTC).
 
     Transient failures are retried with exponential backoff, no earlier than the provider asked for and never past the
-    deadline of the path; everything else degrades the case, and a degraded case that fails gives up. A case that has no
-    preliminary signal yet waits for an open breaker as long as its deadline allows: it has nothing to fall back on.
+    deadline of the path; everything else degrades the case, and a last resort that fails gives up. A case that has nothing
+    to fall back on yet waits for an open breaker as long as its deadline allows.
     """
     attempt = 1 + sum(1 for f in case.failures if f.step == step)
     # An open breaker asked nothing of anybody, so for a case that must wait for it, it is no attempt.
-    free = {"breaker_open"} if case.triaged is None else set[str]()
+    free = set[str]() if case.has_fallback else {"breaker_open"}
     tried = sum(1 for f in case.failures if f.step == step and f.failure.kind not in free)
     most = MAX_INVALID_OUTPUT_ATTEMPTS if failure.kind == "invalid_output" else case.config.step_max_attempts
-    last_resort = case.degraded is not None or step == SINGLE_PASS
+    last_resort = case.is_last_resort(step)
     limit = case.deadline if last_resort else case.deep_deadline
     if failure.retryable and (failure.kind in free or 1 + tried < most):
         backoff = min(case.config.retry_base_seconds * 2**tried, MAX_BACKOFF_S)

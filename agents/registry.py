@@ -5,26 +5,27 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterable
+from types import ModuleType
 from typing import Literal, get_args, get_origin, get_type_hints
 
+import agents.research
 import agents.verification
-from agents.case import Case
+from agents.case_core import CaseCore
+from agents.flow import NEWS, RESEARCH, Flow
 from agents.step import On, Step
 from schemas import events as ev
 from schemas.errors import ConfigError
 
-ENTRIES: tuple[type[ev.Event], ...] = (ev.EventReceived, ev.StepFailed, ev.CancelRequested)
-"""Events that the runtime or a person writes rather than a step; each must lead somewhere."""
-
 
 class Registry:
-    """The graph of one journal. Immutable once made.
+    """The graph of one flow. Immutable once made.
 
     Raises:
         ConfigError: when an event that is emitted leads to no step (dangling) or to two (duplicate), or two steps share a name.
     """
 
-    def __init__(self, steps: Iterable[Step]) -> None:
+    def __init__(self, steps: Iterable[Step], flow: Flow = NEWS) -> None:
+        self.flow = flow
         self.steps: dict[str, Step] = {}
         for step in steps:
             if step.name in self.steps:
@@ -37,7 +38,7 @@ class Registry:
         self._refuse_dangling()
         self.depth = self._depths()
 
-    def next_step(self, case: Case) -> Step | None:
+    def next_step(self, case: CaseCore) -> Step | None:
         """Return the step that the head leads to, None when the case is closed. Pure."""
         return self.step_after(case.head)
 
@@ -54,19 +55,20 @@ class Registry:
     def edges(self) -> list[tuple[str, str, str]]:
         """Return (who writes it, event with its route, who takes it) for every arrow, in flow order.
 
-        Beside steps the ends are intake, publish, any_step (whose failure it is) and operator (a person's command).
+        Beside steps the ends are those of the flow: who opens a case and who takes its end, such as intake and publish,
+        any_step (whose failure it is) and whoever gives a command.
         """
         arrows: list[tuple[str, str, str]] = []
+        opening, *others = ((writer, (event,)) for writer, event in self.flow.entries)
         emitters: list[tuple[str, tuple[type[ev.Event], ...]]] = [
-            ("intake", (ev.EventReceived,)),
+            opening,
             *((s.name, s.emits) for s in self._in_flow_order()),
-            ("any_step", (ev.StepFailed,)),
-            ("operator", (ev.CancelRequested,)),
+            *others,
         ]
         for source, emitted in emitters:
             for event in emitted:
                 if event in ev.TERMINAL:
-                    arrows.append((source, event.__name__, "publish"))
+                    arrows.append((source, event.__name__, self.flow.sink))
                     continue
                 _, by_value = self._table[event]
                 for value, step in by_value.items():
@@ -76,9 +78,10 @@ class Registry:
 
     def mermaid(self) -> str:
         """Return the graph as a Mermaid flow chart; the README's picture is this text."""
-        lines = ["flowchart LR", "  news([news]) --> intake"]
+        opens, (first, _) = self.flow.source, self.flow.entries[0]
+        lines = ["flowchart LR", f"  {opens}([{opens}]) --> {first}"]
         lines += [f'  {a} -- "{label}" --> {b}' for a, label, b in self.edges()]
-        return "\n".join([*lines, "  publish --> signals([signals])"])
+        return "\n".join([*lines, f"  {self.flow.sink} --> {self.flow.gives}([{self.flow.gives}])"])
 
     def _connect(self, step: Step, on: On) -> None:
         if len(on.routes) > 1:
@@ -98,7 +101,7 @@ class Registry:
         by_value[value] = step
 
     def _refuse_dangling(self) -> None:
-        emitted: dict[type[ev.Event], str] = dict.fromkeys(ENTRIES, "the runtime")
+        emitted: dict[type[ev.Event], str] = {event: writer for writer, event in self.flow.entries}
         emitted |= {e: s.name for s in self.steps.values() for e in s.emits if e not in ev.TERMINAL}
         for event, by in emitted.items():
             if event not in self._table:
@@ -125,7 +128,7 @@ class Registry:
 
     def _in_flow_order(self) -> list[Step]:
         order: list[Step] = []
-        waiting: list[type[ev.Event]] = [ev.EventReceived]
+        waiting: list[type[ev.Event]] = [self.flow.opening]
         while waiting:
             event = waiting.pop(0)
             for step in self._table.get(event, (None, {}))[1].values():
@@ -144,8 +147,14 @@ def _values(event: type[ev.Event], field: str) -> tuple[str, ...]:
 
 def verification() -> Registry:
     """Return the registry of the news pipeline: every ``STEP`` in a module of ``agents.verification``."""
-    modules = (
-        importlib.import_module(m.name)
-        for m in pkgutil.iter_modules(agents.verification.__path__, "agents.verification.")
-    )
-    return Registry(m.STEP for m in modules if hasattr(m, "STEP"))
+    return Registry(_steps_in(agents.verification))
+
+
+def research() -> Registry:
+    """Return the registry of the research chat: every ``STEP`` in a module of ``agents.research``."""
+    return Registry(_steps_in(agents.research), RESEARCH)
+
+
+def _steps_in(package: ModuleType) -> Iterable[Step]:
+    names = (m.name for m in pkgutil.iter_modules(package.__path__, f"{package.__name__}."))
+    return (m.STEP for m in map(importlib.import_module, names) if hasattr(m, "STEP"))

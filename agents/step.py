@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeVar
 
-from agents.case import Case, Replies
+from agents.case_core import Replies
 from schemas.effects import Effect, Failure, Reply
 from schemas.events import Event
 
@@ -40,7 +40,10 @@ class On:
 
 
 class Step(Protocol):
-    """See the module's text; every file of ``agents/verification`` holds one, as ``STEP``."""
+    """See the module's text; every file of ``agents/verification`` and ``agents/research`` holds one, as ``STEP``.
+
+    ``case`` is of the flow that the step belongs to: a ``Case`` or a ``Turn``.
+    """
 
     @property
     def name(self) -> str: ...
@@ -48,8 +51,8 @@ class Step(Protocol):
     def takes(self) -> tuple[On, ...]: ...
     @property
     def emits(self) -> tuple[type[Event], ...]: ...
-    def ask(self, case: Case) -> Asked: ...
-    def tell(self, case: Case, replies: Replies) -> Event: ...
+    def ask(self, case: Any) -> Asked: ...
+    def tell(self, case: Any, replies: Replies) -> Event: ...
 
 
 class StepFailure(Exception):  # noqa: N818 - it carries a Failure, the field's term for the value

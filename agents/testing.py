@@ -23,9 +23,8 @@ from agents.case import Case, Replies, fold, open_case
 from agents.failures import failed
 from agents.registry import Registry, verification
 from agents.step import Asked, Step, StepFailure
-from schemas import effects as fx
 from schemas import ids
-from schemas.calls import Call, CallKind
+from schemas.calls import KIND_OF, Call
 from schemas.config import Snapshot
 from schemas.effects import CallModel, Effect, Failure, Reply, request_hash
 from schemas.events import EffectCompleted, Event, EventReceived
@@ -34,15 +33,6 @@ from schemas.news import News
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 """When a specified case is opened; each of its events comes a second later."""
 TICK = timedelta(seconds=1)
-_KINDS: dict[type[Any], CallKind] = {
-    fx.CallModel: "model",
-    fx.Search: "search",
-    fx.Scrape: "scrape",
-    fx.Recall: "recall",
-    fx.FindEarlier: "duplicate_check",
-    fx.FindConcerned: "earlier_claims",
-    fx.FetchMarket: "market",
-}
 
 
 def opened(
@@ -192,7 +182,7 @@ def call_of(effect: Effect, reply: Reply, *, at: datetime = START, mode: Any = "
     """Return the record of one free call."""
     prompt = effect if isinstance(effect, CallModel) else None
     return Call(
-        kind=_KINDS[type(effect)],
+        kind=KIND_OF[type(effect)],
         provider=mode,
         mode=mode,
         request_hash=request_hash(effect),

@@ -43,6 +43,10 @@ class Topics(msgspec.Struct, frozen=True):
     def research(self) -> str:
         return self.prefix + "research"
 
+    def journal(self, name: str) -> str:
+        """The journal of a flow, such as cases or research."""
+        return self.prefix + name
+
     @property
     def publisher_lease(self) -> str:
         """One empty partition: whoever its group assigns it to, publishes."""

@@ -127,12 +127,6 @@ class Admission:
         self._landed(partition, case_id)
         self._hold(case_id, news_partition)
 
-    def on_opened_before(self, partition: int, case_id: str) -> None:
-        """An opening was passed by, for its case was opened before."""
-        self._landed(partition, case_id)
-        if not self._is_open(partition, case_id):
-            self._release(case_id)
-
     def on_closed(self, case_id: str) -> None:
         """A case ended: there is room for one more."""
         self._release(case_id)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from agents.case import Case
+from agents.case_core import CaseCore
 from agents.failures import failed
 from schemas.effects import Failure
 from schemas.events import StepFailed
@@ -33,7 +33,7 @@ class Deadlines:
     def __len__(self) -> int:
         return len(self._heap)
 
-    def watch(self, partition: int, case: Case) -> None:
+    def watch(self, partition: int, case: CaseCore) -> None:
         """Remember both deadlines of a case."""
         if case.pinned is not None:
             self._watched.add(case.case_id)
@@ -57,7 +57,7 @@ class Deadlines:
                     self._watched.discard(case_id)
                 yield partition, case_id, last
 
-    def longest_overdue_s(self, cases: Iterable[tuple[Case, datetime]], now: datetime) -> float:
+    def longest_overdue_s(self, cases: Iterable[tuple[CaseCore, datetime]], now: datetime) -> float:
         """Return for how many seconds the worst of these has been seen overdue; ``cases`` come with their worker's start.
 
         What counts is how long it has been so here, not by how much: an opening may be dated by a wrong clock, or a forger.
@@ -70,7 +70,7 @@ class Deadlines:
         }
         return max(((now - since).total_seconds() for since in self._overdue.values()), default=0.0)
 
-    def put_off(self, case: Case, partition: int, last: bool, live_since: datetime, now: datetime) -> bool:
+    def put_off(self, case: CaseCore, partition: int, last: bool, live_since: datetime, now: datetime) -> bool:
         """Give a case that was open before its worker went live its grace; False when that has passed too."""
         grace = live_since + (LIVE_GRACE if last else LIVE_GRACE / 2)
         if grace <= now or case.opened_at >= live_since:
@@ -85,7 +85,7 @@ class Deadlines:
         heapq.heappush(self._heap, (now + LOOK_AGAIN, partition, case_id, last))
 
 
-def cut_off(case: Case, step: str, *, last: bool, now: datetime) -> StepFailed:
+def cut_off(case: CaseCore, step: str, *, last: bool, now: datetime) -> StepFailed:
     """Return the event that ends a step at a deadline: the deep path degrades, after the last one the case gives up."""
     limit = "the case" if last else "the deep path"
     failure = Failure(kind="deadline", message=f"the deadline of {limit} passed at {step}", retryable=False)

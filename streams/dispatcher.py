@@ -13,8 +13,8 @@ from typing import Any
 
 import structlog
 
-from agents.case import Case, Replies
-from agents.failures import SINGLE_PASS, failed
+from agents.case_core import CaseCore, Replies
+from agents.failures import failed
 from agents.registry import Registry
 from agents.step import Step, StepFailure
 from schemas import events as ev
@@ -56,9 +56,9 @@ class Dispatcher:
         self._slot = slot
         self._deadlines = Deadlines()
         self._suspects = Suspects(slot, suspect_after)
-        self.put: Callable[[Step, Case], None] = self.start
-        self.case_of: Callable[[int, str], Case | None] = lambda _partition, _case_id: None
-        self.open_of: Callable[[int], list[Case]] = lambda _partition: []
+        self.put: Callable[[Step, CaseCore], None] = self.start
+        self.case_of: Callable[[int, str], CaseCore | None] = lambda _partition, _case_id: None
+        self.open_of: Callable[[int], list[CaseCore]] = lambda _partition: []
         self._running = Running(slot)
         self._running.is_head = self._is_head
         self._running.on_end = self._on_end
@@ -73,18 +73,20 @@ class Dispatcher:
 
     # What the log says
 
-    def on_folded(self, partition: int, case: Case) -> None:
+    def on_folded(self, partition: int, case: CaseCore) -> None:
         """A case moved on, or got one more reply."""
         if case.seq == 0:
             self._deadlines.watch(partition, case)
         self._running.at_head(case.case_id, case.head_id)
+        if isinstance(case.head, ev.COMMANDS):  # what still runs would be passed by
+            self._running.cancel_behind(case.case_id, case.head_id)
         if self._suspects.is_over(case):
             self._next_suspect()
         if partition in self._live_since:
             self.dispatch(partition, case)
 
-    def on_closed(self, partition: int, case: Case) -> None:
-        """A case ended; nothing is left to start."""
+    def on_closed(self, partition: int, case: CaseCore) -> None:
+        """A case ended: nothing is left to start."""
         self._running.forget(case.case_id)
         self._deadlines.forget(case.case_id)
         if self._suspects.is_over(case):
@@ -94,7 +96,7 @@ class Dispatcher:
         """A partition caught up: everything that is open goes on, nearest to its end first."""
         self._live_since[partition] = utc_now()
 
-        def nearest(case: Case) -> int:
+        def nearest(case: CaseCore) -> int:
             step = self._registry.next_step(case)
             return self._registry.depth[step.name] if step else 0
 
@@ -108,22 +110,20 @@ class Dispatcher:
                 continue
             self.dispatch(partition, case)
 
-    def on_poison(self, record: Any, case: Case | None, reason: str, why: str) -> None:
+    def on_poison(self, record: Any, case: CaseCore | None, reason: str, why: str) -> None:
         """A journal record cannot be read."""
         self._results.put_aside(record, case, reason, why)
 
-    def end_without_configuration(self, case: Case) -> None:
+    def end_without_configuration(self, case: CaseCore) -> None:
         """Close a case whose snapshot is not on the ``configs`` topic: no step can decide anything for it."""
-        reason = f"the configuration {case.received.config_hash[:40]!r} that it pins is not on the configs topic"
+        reason = f"the configuration {case.config_hash[:40]!r} that it pins is not on the configs topic"
         self._results.append_aside(case, ev.CaseFailed(reason=reason, failed_step="journal", attempts=0))
 
     # Routing
 
-    def dispatch(self, partition: int, case: Case) -> None:
+    def dispatch(self, partition: int, case: CaseCore) -> None:
         """Hand the case to the step that its head leads to, unless that is under way already."""
-        if case.pinned is None:
-            return
-        if (step := self._registry.next_step(case)) is None:
+        if case.pinned is None or (step := self._registry.next_step(case)) is None:
             return
         head = case.head
         if isinstance(head, ev.StepFailed) and head.retry_at is not None:
@@ -140,7 +140,7 @@ class Dispatcher:
             self._queued.add(mark)
             self.put(step, case)
 
-    def start(self, step: Step, case: Case) -> None:
+    def start(self, step: Step, case: CaseCore) -> None:
         """Ask the step and start what it asks for. Called by the step's agent."""
         self._queued.discard((case.case_id, case.head_id, len(case.replies.calls)))
         partition = self._results.partition_of(case.case_id)
@@ -210,9 +210,9 @@ class Dispatcher:
                 self._deadlines.look_again(partition, case_id, last, now)
                 self._overdue(case, last, now)
 
-    def _overdue(self, case: Case, last: bool, now: datetime) -> None:
+    def _overdue(self, case: CaseCore, last: bool, now: datetime) -> None:
         step = self._registry.next_step(case)
-        if step is None or (not last and (case.degraded is not None or step.name == SINGLE_PASS)):
+        if step is None or (not last and case.is_last_resort(step.name)):
             return
         self._running.cancel(lambda case_id: case_id == case.case_id)
         self._results.append_aside(case, cut_off(case, step.name, last=last, now=now))
@@ -224,7 +224,7 @@ class Dispatcher:
 
     # Running
 
-    async def _only_one(self, step: Step, case: Case, effect: Effect) -> None:
+    async def _only_one(self, step: Step, case: CaseCore, effect: Effect) -> None:
         calls = await self._perform(step, case, effect)
         try:
             event = with_calls(self._told(step, case, Replies(calls)), calls)
@@ -232,12 +232,12 @@ class Dispatcher:
             event = with_calls(failed(case, step.name, exc.failure, now=utc_now()), calls)
         await self._results.append(case, event)
 
-    async def _one_of_several(self, step: Step, case: Case, effect: Effect) -> None:
+    async def _one_of_several(self, step: Step, case: CaseCore, effect: Effect) -> None:
         calls = await self._perform(step, case, effect)
         event = ev.EffectCompleted(step=step.name, request_hash=request_hash(effect), calls=calls)
         await self._results.append(case, event)
 
-    async def _perform(self, step: Step, case: Case, effect: Effect) -> tuple[Call, ...]:
+    async def _perform(self, step: Step, case: CaseCore, effect: Effect) -> tuple[Call, ...]:
         attempt = 1 + sum(1 for f in case.failures if f.step == step.name)
         suspect = isinstance(case.head, ev.StepStarted)
         place = self._places.alone() if suspect else self._places.one(step.name, self._registry.depth[step.name])
@@ -247,11 +247,11 @@ class Dispatcher:
             hit(EFFECT_ANSWERED)
             return calls
 
-    def _settle(self, step: Step, case: Case, replies: Replies, calls: tuple[Call, ...]) -> None:
+    def _settle(self, step: Step, case: CaseCore, replies: Replies, calls: tuple[Call, ...]) -> None:
         event = with_calls(self._told(step, case, replies), calls)
         self._running.spawn((case.case_id, case.head_id, ""), self._results.append(case, event))
 
-    def _told(self, step: Step, case: Case, replies: Replies) -> ev.Event:
+    def _told(self, step: Step, case: CaseCore, replies: Replies) -> ev.Event:
         try:
             with self._slot.executing(case.head_id):
                 event = step.tell(case, replies)
@@ -262,7 +262,7 @@ class Dispatcher:
             raise StepFailure(raised(exc)) from exc
         return declared(step, event)
 
-    def _fail(self, case: Case, step: str, failure: Failure) -> None:
+    def _fail(self, case: CaseCore, step: str, failure: Failure) -> None:
         event = failed(case, step, failure, now=utc_now())
         self._running.spawn((case.case_id, case.head_id, ""), self._results.append(case, event))
 

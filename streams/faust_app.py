@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import faust
 from faust.types import TP
 
-from agents.case import Case
+from agents.case_core import CaseCore
 from agents.registry import Registry
 from agents.step import Step
 from infra.kafka import KafkaAddress
@@ -55,28 +56,23 @@ def faust_app(group: str, address: KafkaAddress, options: WorkerOptions, monitor
 
 
 def add_agents(
-    app: LedgerApp, topics: Topics, registry: Registry, projector: Projector, intake: Intake, dispatcher: Dispatcher
+    app: LedgerApp,
+    topics: Topics,
+    registry: Registry,
+    projector: Projector,
+    dispatcher: Dispatcher,
+    intake: Intake | None,
 ) -> None:
-    """Add the agents on the journal and on news and one per step, and connect the dispatcher and intake to them."""
-
-    async def project(stream: Any) -> None:
-        on_record = projector.on_record
-        async for records in stream.noack():
-            for record in records:
-                on_record(record)
-
-    async def take_in(stream: Any) -> None:
-        on_record = intake.on_record
-        async for records in stream.noack():
-            for record in records:
-                on_record(record)
-
-    app.agent(app.topic(topics.cases, **_RAW), name="projector")(project)
-    app.agent(app.topic(topics.news, **_RAW), name="intake")(take_in)
+    """Add the agents on the journal and, for an intake, on news, and one per step; connect dispatcher and intake to them."""
+    _add_reader(app, projector.topic, "projector", projector.on_record)
+    if intake is not None:
+        _add_reader(app, topics.news, "intake", intake.on_record)
+        intake.hold = lambda n: app.consumer.on_buffer_full(TP(topics.news, n))
+        intake.release = lambda n: app.consumer.on_buffer_drop(TP(topics.news, n))
     channels = {name: _add_step_agent(app, step, dispatcher) for name, step in registry.steps.items()}
-    ready: dict[str, list[Case]] = {}
+    ready: dict[str, list[CaseCore]] = {}
 
-    def put(step: Step, case: Case) -> None:
+    def put(step: Step, case: CaseCore) -> None:
         # What one turn of the event loop makes ready goes as one item; without waiting, for ``put`` hangs while the
         # flow is suspended.
         if step.name in ready:
@@ -91,8 +87,15 @@ def add_agents(
             subscriber.queue.put_nowait(cases)
 
     dispatcher.put = put
-    intake.hold = lambda n: app.consumer.on_buffer_full(TP(topics.news, n))
-    intake.release = lambda n: app.consumer.on_buffer_drop(TP(topics.news, n))
+
+
+def _add_reader(app: LedgerApp, topic: str, name: str, on_record: Callable[[Any], None]) -> None:
+    async def read(stream: Any) -> None:
+        async for records in stream.noack():
+            for record in records:
+                on_record(record)
+
+    app.agent(app.topic(topic, **_RAW), name=name)(read)
 
 
 def _add_step_agent(app: LedgerApp, step: Step, dispatcher: Dispatcher) -> Any:

@@ -12,7 +12,7 @@ from datetime import datetime
 
 import msgspec
 
-from agents.case import Case
+from agents.case_core import CaseCore
 from agents.registry import Registry
 from schemas import events as ev
 from schemas.calls import Call
@@ -62,7 +62,7 @@ class Meter:
         self.denied = 0
         self.ended: Counter[str] = Counter()
 
-    def appending(self, case: Case, event: ev.Event, event_id: str, now: datetime) -> None:
+    def appending(self, case: CaseCore, event: ev.Event, event_id: str, now: datetime) -> None:
         """A result is about to be appended at the case's head. ``now`` is UTC."""
         result = _Result(
             step=_step_of(self._registry, case, event),
@@ -74,7 +74,7 @@ class Meter:
         if len(self._pending) > MAX_CASES:
             self._pending.popitem(last=False)
 
-    def folded(self, case: Case) -> None:
+    def folded(self, case: CaseCore) -> None:
         """The log accepted an event of this case; ``case`` is the state after it."""
         pending = self._pending.get(case.case_id)
         if pending is None:
@@ -89,7 +89,7 @@ class Meter:
         if not pending:
             del self._pending[case.case_id]
 
-    def closed(self, case: Case) -> None:
+    def closed(self, case: CaseCore) -> None:
         """The case ended; what is left of it was passed by."""
         if case.head_id in self._pending.get(case.case_id, {}):
             self.ended[type(case.head).__name__] += 1
@@ -125,14 +125,14 @@ class Meter:
                 self.tokens[call.provider, call.model or "", direction] += count
 
 
-def _step_of(registry: Registry, case: Case, event: ev.Event) -> str:
+def _step_of(registry: Registry, case: CaseCore, event: ev.Event) -> str:
     if isinstance(event, ev.StepFailed | ev.StepStarted | ev.EffectCompleted):
         return event.step
     step = registry.next_step(case)
     return "deadline" if step is None else step.name
 
 
-def _seconds(case: Case, now: datetime) -> float:
+def _seconds(case: CaseCore, now: datetime) -> float:
     # From the head that the step was started for, or from the time to which its retry was put off.
     since = case.head_at
     if isinstance(case.head, ev.StepFailed) and case.head.retry_at is not None:

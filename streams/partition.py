@@ -6,11 +6,10 @@ import sys
 from collections import deque
 from typing import Any, NamedTuple, Protocol
 
-from agents.case import Case, open_case
+from agents.case_core import CaseCore
+from agents.flow import Flow
 from schemas import envelope as wire
 from schemas.acceptance import AcceptedEvents
-from schemas.events import EventReceived
-from schemas.news import News
 
 Record = Any
 """A Kafka record: topic, partition, offset, key, value, headers (aiokafka's and Faust's are alike in these)."""
@@ -23,7 +22,7 @@ NEVER = sys.maxsize
 class Quarantined(NamedTuple):
     """A case with a record that cannot be read: ``stub`` is the case at its head, for closing it there."""
 
-    stub: Case
+    stub: CaseCore
     record: Record
     reason: str
     why: str
@@ -32,13 +31,13 @@ class Quarantined(NamedTuple):
 class Listener(Protocol):
     """Who is told what the log says: the dispatcher."""
 
-    def on_folded(self, partition: int, case: Case) -> None: ...
+    def on_folded(self, partition: int, case: CaseCore) -> None: ...
 
-    def on_closed(self, partition: int, case: Case) -> None: ...
+    def on_closed(self, partition: int, case: CaseCore) -> None: ...
 
     def on_live(self, partition: int) -> None: ...
 
-    def on_poison(self, record: Record, case: Case | None, reason: str, why: str) -> None: ...
+    def on_poison(self, record: Record, case: CaseCore | None, reason: str, why: str) -> None: ...
 
 
 class Partition:
@@ -46,7 +45,7 @@ class Partition:
 
     def __init__(self) -> None:
         self.accepted = AcceptedEvents()
-        self.cases: dict[str, Case] = {}
+        self.cases: dict[str, Any] = {}
         self.quarantined: dict[str, Quarantined] = {}
         self.waiting: deque[Record] | None = deque()
         self.end = 0
@@ -54,8 +53,6 @@ class Partition:
         self.live = False
 
 
-def unreadable_case(env: wire.Envelope) -> Case:
+def unreadable_case(flow: Flow, env: wire.Envelope) -> CaseCore:
     """Return what can be said of a case whose opening record does not decode: enough to close it."""
-    news = News(source="unreadable", text="", published_at=env.time)
-    received = EventReceived(news=news, config_hash="", text_hash="", language="other")
-    return open_case(received, case_id=env.case_id, event_id=env.id, run_id=env.run_id, at=env.time, config=None)
+    return flow.opened(flow.unreadable(env.time), env)

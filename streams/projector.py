@@ -16,14 +16,15 @@ import structlog
 from aiokafka import TopicPartition
 from msgspec.structs import replace
 
-from agents.case import Case, fold, open_case
+from agents.case_core import CaseCore
+from agents.flow import Flow
 from infra.kafka import KafkaAddress, committed_by, offsets_of, read_range
 from schemas import envelope as wire
 from schemas.acceptance import AcceptedEvents
 from schemas.calls import Call
 from schemas.envelope import NewerSchemaError
 from schemas.errors import ConfigError, ContractError
-from schemas.events import EFFECT_NAME, TERMINAL_NAMES, EventReceived
+from schemas.events import EFFECT_NAME, OPENINGS, TERMINAL_NAMES, Event
 from streams.configs import ConfigStore
 from streams.following import readable, record_ends
 from streams.partition import NEVER, Listener, Partition, Quarantined, Record, unreadable_case
@@ -37,8 +38,11 @@ log = structlog.get_logger(__name__)
 class Projector:
     """The state of all assigned journal partitions, folded from the log alone."""
 
-    def __init__(self, address: KafkaAddress, topic: str, group: str, configs: ConfigStore, listener: Listener) -> None:
+    def __init__(
+        self, address: KafkaAddress, topic: str, group: str, flow: Flow, configs: ConfigStore, listener: Listener
+    ) -> None:
         self.topic = topic
+        self._flow = flow
         self._address = address
         self._group = group
         self._configs = configs
@@ -106,7 +110,7 @@ class Projector:
         p.accepted.position = max(p.accepted.position, span[1]) if at_the_end else p.accepted.position
         return at_the_end
 
-    def without_configuration(self, longer_than_s: float) -> list[Case]:
+    def without_configuration(self, longer_than_s: float) -> list[CaseCore]:
         """Return the live cases whose snapshot has not come for this long. Each is named once."""
         parts = self.partitions
         waiting = self._unpinned.older_than(longer_than_s, {n: p.live for n, p in parts.items()})
@@ -229,10 +233,8 @@ class Projector:
             return self._still_quarantined(number, p, env, record)
         try:
             event = wire.decode(env.type, env.version, record.value)
-            if isinstance(event, EventReceived):
-                case = self._opened(number, env, event)
-            else:
-                case = fold(p.cases[env.case_id], event, event_id=env.id, at=env.time)
+            opens = isinstance(event, OPENINGS)
+            case = self._opened(number, env, event) if opens else self._flow.folded(p.cases[env.case_id], event, env)
         except NewerSchemaError as exc:
             return self.on_fatal(exc)
         except Exception as exc:  # whatever it does to the fold: its case is poisoned, not the partition
@@ -253,16 +255,16 @@ class Projector:
             log.exception("a case cannot be dispatched", case=env.case_id, type=env.type)
             self._quarantine(number, p, env, record, exc)
 
-    def _opened(self, number: int, env: wire.Envelope, event: EventReceived) -> Case:
-        config = self._configs.get(event.config_hash)
-        case = open_case(event, case_id=env.case_id, event_id=env.id, run_id=env.run_id, at=env.time, config=config)
-        if config is None:
-            self._unpinned.add(event.config_hash, number, env.case_id)
-        return case
+    def _opened(self, number: int, env: wire.Envelope, event: Event) -> CaseCore:
+        case = self._flow.opened(event, env)
+        if (config := self._configs.get(case.config_hash)) is None:
+            self._unpinned.add(case.config_hash, number, env.case_id)
+            return case
+        return replace(case, pinned=config)
 
     def _quarantine(self, number: int, p: Partition, env: wire.Envelope, record: Record, exc: Exception) -> None:
         # The record moved the head (the rule reads headers only), so the case can be closed at it by a regular event.
-        before = p.cases.pop(env.case_id, None) or unreadable_case(env)
+        before = p.cases.pop(env.case_id, None) or unreadable_case(self._flow, env)
         reason, why = (exc.reason, str(exc)) if isinstance(exc, ContractError) else ("bad_event", repr(exc))
         if env.type in TERMINAL_NAMES:
             self._listener.on_poison(record, None, reason, why)  # closed by it, unreadable as its end is

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-import msgspec
 import structlog
 from msgspec.structs import replace
 
-from agents.case import Case
+from agents.case_core import CaseCore
 from agents.failures import failed
 from agents.registry import Registry
 from agents.step import Step, StepFailure
@@ -35,25 +34,28 @@ class Results:
         self._registry = registry
         self._appender = appender
         self._topics = topics
+        self._flow = registry.flow
+        self._topic = topics.journal(registry.flow.name)
         self._partitions = partitions
         self._asides: set[asyncio.Task[Any]] = set()
-        self.on_appending: Callable[[Case, ev.Event, str, datetime], None] = lambda *_: None
+        self.on_appending: Callable[[CaseCore, ev.Event, str, datetime], None] = lambda *_: None
 
     def partition_of(self, case_id: str) -> int:
         """Return the journal partition of a case."""
         return partition_of(case_id, self._partitions)
 
-    async def append(self, case: Case, event: ev.Event, *, letter: bool = True) -> None:
+    async def append(self, case: CaseCore, event: ev.Event, *, letter: bool = True) -> None:
         """Append the event as the successor (or an effect) of the case's head; return when it is durable.
 
-        A ``CaseFailed`` leaves a dead letter first: a crash in between repeats the letter rather than loses it.
+        A ``CaseFailed`` leaves a dead letter first, where its flow has one: a crash in between repeats the letter rather
+        than loses it.
         """
         if isinstance(event, ev.EffectCompleted):
             new_id = effect_id(case.run_id, case.case_id, case.head_id, event.request_hash)
         else:
             new_id = event_id(case.run_id, case.case_id, case.head_id)
-        if letter and isinstance(event, ev.CaseFailed):
-            await self._failed_case_letter(case, event)
+        if letter and isinstance(event, ev.CaseFailed) and (asked := self._flow.letter(case)) is not None:
+            await self._failed_case_letter(case, event, *asked)
         now = utc_now()
         self.on_appending(case, event, new_id, now)
         key, value, headers = wire.encode(
@@ -61,17 +63,17 @@ class Results:
         )
         partition = self.partition_of(case.case_id)
         try:
-            await self._appender.append(self._topics.cases, value, key=key, partition=partition, headers=headers)
+            await self._appender.append(self._topic, value, key=key, partition=partition, headers=headers)
         except ContractError as exc:
             failure = Failure(kind="too_large", message=str(exc), retryable=False)
             step = self._registry.next_step(case)
             await self.append(case, failed(case, step.name if step else "journal", failure, now=utc_now()))
 
-    def append_aside(self, case: Case, event: ev.Event) -> None:
+    def append_aside(self, case: CaseCore, event: ev.Event) -> None:
         """Append without waiting for it."""
         self._aside(self.append(case, event))
 
-    def put_aside(self, record: Any, case: Case | None, reason: str, why: str) -> None:
+    def put_aside(self, record: Any, case: CaseCore | None, reason: str, why: str) -> None:
         """Keep a journal record that cannot be read as a dead letter; close its case, where it has one, as failed."""
         about = {} if case is None else {"case": case.case_id}
         log.error("poison record in the journal", partition=record.partition, offset=record.offset, why=why, **about)
@@ -83,25 +85,22 @@ class Results:
             task.cancel()
         await asyncio.gather(*asides, return_exceptions=True)
 
-    async def _put_aside(self, record: Any, case: Case | None, reason: str, why: str) -> None:
+    async def _put_aside(self, record: Any, case: CaseCore | None, reason: str, why: str) -> None:
         letters = self._topics.dead_letters
         await self._appender.dead_letter(letters, record, reason=reason, why=why, consumer="projector")
         if case is not None:
             event = ev.CaseFailed(reason=f"quarantined: {why}"[:1000], failed_step="journal", attempts=0)
             await self.append(case, event, letter=False)
 
-    async def _failed_case_letter(self, case: Case, end: ev.CaseFailed) -> None:
+    async def _failed_case_letter(self, case: CaseCore, end: ev.CaseFailed, key: bytes, value: bytes) -> None:
         headers = [
             ("dl_reason", b"case_failed"),
             ("dl_why", f"{end.failed_step}: {end.reason}".encode()[:2000]),
             ("dl_consumer", b"worker"),
             ("dl_case", case.case_id.encode()),
         ]
-        value = msgspec.json.encode(case.news)
         self._appender.letters["case_failed"] += 1
-        await self._appender.append(
-            self._topics.dead_letters, value, key=case.news.key, partition=None, headers=headers
-        )
+        await self._appender.append(self._topics.dead_letters, value, key=key, partition=None, headers=headers)
 
     def _aside(self, work: Any) -> None:
         task = asyncio.create_task(work)

@@ -68,6 +68,12 @@ class Running:
         for case_id in [c for c in self._appended if of(c)]:
             del self._appended[case_id]
 
+    def cancel_behind(self, case_id: str, head_id: str) -> None:
+        """Cancel what runs for a case at any head but this one."""
+        for key, task in list(self._tasks.items()):
+            if key[0] == case_id and key[1] != head_id:
+                task.cancel()
+
     async def wait(self, timeout_s: float) -> int:
         """Give what runs up to ``timeout_s``; return how much is still under way."""
         if self._tasks:

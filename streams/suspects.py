@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from agents.case import Case
+from agents.case_core import CaseCore
 from schemas.effects import Failure
 from schemas.events import StepStarted
 from schemas.ids import event_id
@@ -30,7 +30,7 @@ class Suspects:
         self._held_back: dict[str, int] = {}
         self._ours: set[str] = set()
         self._alone: str | None = None
-        self._turn: Case | None = None
+        self._turn: CaseCore | None = None
         self.found = 0
 
     @property
@@ -38,30 +38,30 @@ class Suspects:
         """Whether anything waits for its turn."""
         return bool(self._lined_up or self._held_back)
 
-    def is_orphan(self, case: Case) -> bool:
+    def is_orphan(self, case: CaseCore) -> bool:
         """Whether the case's head is a ``StepStarted`` of a worker that is gone: what ran alone has killed it."""
         return _started(case) and case.head_id not in self._ours
 
-    def line_up(self, partition: int, case: Case) -> bool:
+    def line_up(self, partition: int, case: CaseCore) -> bool:
         """Take the case for its turn alone if it is suspected; False when it is not."""
         if not _handed_back(case) and self._slot.crashes.get(case.head_id, 0) < self._after:
             return False
         self._lined_up.setdefault(case.case_id, (partition, case.head_id))
         return True
 
-    def hold_back(self, partition: int, case: Case) -> bool:
+    def hold_back(self, partition: int, case: CaseCore) -> bool:
         """Let the case wait if a suspect runs or is due; False when it may start."""
         if not (self._lined_up or self._alone is not None) or case.case_id == self._alone:
             return False
         self._held_back[case.case_id] = partition
         return True
 
-    def runs(self, case: Case) -> None:
+    def runs(self, case: CaseCore) -> None:
         """Note that a case behind ``StepStarted`` is dispatched: it is the one that runs alone."""
         if _started(case) and self._alone is None:
             self._alone = case.case_id
 
-    def is_over(self, case: Case) -> bool:
+    def is_over(self, case: CaseCore) -> bool:
         """Whether this case ran alone and has moved on now; then the next may."""
         if _started(case):
             return False
@@ -78,7 +78,7 @@ class Suspects:
         self._held_back.clear()
         self._alone = None
 
-    def hand_back(self) -> tuple[Case, StepStarted] | None:
+    def hand_back(self) -> tuple[CaseCore, StepStarted] | None:
         """Return the case that has its turn, at its ``StepStarted``, and what is to follow that; None when none has."""
         turn, self._turn = self._turn, None
         return None if turn is None else (turn, replace(turn.head, handed_back=True))
@@ -89,7 +89,7 @@ class Suspects:
             case_id = next(iter(self._lined_up))
             yield self._lined_up[case_id][0], case_id, self._lined_up.pop(case_id)[1]
 
-    def convict(self, case: Case, step: str) -> StepStarted:
+    def convict(self, case: CaseCore, step: str) -> StepStarted:
         """Give the case its turn alone; return the event that says so, which is to be appended."""
         self.found += 1
         self._alone = case.case_id
@@ -109,9 +109,9 @@ class Suspects:
         return held
 
 
-def _started(case: Case) -> bool:
+def _started(case: CaseCore) -> bool:
     return isinstance(case.head, StepStarted) and not case.head.handed_back
 
 
-def _handed_back(case: Case) -> bool:
+def _handed_back(case: CaseCore) -> bool:
     return isinstance(case.head, StepStarted) and case.head.handed_back

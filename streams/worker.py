@@ -1,9 +1,10 @@
 """The worker: the one place where the runtime is put together, and its life from start to a clean end.
 
-    news ─► intake ─► journal ─► projector ─► dispatcher ─► step agents ─► effects ─► append ─► journal …
-                                     └────────► publisher (one active) ─► signals
+    news ─► gate ─► journal ─► projector ─► dispatcher ─► step agents ─► effects ─► append ─► journal …
+                                   └────────► publisher (one active) ─► signals
 
-One Faust app: an agent on ``news``, one on the journal, and one per step on an in-memory channel.
+One Faust app: an agent on ``news``, one on the journal, and one per step on an in-memory channel. The registry says whose
+worker it is: that of a flow without news, such as the research chat, has no gate.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from typing import Any
 import structlog
 from faust.types import TP
 
-from agents.case import Case
+from agents.case_core import CaseCore
+from agents.flow import NEWS
 from agents.registry import Registry
 from infra.kafka import KafkaAddress
 from infra.ports import Ports
 from schemas.config import Snapshot
 from schemas.errors import TransientError
 from schemas.topics import Topics
+from streams.admission import Admission
 from streams.append import Appender
 from streams.breakers import Breakers, BreakerState
 from streams.bulkhead import Places
@@ -29,8 +32,8 @@ from streams.clock import utc_now
 from streams.configs import ConfigStore
 from streams.dispatcher import Dispatcher
 from streams.effects import EffectsHost
-from streams.elsewhere import admitting
 from streams.faust_app import add_agents, faust_app
+from streams.gate import Gate
 from streams.intake import Intake
 from streams.ledger import LedgerApp, QuietMonitor
 from streams.meter import Meter
@@ -67,7 +70,9 @@ class Worker:
         self.topics, self.options, self.snapshot = topics, options, snapshot
         self._address = address
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.group = topics.group("worker")
+        flow = registry.flow
+        self.topic = topics.journal(flow.name)
+        self.group = topics.group("worker" if flow is NEWS else flow.name)
         self._slot = SlotFile(options.slot_dir, options.slot)
         self.appender = Appender(address)
         self.configs = ConfigStore(address, topics)
@@ -80,37 +85,38 @@ class Worker:
         self.dispatcher = Dispatcher(
             registry, self.effects, results, self.places, self._slot, suspect_after=options.crash_suspect_after
         )
-        self.projector = Projector(address, topics.cases, self.group, self.configs, self)
+        self.projector = Projector(address, self.topic, self.group, flow, self.configs, self)
         self.dispatcher.case_of = lambda n, case: (
             p.cases.get(case) if (p := self.projector.partitions.get(n)) is not None else None
         )
         self.dispatcher.open_of = lambda n: list(self.projector.partitions[n].cases.values())
-        self._elsewhere, self.admission = admitting(address, topics.cases, self.group, options, self.projector)
-        self.intake = Intake(
-            address,
-            topics,
-            self.group,
-            self.appender,
-            self.admission,
-            partitions=options.partitions,
-            dedup_days=options.dedup_days,
-            config_hash=lambda: self._config_hash,
-        )
         self._config_hash = ""
-        self.projector.on_fatal = self.intake.on_fatal = self.budget.on_fatal = self.fail
-        self.projector.on_calls, self.budget.elected = self.budget.on_calls, lambda: 0 in self.projector.partitions
-        self.budget.on_move = self.effects.breakers.on_change = self.admission.wake
-        self.admission.budget_says = lambda n: self.effects.may_admit(n) or self.budget.may_admit(n)
-        self._watchdog = Watchdog(self.projector, lambda n: self.highwater(topics.cases, n) or 0)
+        self.projector.on_fatal = self.budget.on_fatal = self.fail
+        self.projector.on_calls = self.budget.on_calls
+        self.budget.elected = lambda: flow is NEWS and 0 in self.projector.partitions
+        self.gate = self._gated(address) if flow is NEWS else None
+        self._watchdog = Watchdog(self.projector, lambda n: self.highwater(self.topic, n) or 0)
         self.app = self._app(registry)
         self.assigned, self.repaid_at_rebalance = False, 0
+
+    def _gated(self, address: KafkaAddress) -> Gate:
+        gate = Gate(
+            address, self.topics, self.group, self.appender, self.projector, self.options,
+            config_hash=lambda: self._config_hash,
+        )  # fmt: skip
+        gate.intake.on_fatal = self.fail
+        self.budget.on_move = self.effects.breakers.on_change = gate.admission.wake
+        gate.admission.budget_says = lambda n: self.effects.may_admit(n) or self.budget.may_admit(n)
+        return gate
 
     def _app(self, registry: Registry) -> LedgerApp:
         app = faust_app(self.group, self._address, self.options, QuietMonitor)
         app.safe_offset = self._safe_offset
         app.on_partitions_revoked.connect(self._on_revoked)
         app.on_partitions_assigned.connect(self._on_assigned)
-        add_agents(app, self.topics, registry, self.projector, self.intake, self.dispatcher)
+        add_agents(
+            app, self.topics, registry, self.projector, self.dispatcher, None if self.gate is None else self.gate.intake
+        )
         app.finalize()
         return app
 
@@ -163,7 +169,8 @@ class Worker:
             self._ended.set_exception(exc)
 
     async def _close(self, app_end: asyncio.Future[Any]) -> None:
-        self.intake.halt()
+        if self.gate is not None:
+            self.gate.intake.halt()
         app_end.cancel()
         parts: list[Callable[[], Awaitable[Any]]] = [
             lambda: self.dispatcher.drain(GRACE_ON_REVOKE_S),
@@ -171,7 +178,7 @@ class Worker:
             self.app.stop,
             self.dispatcher.stop,
             self.projector.stop,
-            self._elsewhere.stop,
+            *(() if self.gate is None else (self.gate.elsewhere.stop,)),
             self.configs.stop,
             self.appender.stop,
             self.effects.close,
@@ -191,7 +198,8 @@ class Worker:
             await asyncio.sleep(1.0)
             now = utc_now()
             self.dispatcher.sweep(now)
-            self.admission.wake()
+            if self.gate is not None:
+                self.gate.admission.wake()
             self.budget.tend()
             for case in self.projector.without_configuration(UNPINNED_END_S):
                 self.dispatcher.end_without_configuration(case)
@@ -204,18 +212,26 @@ class Worker:
         return self.effects.states()
 
     @property
+    def intake(self) -> Intake:
+        """Where news comes in; only of a worker with a gate."""
+        assert self.gate is not None
+        return self.gate.intake
+
+    @property
+    def admission(self) -> Admission:
+        """Who holds news back; only of a worker with a gate."""
+        assert self.gate is not None
+        return self.gate.admission
+
+    @property
     def intake_paused(self) -> str | None:
         """Why news waits now; None while there is room for more cases, or nothing waits."""
-        if not self.admission.full:
-            return None
-        if self.admission.unaffordable is not None:
-            return "budget" if self.effects.outage() is None else "outage"
-        return "max_open_cases" if self.admission.all_live else "not_caught_up"
+        return None if self.gate is None else self.gate.paused_by(self.effects)
 
     @property
     def intake_loading(self) -> bool:
         """Whether the index of what was opened before is still being read for some news partition."""
-        return self.intake.loading
+        return self.gate is not None and self.gate.intake.loading
 
     def highwater(self, topic: str, partition: int) -> int | None:
         """The end of a partition as the last fetch from it saw it; None before the first one."""
@@ -228,50 +244,48 @@ class Worker:
 
     # What the projector says
 
-    def on_folded(self, partition: int, case: Case) -> None:
-        """Pass on to the dispatcher; an opening holds its place from now on by the log's word."""
-        if case.seq == 0:
-            self.admission.on_opened(partition, case.case_id, case.received.news_partition)
+    def on_folded(self, partition: int, case: Any) -> None:
+        """Pass on."""
+        if self.gate is not None:
+            self.gate.on_folded(partition, case)
         self.meter.folded(case)
         self.dispatcher.on_folded(partition, case)
 
-    def on_closed(self, partition: int, case: Case) -> None:
-        """Pass on; there is room for one more."""
+    def on_closed(self, partition: int, case: Any) -> None:
+        """Pass on."""
         self.meter.closed(case)
         self.dispatcher.on_closed(partition, case)
-        self.admission.on_closed(case.case_id)
-
-    def on_opened_before(self, partition: int, case_id: str) -> None:
-        """An opening opened nothing; its place is free again unless its case is open."""
-        self.admission.on_opened_before(partition, case_id)
+        if self.gate is not None:
+            self.gate.on_closed(case)
 
     def on_live(self, partition: int) -> None:
-        """Pass on; intake may know now how many cases are open."""
+        """Pass on."""
         self.dispatcher.on_live(partition)
-        cases = self.projector.partitions[partition].cases
-        self.admission.on_live(partition, ((c.case_id, c.received.news_partition) for c in cases.values()))
+        if self.gate is not None:
+            self.gate.on_live(partition)
 
-    def on_poison(self, record: Any, case: Case | None, reason: str, why: str) -> None:
+    def on_poison(self, record: Any, case: CaseCore | None, reason: str, why: str) -> None:
         """Pass on."""
         self.dispatcher.on_poison(record, case, reason, why)
 
     # Faust
 
     def _safe_offset(self, topic: str, partition: int) -> int | None:
-        if topic == self.topics.cases:
+        if topic == self.topic:
             return self.projector.safe_offset(partition)
         return self.intake.safe_offset(partition)
 
     async def _on_revoked(self, _app: Any, revoked: set[TP], **_: Any) -> None:
         self.assigned = False
         self.projector.revoke()
-        self.admission.pause()
+        if self.gate is not None:
+            self.gate.admission.pause()
         still = await self.dispatcher.drain(GRACE_ON_REVOKE_S)
         self.repaid_at_rebalance += still
         await self.appender.flush(GRACE_ON_REVOKE_S)
 
     async def _on_assigned(self, app: Any, assigned: set[TP], **_: Any) -> None:
-        cases = {tp.partition for tp in assigned if tp.topic == self.topics.cases}
+        cases = {tp.partition for tp in assigned if tp.topic == self.topic}
         news = {tp.partition for tp in assigned if tp.topic == self.topics.news}
         log.info("assigned", slot=self.options.slot, cases=sorted(cases), news=sorted(news))
 
@@ -281,7 +295,6 @@ class Worker:
         self._watchdog.assigned()
         gone = self.projector.assign(cases, when_flowing)
         self.dispatcher.let_go(gone)
-        self.admission.assign(cases, news)
-        self._elsewhere.follow(set(range(self.options.partitions)) - cases if cases else set())
-        self.intake.assign(news)
+        if self.gate is not None:
+            self.gate.assign(cases, news)
         self.assigned = True

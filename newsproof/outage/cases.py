@@ -13,7 +13,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from agents.case import Case, Replies, fold, open_case
-from agents.failures import SINGLE_PASS, failed
+from agents.failures import failed
 from agents.registry import Registry, verification
 from agents.step import Step, StepFailure
 from newsproof.outage.clock import virtual_now
@@ -61,7 +61,7 @@ class Cases:
 
     async def _live(self, case: Case) -> None:
         while (step := self._registry.next_step(case)) is not None:
-            last = case.degraded is not None or step.name == SINGLE_PASS
+            last = case.is_last_resort(step.name)
             if isinstance(case.head, StepFailed) and case.head.retry_at is not None:
                 await asyncio.sleep((case.head.retry_at - virtual_now()).total_seconds())
             case, event = await self._worked(case, step, case.deadline if last else case.deep_deadline)

@@ -1,0 +1,92 @@
+"""A turn of a research chat, as a case: its state, and the fold that makes it from its events."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from agents.case_core import Apply, CaseCore, moved
+from schemas import research_events as rev
+from schemas.calls import Call
+from schemas.config import Snapshot
+from schemas.effects import Failure
+from schemas.events import EffectCompleted, Event, StepFailed
+
+ANSWER = "answer"
+"""The step that writes the answer up: a turn's last resort."""
+ANALYZE = "analyze"
+"""The step that asks the agents."""
+
+
+class Turn(CaseCore, frozen=True, kw_only=True):
+    """The state of one question.
+
+    ``agent_calls`` are the calls of the agents that have answered so far. They are kept when a person asks to finish, or
+    the time is up, so that the answer is written from what is there. ``finishing``: that has happened.
+    """
+
+    asked: rev.QuestionAsked
+    routed: rev.QuestionRouted | None = None
+    plan: rev.AnalysisPlanned | None = None
+    data: rev.DataCollected | None = None
+    reported: rev.AgentsReported | None = None
+    agent_calls: tuple[Call, ...] = ()
+    finishing: bool = False
+
+    @property
+    def as_of(self) -> datetime:
+        """The turn's own time: what was known then is what it may use."""
+        return self.opened_at
+
+    @property
+    def language(self) -> str:
+        """zh, en or other: that of the question."""
+        return self.asked.language
+
+    def is_last_resort(self, step: str) -> bool:
+        """The answer, from whatever is there."""
+        return self.finishing or step == ANSWER
+
+
+def open_turn(
+    event: rev.QuestionAsked, *, case_id: str, event_id: str, run_id: str, at: datetime, config: Snapshot | None
+) -> Turn:
+    """Return the state after ``QuestionAsked``, with the snapshot that it pins."""
+    return Turn(
+        case_id=case_id,
+        run_id=run_id,
+        asked=event,
+        opened_at=at,
+        head=event,
+        head_id=event_id,
+        head_at=at,
+        config_hash=event.config_hash,
+        pinned=config,
+    )
+
+
+def fold_turn(turn: Turn, event: Event, *, event_id: str, at: datetime) -> Turn:
+    """Return the state after one more accepted event."""
+    return moved(turn, event, event_id=event_id, at=at, apply=_APPLY)
+
+
+def _replied(turn: Turn, event: EffectCompleted) -> dict[str, Any]:
+    if event.step != ANALYZE:
+        return {}
+    answered = tuple(c for c in event.calls if not isinstance(c.reply, Failure))
+    return {"agent_calls": turn.agent_calls + answered}
+
+
+def _failed(turn: Turn, event: StepFailed) -> dict[str, Any]:
+    return {"finishing": True} if event.outcome == "degrade" else {}
+
+
+_APPLY: Apply = {
+    EffectCompleted: _replied,
+    StepFailed: _failed,
+    rev.FinishRequested: lambda _t, _e: {"finishing": True},
+    rev.QuestionRouted: lambda _t, e: {"routed": e},
+    rev.AnalysisPlanned: lambda _t, e: {"plan": e},
+    rev.DataCollected: lambda _t, e: {"data": e},
+    rev.AgentsReported: lambda _t, e: {"reported": e},
+}
