@@ -93,7 +93,10 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AnswerMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How an answer came to be. ``unavailable``: sources that did not answer; ``agents_missing``: agents without a result."""
+    """How an answer came to be. ``unavailable``: sources that did not answer; ``agents_missing``: agents without a result.
+
+    ``citations_removed``: how many citations of the model's pointed to no source.
+    """
 
     path: Literal["direct", "complete", "partial"]
     provider_mode: str
@@ -101,6 +104,7 @@ class AnswerMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     agents_missing: tuple[str, ...] = ()
     unavailable: tuple[str, ...] = ()
     unsupported_numbers: tuple[str, ...] = ()
+    citations_removed: int = 0
     as_of: datetime | None = None
 
 

@@ -2,6 +2,8 @@
 
 A file is called ``<name>.v<version>.md``; a changed prompt is a new file, so that a case decided under the old one can
 be decided under it again. The schema of a structured reply is a JSON file beside it, named in the front matter.
+Those of this folder are the news pipeline's; those of the research chat are in the folder ``research``, apart, so that a
+change of one leaves the configuration hash of the other as it is.
 """
 
 from __future__ import annotations
@@ -23,32 +25,33 @@ _FIELD = re.compile(r"\{\{(\w+)\}\}")
 _REQUIRED = ("name", "version", "tier")
 
 
-@lru_cache(maxsize=1)
-def all_prompts() -> tuple[Prompt, ...]:
-    """Return every version of every prompt, by name and version.
+@lru_cache(maxsize=2)
+def all_prompts(folder: str = "") -> tuple[Prompt, ...]:
+    """Return every version of every prompt, by name and version: the news pipeline's, or those of ``folder``.
 
     Raises:
         ConfigError: when a file is malformed; the text names it.
     """
-    folder = resources.files(__name__)
-    files = sorted((f for f in folder.iterdir() if f.name.endswith(".md")), key=lambda f: f.name)
-    prompts = [_parse(f.name, f.read_text("utf-8"), folder) for f in files]
+    place = resources.files(__name__).joinpath(folder) if folder else resources.files(__name__)
+    files = sorted((f for f in place.iterdir() if f.name.endswith(".md")), key=lambda f: f.name)
+    prompts = [_parse(f.name, f.read_text("utf-8"), place) for f in files]
     return tuple(sorted(prompts, key=lambda p: (p.name, int(p.version))))
 
 
-def load_prompts(**versions: str) -> dict[str, Prompt]:
+def load_prompts(folder: str = "", **versions: str) -> dict[str, Prompt]:
     """Return the newest version of every prompt by name; ``versions`` picks another one, such as ``triage="1"``.
+
+    ``folder``: "" for the news pipeline's, ``research`` for those of the research chat.
 
     Raises:
         ConfigError: when a version that is asked for does not exist.
     """
-    chosen = {p.name: p for p in all_prompts()}
+    chosen = {p.name: p for p in all_prompts(folder)}
     for name, version in versions.items():
-        found = next((p for p in all_prompts() if p.name == name and p.version == version), None)
+        found = next((p for p in all_prompts(folder) if p.name == name and p.version == version), None)
         if found is None:
-            raise ConfigError(
-                f"there is no prompt {name!r} version {version!r}: add agents/prompts/{name}.v{version}.md"
-            )
+            file = f"{folder}/{name}.v{version}.md".removeprefix("/")
+            raise ConfigError(f"there is no prompt {name!r} version {version!r}: add agents/prompts/{file}")
         chosen[name] = found
     return chosen
 

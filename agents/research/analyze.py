@@ -1,0 +1,85 @@
+"""Analyze: the agents judge what was collected, side by side; those that the plan puts after them see their results.
+
+Each reply is in the log as it comes. An agent that fails for a while is asked again, alone; one that fails for good is
+reported as failed, and the others' results stand.
+"""
+
+from __future__ import annotations
+
+from agents.case_core import Replies
+from agents.failures import failed
+from agents.research.agent_calls import agents_to_ask, question
+from agents.research.blocks import OWN, can_judge
+from agents.research.results import fits, results_so_far, seen_by
+from agents.research.turn import ANALYZE, Turn
+from agents.step import Asked, On, StepFailure
+from agents.verification.answers import one_line
+from schemas.effects import CallModel, Failure, ModelReply, Reply
+from schemas.events import Event
+from schemas.research_events import AgentName, AgentsReported, DataCollected
+
+
+class Analyze:
+    """An agent that has no figure to judge is not asked. A reply that does not fit its schema is asked for once more."""
+
+    name = ANALYZE
+    takes = (On(DataCollected),)
+    emits = (AgentsReported,)
+
+    def ask(self, turn: Turn) -> Asked:
+        first, later = agents_to_ask(turn)
+        if not (first or later):
+            return _reported(turn, turn.replies)
+        asked = [call for agent in first for call in _calls(turn, agent, turn.replies)]
+        if all(turn.replies.of(call) is not None for call in asked):
+            # The later ones see the results of these: who may still answer is waited for.
+            _retry_while_it_may_help(turn, first, turn.replies)
+            asked += [call for agent in later for call in _calls(turn, agent, turn.replies)]
+        return tuple(asked)
+
+    def tell(self, turn: Turn, replies: Replies) -> Event:
+        first, later = agents_to_ask(turn)
+        _retry_while_it_may_help(turn, (*first, *later), replies)
+        return _reported(turn, replies)
+
+
+def _calls(turn: Turn, agent: AgentName, replies: Replies) -> tuple[CallModel, ...]:
+    before = seen_by(turn, agent)
+    call = question(turn, agent, before)
+    reply = replies.of(call)
+    misfit = isinstance(reply, ModelReply) and not fits(reply)
+    return (call, question(turn, agent, before, again=True)) if misfit else (call,)
+
+
+def _last_reply(turn: Turn, agent: AgentName, replies: Replies) -> Reply | None:
+    return replies.of(_calls(turn, agent, replies)[-1])
+
+
+def _retry_while_it_may_help(turn: Turn, agents: tuple[AgentName, ...], replies: Replies) -> None:
+    last = (_last_reply(turn, agent, replies) for agent in agents)
+    worth = [reply for reply in last if isinstance(reply, Failure) and reply.retryable]
+    if not worth:
+        return
+    failure = max(worth, key=lambda f: f.retry_after_s or 0.0)
+    if failed(turn, ANALYZE, failure, now=replies.at or turn.head_at).outcome == "retry":
+        raise StepFailure(failure)
+
+
+def _reported(turn: Turn, replies: Replies) -> AgentsReported:
+    assert turn.plan is not None
+    results = results_so_far(turn)
+    silent = [t.agent for t in turn.plan.task_breakdown if t.agent not in {r.agent_name for r in results}]
+    return AgentsReported(results=results, failed=tuple((agent, _why(turn, agent, replies)) for agent in silent))
+
+
+def _why(turn: Turn, agent: AgentName, replies: Replies) -> str:
+    assert turn.data is not None
+    if not can_judge(agent, turn.data):
+        return f"not asked: no source gave any figure of {', '.join(OWN[agent])}"
+    reply = _last_reply(turn, agent, replies)
+    if isinstance(reply, Failure):
+        return f"{reply.kind}: {one_line(reply.message, 200)}"
+    return "invalid_output: its replies did not fit the schema"
+
+
+STEP = Analyze()

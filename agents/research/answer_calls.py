@@ -1,0 +1,61 @@
+"""What GeneralAnalysisAgent is asked: the question, the figures, what the agents concluded, and what it may cite."""
+
+from __future__ import annotations
+
+from agents.research.agent_calls import report_parts, signal_parts, unavailable_parts
+from agents.research.asking import ask_agent, clipped_history, question_parts
+from agents.research.blocks import BLOCKS, as_facts, given
+from agents.research.bounds import ceiling, without_data
+from agents.research.citations import sources_of
+from agents.research.results import results_so_far
+from agents.research.turn import Turn
+from agents.verification.asking import facts
+from schemas.effects import CallModel, Trusted
+from schemas.research_events import AgentResult
+
+FINISH = (
+    "The user asked for an answer now, or a part of the analysis failed: write from what is here, say plainly what is "
+    "missing, and do not fill it in."
+)
+
+
+def results_of(turn: Turn) -> tuple[AgentResult, ...]:
+    """Return what the agents concluded, as far as they have: reported, or answered before the turn was cut short."""
+    return turn.reported.results if turn.reported else results_so_far(turn)
+
+
+def writing(turn: Turn) -> CallModel:
+    """Return the call that writes the answer up; it works with anything from nothing to everything."""
+    results, data = results_of(turn), turn.data
+    known = facts(
+        asset=data.asset if data else (turn.plan.asset if turn.plan else ""),
+        figures=as_facts(given(data, BLOCKS)) if data else {},
+        agents=[{"agent": r.agent_name, "signal": r.signal, "confidence": r.confidence} for r in results],
+        agents_missing=list(agents_missing(turn, results)),
+        blocks_without_data=list(without_data(turn)),
+        signals=[s.number for s in data.signals] if data else [],
+        # Titles of signals are words from outside; they come with the signals themselves.
+        sources=[{"number": s.number, "of": s.title} for s in sources_of(data) if s.kind == "market"],
+        highest_confidence=ceiling(turn, results, unsupported=False, by_code=False),
+    )
+    return ask_agent(
+        turn,
+        "research_answer",
+        (
+            *clipped_history(turn),
+            *question_parts(turn),
+            known,
+            *report_parts(results),
+            *(signal_parts(data.signals) if data else ()),
+            *(unavailable_parts(data) if data else ()),
+            *([Trusted(FINISH)] if turn.finishing else []),
+        ),
+    )
+
+
+def agents_missing(turn: Turn, results: tuple[AgentResult, ...]) -> tuple[str, ...]:
+    """Return the agents without a result: planned ones, or those whose failure ended the way before there was a plan."""
+    done = {r.agent_name for r in results}
+    planned = tuple(t.agent for t in turn.plan.task_breakdown if t.agent not in done) if turn.plan else ()
+    early = ("SuperAgent",) if turn.routed is None else ("PlanningAgent",) if turn.plan is None else ()
+    return (*early, *planned)

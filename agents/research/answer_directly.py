@@ -1,0 +1,54 @@
+"""Answer directly: what SuperAgent said is the answer. No data was read, and no source is cited."""
+
+from __future__ import annotations
+
+from agents.case_core import Replies
+from agents.research.numbers import unsupported_numbers
+from agents.research.turn import Turn
+from agents.step import Asked, On
+from agents.verification.answers import one_line
+from schemas.events import Event
+from schemas.research_events import AnswerGiven, AnswerMetadata, QuestionRouted
+
+
+class AnswerDirectly:
+    """Needs nothing from the world. Numbers that neither the question nor the chat had are named: no source gave them."""
+
+    name = "answer_directly"
+    takes = (On(QuestionRouted, route="answer"),)
+    emits = (AnswerGiven,)
+
+    def ask(self, turn: Turn) -> Asked:
+        return direct_answer(turn)
+
+    def tell(self, turn: Turn, replies: Replies) -> Event:
+        return direct_answer(turn)
+
+
+def direct_answer(turn: Turn) -> AnswerGiven:
+    """Return the answer that the routing gave.
+
+    Raises:
+        LookupError: it gave none.
+    """
+    if turn.routed is None or not turn.routed.direct_answer:
+        raise LookupError(f"turn {turn.case_id} was not answered directly")
+    text = turn.routed.direct_answer
+    said = (turn.asked.message, *(m.content for m in turn.asked.history))
+    return AnswerGiven(
+        answer=text,
+        summary=one_line(text, 160),
+        key_insights=(),
+        confidence=turn.routed.confidence,
+        sources=(),
+        metadata=AnswerMetadata(
+            path="direct",
+            provider_mode=turn.config.provider_mode,
+            agents=("SuperAgent",),
+            unsupported_numbers=unsupported_numbers(text, (), texts=said),
+            as_of=turn.as_of,
+        ),
+    )
+
+
+STEP = AnswerDirectly()

@@ -1,0 +1,81 @@
+"""How the agents of a chat are asked: our words trusted, the question and all else from outside untrusted.
+
+How much of the chat an agent sees is part of its contract: the two that decide what to do see the last five messages
+whole, the three that read data see none, and the one that writes the answer sees the beginnings of the last three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agents.prompts import render
+from agents.research.turn import Turn
+from agents.step import StepFailure
+from agents.verification.asking import bounded
+from schemas.effects import CallModel, Failure, Part, Trusted, Untrusted
+
+MAX_QUESTION_CHARACTERS = 8_000
+"""What an agent reads of one question; the whole text stays in the log."""
+WHOLE_MESSAGES = 5
+"""Messages before the question that SuperAgent and PlanningAgent see, whole."""
+CLIPPED_MESSAGES = 3
+"""Messages before the question that GeneralAnalysisAgent sees…"""
+CLIPPED_CHARACTERS = 80
+"""…and how much of each."""
+_LANGUAGES = {"zh": "Chinese (中文)", "en": "English"}
+
+
+def ask_agent(turn: Turn, prompt_name: str, parts: Iterable[Part], **values: str) -> CallModel:
+    """Return the call of one prompt as the turn's snapshot pins it. ``values`` fill its fields: our words only.
+
+    Raises:
+        StepFailure: (not retryable) when the snapshot holds no such prompt.
+    """
+    prompt = turn.config.prompts.get(prompt_name)
+    if prompt is None:
+        message = f"the turn's snapshot has no prompt {prompt_name!r}: build it with load_prompts('research')"
+        raise StepFailure(Failure(kind="not_configured", message=message, retryable=False))
+    return CallModel(
+        task=prompt_name,
+        tier=prompt.tier,
+        prompt_name=prompt.name,
+        prompt_version=prompt.version,
+        prompt_hash=prompt.hash,
+        system=render(prompt, language=_LANGUAGES.get(turn.language, "the language of the question"), **values),
+        parts=tuple(parts),
+        temperature=prompt.temperature,
+        max_output_tokens=prompt.max_output_tokens,
+        response_schema=prompt.schema,
+    )
+
+
+def question_parts(turn: Turn) -> tuple[Part, ...]:
+    """Return the question, with the time at which it was asked in our words."""
+    return (
+        Trusted(f"The question, asked at {turn.as_of:%Y-%m-%d %H:%M} UTC:"),
+        Untrusted("question", bounded(turn.asked.message, MAX_QUESTION_CHARACTERS)),
+    )
+
+
+def whole_history(turn: Turn) -> tuple[Part, ...]:
+    """Return the last five messages before the question, each whole."""
+    return _history(turn, WHOLE_MESSAGES, None)
+
+
+def clipped_history(turn: Turn) -> tuple[Part, ...]:
+    """Return the first 80 characters of each of the last three messages before the question."""
+    return _history(turn, CLIPPED_MESSAGES, CLIPPED_CHARACTERS)
+
+
+def sent(call: CallModel) -> str:
+    """Return the call as text for people: what an agent was asked. Delimiters, which are random, are left out."""
+    parts = (p.text if isinstance(p, Trusted) else f"<{p.label}>\n{p.text}\n</{p.label}>" for p in call.parts)
+    return "\n\n".join((call.system.strip(), *parts))
+
+
+def _history(turn: Turn, messages: int, characters: int | None) -> tuple[Part, ...]:
+    # Cut first, then cleaned: the rule counts characters as they were sent.
+    return tuple(
+        Untrusted(f"history, {m.role}", bounded(m.content[:characters], len(m.content)))
+        for m in turn.asked.history[-messages:]
+    )

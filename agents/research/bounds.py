@@ -1,0 +1,54 @@
+"""How sure an answer may be. The writer says how sure it is; what it was written without bounds that from above.
+
+    complete                                    at most 0.90
+    each planned agent without a result         0.15 less
+    each block that they read without a figure  0.05 less   (price, macro, fear_greed, candles, onchain)
+    a number in the answer that nothing supports 0.10 less
+    no agent has a result                       at most 0.30
+    neither a figure nor a signal is there      at most 0.20
+    the answer was put together by code alone   at most 0.25
+
+Never below 0.05: an answer that is given says something.
+"""
+
+from __future__ import annotations
+
+from agents.research.blocks import blocks_of, has
+from agents.research.turn import Turn
+from agents.verification.answers import clamped
+from schemas.research_events import AgentResult, DataCollected
+
+MOST, LEAST = 0.90, 0.05
+AN_AGENT, A_BLOCK, UNSUPPORTED = 0.15, 0.05, 0.10
+NO_AGENT, NOTHING, BY_CODE = 0.30, 0.20, 0.25
+COUNTED = ("price", "macro", "fear_greed", "candles", "onchain")
+
+
+def ceiling(turn: Turn, results: tuple[AgentResult, ...], *, unsupported: bool, by_code: bool) -> float:
+    """Return the most that the confidence of this turn's answer may be, 0.05–0.9."""
+    planned = turn.plan.task_breakdown if turn.plan else ()
+    lacking = without_data(turn)
+    high = MOST - AN_AGENT * max(len(planned) - len(results), 0) - A_BLOCK * len(lacking)
+    high -= UNSUPPORTED if unsupported else 0.0
+    high = high if results else min(high, NO_AGENT)
+    high = min(high, NOTHING) if turn.data is None or not anything(turn.data) else high
+    return max(min(high, BY_CODE) if by_code else high, LEAST)
+
+
+def bounded_confidence(
+    said: float, turn: Turn, results: tuple[AgentResult, ...], *, unsupported: bool, by_code: bool = False
+) -> float:
+    """Return the confidence inside its bounds, with four decimals."""
+    high = ceiling(turn, results, unsupported=unsupported, by_code=by_code)
+    return round(clamped(said, LEAST, high), 4)
+
+
+def without_data(turn: Turn) -> tuple[str, ...]:
+    """Return the blocks that the planned agents read, and that no source gave a figure for; all that count, unplanned."""
+    read = {b for task in turn.plan.task_breakdown for b in blocks_of(task)} if turn.plan else set(COUNTED)
+    return tuple(b for b in COUNTED if b in read and (turn.data is None or not has(turn.data, b)))
+
+
+def anything(data: DataCollected) -> bool:
+    """Whether any source gave anything."""
+    return any(has(data, block) for block in (*COUNTED, "signals"))

@@ -1,0 +1,53 @@
+"""An answer that code puts together: where the writer cannot be reached, what is there is still told, and nothing else."""
+
+from __future__ import annotations
+
+from agents.research.blocks import told
+from agents.research.citations import cited_only, sources_of
+from agents.research.turn import Turn
+from schemas.effects import Failure
+from schemas.research_events import AgentResult, DataCollected
+
+_WORDS = {
+    "zh": {
+        "summary": "撰写回答的模型未能应答，以下仅列出已有的数据与各代理的结论。",
+        "agents": "各代理的结论",
+        "figures": "数据",
+        "signals": "相关信号",
+        "missing": "缺失的数据",
+        "confidence": "置信度",
+    },
+    "en": {
+        "summary": "The model that writes answers did not respond; here is what was collected and concluded, and no more.",
+        "agents": "What the agents concluded",
+        "figures": "Figures",
+        "signals": "Signals of the news pipeline",
+        "missing": "Not available",
+        "confidence": "confidence",
+    },
+}
+
+
+def put_together(turn: Turn, results: tuple[AgentResult, ...], failure: Failure) -> tuple[str, str, tuple[str, ...]]:
+    """Return answer (Markdown that cites its sources), summary and insights. ``failure``: why the writer did not."""
+    words = _WORDS["zh" if turn.language == "zh" else "en"]
+    verdicts = tuple(f"{r.agent_name}: {r.signal}, {words['confidence']} {r.confidence:.2f}" for r in results)
+    blocks = [f"{words['summary']} ({failure.kind})"]
+    blocks += [_list(words["agents"], verdicts)] if verdicts else []
+    if turn.data is not None:
+        blocks += [_list(words["figures"], lines)] if (lines := _figures(turn.data)) else []
+        # A summary cites the references of its own case, which are not those of this answer.
+        signals = tuple(f"{cited_only(s.summary, ())[0]} [{s.number}]" for s in turn.data.signals)
+        blocks += [_list(words["signals"], signals)] if signals else []
+        blocks += [_list(words["missing"], turn.data.unavailable)] if turn.data.unavailable else []
+    return "\n\n".join(blocks), words["summary"], verdicts
+
+
+def _figures(data: DataCollected) -> tuple[str, ...]:
+    number = {s.title: s.number for s in sources_of(data) if s.kind == "market"}
+    values = (*data.price, *data.macro, *data.fear_greed, *data.onchain, *data.indicators)
+    return tuple(f"{v.name}: {told(v.value):,} {v.unit} [{number[v.source]}]" for v in values)
+
+
+def _list(title: str, lines: tuple[str, ...]) -> str:
+    return "\n".join((f"**{title}**", "", *(f"- {line}" for line in lines)))

@@ -1,0 +1,69 @@
+"""What an answer may cite, and what becomes of a citation: the list of sources is made by code, never by a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from agents.research.agent_calls import signal_text
+from agents.research.blocks import told
+from agents.verification.answers import one_line
+from schemas.evidence import FoundSignal, MarketValue
+from schemas.research_events import DataCollected, Source
+
+_CITED = re.compile(r"(?:\[|\u3010)\s?(\d{1,4}(?:\s?[,\uff0c\u3001]\s?\d{1,4})*)\s?(?:\]|\u3011)")
+_NUMBER = re.compile(r"\d+")
+_GAP = re.compile(r"[ \t]+(?=[.,;:!?\u3002\uff0c\uff1b])")
+_BLOCKS = ("price", "macro", "fear_greed", "indicators", "onchain")
+MAX_PREVIEW_FIGURES = 8
+
+
+def sources_of(data: DataCollected | None) -> tuple[Source, ...]:
+    """Return everything that may be cited: the signals by their own numbers, then each source of figures."""
+    if data is None:
+        return ()
+    by_source: dict[str, list[MarketValue]] = {}
+    for value in (v for block in _BLOCKS for v in getattr(data, block)):
+        by_source.setdefault(value.source, []).append(value)
+    first = 1 + max((s.number for s in data.signals), default=0)
+    market = (_market(number, name, values) for number, (name, values) in enumerate(by_source.items(), start=first))
+    return (*map(_signal, data.signals), *market)
+
+
+def cited_only(text: str, sources: Iterable[Source]) -> tuple[str, int]:
+    """Return the text with every citation as ``[n]``, without those that point nowhere, and how many those were."""
+    known, removed = {s.number for s in sources}, 0
+
+    def kept(match: re.Match[str]) -> str:
+        nonlocal removed
+        numbers = [int(n) for n in _NUMBER.findall(match[1])]
+        removed += sum(n not in known for n in numbers)
+        return "".join(f"[{n}]" for n in numbers if n in known)
+
+    shown = _CITED.sub(kept, text)
+    return (_GAP.sub("", shown) if removed else shown), removed
+
+
+def used(texts: Iterable[str], sources: tuple[Source, ...]) -> tuple[Source, ...]:
+    """Return the sources that these texts cite; all of them where none is cited, for the answer rests on them."""
+    numbers = {int(n) for text in texts for match in _CITED.finditer(text) for n in _NUMBER.findall(match[1])}
+    return tuple(s for s in sources if s.number in numbers) or sources
+
+
+def _signal(signal: FoundSignal) -> Source:
+    return Source(
+        number=signal.number,
+        title=one_line(signal.summary, 160) or f"{signal.asset} {signal.event_type}",
+        kind="signal",
+        case_id=signal.case_id,
+        observed_at=signal.decided_at,
+        preview=one_line(signal_text(signal), 300),
+    )
+
+
+def _market(number: int, name: str, values: list[MarketValue]) -> Source:
+    figures = "; ".join(f"{v.name} {told(v.value):,} {v.unit}".strip() for v in values[:MAX_PREVIEW_FIGURES])
+    more = f"; {len(values) - MAX_PREVIEW_FIGURES} more" if len(values) > MAX_PREVIEW_FIGURES else ""
+    return Source(
+        number=number, title=name, kind="market", observed_at=max(v.observed_at for v in values), preview=figures + more
+    )

@@ -1,0 +1,30 @@
+"""Plan: PlanningAgent picks the agents, the data that they need, and their order."""
+
+from __future__ import annotations
+
+from agents.case_core import Replies
+from agents.research.answers import PlanAnswer
+from agents.research.asking import ask_agent, question_parts, whole_history
+from agents.research.plan_check import sanitised
+from agents.research.turn import Turn
+from agents.step import Asked, On, only_reply
+from agents.verification.answers import answer
+from schemas.events import Event
+from schemas.research_events import AnalysisPlanned, QuestionRouted
+
+
+class Plan:
+    """PlanningAgent sees the last five messages whole; its plan is sanitised by code."""
+
+    name = "plan"
+    takes = (On(QuestionRouted, route="plan"),)
+    emits = (AnalysisPlanned,)
+
+    def ask(self, turn: Turn) -> Asked:
+        return ask_agent(turn, "research_plan", (*whole_history(turn), *question_parts(turn)))
+
+    def tell(self, turn: Turn, replies: Replies) -> Event:
+        return sanitised(answer(only_reply(replies), PlanAnswer))
+
+
+STEP = Plan()

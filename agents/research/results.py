@@ -1,0 +1,145 @@
+"""What an agent concluded, from the reply that was logged: checked, bounded, and every value put in by code.
+
+An agent weighs figures; it does not state them. Its confidence is bounded by the share of its indicators that there was
+data for: with none of them it could say at most 0.3, with all 0.9.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from agents.research.agent_calls import LAST_BARS, agent_of, agents_to_ask, question, signal_text, task_of
+from agents.research.answers import AgentAnswer, IndicatorAnswer
+from agents.research.asking import sent
+from agents.research.blocks import EXPECTED, SCALES, blocks_of, given, missing, own_figures, told
+from agents.research.numbers import unsupported_numbers
+from agents.research.turn import Turn
+from agents.research.words import paragraphs, several
+from agents.step import StepFailure, invalid_output
+from agents.verification.answers import answer, clamped
+from schemas.calls import Call
+from schemas.effects import CallModel, Failure, ModelReply, request_hash
+from schemas.evidence import MarketValue
+from schemas.ids import canonical_json
+from schemas.research_events import AgentName, AgentResult, DataCollected, Indicator, Level
+
+LEAST_CEILING = 0.3
+CEILING = 0.9
+MAX_RESPONSE_CHARACTERS = 20_000
+
+
+def agent_result(turn: Turn, call: Call) -> AgentResult | Failure:
+    """Return the checked result of one call of ``analyze``, or why there is none. Pure.
+
+    The turn is one to which the call belongs, at any time after its data was collected.
+    """
+    agent = agent_of(call.prompt_name)
+    if agent is None or turn.data is None or turn.plan is None:
+        return invalid_output(f"{call.prompt_name!r} is no agent's call of this turn")
+    if isinstance(call.reply, Failure):
+        return call.reply
+    try:
+        said = answer(call.reply, AgentAnswer)
+    except StepFailure as stop:
+        return stop.failure
+    return _checked(turn, turn.data, agent, said, call)
+
+
+def fits(reply: ModelReply) -> bool:
+    """Whether a reply is an agent's result at all: one that is not is asked for once more."""
+    try:
+        answer(reply, AgentAnswer)
+    except StepFailure:
+        return False
+    return True
+
+
+def results_so_far(turn: Turn) -> tuple[AgentResult, ...]:
+    """Return the results of the agents that have answered, in the order of the plan; a later reply replaces an earlier."""
+    found: dict[AgentName, AgentResult] = {}
+    for call in turn.agent_calls:
+        result = agent_result(turn, call)
+        if isinstance(result, AgentResult):
+            found[result.agent_name] = result
+    first, later = agents_to_ask(turn)
+    return tuple(found[a] for a in (*first, *later) if a in found)
+
+
+def seen_by(turn: Turn, agent: AgentName) -> tuple[AgentResult, ...]:
+    """Return the results that an agent sees: those of the ones before it, where the plan puts it after others."""
+    first, later = agents_to_ask(turn)
+    if agent not in later:
+        return ()
+    earlier = replace(turn, agent_calls=tuple(c for c in turn.agent_calls if agent_of(c.prompt_name) in first))
+    return results_so_far(earlier)
+
+
+def _checked(turn: Turn, data: DataCollected, agent: AgentName, said: AgentAnswer, call: Call) -> AgentResult:
+    own, absent = own_figures(agent, data), missing(agent, data)
+    known = len(EXPECTED[agent]) - len(absent)
+    ceiling = LEAST_CEILING + (CEILING - LEAST_CEILING) * known / len(EXPECTED[agent])
+    confidence = round(min(clamped(said.confidence, 0.0, 1.0), ceiling), 4)
+    reasoning = paragraphs(said.reasoning, 6_000)
+    factors, risks = several(said.key_factors, 8, 300), paragraphs(said.risk_assessment, 1_500)
+    return AgentResult(
+        agent_name=agent,
+        signal=said.signal,
+        confidence=confidence,
+        confidence_level=level(confidence),
+        reasoning=reasoning,
+        indicators=_indicators(agent, said.indicators, own),
+        key_factors=factors,
+        risk_assessment=risks,
+        prompt_sent=sent(_asked(turn, agent, call)),
+        llm_response=_response(call)[:MAX_RESPONSE_CHARACTERS],
+        missing=absent,
+        unsupported_numbers=_unsupported(turn, data, agent, "\n".join((reasoning, *factors, risks))),
+    )
+
+
+def level(confidence: float) -> Level:
+    """Return the word for a confidence: low below 0.4, high from 0.7."""
+    return "low" if confidence < 0.4 else "medium" if confidence < 0.7 else "high"
+
+
+def _indicators(agent: AgentName, said: list[IndicatorAnswer], own: dict[str, MarketValue]) -> dict[str, Indicator]:
+    weighed = {i.name: i for i in reversed(said)}
+    return {name: _indicator(weighed.get(name), own.get(name)) for name in dict.fromkeys((*EXPECTED[agent], *own))}
+
+
+def _indicator(said: IndicatorAnswer | None, figure: MarketValue | None) -> Indicator:
+    if figure is None:
+        # What nobody measured weighs nothing, whatever was said of it.
+        return Indicator(value=None, impact="NEUTRAL", weight=0.0)
+    return Indicator(
+        value=told(figure.value),
+        impact=said.impact if said else "NEUTRAL",
+        weight=round(clamped(said.weight, 0.0, 1.0), 4) if said else 0.0,
+        unit=figure.unit,
+        source=figure.source,
+        observed_at=figure.observed_at,
+    )
+
+
+def _unsupported(turn: Turn, data: DataCollected, agent: AgentName, words: str) -> tuple[str, ...]:
+    assert turn.plan is not None
+    blocks = blocks_of(task_of(turn.plan, agent))
+    figures = [v.value for v in given(data, blocks).values()]
+    if agent == "TAAgent":
+        figures += [n for c in data.candles[-LAST_BARS:] for n in (c.open, c.high, c.low, c.close, c.volume)]
+    texts = [turn.asked.message, *(r.reasoning for r in seen_by(turn, agent))]
+    texts += [signal_text(s) for s in data.signals] if "signals" in blocks else []
+    return unsupported_numbers(words, figures, texts=texts, scales=SCALES[agent])
+
+
+def _asked(turn: Turn, agent: AgentName, call: Call) -> CallModel:
+    before = seen_by(turn, agent)
+    asked = [question(turn, agent, before, again=again) for again in (False, True)]
+    return next((one for one in asked if request_hash(one) == call.request_hash), asked[0])
+
+
+def _response(call: Call) -> str:
+    reply = call.reply
+    if not isinstance(reply, ModelReply):
+        return ""
+    return reply.text or canonical_json(reply.data).decode()

@@ -1,0 +1,46 @@
+"""Route: SuperAgent answers at once what needs no data, and sends on what needs an analysis."""
+
+from __future__ import annotations
+
+from agents.case_core import Replies
+from agents.research.answers import RouteAnswer
+from agents.research.asking import ask_agent, question_parts, whole_history
+from agents.research.citations import cited_only
+from agents.research.turn import Turn
+from agents.research.words import paragraphs
+from agents.step import Asked, On, only_reply
+from agents.verification.answers import answer, clamped, one_line
+from schemas.events import Event
+from schemas.research_events import QuestionAsked, QuestionRouted
+
+NO_DIRECT_ANSWER = "(no direct answer was given, so the question is analysed)"
+
+
+class Route:
+    """SuperAgent sees the last five messages whole."""
+
+    name = "route"
+    takes = (On(QuestionAsked),)
+    emits = (QuestionRouted,)
+
+    def ask(self, turn: Turn) -> Asked:
+        return ask_agent(turn, "research_route", (*whole_history(turn), *question_parts(turn)))
+
+    def tell(self, turn: Turn, replies: Replies) -> Event:
+        said = answer(only_reply(replies), RouteAnswer)
+        # Nothing was read yet, so nothing can be cited.
+        direct, _ = cited_only(paragraphs(said.direct_answer, 6_000), ())
+        answers = said.decision == "DIRECT_ANSWER" and bool(direct)
+        reasoning = one_line(said.reasoning, 600)
+        if said.decision == "DIRECT_ANSWER" and not answers:
+            reasoning = f"{reasoning} {NO_DIRECT_ANSWER}".strip()
+        return QuestionRouted(
+            decision="DIRECT_ANSWER" if answers else "COMPLEX_ANALYSIS",
+            reasoning=reasoning,
+            confidence=round(clamped(said.confidence, 0.0, 1.0), 4),
+            direct_answer=direct if answers else "",
+            route="answer" if answers else "plan",
+        )
+
+
+STEP = Route()

@@ -1,0 +1,27 @@
+"""Stop: its user ended the turn. The question stays in the history; there is no answer."""
+
+from __future__ import annotations
+
+from agents.case_core import Replies
+from agents.research.turn import Turn
+from agents.step import Asked, On
+from schemas.events import CancelRequested, Event
+from schemas.research_events import AnswerStopped
+
+
+class Stop:
+    """Needs nothing from the world."""
+
+    name = "stop"
+    takes = (On(CancelRequested),)
+    emits = (AnswerStopped,)
+
+    def ask(self, turn: Turn) -> Asked:
+        return self.tell(turn, turn.replies)
+
+    def tell(self, turn: Turn, replies: Replies) -> Event:
+        asked: CancelRequested = turn.head
+        return AnswerStopped(requested_by=asked.requested_by, reason=asked.reason)
+
+
+STEP = Stop()
