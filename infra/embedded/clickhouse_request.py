@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import IO
 
 from aiohttp import BodyPartReader, web
 
 from infra.embedded.clickhouse_access import role_of, settings_for
 from infra.embedded.clickhouse_engine import Request
+from infra.embedded.clickhouse_frames import FrameDecoder
 from infra.embedded.clickhouse_statement import Statement, StatementError
 from infra.embedded.clickhouse_wire import NOT_SETTINGS, Decoder, EncodingError, EngineUser
 
-__all__ = ["request_of", "take_in"]
+__all__ = ["request_of", "says_yes", "take_in"]
 
 
 async def take_in(http: web.Request, body: IO[bytes]) -> dict[str, str]:
@@ -31,13 +33,22 @@ async def take_in(http: web.Request, body: IO[bytes]) -> dict[str, str]:
     if not form:
         try:
             decoder = Decoder(http.headers.get("Content-Encoding", "").strip().lower())
+            frames = FrameDecoder() if says_yes(http.query, "decompress") else None
             async for piece in http.content.iter_any():
                 for data in decoder.decode(piece):
-                    body.write(data)
+                    for row in frames.decode(data) if frames else (data,):
+                        body.write(row)
             decoder.finish()
+            if frames:
+                frames.finish()
         except EncodingError as exc:
             raise StatementError(354, "ZLIB_INFLATE_FAILED", str(exc)) from exc
     return fields
+
+
+def says_yes(query: Mapping[str, str], name: str) -> bool:
+    """Tell whether a parameter of the URL switches something on."""
+    return query.get(name, "0") not in ("", "0", "false")
 
 
 def request_of(

@@ -10,9 +10,8 @@ asked, and the answer is complete before its first byte is sent. So a slow clien
 never the engine, and an error always comes with its status. Inserts have threads of their own: a
 long report does not keep the sink waiting.
 
-Not spoken: sessions (``session_id`` is tolerated, temporary tables end with their request), external
-tables, and the native compression of ``compress=1``/``decompress=1`` (answered with 501; use
-Accept-Encoding and Content-Encoding).
+Not spoken: sessions (``session_id`` is tolerated, temporary tables end with their request) and external
+tables.
 
 Users come as JSON in the environment (``NEWSPROOF_CLICKHOUSE_USERS``), where ``ps`` does not show them.
 """
@@ -37,7 +36,8 @@ from aiohttp import web
 from infra.embedded.child import DirectoryLock
 from infra.embedded.clickhouse_access import AccessDeniedError
 from infra.embedded.clickhouse_engine import Answer, Engine, EngineError, Request
-from infra.embedded.clickhouse_request import request_of, take_in
+from infra.embedded.clickhouse_frames import framed
+from infra.embedded.clickhouse_request import request_of, says_yes, take_in
 from infra.embedded.clickhouse_statement import (
     MAX_STATEMENT_BYTES,
     StatementError,
@@ -108,11 +108,6 @@ class Front:
 
     async def _answer(self, http: web.Request, query_id: str) -> web.StreamResponse:
         user = self._authenticated(http)
-        for name in ("compress", "decompress"):
-            if http.query.get(name, "0") not in ("", "0", "false"):
-                raise StatementError(
-                    48, "NOT_IMPLEMENTED", f"{name}=1 is not spoken here: set it to 0, use HTTP compression."
-                )
         with tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=str(self._spool)) as body:
             fields = await take_in(http, body)
             statement = (
@@ -173,15 +168,16 @@ async def _send(http: web.Request, request: Request, answer: Answer) -> web.Stre
         }
     )
     wanted = request.settings.get("enable_http_compression", "0") in ("1", "true") and answer.size > 0
-    encoding = answer_encoding(http.headers.get("Accept-Encoding", ""), wanted)
+    native = says_yes(http.query, "compress")
+    encoding = "" if native else answer_encoding(http.headers.get("Accept-Encoding", ""), wanted)
     if encoding:
         response.headers["Content-Encoding"] = encoding
-    else:
+    elif not native:
         response.content_length = answer.size
     await response.prepare(http)
-    pieces = compressed(answer.pieces(), answer.size, encoding)
+    pieces = framed(answer.pieces()) if native else compressed(answer.pieces(), answer.size, encoding)
     # A thread for what takes long to compress; handing over small answers would cost more than they do.
-    heavy = encoding != "" and answer.size > _HEAVY_BYTES
+    heavy = (native or encoding != "") and answer.size > _HEAVY_BYTES
     while (piece := await asyncio.to_thread(next, pieces, None) if heavy else next(pieces, None)) is not None:
         await response.write(piece)
     await response.write_eof()
