@@ -21,6 +21,16 @@ class Kind(Protocol):
     async def close(self) -> None: ...
 
 
+def failure_of(exc: UselessAnswerError | TransientError | PermanentError) -> Failure:
+    """Return the reply of an adapter that costs nothing for what went wrong in it."""
+    if isinstance(exc, UselessAnswerError):
+        assert isinstance(exc.answer.reply, Failure)
+        return exc.answer.reply
+    again = isinstance(exc, TransientError)
+    wait = exc.retry_after_s if isinstance(exc, TransientError) else None
+    return Failure(kind=exc.kind, message=str(exc), retryable=again, retry_after_s=wait, status=exc.status)
+
+
 class LiveMarket(Free):
     """A port for ``FetchMarket``. Safe for concurrent use within one event loop."""
 
@@ -35,13 +45,8 @@ class LiveMarket(Free):
         """Read once. Figures that do not exist are an answer (``unknown``); what fails is a ``Failure`` reply, and free."""
         try:
             reply: MarketReply | Failure = await self._of(effect.kind).read(effect.asset, effect.as_of.astimezone(UTC))
-        except UselessAnswerError as exc:
-            assert isinstance(exc.answer.reply, Failure)
-            reply = exc.answer.reply
-        except (TransientError, PermanentError) as exc:
-            wait = exc.retry_after_s if isinstance(exc, TransientError) else None
-            again = isinstance(exc, TransientError)
-            reply = Failure(kind=exc.kind, message=str(exc), retryable=again, retry_after_s=wait, status=exc.status)
+        except (UselessAnswerError, TransientError, PermanentError) as exc:
+            reply = failure_of(exc)
         return Answer(reply=reply, cost_usd=Decimal(0), cost_source="free")
 
     def _of(self, kind: str) -> Kind:

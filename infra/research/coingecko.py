@@ -1,0 +1,136 @@
+"""Prices from CoinGecko, whose figures are averages over exchanges: for assets that the exchanges here do not trade.
+
+Wire shapes: https://docs.coingecko.com/reference/coins-id-market-chart-range (over more than a day a point an hour; without
+a paid key the past 365 days) and https://docs.coingecko.com/reference/search-data (a ticker is not unique: the coin with the
+best rank by market value is taken). A key of the free plan goes into ``x-cg-demo-api-key``, a paid one into
+``x-cg-pro-api-key``, at its own address.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlsplit
+
+from infra.http import UselessAnswerError, checked_key
+from infra.http_json import Service, json_of
+from infra.market.source import Point, Source, change_pct, last_known, market_value, number, when
+from schemas.evidence import MarketValue
+
+IDS = {
+    "BTC": "bitcoin", "ETH": "ethereum", "SOL": "solana", "BNB": "binancecoin", "XRP": "ripple", "DOGE": "dogecoin",
+    "ADA": "cardano", "TRX": "tron", "AVAX": "avalanche-2", "DOT": "polkadot", "LINK": "chainlink", "LTC": "litecoin",
+    "BCH": "bitcoin-cash", "UNI": "uniswap", "AAVE": "aave", "POL": "polygon-ecosystem-token", "USDT": "tether",
+    "USDC": "usd-coin", "DAI": "dai",
+}  # fmt: skip
+"""Coins whose id need not be looked up."""
+_COINGECKO = Service(name="CoinGecko", address_setting="COINGECKO_BASE_URL", key_setting="COINGECKO_API_KEY")
+_KEYLESS = Service(name="CoinGecko", address_setting="COINGECKO_BASE_URL")
+_ID = re.compile(r"[a-z0-9][a-z0-9_.-]{0,119}\Z")
+_DAY = timedelta(days=1)
+_MAX_AGE = timedelta(hours=2)
+_SLACK = timedelta(hours=2)
+"""How far from a day ago the point to compare with may lie: there is about one an hour."""
+_KEPT = timedelta(days=364)
+_PAID_HOST = "pro-api.coingecko.com"
+
+
+class CoinGecko:
+    """Price, change and volume of a day, market value. ``api_key`` is optional.
+
+    Raises (when made):
+        ConfigError: the address or the key cannot be one.
+    """
+
+    def __init__(self, base_url: str, *, api_key: str | None = None, timeout_s: float) -> None:
+        self._paid = urlsplit(base_url).hostname == _PAID_HOST
+        headers = {}
+        if api_key is not None:
+            name = "x-cg-pro-api-key" if self._paid else "x-cg-demo-api-key"
+            headers[name] = checked_key(api_key, "COINGECKO_API_KEY")
+        self._source = Source(_COINGECKO if headers else _KEYLESS, base_url, timeout_s=timeout_s, headers=headers)
+        self._ids = dict(IDS)
+
+    async def read(self, symbol: str, as_of: datetime) -> tuple[list[MarketValue], list[str]]:
+        """Return the figures of the asset, and what is not known of them.
+
+        Raises:
+            NewsproofError: CoinGecko does not answer, or with something else.
+        """
+        if not self._paid and as_of < datetime.now(UTC) - _KEPT:
+            return [], ["price: coingecko keeps a year without a paid key"]
+        coin = self._ids.get(symbol) or await self._look_up(symbol)
+        if coin is None:
+            return [], [f"price: coingecko has no coin {symbol}"]
+        self._ids[symbol] = coin
+        bounds = {"from": str(int((as_of - _DAY - 2 * _SLACK).timestamp())), "to": str(int(as_of.timestamp()))}
+        path = f"/coins/{coin}/market_chart/range"
+        response = await self._source.get(path, {"vs_currency": "usd", **bounds}, absent=frozenset({404}))
+        if response.status_code == 404:
+            return [], [f"price: coingecko has no coin {symbol}"]
+        body = json_of(response, self._source.service, exact=True)
+        return _figures(body if isinstance(body, dict) else {}, as_of)
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        await self._source.close()
+
+    async def _look_up(self, symbol: str) -> str | None:
+        body = json_of(await self._source.get("/search", {"query": symbol}), self._source.service)
+        coins = body.get("coins") if isinstance(body, dict) else None
+        if not isinstance(coins, list):
+            raise UselessAnswerError("CoinGecko's answer has no coins; it is asked again")
+        ranked = [(rank, coin_id) for coin in coins if (found := _ranked(coin, symbol)) for rank, coin_id in [found]]
+        return min(ranked)[1] if ranked else None
+
+
+def _ranked(coin: Any, symbol: str) -> tuple[Decimal, str] | None:
+    """A coin without a rank is not taken: anybody may list one under a known ticker."""
+    if not isinstance(coin, dict) or str(coin.get("symbol", "")).upper() != symbol:
+        return None
+    rank, coin_id = number(coin.get("market_cap_rank")), str(coin.get("id", ""))
+    return (rank, coin_id) if rank is not None and _ID.match(coin_id) else None
+
+
+def _figures(body: dict[str, Any], as_of: datetime) -> tuple[list[MarketValue], list[str]]:
+    prices, volumes, caps = (_points(body, name) for name in ("prices", "total_volumes", "market_caps"))
+    last = last_known(prices, as_of, max_age=_MAX_AGE)
+    if last is None or last.value <= 0:
+        return [], [f"price: coingecko has none of the two hours before {as_of:%Y-%m-%d %H:%M} UTC"]
+    before = last_known(prices, as_of - _DAY, max_age=_SLACK)
+    found = {
+        "price": (last.value, "USD"),
+        "price_change_24h": (change_pct(last.value, before.value if before else None), "%"),
+        "volume_24h_usd": (_value(last_known(volumes, as_of, max_age=_MAX_AGE)), "USD"),
+        "market_cap": (_value(last_known(caps, as_of, max_age=_MAX_AGE)), "USD"),
+    }
+    values = [
+        market_value(name, value, unit, "coingecko", last.at)
+        for name, (value, unit) in found.items()
+        if value is not None
+    ]
+    return values, [f"{name}: coingecko has none" for name, (value, _) in found.items() if value is None]
+
+
+def _value(point: Point | None) -> Decimal | None:
+    return point.value if point is not None and point.value > 0 else None  # 0 stands for unknown
+
+
+def _points(body: dict[str, Any], name: str) -> list[Point]:
+    rows = body.get(name)
+    if not isinstance(rows, list):
+        raise UselessAnswerError(f"CoinGecko's answer has no {name}; it is asked again")
+    points = []
+    for row in rows:
+        at, value = (when(row[0], per_second=1000), number(row[1])) if _is_pair(row) else (None, None)
+        if at is not None and value is not None:
+            points.append(Point(at, value))
+    if rows and not points:
+        raise UselessAnswerError(f"none of CoinGecko's {name} can be read; it is asked again")
+    return points
+
+
+def _is_pair(row: Any) -> bool:
+    return isinstance(row, list) and len(row) == 2

@@ -1,0 +1,177 @@
+"""Flows to and from exchanges and activity on a chain: Coin Metrics without a key, Glassnode with one.
+
+Wire shapes: https://docs.coinmetrics.io/api-reference/timeseries/timeseries-rest/asset-metrics (a metric that an asset does
+not have is missing or null; the keyless figures are for non-commercial use, CC BY-NC 4.0) and
+https://docs.glassnode.com/basic-api/endpoints/transactions (``[{"t": seconds, "v": number}]``). Both date a day by its begin.
+It is known at the ``AssetEODCompletionTime`` that Coin Metrics gives for it; where there is none, twelve hours after its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from infra.http import UselessAnswerError, checked_key
+from infra.http_json import Service, json_object, json_of, own_words, refused
+from infra.market.onchain import series_figures
+from infra.market.source import Point, Source, last_known, market_value, number, when
+from infra.market.together import Known
+
+ACTIVITY = {
+    "AdrActCnt": ("active_addresses", "addresses"),
+    "TxCnt": ("transactions_per_day", "transactions"),
+    "CapMVRVCur": ("mvrv", "ratio"),
+}
+FLOWS = {"FlowInExUSD": "exchange_inflow", "FlowOutExUSD": "exchange_outflow"}
+_COMPLETE = "AssetEODCompletionTime"
+_DAY = timedelta(days=1)
+_SETTLING = timedelta(hours=12)
+_MAX_AGE = timedelta(days=3)
+_WEEK = 7
+_METRICS = Service(name="Coin Metrics", address_setting="COINMETRICS_BASE_URL", key_setting="COINMETRICS_API_KEY")
+_KEYLESS = Service(name="Coin Metrics", address_setting="COINMETRICS_BASE_URL")
+_GLASSNODE = Service(name="Glassnode", address_setting="GLASSNODE_BASE_URL", key_setting="GLASSNODE_API_KEY")
+_NETFLOW = "/v1/metrics/transactions/transfers_volume_exchanges_net"
+
+
+class _Day(msgspec.Struct, frozen=True):
+    began: datetime
+    known: datetime
+    metrics: Mapping[str, Decimal]
+
+
+class CoinMetrics:
+    """Activity and exchange flows of the assets that Coin Metrics covers. ``api_key`` is optional.
+
+    Raises (when made):
+        ConfigError: the address or the key cannot be one.
+    """
+
+    def __init__(self, base_url: str, *, api_key: str | None, timeout_s: float) -> None:
+        self._key = {"api_key": checked_key(api_key, "COINMETRICS_API_KEY")} if api_key is not None else {}
+        self._source = Source(_METRICS if self._key else _KEYLESS, base_url, timeout_s=timeout_s)
+
+    async def read(self, symbol: str, as_of: datetime) -> Known:
+        """Return what is known of the asset; an asset that is not covered has nothing.
+
+        Raises:
+            NewsproofError: Coin Metrics does not answer, or with something else.
+        """
+        days = await self._days(symbol, as_of)
+        if days is None:
+            return [], [f"network: coinmetrics does not cover {symbol}"]
+        values, unknown = [], []
+        for metric, (name, unit) in ACTIVITY.items():
+            points: list[Point | None] = [Point(d.known, d.metrics[metric]) for d in days if metric in d.metrics]
+            if points:
+                known, absent = series_figures(name, unit, "coinmetrics", points, as_of)
+                values += known
+                unknown += absent
+        known, absent = _flows(days, as_of, symbol)
+        return [*values, *known], [*unknown, *absent]
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        await self._source.close()
+
+    async def _days(self, symbol: str, as_of: datetime) -> list[_Day] | None:
+        params = {
+            **{"assets": symbol.lower(), "metrics": ",".join((*ACTIVITY, *FLOWS, _COMPLETE)), "frequency": "1d"},
+            **{"start_time": f"{as_of - 12 * _DAY:%Y-%m-%d}", "end_time": f"{as_of:%Y-%m-%d}", "page_size": "100"},
+            **{"ignore_unsupported_errors": "true", "ignore_forbidden_errors": "true"},
+            **self._key,
+        }
+        path = "/v4/timeseries/asset-metrics"
+        response = await self._source.get(path, params, absent=frozenset({400}))
+        if response.status_code == 400:
+            said = own_words(response, "error", "message")
+            if "assets" in said:
+                return None
+            raise refused(self._source.service, 400, said, response.headers)
+        rows = json_object(response, self._source.service).get("data")
+        if not isinstance(rows, list):
+            raise UselessAnswerError("Coin Metrics' answer has no data; it is asked again")
+        days = [day for row in rows if (day := _day(row)) is not None]
+        if rows and not days:
+            raise UselessAnswerError("no day of Coin Metrics' answer can be read; it is asked again")
+        return days
+
+
+class Glassnode:
+    """Net flow to exchanges, in units of the asset.
+
+    Raises (when made):
+        ConfigError: the address or the key cannot be one.
+    """
+
+    def __init__(self, base_url: str, *, api_key: str, timeout_s: float) -> None:
+        headers = {"X-Api-Key": checked_key(api_key, "GLASSNODE_API_KEY")}
+        self._source = Source(_GLASSNODE, base_url, timeout_s=timeout_s, headers=headers)
+
+    async def read(self, symbol: str, as_of: datetime) -> Known:
+        """Return the net flow of a day and of seven.
+
+        Raises:
+            NewsproofError: Glassnode does not answer, or with something else.
+        """
+        bounds = {"s": str(int((as_of - 12 * _DAY).timestamp())), "u": str(int(as_of.timestamp()))}
+        params = {"a": symbol, "i": "24h", **bounds}
+        response = await self._source.get(_NETFLOW, params, absent=frozenset({400, 404}))
+        if response.status_code != 200:
+            return [], [f"exchange_netflow: glassnode has none of {symbol}"]
+        rows = json_of(response, self._source.service, exact=True)
+        if not isinstance(rows, list):
+            raise UselessAnswerError("Glassnode's answer is no series; it is asked again")
+        read = [(when(row.get("t")), number(row.get("v"))) for row in rows if isinstance(row, dict)]
+        points = [Point(at + _DAY + _SETTLING, value) for at, value in read if at is not None and value is not None]
+        if rows and not points:
+            raise UselessAnswerError("no day of Glassnode's answer can be read; it is asked again")
+        return _net(points, as_of, symbol, "glassnode")
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        await self._source.close()
+
+
+def _flows(days: Sequence[_Day], as_of: datetime, symbol: str) -> Known:
+    """In, out and what is left of them, of the days that have both."""
+    both = [day for day in days if all(metric in day.metrics for metric in FLOWS)]
+    if not both:
+        return [], [f"exchange_netflow: coinmetrics has none of {symbol}; GLASSNODE_API_KEY asks Glassnode, too"]
+    values = []
+    for metric, name in FLOWS.items():
+        newest = last_known([Point(day.known, day.metrics[metric]) for day in both], as_of, max_age=_MAX_AGE)
+        if newest is not None:
+            values.append(market_value(name, newest.value, "USD", "coinmetrics", newest.at))
+    into, out = FLOWS
+    net, unknown = _net([Point(d.known, d.metrics[into] - d.metrics[out]) for d in both], as_of, "USD", "coinmetrics")
+    return [*values, *net], unknown
+
+
+def _net(points: Sequence[Point], as_of: datetime, unit: str, source: str) -> Known:
+    known = sorted((p for p in points if p.at <= as_of), key=lambda p: p.at)
+    if not known or known[-1].at < as_of - _MAX_AGE:
+        return [], [f"exchange_netflow: {source} has none of the days before {as_of:%Y-%m-%d}"]
+    values = [market_value("exchange_netflow", known[-1].value, unit, source, known[-1].at)]
+    week = known[-_WEEK:]
+    if len(week) < _WEEK:
+        return values, ["exchange_netflow_7d: fewer than seven days"]
+    total = sum((p.value for p in week), Decimal(0))
+    return [*values, market_value("exchange_netflow_7d", total, unit, source, known[-1].at)], []
+
+
+def _day(row: Any) -> _Day | None:
+    if not isinstance(row, dict):
+        return None
+    try:
+        began = datetime.fromisoformat(f"{str(row.get('time'))[:19]}+00:00")  # nanoseconds follow, and Z
+    except ValueError:
+        return None
+    read = {name: number(row.get(name)) for name in (*ACTIVITY, *FLOWS)}
+    completed = when(row.get(_COMPLETE))
+    known = began + _DAY + _SETTLING if completed is None else max(completed, began + _DAY)
+    return _Day(began, known, {name: value for name, value in read.items() if value is not None})

@@ -1,0 +1,149 @@
+"""Signals of the news pipeline for the research chat, from ClickHouse, as they stood at a time.
+
+A chat never waits for ClickHouse: whatever is wrong with it, the answer is a ``Failure`` of kind ``unavailable`` within a
+second, and the answer says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from infra.clickhouse.client import ClickHouse
+from infra.ports import Answer, Free
+from schemas.calls import ProviderMode
+from schemas.effects import Failure, FindSignals, SignalsReply
+from schemas.errors import NewsproofError, TransientError
+from schemas.evidence import FoundSignal
+from schemas.ids import LIVE_RUN
+
+TIMEOUT_S = 0.9
+"""Seconds for both queries together."""
+AT_ONCE = 4
+"""More at once would only time out together; a burst queues here instead."""
+MAX_SIGNALS = 50
+"""More are not looked for, whatever the effect says."""
+MAX_SOURCES = 5
+
+_NEWEST = """
+SELECT signal_id, max(revision) AS newest, argMax(decided_at, revision) AS at
+FROM signals
+WHERE run_id = {run_id:String}
+  AND decided_at >= fromUnixTimestamp64Milli({since_ms:Int64}, 'UTC')
+  AND decided_at < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')
+  AND emitted_at < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')
+  AND ({asset:String} = '' OR upper(asset) = {asset:String})
+GROUP BY signal_id
+ORDER BY at DESC, signal_id
+LIMIT {limit:UInt32}
+"""
+# Narrow: of all revisions of the time the least is read, and what a signal says only of those found. A withdrawal has a
+# decided_at of its own, so a signal that was withdrawn within the time is among them, as withdrawn. No FINAL: redelivered
+# rows of a revision are alike, and LIMIT 1 BY below leaves the first of them.
+
+_SAID = """
+SELECT signal_id, revision, case_id, asset, event_type, action, direction, confidence, status, summary, decided_at,
+       risk_flags, arrayMap(e -> tupleElement(e, 'url'), evidence) AS evidence_urls, links, provider_mode
+FROM signals
+WHERE run_id = {run_id:String} AND signal_id IN {signals:Array(String)}
+ORDER BY first_wins DESC
+LIMIT 1 BY signal_id, revision
+"""
+
+
+class FoundSignals(Free):
+    """The port for ``FindSignals``. Free of charge; ``mode`` is that of the installation that it reads of.
+
+    Guarantees: the newest revision emitted strictly before ``as_of`` of each signal, decided within the time asked for, newest
+    first, at most ``limit`` of them, numbered from 1; withdrawn ones among them, told by ``status``.
+    """
+
+    provider = "clickhouse"
+
+    def __init__(
+        self,
+        client: ClickHouse,
+        *,
+        mode: ProviderMode = "offline",
+        run_id: str = LIVE_RUN,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self.mode: ProviderMode = mode
+        self._client = client
+        self._run_id = run_id
+        self._timeout_s = timeout_s
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._failed_at = float("-inf")
+        self._failure = _unavailable("", retryable=True)
+
+    async def perform(self, effect: FindSignals) -> Answer:
+        """Return the signals, or a Failure of kind unavailable. Raises nothing of ours."""
+        now = asyncio.get_running_loop().time
+        asked_at = now()
+        async with self._turns:
+            if self._failed_at >= asked_at:
+                # ClickHouse turned out to be away while this one waited: trying again would take it another second.
+                return self._failure
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    signals = await self._find(effect)
+            except TimeoutError:
+                why = f"ClickHouse did not answer within {self._timeout_s:g} s: check that it runs, and its load"
+                self._failure = _unavailable(why, retryable=True)
+            except NewsproofError as exc:
+                self._failure = _unavailable(str(exc), retryable=isinstance(exc, TransientError))
+            else:
+                return Answer(reply=SignalsReply(signals=signals), cost_usd=Decimal(0), cost_source="local")
+            self._failed_at = now()
+            return self._failure
+
+    async def close(self) -> None:
+        """Close the client. Idempotent."""
+        await self._client.close()
+
+    async def _find(self, effect: FindSignals) -> tuple[FoundSignal, ...]:
+        limit = min(effect.limit, MAX_SIGNALS)
+        if limit < 1:
+            return ()
+        asked = {
+            "run_id": self._run_id,
+            "since_ms": round(effect.since.timestamp() * 1000),
+            "as_of_ms": round(effect.as_of.timestamp() * 1000),
+            "asset": effect.asset.strip().upper().lstrip("$"),
+            "limit": limit,
+        }
+        newest = {row[0]: row[1] for row in (await self._client.query(_NEWEST, asked)).rows}
+        if not newest:
+            return ()
+        told = (await self._client.query(_SAID, {"run_id": self._run_id, "signals": list(newest)})).dicts()
+        by_signal = {row["signal_id"]: row for row in told if newest[row["signal_id"]] == row["revision"]}
+        found = (by_signal[signal] for signal in newest if signal in by_signal)
+        return tuple(_signal(number, row) for number, row in enumerate(found, start=1))
+
+
+def _signal(number: int, row: dict[str, Any]) -> FoundSignal:
+    urls = dict.fromkeys(url for url in (*row["evidence_urls"], *row["links"]) if url)
+    decided: datetime = row["decided_at"]
+    return FoundSignal(
+        number=number,
+        case_id=row["case_id"],
+        signal_id=row["signal_id"],
+        asset=row["asset"],
+        event_type=row["event_type"],
+        action=row["action"],
+        direction=row["direction"],
+        confidence=row["confidence"],
+        status=row["status"],
+        summary=row["summary"],
+        decided_at=decided if decided.tzinfo else decided.replace(tzinfo=UTC),
+        risk_flags=tuple(row["risk_flags"]),
+        sources=tuple(urls)[:MAX_SOURCES],
+        provider_mode=row["provider_mode"],
+    )
+
+
+def _unavailable(message: str, *, retryable: bool) -> Answer:
+    failure = Failure(kind="unavailable", message=message, retryable=retryable)
+    return Answer(reply=failure, cost_usd=Decimal(0), cost_source="local")
