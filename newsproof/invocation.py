@@ -165,7 +165,8 @@ def _cell(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, float):
-        return f"{value:,.2f}"
+        # What a call costs is far below a cent: two digits would make it nothing.
+        return f"{value:.3g}" if 0 < abs(value) < 0.1 else f"{value:,.2f}"
     if isinstance(value, Decimal):
         return f"{value.normalize():f}" if value else "0"
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

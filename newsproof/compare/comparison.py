@@ -179,6 +179,8 @@ def _verdict(metrics: Sequence[MetricResult], cases: int, changed: int) -> str:
         return f"{said}, Holm, 5 %); {changed:,} of {cases:,} cases say something different"
     told = ", ".join(f"{m.label} {m.verdict} ({m.delta:+.4g})" for m in different)
     rest = tests - len(different)
+    if not rest:
+        return f"B differs from A: {told} (Holm over {tests}, 5 %)"
     return f"B differs from A: {told}; {rest} other tested metrics are not distinguishable (Holm over {tests}, 5 %)"
 
 

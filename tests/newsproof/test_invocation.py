@@ -19,6 +19,24 @@ def test_money_is_written_out_and_what_is_unknown_is_no_zero(capsys: pytest.Capt
     assert [[cell.strip() for cell in row] for row in rows] == [["free", "0"], ["paid", "0.000412"], ["unknown", "–"]]
 
 
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [
+        (0.0, "0.00"),
+        (0.00391, "0.00391"),
+        (-0.008238, "-0.00824"),
+        (0.5, "0.50"),
+        (-1234.5, "-1,234.50"),
+        (0.0000012, "1.2e-06"),
+    ],
+)
+def test_what_is_small_is_not_printed_as_nothing(
+    value: float, printed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table(["figure"], [(value,)])
+    assert f"│ {printed} " in capsys.readouterr().out
+
+
 def test_a_logger_outlives_the_stream_that_standard_error_was(monkeypatch: pytest.MonkeyPatch) -> None:
     before = structlog.get_config()
     handlers, level = logging.root.handlers[:], logging.root.level
