@@ -24,6 +24,7 @@ from newsproof.commands import (
     read,
     report,
     tables,
+    web,
 )
 from newsproof.invocation import Invocation, of
 from newsproof.version import VERSION
@@ -41,6 +42,7 @@ app = typer.Typer(
 )
 for module in (
     process,
+    web,
     chaos,
     publishing,
     read,

@@ -37,11 +37,11 @@ class Refused(Exception):  # noqa: N818 - an answer, not a fault
 
 def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return a JSON answer; times are RFC 3339, decimals are numbers."""
-    body = msgspec.json.encode(value, enc_hook=_plain, decimal_format="number")
+    body = _encode(value)
     return Response(body, status, {"cache-control": "no-store", **(headers or {})}, "application/json")
 
 
-_plain = str
+_encode = msgspec.json.Encoder(enc_hook=str, decimal_format="number").encode
 
 
 def refusal(status: int, error: str, do: str, headers: dict[str, str] | None = None) -> Response:
@@ -59,7 +59,9 @@ def answer_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def _(_request: Request, exc: RequestValidationError) -> Response:
         said = "; ".join(f"{'.'.join(map(str, e['loc'][1:])) or 'body'}: {e['msg']}" for e in exc.errors()[:5])
-        return refusal(400, f"the request is not as this address takes it: {said}", "correct it; /docs shows what is taken")
+        return refusal(
+            400, f"the request is not as this address takes it: {said}", "correct it; /docs shows what is taken"
+        )
 
     @app.exception_handler(HTTPException)
     async def _(_request: Request, exc: HTTPException) -> Response:
@@ -151,5 +153,3 @@ def cut_off(scope: Scope) -> None:
     cut = scope.get("extensions", {}).get("newsproof.cut_off")
     if cut is not None:
         cut()
-
-

@@ -108,7 +108,13 @@ ORDER BY journal_offset"""
     items: dict[str, CaseItem] = {}
     for case_id, event_id, cause, kind, version, at, payload in (await tables.query(sql, asked)).rows:
         env = wire.Envelope(
-            id=event_id, type=kind, case_id=case_id, causation_id=cause or None, run_id=LIVE_RUN, time=at, version=version
+            id=event_id,
+            type=kind,
+            case_id=case_id,
+            causation_id=cause or None,
+            run_id=LIVE_RUN,
+            time=at,
+            version=version,
         )
         item = items.setdefault(case_id, CaseItem(case_id=case_id, opened_at=at))
         try:

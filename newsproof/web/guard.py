@@ -149,7 +149,9 @@ class Guard:
         here = quote(scope["path"]) + (f"?{urlencode(rest)}" if rest else "")
         if any(name == "token" and self._tokens.fits(value) for name, value in query):
             secure = scope.get("scheme") == "https"
-            return RedirectResponse(here, 303, {"set-cookie": self._tokens.cookie(secure=secure), "cache-control": "no-store"})
+            return RedirectResponse(
+                here, 303, {"set-cookie": self._tokens.cookie(secure=secure), "cache-control": "no-store"}
+            )
         return RedirectResponse(f"/login?next={quote(here, safe='')}", 303, {"cache-control": "no-store"})
 
 
@@ -193,5 +195,3 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return left.pop() if left else await receive()
 
     return again
-
-

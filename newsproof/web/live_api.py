@@ -67,7 +67,9 @@ async def cases(
     state: Annotated[Literal["open", "ended"] | None, Query(description="Only open or ended cases.")] = None,
     asset: Asset = "",
     event_type: Kind = "",
-    q: Annotated[str, Query(max_length=200, description="Words of the news, its source or id, or of the case id.")] = "",
+    q: Annotated[
+        str, Query(max_length=200, description="Words of the news, its source or id, or of the case id.")
+    ] = "",
     limit: Limit = 50,
     before: Earlier = None,
 ) -> Response:
@@ -136,7 +138,9 @@ async def stream(
     asset: Asset = "",
     event_type: Kind = "",
     min_confidence: Least = 0.0,
-    after: Annotated[str | None, Query(max_length=12_000, description="A place: `after` of a list, or an event's id.")] = None,
+    after: Annotated[
+        str | None, Query(max_length=12_000, description="A place: `after` of a list, or an event's id.")
+    ] = None,
     last_event_id: Annotated[str | None, Header(max_length=12_000)] = None,
 ) -> Response:
     """Send `signal` and `case` events as they come. With `Last-Event-ID` or `after`: everything since; `gap` where that is gone."""
@@ -154,7 +158,9 @@ def streaming(backend: Backend, chunks: Any, headers: dict[str, str] | None = No
         Refused: there are ``WEB_MAX_STREAMS`` already.
     """
     if backend.streams >= backend.settings.web_max_streams:
-        raise Refused(503, "too many event streams are open here", "close some, or raise WEB_MAX_STREAMS", retry_after="5")
+        raise Refused(
+            503, "too many event streams are open here", "close some, or raise WEB_MAX_STREAMS", retry_after="5"
+        )
     backend.streams += 1
 
     def ended() -> None:

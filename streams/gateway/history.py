@@ -70,7 +70,9 @@ class SignalHistory:
             looked = 0
             while len(items) < limit and looked < READ_AT_MOST:
                 looked += await self._fill(reach)
-                newest_of = max((tp for tp in reach if reach[tp].held), key=lambda tp: reach[tp].held[-1][:2], default=None)
+                newest_of = max(
+                    (tp for tp in reach if reach[tp].held), key=lambda tp: reach[tp].held[-1][:2], default=None
+                )
                 if newest_of is None:
                     break
                 _, offset, signal = reach[newest_of].held.pop()
@@ -116,7 +118,9 @@ def _read_before(text: str | None, partitions: int) -> list[int] | None:
         return None
     parts = text.split(".")
     if len(parts) != partitions or not all(p.isdigit() and len(p) <= 19 for p in parts):
-        raise ContractError("`before` is none of this list's: take it from `next` of the page before", reason="bad_page")
+        raise ContractError(
+            "`before` is none of this list's: take it from `next` of the page before", reason="bad_page"
+        )
     return [int(p) for p in parts]
 
 

@@ -39,7 +39,7 @@ function put(node, name, value) {
     node[name] = value;
   } else if (/^(on|style$|srcdoc$)/i.test(name)) {
     throw new TypeError(`no ${name} here: use "on", a class, or an attribute of SVG`);
-  } else if (name === "href" && !String(value).startsWith("#")) {
+  } else if (name === "href" && !/^\/(?![\/\\])/.test(value)) {
     throw new TypeError("an address to elsewhere is made by external()");
   } else {
     node.setAttribute(name, value === true ? "" : clean(value));

@@ -3,7 +3,7 @@
 import { getJson } from "./api.js";
 import { h, icon, replace, words } from "./dom.js";
 import { chooseLanguage, language, t } from "./i18n.js";
-import { accessToken, keepToken, remember } from "./memory.js";
+import { remember } from "./memory.js";
 import * as analytics from "./pages/analytics.js";
 import * as backtests from "./pages/backtests.js";
 import * as cases from "./pages/cases.js";
@@ -20,6 +20,7 @@ const ICONS = {
   research: ["M4 5h16v11H9l-5 4z"],
   backtests: ["M4 12a8 8 0 1 0 3-6", "M7 2v4h4", "M12 8v4l3 2"],
 };
+const LOCAL = /^\/($|(live|cases?|analytics|research|backtests)(\/|$))/;
 const STATUS_EVERY_MS = 15_000;
 const byId = (id) => document.getElementById(id);
 
@@ -27,19 +28,28 @@ let shown = null;
 
 /** Where the address points to: the page's name, what follows it, and its query. */
 function place() {
-  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
-  const [name, ...rest] = path.split("/").map((part) => {
+  const [first, ...rest] = location.pathname.split("/").filter(Boolean).map((part) => {
     try {
       return decodeURIComponent(part);
     } catch {
       return part;
     }
   });
-  return { name: name in PAGES ? name : "live", rest, query: new URLSearchParams(query) };
+  const name = first === "case" ? "cases" : first in PAGES ? first : "live";
+  return { name, rest, query: new URLSearchParams(location.search) };
+}
+
+/** Follow a link within the page without loading it anew; what a person opens elsewhere is left to the browser. */
+function follow(event) {
+  const link = event.target.closest?.("a[href]");
+  if (!link || event.defaultPrevented || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  if (link.target || link.origin !== location.origin || !LOCAL.test(link.pathname)) return;
+  event.preventDefault();
+  history.pushState(null, "", link.href);
+  show();
 }
 
 function show({ move = true } = {}) {
-  if (location.hash !== "" && !location.hash.startsWith("#/")) return;
   const { name, rest, query } = place();
   shown?.abort();
   shown = new AbortController();
@@ -62,7 +72,7 @@ function show({ move = true } = {}) {
 }
 
 function drawNavigation(current) {
-  const items = Object.keys(PAGES).map((name) => h("li", {}, h("a", { href: `#/${name}`, "aria-current": name === current && "page" }, icon(ICONS[name]), h("span", {}, t(`nav.${name}`)))));
+  const items = Object.keys(PAGES).map((name) => h("li", {}, h("a", { href: name === "live" ? "/" : `/${name}`, "aria-current": name === current && "page" }, icon(ICONS[name]), h("span", {}, t(`nav.${name}`)))));
   byId("nav").setAttribute("aria-label", t("nav"));
   replace(byId("nav"), h("ul", {}, items));
 }
@@ -96,7 +106,7 @@ async function askStatus() {
   try {
     drawStatus(await getJson("status"));
   } catch (error) {
-    drawTrouble(error.status === 401 || error.status === 403 ? "token" : "unreachable", error);
+    drawTrouble(error.status === 401 ? "token" : "unreachable");
   }
 }
 
@@ -119,21 +129,7 @@ function drawTrouble(kind, about) {
   place.hidden = kind === null;
   if (kind === "away") replace(place, h("strong", {}, t("system.away")), about.map((line) => h("span", {}, line)));
   if (kind === "unreachable") replace(place, h("strong", {}, t("error.unreachable")), h("span", {}, t("error.unreachable.do")));
-  if (kind === "token") replace(place, h("strong", {}, t("token.needed")), tokenForm(about));
-}
-
-function tokenForm(error) {
-  const input = h("input", { class: "input", type: "password", id: "token", autocomplete: "off", required: true });
-  return h("form", { class: "row", on: {
-    submit: (event) => {
-      event.preventDefault();
-      keepToken(input.value.trim());
-      byId("trouble").dataset.kind = "";
-      askStatus();
-      show({ move: false });
-    },
-  } }, h("label", { for: "token" }, accessToken() ? t("token.wrong") : t("token.label")), input,
-  h("button", { class: "button", type: "submit" }, t("token.send")), error.todo && words(error.todo, "span"));
+  if (kind === "token") replace(place, h("strong", {}, t("token.needed")), h("a", { href: `/login?next=${encodeURIComponent(location.pathname + location.search)}` }, t("token.log_in")));
 }
 
 function start() {
@@ -144,7 +140,8 @@ function start() {
     byId("main").focus();
     byId("main").scrollIntoView();
   });
-  window.addEventListener("hashchange", () => show());
+  document.addEventListener("click", follow);
+  window.addEventListener("popstate", () => show());
   window.addEventListener("error", (event) => byId("main").prepend(failed(new Error(event.message))));
   show({ move: false });
   askStatus();

@@ -1,4 +1,4 @@
-// What the browser keeps between visits: language and theme, and for one tab the access token. All of it may be missing.
+// What the browser keeps between visits: language and theme. Either may be missing.
 
 export function remembered(name) {
   try {
@@ -14,24 +14,5 @@ export function remember(name, value) {
     else localStorage.setItem(`newsproof.${name}`, value);
   } catch {
     // Storage may be shut off; the choice then holds until the page is closed.
-  }
-}
-
-let token = null;
-try {
-  token = sessionStorage.getItem("newsproof.token");
-} catch {
-  // As above.
-}
-
-export const accessToken = () => token;
-
-export function keepToken(value) {
-  token = value || null;
-  try {
-    if (token) sessionStorage.setItem("newsproof.token", token);
-    else sessionStorage.removeItem("newsproof.token");
-  } catch {
-    // As above.
   }
 }

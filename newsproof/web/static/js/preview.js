@@ -68,6 +68,6 @@ function place(button) {
 /** What a source is called, and where it leads: a case of this page, or elsewhere. */
 export function sourceHead(source) {
   const kind = h("span", { class: `tag ${source.kind === "signal" ? "accent" : ""}` }, t(`source.${source.kind}`));
-  const title = source.case_id ? h("a", { href: `#/cases/${encodeURIComponent(source.case_id)}` }, words(source.title)) : source.url ? external(source.url, source.title) : words(source.title);
+  const title = source.case_id ? h("a", { href: `/case/${encodeURIComponent(source.case_id)}` }, words(source.title)) : source.url ? external(source.url, source.title) : words(source.title);
   return h("p", { class: "source-head" }, kind, " ", title);
 }

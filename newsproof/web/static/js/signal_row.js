@@ -41,7 +41,7 @@ export function signalRow(signal) {
       h("strong", { class: "asset" }, words(signal.asset || "–")), actionTag(signal.action),
       h("time", { class: "small faint", datetime: at, title: utc(at) }, ago(at))),
     h("div", { class: "signal-why" },
-      h("a", { class: "signal-link", href: `#/cases/${encodeURIComponent(signal.case_id)}` }, words(signal.summary || t("untitled"))),
+      h("a", { class: "signal-link", href: `/case/${encodeURIComponent(signal.case_id)}` }, words(signal.summary || t("untitled"))),
       h("div", { class: "tags meta" }, statusTag(signal.status), h("span", { class: "tag" }, term(signal.event_type)),
         signal.revision > 1 && h("span", { class: "tag" }, t("revision", { number: signal.revision })), flagTags(signal.risk_flags, 5)),
       sourcesLine(signal)),

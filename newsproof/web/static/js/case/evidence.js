@@ -18,8 +18,8 @@ export function searches(all) {
       : known(one.hits) && h("span", { class: "small faint" }, t("searches.hits", { n: one.hits }), one.cached ? ` · ${t("searches.cached")}` : ""))));
 }
 
-export function evidence({ evidence: found = [], dropped_evidence: dropped = [] }) {
-  return h("div", {},
+export function evidence({ evidence: found = [], dropped_evidence: dropped = [], findings = "" }) {
+  return h("div", {}, findings && words(findings, "p", { class: "soft findings" }),
     found.length === 0 ? h("p", { class: "hint" }, t("case.evidence.none")) : h("ol", { class: "evidence" }, found.map(piece)),
     dropped.length > 0 && h("details", { class: "dropped" }, h("summary", {}, t("case.dropped", { n: dropped.length })),
       h("ul", {}, dropped.map((one) => h("li", {}, h("span", { class: "tag warn" }, term(one.reason)), " ", external(one.url, one.title || one.url))))));
@@ -30,6 +30,7 @@ function piece(one) {
     one.stance && h("li", { class: `tag ${STANCE[one.stance] ?? ""}` }, term(one.stance)),
     one.official && h("li", { class: "tag accent" }, t("official")),
     one.independent ? h("li", { class: "tag up" }, t("independent")) : h("li", { class: "tag" }, t("dependent")),
+    one.credibility && one.credibility !== "unknown" && h("li", { class: "tag" }, t("credibility"), " ", term(one.credibility)),
     known(one.quality) && h("li", { class: "tag" }, t("quality", { score: Math.round(one.quality) })),
     one.published_at && h("li", { class: "tag" }, day(one.published_at)),
   ];

@@ -12,16 +12,19 @@ import { calls, prompts, rawEvents, replay } from "./records.js";
 import { waterfall } from "./waterfall.js";
 
 export function showCase(found) {
-  const signal = (found.revisions ?? []).at(-1) ?? null;
+  // The case decides the first revision; later ones (a retraction) change some of its fields.
+  const newest = found.signal && (found.revisions ?? []).at(-1);
+  const signal = found.signal && { ...found.signal, ...newest };
   return h("article", { class: "case" },
-    head(found, signal),
+    found.note && words(found.note, "p", { class: "notice warn small" }),
+    head(found),
     signal ? result(signal) : outcome(found),
     section("story", timeline(found)),
     section("searches", searches(found.searches ?? [])),
     section("evidence", evidence(found)),
     section("critique", critique(found.claims ?? [], found.evidence ?? [])),
     section("waterfall", waterfall(found.waterfall ?? [])),
-    (found.revisions ?? []).length > 1 && section("revisions", revisions(found.revisions)),
+    (found.revisions ?? []).length > 1 && section("revisions", revisions(found.revisions, found.signal)),
     section("calls", calls(found.calls ?? [])),
     section("prompts", prompts(found.prompts ?? [], found.config_hash)),
     section("replay", replay(found)),
@@ -78,9 +81,9 @@ function phaseTone(phase) {
   return /synth|conclu|signal|end/.test(phase) ? "end" : "plain";
 }
 
-function revisions(all) {
+function revisions(all, { preliminary_confidence: first }) {
   return h("ol", { class: "revisions" }, all.map((one) => h("li", { class: "row" },
     h("span", { class: "tag" }, t("revision", { number: one.revision })), statusTag(one.status), actionTag(one.action),
-    confidenceMove(one.preliminary_confidence, one.confidence), h("span", { class: "small faint" }, dateTime(one.decided_at)),
+    confidenceMove(one.preliminary_confidence ?? first, one.confidence), h("span", { class: "small faint" }, dateTime(one.decided_at)),
     one.notes && words(one.notes, "p", { class: "small soft wide" }))));
 }

@@ -1,7 +1,7 @@
 // Analytics: the charts of the standard report, each with the table that it was drawn from, and a box for SQL.
 
-import { getJson, request } from "../api.js";
-import { h, words } from "../dom.js";
+import { getJson } from "../api.js";
+import { h } from "../dom.js";
 import { duration, known, number, signed, usd } from "../format.js";
 import { t } from "../i18n.js";
 import { sqlBox } from "../sql_box.js";
@@ -32,7 +32,7 @@ export function mount(main, { query, signal, setTitle }) {
   const body = h("div", {});
   const days = DAYS.includes(query.get("days")) ? query.get("days") : "30";
   const choice = h("select", { class: "input", name: "days", on: { change: (event) => {
-    history.replaceState(null, "", `#/analytics?days=${event.target.value}`);
+    history.replaceState(null, "", `/analytics?days=${event.target.value}`);
     load(event.target.value);
   } } }, DAYS.map((one) => h("option", { value: one, selected: one === days }, t("days", { n: Number(one) }))));
   main.append(
@@ -81,26 +81,17 @@ function chart(name, days, signal) {
   const picture = h("img", { class: "chart", alt: t(`report.${name}.alt`), width: 720, height: 260 });
   const place = h("figure", { class: "scroll chart-place", tabindex: 0, role: "group", "aria-label": t(`report.${name}`) }, picture);
   const theme = () => document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-  let shown = null;
-  const draw = async () => {
-    try {
-      const response = await request(`report/charts/${name}.svg`, { query: { theme: theme(), days }, signal });
-      const made = URL.createObjectURL(new Blob([await response.text()], { type: "image/svg+xml" }));
-      picture.addEventListener("load", () => {
-        picture.removeAttribute("width");
-        picture.removeAttribute("height");
-      }, { once: true });
-      picture.src = made;
-      if (shown) URL.revokeObjectURL(shown);
-      shown = made;
-    } catch (error) {
-      if (!signal.aborted) place.replaceChildren(words(error.message === "unreachable" ? t("chart.failed") : error.message, "p", { class: "hint pad" }));
-    }
+  const draw = () => {
+    picture.src = `/api/v1/report/charts/${name}.svg?${new URLSearchParams({ theme: theme(), days })}`;
   };
+  picture.addEventListener("load", () => {
+    picture.removeAttribute("width");
+    picture.removeAttribute("height");
+  }, { once: true });
+  picture.addEventListener("error", () => place.replaceChildren(h("p", { class: "hint pad" }, t("chart.failed"))));
   draw();
   document.addEventListener("themechange", draw, { signal });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw, { signal });
-  signal.addEventListener("abort", () => shown && URL.revokeObjectURL(shown));
   return place;
 }
 

@@ -19,7 +19,7 @@ export function mount(main, { query, signal, setTitle }) {
       replace(compared, h("p", { class: "hint" }, t(chosen.a && chosen.a === chosen.b ? "backtests.same" : "backtests.choose")));
       return;
     }
-    history.replaceState(null, "", `#/backtests?${new URLSearchParams(chosen)}`);
+    history.replaceState(null, "", `/backtests?${new URLSearchParams(chosen)}`);
     fill(compared, async () => comparison(await getJson("backtests/compare", chosen, signal)), signal);
   };
   fill(list, async () => {
@@ -42,7 +42,7 @@ function runs(items, chosen, changed) {
   const row = (id, one) => h("tr", {}, h("td", { class: "pick" }, pick("a", id)), h("td", { class: "pick" }, pick("b", id)),
     h("th", { scope: "row" }, words(id)),
     h("td", {}, one ? h("span", { class: `tag ${one.status === "finished" ? "up" : "warn"}` }, term(one.status)) : ""),
-    h("td", { class: "text" }, one ? words(told(one.changes)) : t("backtests.live")),
+    h("td", { class: "text" }, one ? words(one.label || told(one.changes)) : t("backtests.live")),
     h("td", { class: "n" }, one ? number(one.cases) : ""), h("td", { class: "n" }, one ? usd(one.cost_usd, t("unknown")) : ""),
     h("td", {}, one ? dateTime(one.started_at) : ""));
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("backtests.runs") }, h("table", {},
@@ -93,7 +93,7 @@ function changes(title, all, withTexts = false) {
       h("span", {}, one.action_a === one.action_b ? term(one.action_a || "–") : `${term(one.action_a || "–")} → ${term(one.action_b || "–")}`),
       h("span", {}, `${confidence(one.confidence_a)} → ${confidence(one.confidence_b)}`),
       h("span", { class: one.delta < 0 ? "down-ink" : "up-ink" }, signed(one.delta)),
-      h("a", { class: "small", href: `#/cases/${encodeURIComponent(one.case_id)}` }, h("code", {}, one.case_id.slice(0, 8)))),
+      h("a", { class: "small", href: `/case/${encodeURIComponent(one.case_id)}` }, h("code", {}, one.case_id.slice(0, 8)))),
     withTexts && one.diff?.length > 0 && h("pre", { tabindex: 0, class: "diff" }, one.diff.map((line) => h("span", { class: line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : "" }, `${line}\n`)))))));
 }
 

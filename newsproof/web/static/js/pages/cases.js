@@ -18,7 +18,7 @@ export function mount(main, place) {
 function showOne(main, { rest, signal, setTitle }) {
   setTitle(t("case.title"));
   const body = h("div", {});
-  main.append(h("div", { class: "page-head" }, h("h1", {}, t("case.title")), h("a", { href: "#/cases" }, t("case.all"))), body);
+  main.append(h("div", { class: "page-head" }, h("h1", {}, t("case.title")), h("a", { href: "/cases" }, t("case.all"))), body);
   fill(body, async () => {
     const found = await getJson(`cases/${encodeURIComponent(rest[0])}`, {}, signal);
     return showCase(found);
@@ -70,7 +70,7 @@ function filters(query, changed) {
     if (value) query.set(name, name === "asset" ? value.toUpperCase() : value);
     else query.delete(name);
     const text = query.toString();
-    history.replaceState(null, "", `#/cases${text ? `?${text}` : ""}`);
+    history.replaceState(null, "", `/cases${text ? `?${text}` : ""}`);
     changed();
   };
   const select = (name, options) => h("select", { class: "input", name, on: { change: set(name) } },
@@ -87,7 +87,7 @@ function caseRow(one) {
   const outcome = one.outcome || one.state;
   return h("li", { class: "case-row" },
     h("div", { class: "case-what" },
-      h("a", { class: "case-link", href: `#/cases/${encodeURIComponent(one.case_id)}` }, words(one.text || one.case_id)),
+      h("a", { class: "case-link", href: `/case/${encodeURIComponent(one.case_id)}` }, words(one.text || one.case_id)),
       h("div", { class: "tags meta" },
         h("span", { class: `tag ${one.state === "open" ? "accent" : ""}` }, term(outcome)),
         one.asset && h("span", { class: "tag" }, words(one.asset)), one.event_type && h("span", { class: "tag" }, term(one.event_type)),

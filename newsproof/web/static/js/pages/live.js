@@ -33,52 +33,49 @@ export function mount(main, { query, signal: gone, setTitle }) {
   const place = { id: null };
 
   function restart() {
+    line?.abort();
+    line = new AbortController();
     board.clear();
-    message.replaceChildren(loading());
     place.id = null;
-    connect();
+    message.replaceChildren(loading());
+    load(line, false).then((found) => found && connect());
+  }
+
+  /** The list names the place in the stream that it was read at: what is published since comes from there. */
+  async function load(mine, again) {
+    try {
+      const found = await getJson("signals", { ...filterQuery(query), limit: PAGE }, mine.signal);
+      if (mine.signal.aborted) return false;
+      place.id ??= found.after ?? null;
+      board.loaded(found, again);
+      return true;
+    } catch (error) {
+      if (!mine.signal.aborted && board.empty) refuse(mine, error);
+      return false;
+    }
   }
 
   function connect() {
     line?.abort();
     line = new AbortController();
     const mine = line;
-    // First the stream, then the list: what is published in between comes twice rather than never.
     follow((lastId, attempt, signal) => request("stream", { query: filterQuery(query), signal, headers: lastId === null ? {} : { "Last-Event-ID": lastId } }), {
       signal: mine.signal,
       place,
-      onState: (now) => {
-        drawState(state, now);
-        if (now === "open") load(mine, board.empty ? "first" : "again");
-      },
+      onState: (now) => drawState(state, now),
       onEvent: ({ event, data }) => {
         const said = readJson(data);
-        if (event === "gap") load(mine, "again");
+        if (event === "gap") load(mine, true);
         if (event === "signal" && said) board.arrived(said.data ?? said);
         if (event === "case" && said) running.saw(said.data ?? said);
       },
     }).catch((error) => refuse(mine, error));
-    if (board.empty) load(mine, "first");
   }
 
   function refuse(mine, error) {
     if (mine.signal.aborted) return;
     drawState(state, "lost");
     message.replaceChildren(failed(error, restart));
-  }
-
-  async function load(mine, why) {
-    if (mine.loading) return;
-    mine.loading = true;
-    try {
-      const found = await getJson("signals", { ...filterQuery(query), limit: PAGE }, mine.signal);
-      if (mine.signal.aborted) return;
-      board.loaded(found, why === "again");
-    } catch (error) {
-      if (!mine.signal.aborted && board.empty) message.replaceChildren(failed(error, () => load(mine, "first")));
-    } finally {
-      mine.loading = false;
-    }
   }
 
   older.addEventListener("click", async () => {
@@ -93,7 +90,7 @@ export function mount(main, { query, signal: gone, setTitle }) {
   getJson("cases", { state: "open", limit: 12 }, gone).then((found) => running.loaded(found.items), () => {});
   gone.addEventListener("abort", () => line?.abort());
   // Browsers open few connections to one host: a tab that nobody looks at leaves its own to the others.
-  const looked = () => (document.hidden ? line?.abort() : connect());
+  const looked = () => (document.hidden ? line?.abort() : board.empty ? restart() : connect());
   document.addEventListener("visibilitychange", looked, { signal: gone });
   restart();
 }
@@ -118,7 +115,7 @@ function filters(query, changed) {
     if (value) query.set(name, value);
     else query.delete(name);
     const text = query.toString();
-    history.replaceState(null, "", `#/live${text ? `?${text}` : ""}`);
+    history.replaceState(null, "", `/${text ? `?${text}` : ""}`);
     changed();
   };
   const asset = h("input", { class: "input", name: "asset", autocomplete: "off", spellcheck: "false", placeholder: t("any"), maxlength: 20, value: query.get("asset") ?? "", on: { change: (e) => set("asset", e.target.value.trim().toUpperCase()) } });
@@ -247,14 +244,14 @@ class Running {
   }
 
   loaded(items) {
-    for (const one of items ?? []) if (!this.cases.has(one.case_id)) this.cases.set(one.case_id, { ...one, phase: one.state === "open" ? "" : one.state });
+    for (const one of items ?? []) if (!this.cases.has(one.case_id)) this.cases.set(one.case_id, { ...one, news: one.text, text: "" });
     this.draw();
   }
 
   saw(one) {
     const before = this.cases.get(one.case_id);
     this.cases.delete(one.case_id);
-    if (one.state === "open" || one.state === undefined) this.cases.set(one.case_id, { ...before, ...one, text: before?.text || one.text });
+    if (one.state === "open") this.cases.set(one.case_id, { ...before, ...one, news: one.news || before?.news });
     while (this.cases.size > 60) this.cases.delete(this.cases.keys().next().value);
     this.waiting ??= requestAnimationFrame(() => {
       this.waiting = null;
@@ -267,7 +264,7 @@ class Running {
     replace(this.place, h("h2", {}, t("live.open")), newest.length === 0
       ? h("p", { class: "hint" }, t("live.open.none"))
       : h("ul", {}, newest.map((one) => h("li", {},
-        h("a", { href: `#/cases/${encodeURIComponent(one.case_id)}` }, words((one.text || one.case_id).slice(0, 90))),
-        h("span", { class: "small faint" }, [one.step, one.phase].filter(Boolean).map(term).join(" · "))))));
+        h("a", { href: `/case/${encodeURIComponent(one.case_id)}` }, words((one.news || one.case_id).slice(0, 90))),
+        one.text && h("p", { class: "small faint" }, h("span", { class: "tag" }, term(one.phase)), " ", words(one.text.slice(0, 140)))))));
   }
 }

@@ -1,0 +1,64 @@
+"""A web service on a free port in this process, over an installation of its own on the session's real Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from infra.kafka import KafkaAddress
+from infra.settings import Settings, load_settings
+from newsproof.web.service import serve
+from tests.streams.world import World
+
+_numbers = count()
+Serving = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
+
+
+@pytest.fixture
+async def world(address: KafkaAddress, tmp_path: Path) -> AsyncIterator[World]:
+    """Two partitions of everything, empty."""
+    async with World.made(address, f"web{next(_numbers)}.", tmp_path / "slots", partitions=2) as world:
+        yield world
+
+
+@pytest.fixture
+def web_settings(world: World, tmp_path: Path) -> Settings:
+    """Of a web service over that installation, offline, without ClickHouse."""
+    return load_settings(
+        newsproof_mode="offline",
+        newsproof_data_dir=tmp_path,
+        newsproof_topic_prefix=world.topics.prefix,
+        kafka_bootstrap_servers=world.address.bootstrap,
+        topic_partitions=world.partitions,
+        web_port=0,
+    )
+
+
+@pytest.fixture
+def serving(web_settings: Settings) -> Serving:
+    """``async with serving(**settings) as http``: a service that runs until the block ends, and a client of it."""
+
+    @asynccontextmanager
+    async def run(**changes: Any) -> AsyncIterator[httpx.AsyncClient]:
+        ending, told = asyncio.Event(), asyncio.get_running_loop().create_future()
+        # Validated again: a copy would take whatever it is given.
+        settings = load_settings(**{**web_settings.model_dump(exclude_unset=True), **changes})
+        service = asyncio.create_task(serve(settings, ending, tell=told.set_result))
+        await asyncio.wait({service, told}, return_when=asyncio.FIRST_COMPLETED)
+        if service.done():
+            service.result()
+        try:
+            async with httpx.AsyncClient(base_url=told.result(), timeout=60, trust_env=False) as http:
+                yield http
+        finally:
+            ending.set()
+            await service
+
+    return run
