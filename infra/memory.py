@@ -1,24 +1,28 @@
 """Recall over ClickHouse: past cases whose text is like this one's, as of the case's own time, by exact cosine search,
 or those of one subject in the order of time.
 
-Memory is a projection of the journal (``infra.clickhouse.rows.memory_row``). A case never waits for it: whatever is
+Memory is a projection of the journal (``infra.clickhouse.rows.memory_rows``). A case never waits for it: whatever is
 wrong with ClickHouse, the answer is a ``Failure`` of kind ``unavailable`` within a second, and the step says so.
+
+Texts are compared by the vectors of one model (``infra.embeddings``). A provider's costs money, and the answer says how
+much; it also carries the vector, for that is what the sink will remember the case by.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from msgspec.structs import replace
 
-from infra.clickhouse.client import ClickHouse, Result
-from infra.embedding import DIMENSIONS, EMBEDDING_MODEL, embed
-from infra.ports import Answer, Free
+from infra.clickhouse.client import ClickHouse
+from infra.embedding import length
+from infra.embeddings.port import Embedder, Hashing, packed
+from infra.ports import Answer
 from schemas.calls import ProviderMode
 from schemas.effects import Failure, Recall, RecallReply
 from schemas.errors import NewsproofError, TransientError
@@ -37,44 +41,37 @@ TIMEOUT_S = 0.9
 SEARCHES_AT_ONCE = 4
 """Exact search is bound by the processor: more at once would only time out together. A burst queues here instead."""
 
+Entries = tuple[MemoryEntry, ...]
 SPARE = 8
 """Candidates beyond those asked for: some may have been decided and not been published yet."""
 
 _NEAREST = """
-SELECT case_id, max(dotProduct(embedding, VECTOR)) AS similarity, any(decided_at) AS at
-FROM memory
+SELECT case_id, summary, event_type, asset, confidence, decided_at, signal_id,
+       dotProduct(embedding, VECTOR) / (embedding_norm * {norm:Float64}) AS similarity
+FROM memories
 PREWHERE embedding_model = {model:String} AND length(embedding) = {dimensions:UInt16}
 WHERE run_id = {run_id:String}
   AND decided_at < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')
   AND case_id != {exclude_case:String}
-  AND dotProduct(embedding, VECTOR) >= if(asset != '' AND asset = {asset:String}, {same_asset_floor:Float64}, {floor:Float64})
-GROUP BY case_id
-ORDER BY similarity DESC, at DESC, case_id
+  AND similarity >= if(asset != '' AND asset = {asset:String}, {same_asset_floor:Float64}, {floor:Float64})
+ORDER BY similarity DESC, decided_at DESC, case_id, first_wins DESC
 LIMIT {limit:UInt32}
 """
-# Exact, and narrow: all vectors are read, of everything else the least; what an entry says is fetched for those found.
-# They are normalised, so the dot product is the cosine. PREWHERE: vectors of another length must be gone before it, for
-# the engine refuses to multiply them. No FINAL: redelivered rows of a case are alike, and grouping leaves one.
-
-_SAID = """
-SELECT case_id, summary, event_type, asset, confidence, decided_at, signal_id
-FROM memory
-WHERE run_id = {run_id:String} AND case_id IN {cases:Array(String)}
-ORDER BY first_wins DESC
-LIMIT 1 BY case_id
-"""
+# Exact, and narrow: all vectors are read, of everything else the least; what an entry says, the engine fetches for those
+# found. PREWHERE: vectors of another length must be gone before they are multiplied, which the engine refuses. No FINAL
+# and no grouping: redelivered rows of a case are alike, so they are told apart here.
 
 _TIMELINE = """
 SELECT case_id, summary, event_type, asset, confidence, decided_at, signal_id,
        if(length(embedding) = {dimensions:UInt16} AND embedding_model = {model:String},
-          1 - cosineDistance(arrayResize(embedding, {dimensions:UInt16}), VECTOR), 0) AS similarity
-FROM memory
+          dotProduct(arrayResize(embedding, {dimensions:UInt16}), VECTOR) / (embedding_norm * {norm:Float64}), 0) AS similarity
+FROM memories
 WHERE run_id = {run_id:String}
   AND decided_at >= fromUnixTimestamp64Milli({since_ms:Int64}, 'UTC')
   AND decided_at < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')
   AND case_id != {exclude_case:String}
   AND (asset = {asset:String} AND asset != '' OR match(summary, {named:String}))
-ORDER BY decided_at DESC, case_id
+ORDER BY decided_at DESC, case_id, embedding_model = {model:String} DESC, first_wins DESC
 LIMIT 1 BY case_id
 LIMIT {limit:UInt32}
 """
@@ -97,15 +94,14 @@ GROUP BY case_id
 """
 
 
-class ClickHouseMemory(Free):
-    """The port for ``Recall``. Free of charge; ``mode`` is that of the installation it remembers for.
+class ClickHouseMemory:
+    """The port for ``Recall``. ``mode`` is that of the installation it remembers for.
 
     Guarantees: entries were decided, and their signals emitted, strictly before ``as_of``; outcomes ended before it; a
     withdrawal counts when it was emitted before it; the case itself is never among them; at most ``limit`` of them, most
-    similar first. With ``since``: the latest of a subject, in the order of time.
+    similar first. With ``since``: the latest of a subject, in the order of time. Only vectors of ``embedder``'s own
+    model are compared; without any the answer is empty.
     """
-
-    provider = "clickhouse"
 
     def __init__(
         self,
@@ -113,11 +109,16 @@ class ClickHouseMemory(Free):
         *,
         mode: ProviderMode = "offline",
         run_id: str = LIVE_RUN,
+        embedder: Embedder | None = None,
         floor: float = SIMILARITY_FLOOR,
         same_asset_floor: float = SAME_ASSET_FLOOR,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
+        """``embedder`` None = the hashing vector, which is free. ``timeout_s`` bounds what ClickHouse does of one recall."""
         self.mode: ProviderMode = mode
+        self._hashing = Hashing()
+        self._embedder: Embedder = embedder or self._hashing
+        self.provider = "clickhouse" if embedder is None else embedder.provider
         self._client = client
         self._run_id = run_id
         self._floor = floor
@@ -128,69 +129,104 @@ class ClickHouseMemory(Free):
         self._failure = _unavailable("", retryable=True)
 
     async def perform(self, effect: Recall) -> Answer:
-        """Return the similar past cases, or a Failure of kind unavailable. Raises nothing of ours."""
+        """Return the similar past cases, or a Failure of kind unavailable, with what the question's vector cost.
+
+        Raises:
+            TransientError, PermanentError: a provider did not make the vector.
+        """
+        embedder = self._embedder_of(effect)
+        if embedder is self._hashing:
+            asked, made = await embedder.embed(effect.text), None
+        else:
+            away = await self._in_turn(self._reach())
+            if isinstance(away, Failure):  # before anything is paid
+                return Answer(reply=away, cost_usd=Decimal(0), cost_source="local")
+            asked = await embedder.embed(effect.text)
+            made = packed(asked.vector, embedder.rows, effect.text)
+        found = await self._in_turn(self._recall(effect, embedder.rows, asked.vector))
+        return Answer(
+            reply=found if isinstance(found, Failure) else RecallReply(entries=found, embedding=made),
+            cost_usd=asked.cost_usd,
+            cost_source=asked.cost_source,
+            model=None if embedder is self._hashing else embedder.model,
+            usage_input_tokens=asked.input_tokens,
+        )
+
+    def worst_case_usd(self, effect: Recall) -> Decimal | None:
+        """Return the most that the question's vector may cost; 0 where it is free, None = the price is unknown."""
+        return self._embedder_of(effect).worst_case_usd(effect.text)
+
+    def quota_units(self, effect: Recall) -> int:
+        """Return 0: memory is no metered tool."""
+        return 0
+
+    async def close(self) -> None:
+        """Close the client and the embedder. Idempotent."""
+        await self._embedder.close()
+        await self._client.close()
+
+    def _embedder_of(self, effect: Recall) -> Embedder:
+        # What a subject's past is, words and assets say; likeness only goes along, and is not worth a cent.
+        return self._hashing if effect.since else self._embedder
+
+    async def _in_turn(self, work: Coroutine[Any, Any, Entries]) -> Entries | Failure:
+        """Ask ClickHouse when it is this one's turn; return the answer, or the failure."""
         now = asyncio.get_running_loop().time
         asked_at = now()
         async with self._searches:
             if self._failed_at >= asked_at:
                 # ClickHouse turned out to be away while this one waited: trying again would take it another second.
+                work.close()
                 return self._failure
             try:
                 async with asyncio.timeout(self._timeout_s):
-                    entries = await self._recall(effect)
+                    return await work
             except TimeoutError:
                 why = f"ClickHouse did not answer within {self._timeout_s:g} s: check that it runs, and its load"
                 self._failure = _unavailable(why, retryable=True)
             except NewsproofError as exc:
                 self._failure = _unavailable(str(exc), retryable=isinstance(exc, TransientError))
-            else:
-                return Answer(reply=RecallReply(entries=entries), cost_usd=Decimal(0), cost_source="local")
             self._failed_at = now()
             return self._failure
 
-    async def close(self) -> None:
-        """Close the client. Idempotent."""
-        await self._client.close()
+    async def _reach(self) -> Entries:
+        await self._client.query("SELECT 1")
+        return ()
 
-    async def _recall(self, effect: Recall) -> tuple[MemoryEntry, ...]:
-        vector = embed(effect.text)
+    async def _recall(self, effect: Recall, model: str, vector: Sequence[int]) -> Entries:
         if not vector:
             return ()
-        as_of_ms = round(effect.as_of.timestamp() * 1000)
-        since_ms = round(effect.since.timestamp() * 1000) if effect.since else 0
-        statement = (_TIMELINE if effect.since else _NEAREST).replace(
-            "VECTOR", f"CAST({_literal_vector(vector)}, 'Array(Float32)')"
-        )
-        found = await self._client.query(
-            statement,
-            {
-                "dimensions": DIMENSIONS,
-                "run_id": self._run_id,
-                "model": EMBEDDING_MODEL,
-                "as_of_ms": as_of_ms,
-                "since_ms": since_ms,
-                "named": _naming(effect.text),
-                "exclude_case": effect.exclude_case,
-                "asset": effect.asset,
-                "floor": self._floor,
-                "same_asset_floor": self._same_asset_floor,
-                "limit": effect.limit + SPARE,
-            },
-        )
-        rows = found.dicts() if effect.since else await self._said(found)
-        entries = tuple(map(_entry, rows))
-        known = (await self.as_known(entries, effect.as_of))[: effect.limit]
+        asked = {
+            "dimensions": len(vector),
+            "norm": length(vector),
+            "run_id": self._run_id,
+            "model": model,
+            "as_of_ms": round(effect.as_of.timestamp() * 1000),
+            "exclude_case": effect.exclude_case,
+            "asset": effect.asset,
+            "limit": effect.limit + SPARE,
+        }
+        rows = await (self._timeline(effect, asked, vector) if effect.since else self._nearest(effect, asked, vector))
+        known = (await self.as_known(tuple(map(_entry, rows)), effect.as_of))[: effect.limit]
         return known[::-1] if effect.since else known
 
-    async def _said(self, nearest: Result) -> list[dict[str, Any]]:
-        if not nearest.rows:
-            return []
-        cases = [case for case, *_ in nearest.rows]
-        said = (await self._client.query(_SAID, {"run_id": self._run_id, "cases": cases})).dicts()
-        by_case = {row["case_id"]: row for row in said}
-        return [{**by_case[case], "similarity": similarity} for case, similarity, _ in nearest.rows if case in by_case]
+    async def _nearest(self, effect: Recall, asked: dict[str, Any], vector: Sequence[int]) -> list[dict[str, Any]]:
+        asked |= {"floor": self._floor, "same_asset_floor": self._same_asset_floor}
+        while True:
+            found = (await self._client.query(_with(_NEAREST, vector), asked)).dicts()
+            first: dict[str, dict[str, Any]] = {}
+            for row in found:
+                first.setdefault(row["case_id"], row)
+            if len(first) >= effect.limit or len(found) < asked["limit"]:
+                return list(first.values())
+            asked["limit"] *= 4  # so many redelivered rows that whole cases were crowded out
 
-    async def as_known(self, entries: tuple[MemoryEntry, ...], as_of: datetime) -> tuple[MemoryEntry, ...]:
+    async def _timeline(self, effect: Recall, asked: dict[str, Any], vector: Sequence[int]) -> list[dict[str, Any]]:
+        assert effect.since is not None
+        asked |= {"since_ms": round(effect.since.timestamp() * 1000), "named": _naming(effect.text)}
+        return (await self._client.query(_with(_TIMELINE, vector), asked)).dicts()
+
+    async def as_known(self, entries: Entries, as_of: datetime) -> Entries:
         """Return the entries as one knew them at a time, whatever they say now.
 
         A judgement is that of the signal's newest revision emitted before ``as_of``, a withdrawal included; an outcome is
@@ -242,11 +278,10 @@ def _entry(row: dict[str, Any]) -> MemoryEntry:
     )
 
 
-def _unavailable(message: str, *, retryable: bool) -> Answer:
-    failure = Failure(kind="unavailable", message=message, retryable=retryable)
-    return Answer(reply=failure, cost_usd=Decimal(0), cost_source="local")
+def _unavailable(message: str, *, retryable: bool) -> Failure:
+    return Failure(kind="unavailable", message=message, retryable=retryable)
 
 
-def _literal_vector(values: Iterable[float]) -> str:
-    # In the statement's text: only numbers, so nothing in it needs quoting.
-    return "[" + ",".join(f"{float(v):.6g}" for v in values) + "]"
+def _with(statement: str, vector: Iterable[int]) -> str:
+    # In the statement's text: only numbers, so nothing in it needs quoting. Floats of 24 bits hold the sums exactly.
+    return statement.replace("VECTOR", f"CAST([{','.join(map(str, vector))}], 'Array(Float32)')")

@@ -23,15 +23,16 @@ from newsproof.supervisor import prepare_tables
 from schemas.topics import Topics
 from streams.sink_journal import Progress, SinkJournal
 
-BESIDE = "memory_rebuilt"
+TABLE = "memories"
+BESIDE = "memories_rebuilt"
 ROWS_AT_ONCE = 5_000
 _ROW = ", ".join(MEMORY)
 
 _COMPARED = f"""
 SELECT countIf(old.row = new.row), countIf(old.row != new.row), countIf(old.row IS NULL), countIf(new.row IS NULL)
-FROM (SELECT case_id, cityHash64({_ROW}) AS row FROM {BESIDE} FINAL WHERE run_id = 'live') AS old
-FULL OUTER JOIN (SELECT case_id, cityHash64({_ROW}) AS row FROM memory FINAL WHERE run_id = 'live') AS new
-USING (case_id)
+FROM (SELECT embedding_model, case_id, cityHash64({_ROW}) AS row FROM {BESIDE} FINAL WHERE run_id = 'live') AS old
+FULL OUTER JOIN (SELECT embedding_model, case_id, cityHash64({_ROW}) AS row FROM {TABLE} FINAL WHERE run_id = 'live') AS new
+USING (embedding_model, case_id)
 SETTINGS join_use_nulls = 1
 """
 
@@ -69,17 +70,17 @@ async def rebuild_memory(invocation: Invocation) -> Rebuilt:
 async def rebuild(
     address: KafkaAddress, topics: Topics, client: ClickHouse, *, registry: Registry | None = None
 ) -> Rebuilt:
-    """Fill ``memory`` from the journal. Run again, it leaves exactly the same rows."""
+    """Fill ``memories`` from the journal. Run again, it leaves exactly the same rows."""
     began = time.monotonic()
     await client.command(f"DROP TABLE IF EXISTS {BESIDE}")
-    await client.command(f"CREATE TABLE {BESIDE} AS memory")
-    await client.command(f"INSERT INTO {BESIDE} SELECT * FROM memory WHERE run_id != 'live'")
+    await client.command(f"CREATE TABLE {BESIDE} AS {TABLE}")
+    await client.command(f"INSERT INTO {BESIDE} SELECT * FROM {TABLE} WHERE run_id != 'live'")
     bounds = await offsets_of(address, topics.cases)
     log = _Log(address, registry or verification(), bounds)
     await log.fill(client, BESIDE, {tp: end for tp, (_, end) in bounds.items()})
-    await client.command(f"EXCHANGE TABLES memory AND {BESIDE}")
+    await client.command(f"EXCHANGE TABLES {TABLE} AND {BESIDE}")
     # An insert that was under way went into the old table: its records are in the log by now, and so are read here.
-    await log.fill(client, "memory", {tp: end for tp, (_, end) in (await offsets_of(address, topics.cases)).items()})
+    await log.fill(client, TABLE, {tp: end for tp, (_, end) in (await offsets_of(address, topics.cases)).items()})
     same, changed, added, removed = (await client.query(_COMPARED)).rows[0]
     await client.command(f"DROP TABLE IF EXISTS {BESIDE}")
     return Rebuilt(
@@ -125,7 +126,7 @@ class _Log:
             made, bad = self._journals[tp].rows(records)
             self.records += len(records)
             self.unreadable += len(bad)
-            rows += made.get("memory", ())
+            rows += made.get("memories", ())
             if len(rows) >= ROWS_AT_ONCE:
                 await client.insert(table, MEMORY, rows)
                 rows = []

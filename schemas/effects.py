@@ -201,10 +201,25 @@ class PageReply(msgspec.Struct, frozen=True, kw_only=True, tag="page"):
     page: Page
 
 
-class RecallReply(msgspec.Struct, frozen=True, kw_only=True, tag="recall"):
-    """Similar past cases, most similar first; empty means no match."""
+class TextEmbedding(msgspec.Struct, frozen=True, kw_only=True):
+    """A text's vector, made by a provider: ``vector`` holds whole numbers from -127 to 127, a byte each.
+
+    ``model`` names provider, model and dimensions; ``text_hash`` is :func:`schemas.ids.content_hash` of the text.
+    """
+
+    model: str
+    text_hash: str
+    vector: bytes
+
+
+class RecallReply(msgspec.Struct, frozen=True, kw_only=True, tag="recall", omit_defaults=True):
+    """Similar past cases, most similar first; empty means no match.
+
+    ``embedding`` is the vector that a provider was paid for: what the case itself will be remembered by (ADR 17).
+    """
 
     entries: tuple[MemoryEntry, ...]
+    embedding: TextEmbedding | None = None
 
 
 class EarlierReply(msgspec.Struct, frozen=True, kw_only=True, tag="earlier"):

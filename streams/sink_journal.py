@@ -10,10 +10,13 @@ import msgspec
 from msgspec.structs import replace
 
 from agents.registry import Registry
+from agents.verification.recall import MAX_RECALL_CHARACTERS
 from infra.clickhouse.rows import AcceptedRecord, Rows, rows_of
 from schemas import envelope as wire
+from schemas.effects import RecallReply, TextEmbedding
 from schemas.errors import ContractError
 from schemas.events import COMMANDS, TERMINAL, EffectCompleted, Event, EventReceived
+from schemas.ids import content_hash
 from streams.following import FollowedPartition
 
 Bad = tuple[Any, ContractError]
@@ -27,6 +30,7 @@ class Head(msgspec.Struct):
     at: datetime
     news_text: str
     knowable_at: datetime
+    embedding: TextEmbedding | None = None
 
 
 class Progress(msgspec.Struct):
@@ -109,6 +113,7 @@ class SinkJournal:
             cause_time=None if head is None else head.at,
             news_text=None if head is None else head.news_text,
             knowable_at=None if head is None else head.knowable_at,
+            embedding=None if head is None else head.embedding,
         )
 
     def _move(self, env: wire.Envelope, event: Event) -> None:
@@ -117,5 +122,16 @@ class SinkJournal:
             self._heads[env.case_id] = Head(bare, env.time, event.news.text, event.news.as_of)
         elif isinstance(event, TERMINAL):
             self._heads.pop(env.case_id, None)
-        elif not isinstance(event, EffectCompleted) and (head := self._heads.get(env.case_id)) is not None:
-            head.event, head.at = replace(event, calls=()), env.time
+        elif (head := self._heads.get(env.case_id)) is not None:
+            head.embedding = _embedding(event, head.news_text) or head.embedding
+            if not isinstance(event, EffectCompleted):
+                head.event, head.at = replace(event, calls=()), env.time
+
+
+def _embedding(event: Event, news_text: str) -> TextEmbedding | None:
+    """Return the vector of the news that a recall of this event was answered with, if a provider made one."""
+    for call in event.calls:
+        made = call.reply.embedding if isinstance(call.reply, RecallReply) else None
+        if made is not None and made.text_hash == content_hash(news_text[:MAX_RECALL_CHARACTERS]):
+            return made
+    return None

@@ -142,5 +142,5 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "llm_calls": LLM_CALLS,
     "tool_calls": TOOL_CALLS,
     "signals": SIGNALS,
-    "memory": MEMORY,
+    "memories": MEMORY,
 }

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from schemas import events as ev
+from schemas.effects import TextEmbedding
 
 Row = tuple[Any, ...]
 Rows = dict[str, list[Row]]
@@ -20,6 +21,7 @@ class AcceptedRecord(msgspec.Struct, frozen=True, kw_only=True):
     are the event times (``ce_time``) of the event and of its cause; ``appended_ms`` is the log append time,
     milliseconds since 1970. ``step`` is the step that produced the event, None for intake and commands.
     ``news_text`` is the text that memory is searched by; where the reader has none the signal's summary is taken.
+    ``embedding`` is the vector of that text that the case's own recall was answered with, if a provider made it.
     """
 
     event_id: str
@@ -40,6 +42,7 @@ class AcceptedRecord(msgspec.Struct, frozen=True, kw_only=True):
     provider_mode: str = ""
     news_text: str | None = None
     knowable_at: datetime | None = None
+    embedding: TextEmbedding | None = None
 
 
 def epoch_ms(at: datetime) -> int:

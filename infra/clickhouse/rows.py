@@ -12,11 +12,12 @@ from infra.clickhouse.call_rows import llm_row, tool_row
 from infra.clickhouse.columns import FIRST_WINS_TOP
 from infra.clickhouse.record import AcceptedRecord, Row, Rows, epoch_ms
 from infra.embedding import EMBEDDING_MODEL, embed
+from infra.embeddings.port import unpacked
 from schemas import events as ev
 from schemas.ids import LIVE_RUN
 from schemas.signals import Signal
 
-__all__ = ["AcceptedRecord", "Row", "Rows", "memory_row", "rows_of", "signal_row"]
+__all__ = ["AcceptedRecord", "Row", "Rows", "memory_row", "memory_rows", "rows_of", "signal_row"]
 
 
 def rows_of(record: AcceptedRecord, *, accepted: bool = True) -> Rows:
@@ -30,7 +31,7 @@ def rows_of(record: AcceptedRecord, *, accepted: bool = True) -> Rows:
     if accepted:
         rows["events"] = [_event_row(record)]
         if isinstance(event, ev.SignalSynthesized):
-            rows["memory"] = [memory_row(record)]
+            rows["memories"] = memory_rows(record)
             if record.run_id != LIVE_RUN:
                 rows["signals"] = [_backtest_signal_row(record, event.signal)]
     for index, call in enumerate(event.calls):
@@ -83,8 +84,20 @@ def _event_row(r: AcceptedRecord) -> Row:
     )
 
 
-def memory_row(record: AcceptedRecord) -> Row:
-    """Return the memory of a case that ended in a signal.
+def memory_rows(record: AcceptedRecord) -> list[Row]:
+    """Return the memories of a case that ended in a signal: by the hashing vector, and by the one it was paid for (ADR 17).
+
+    Raises:
+        TypeError: when the record's event is not ``SignalSynthesized``.
+    """
+    rows = [memory_row(record)]
+    if (made := record.embedding) is not None:
+        rows.append(memory_row(record, made.model, unpacked(made)))
+    return rows
+
+
+def memory_row(record: AcceptedRecord, model: str = EMBEDDING_MODEL, vector: list[int] | None = None) -> Row:
+    """Return the memory of a case that ended in a signal, by a vector of this model; None = the hashing vector.
 
     Raises:
         TypeError: when the record's event is not ``SignalSynthesized``.
@@ -106,8 +119,8 @@ def memory_row(record: AcceptedRecord) -> Row:
         signal.confidence,
         signal.language,
         epoch_ms(signal.decided_at),
-        EMBEDDING_MODEL,
-        embed(record.news_text or signal.summary),
+        model,
+        embed(record.news_text or signal.summary) if vector is None else vector,
         record.topic,
         record.partition,
         record.offset,

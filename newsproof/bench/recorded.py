@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from agents.case import Case, Replies, fold, open_case
 from agents.registry import verification
 from agents.step import Step
-from infra.embedding import embed
+from infra.embedding import cosine, embed
 from infra.ports import Answer, Free, Ports
 from infra.settings import Settings
 from newsproof.bootstrap import FULL_PIPELINE, snapshot_of
@@ -88,7 +88,7 @@ class _Remembered(Free):
             reply = EarlierReply(first_case=None)
         elif isinstance(effect, Recall):
             vector = embed(effect.text)
-            near = [(sum(a * b for a, b in zip(v, vector, strict=True)), e) for v, e in self._entries]
+            near = [(cosine(v, vector), e) for v, e in self._entries]
             best = sorted(near, key=lambda one: -one[0])[: effect.limit]
             reply = RecallReply(entries=tuple(replace(e, similarity=round(s, 6)) for s, e in best if s >= 0.4))
         return Answer(reply=reply, cost_usd=None)

@@ -48,7 +48,7 @@ class Tally:
 
     def __init__(self, samples: Iterable[Sample]) -> None:
         self.rows: dict[str, set[int]] = {
-            name: set() for name in ("events", "memory", "llm_calls", "tool_calls", "signals")
+            name: set() for name in ("events", "memories", "llm_calls", "tool_calls", "signals")
         }
         self.case_calls = self.passed_by_calls = self.ended = 0
         self.past_open: list[str] = []
@@ -61,7 +61,7 @@ class Tally:
     @property
     def unpublished(self) -> int:
         """Ends with a signal that no read_committed reader finds."""
-        return len(self.rows["memory"] - self.rows["signals"])
+        return len(self.rows["memories"] - self.rows["signals"])
 
     async def read(self, address: KafkaAddress, topics: Topics) -> None:
         """Read both topics up to their ends as they are now."""
@@ -101,7 +101,7 @@ class Tally:
             self.rows["events"].add(key)
             self.ended += env.type in TERMINAL_NAMES
             if env.type == _SYNTHESIZED:
-                self.rows["memory"].add(key)
+                self.rows["memories"].add(key)
         if record.value and b'"calls":' in record.value:
             with suppress(msgspec.DecodeError):
                 self._see_calls(key, accepted, self._decode(record.value).calls)

@@ -28,7 +28,7 @@ def rebuild(
     ctx: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="The report as one line of JSON.")] = False,
 ) -> None:
-    """Make the table `memory` again from the log, in one exchange: recall goes on, and so may workers and the sink.
+    """Make the table `memories` again from the log, in one exchange: recall goes on, and so may workers and the sink.
 
     The rows are those that the sink makes; run again, it changes nothing. Says how many were as they were before.
     """

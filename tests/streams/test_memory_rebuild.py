@@ -15,7 +15,7 @@ __all__ = ["tables"]
 
 
 async def remembered(client: ClickHouse) -> list[tuple[Any, ...]]:
-    return (await client.query(f"SELECT {', '.join(MEMORY)} FROM memory FINAL ORDER BY run_id, case_id")).rows
+    return (await client.query(f"SELECT {', '.join(MEMORY)} FROM memories FINAL ORDER BY run_id, case_id")).rows
 
 
 async def rebuilt(world: World, client: ClickHouse) -> Rebuilt:
@@ -35,16 +35,16 @@ async def test_what_was_damaged_is_as_the_sink_made_it_and_the_report_says_what_
     world: World, tables: ClickHouse
 ) -> None:
     made = await filled(world, tables, 8)
-    await tables.command("INSERT INTO memory SELECT * REPLACE ('run-1' AS run_id) FROM memory LIMIT 1")
+    await tables.command("INSERT INTO memories SELECT * REPLACE ('run-1' AS run_id) FROM memories LIMIT 1")
     whole = await remembered(tables)
     gone, bent = made[0][1], made[1][1]
     await tables.command(
-        f"INSERT INTO memory SELECT * REPLACE ('nobody' AS case_id) FROM (SELECT * FROM memory WHERE case_id = '{gone}' AND run_id = 'live')"
+        f"INSERT INTO memories SELECT * REPLACE ('nobody' AS case_id) FROM (SELECT * FROM memories WHERE case_id = '{gone}' AND run_id = 'live')"
     )
     await tables.command(
-        f"INSERT INTO memory SELECT * REPLACE (0.99 AS confidence) FROM memory WHERE case_id = '{bent}'"
+        f"INSERT INTO memories SELECT * REPLACE (0.99 AS confidence) FROM memories WHERE case_id = '{bent}'"
     )
-    await tables.command(f"DELETE FROM memory WHERE case_id = '{gone}' AND run_id = 'live'")
+    await tables.command(f"DELETE FROM memories WHERE case_id = '{gone}' AND run_id = 'live'")
     assert await remembered(tables) != whole
     done = await rebuilt(world, tables)
     assert (done.memories, done.same, done.changed, done.added, done.removed) == (8, 6, 1, 1, 1)
@@ -57,8 +57,8 @@ async def test_what_was_damaged_is_as_the_sink_made_it_and_the_report_says_what_
 
 async def test_a_rebuild_that_was_broken_off_is_in_nobodys_way(world: World, tables: ClickHouse) -> None:
     made = await filled(world, tables, 3)
-    await tables.command("CREATE TABLE memory_rebuilt AS memory")
-    await tables.command("INSERT INTO memory_rebuilt SELECT * REPLACE ('half' AS case_id) FROM memory LIMIT 1")
+    await tables.command("CREATE TABLE memories_rebuilt AS memories")
+    await tables.command("INSERT INTO memories_rebuilt SELECT * REPLACE ('half' AS case_id) FROM memories LIMIT 1")
     assert (await rebuilt(world, tables)).same == 3
     assert await remembered(tables) == made
 

@@ -211,7 +211,7 @@ async def remember(tables: ClickHouse, name: str, text: str, decided: Any, emitt
         "summary": text, "confidence": 0.5, "decided_at": ms(decided), "embedding_model": EMBEDDING_MODEL,
         "embedding": embed(text), "journal_partition": 0, "journal_offset": 0, "first_wins": 1,
     }  # fmt: skip
-    await tables.insert("memory", MEMORY, [tuple(memory.values())])
+    await tables.insert("memories", MEMORY, [tuple(memory.values())])
     names = ("run_id", "signal_id", "revision", "status", "case_id", "confidence", "decided_at", "emitted_at")
     assert set(names) <= set(SIGNALS)
     values = ("live", name, 1, "verified", id_of(name), 0.5, ms(decided), ms(emitted))
