@@ -9,6 +9,10 @@ from pydantic_settings import BaseSettings
 class ResearchSettings(BaseSettings):
     """What only the research chat reads."""
 
+    research_deadline_seconds: float = Field(
+        240.0, gt=0, description="A question has an answer by then; after 80 % of it, one from what is there"
+    )
+
     # Data of the research chat: nothing here needs a key
     coingecko_base_url: str = Field(
         "https://api.coingecko.com/api/v3",

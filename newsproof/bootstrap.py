@@ -135,7 +135,7 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, concerne
     recall = ClickHouseMemory(clickhouse, mode=settings.mode)
     ours: dict[str, Any] = {"recall": recall, "earlier": earlier, "concerned": concerned}
     if settings.mode == "live":
-        models, fallbacks = _live_models(settings)
+        models, fallbacks = live_models(settings)
         return Ports(
             models=models,
             fallbacks=fallbacks,
@@ -168,11 +168,16 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, concerne
     return Ports(models={"light": port, "heavy": port}, search={port.provider: port}, **ours)
 
 
-def _live_models(settings: Settings) -> tuple[dict[str, Port], dict[str, tuple[Port, ...]]]:
-    from agents.prompts import load_prompts
-    from infra.models import live_models
+def live_models(settings: Settings) -> tuple[dict[str, Port], dict[str, tuple[Port, ...]]]:
+    """Return new adapters of the models asked first, and of those asked after them, by tier and by task.
 
-    return live_models(settings, frozenset(load_prompts()))
+    Raises:
+        ConfigError: a key is missing, or ``MODEL_TASKS`` names what is no task.
+    """
+    from agents.prompts import every_task
+    from infra.models import live_models as made
+
+    return made(settings, every_task())
 
 
 def live_search(settings: Settings) -> dict[str, Port]:
@@ -239,7 +244,7 @@ def refuse_unusable(settings: Settings) -> None:
     search_providers(settings)
     options_of(settings)
     if settings.mode == "live":
-        models, fallbacks = _live_models(settings)
+        models, fallbacks = live_models(settings)
         _refuse_unpriced(settings, (*models.values(), *(p for behind in fallbacks.values() for p in behind)))
         for port in (*live_search(settings).values(), _live_pages(settings), _live_market(settings)):
             del port  # made to see that it can be: a key or an address that cannot be one is refused here

@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 from msgspec.structs import replace
 
-from agents.prompts import load_prompts
+from agents.prompts import every_task, load_prompts
 from agents.registry import Registry, verification
 from agents.verification.rounds import findings_so_far
 from infra.models import live_models
@@ -87,7 +87,7 @@ async def _models(settings: Settings) -> AsyncIterator[tuple[Any, Ports]]:
     server = None
     fallbacks: dict[str, tuple[Port, ...]] = {}
     if settings.mode == "live":
-        models, fallbacks = live_models(settings, frozenset(load_prompts()))
+        models, fallbacks = live_models(settings, every_task())
     elif settings.scripted_model_url:
         models = scripted_models(settings)
     else:

@@ -148,16 +148,22 @@ class _Pages(BaseHTTPRequestHandler):
 
 def worker_unready(worker: Worker, publisher: Publisher, budget: BudgetLedger | None = None) -> dict[str, str]:
     """Return what this worker still waits for. ClickHouse is not among it: a case goes on without recall."""
+    waits = research_unready(worker, budget)
+    if worker.intake_loading:
+        waits["intake"] = "the index of news that opened cases is being read"
+    if publisher.state in ("joining", "rebuilding"):
+        waits["publisher"] = f"it is {publisher.state}"
+    return waits
+
+
+def research_unready(worker: Worker, budget: BudgetLedger | None = None) -> dict[str, str]:
+    """Return what a worker without news and signals still waits for: its journal, and the budget's fold."""
     waits: dict[str, str] = {}
     if not worker.assigned:
         waits["kafka"] = "no partitions are assigned yet, or they are just being handed over"
     behind = [str(n) for n, p in list(worker.projector.partitions.items()) if not p.live]
     if behind:
         waits["journal"] = f"the fold has not reached the end of partitions {', '.join(behind)} yet"
-    if worker.intake_loading:
-        waits["intake"] = "the index of news that opened cases is being read"
-    if publisher.state in ("joining", "rebuilding"):
-        waits["publisher"] = f"it is {publisher.state}"
     if budget is not None and budget.state.limits is None:
         waits["budget"] = "the fold has not reached the end of the budget topic yet"
     return waits

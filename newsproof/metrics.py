@@ -13,6 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from newsproof.version import VERSION, code_version
 from streams.budget import BudgetLedger
+from streams.intake import Intake
 from streams.meter import BUCKETS_S, Latencies, Meter
 from streams.publisher import Publisher
 from streams.sink import Sink
@@ -27,9 +28,9 @@ Samples = Iterable[tuple[tuple[str, ...], float]]
 
 
 class WorkerMetrics:
-    """The collector of a worker; ``budget`` is None where nothing is paid."""
+    """The collector of a worker; ``budget`` is None where nothing is paid, ``publisher`` where nothing is published."""
 
-    def __init__(self, worker: Worker, publisher: Publisher, budget: BudgetLedger | None = None) -> None:
+    def __init__(self, worker: Worker, publisher: Publisher | None, budget: BudgetLedger | None = None) -> None:
         self._worker, self._publisher, self._budget = worker, publisher, budget
 
     def collect(self) -> Iterator[Metric]:
@@ -37,8 +38,11 @@ class WorkerMetrics:
         yield _build_info()
         yield from self._log()
         yield from self._work()
+        if self._worker.gate is not None:
+            yield from self._intake(self._worker.gate.intake)
         yield from _results(self._worker.meter)
-        yield from self._signals()
+        if self._publisher is not None:
+            yield from self._signals(self._publisher)
         yield from self._providers()
         if self._budget is not None:
             yield from _budget(self._budget)
@@ -46,9 +50,9 @@ class WorkerMetrics:
     def _log(self) -> Iterator[Metric]:
         worker = self._worker
         cases = [(n, p.accepted) for n, p in list(worker.projector.partitions.items())]
-        ends = {n: worker.highwater(worker.topics.cases, n) for n, _ in cases}
-        lag = [((worker.topics.cases, str(n)), max(0, (ends[n] or a.position) - a.position)) for n, a in cases]
-        for n, safe in [(n, worker.intake.safe_offset(n)) for n in list(worker.intake._news)]:
+        ends = {n: worker.highwater(worker.topic, n) for n, _ in cases}
+        lag = [((worker.topic, str(n)), max(0, (ends[n] or a.position) - a.position)) for n, a in cases]
+        for n, safe in [] if worker.gate is None else worker.gate.intake.safe_offsets().items():
             end = worker.highwater(worker.topics.news, n)
             if safe is not None and end is not None:
                 lag.append(((worker.topics.news, str(n)), max(0, end - safe)))
@@ -64,25 +68,14 @@ class WorkerMetrics:
         yield _gauge("newsproof_tombstones", "Closed cases that are remembered", ("partition",), tombstones)
 
     def _work(self) -> Iterator[Metric]:
-        worker, intake = self._worker, self._worker.intake
+        worker = self._worker
         yield GaugeMetricFamily("newsproof_open_cases", "Cases open in this worker", worker.projector.open_cases)
-        yield GaugeMetricFamily("newsproof_max_open_cases", "MAX_OPEN_CASES", worker.options.max_open_cases)
         yield GaugeMetricFamily("newsproof_calls_in_flight", "Calls to the world under way", worker.places.used)
         yield GaugeMetricFamily("newsproof_steps_in_flight", "Steps under way", worker.dispatcher.running)
-        why = worker.intake_paused
-        yield _gauge(
-            "newsproof_intake_paused", "1 while news waits, by reason", ("reason",),
-            [((reason,), float(why == reason)) for reason in ("max_open_cases", "not_caught_up", "budget", "outage")],
-        )  # fmt: skip
-        for name, text, value in (
-            ("newsproof_cases_opened", "Cases opened", intake.opened),
-            ("newsproof_news_repeated", "News that opened no case because it had one", intake.repeated),
-            ("newsproof_news_refused", "News that became dead letters", intake.poison),
-            ("newsproof_news_forwarded", "News moved to its right partition", intake.forwarded),
-            ("newsproof_calls_cut_off", "Calls cut off by rebalances, perhaps paid twice", worker.repaid_at_rebalance),
-            ("newsproof_suspects", "Steps found to crash their worker", worker.dispatcher.suspects),
-        ):
-            yield CounterMetricFamily(name, text, value)
+        yield CounterMetricFamily(
+            "newsproof_calls_cut_off", "Calls cut off by rebalances, perhaps paid twice", worker.repaid_at_rebalance
+        )
+        yield CounterMetricFamily("newsproof_suspects", "Steps found to crash their worker", worker.dispatcher.suspects)
         yield _dead_letters(worker.appender.letters)
         passed_by: dict[str, int] = {}
         for p in list(worker.projector.partitions.values()):
@@ -93,8 +86,23 @@ class WorkerMetrics:
             ("why",), [((reason,), float(count)) for reason, count in passed_by.items()],
         )  # fmt: skip
 
-    def _signals(self) -> Iterator[Metric]:
-        publisher = self._publisher
+    def _intake(self, intake: Intake) -> Iterator[Metric]:
+        worker = self._worker
+        yield GaugeMetricFamily("newsproof_max_open_cases", "MAX_OPEN_CASES", worker.options.max_open_cases)
+        why = worker.intake_paused
+        yield _gauge(
+            "newsproof_intake_paused", "1 while news waits, by reason", ("reason",),
+            [((reason,), float(why == reason)) for reason in PAUSED_BY],
+        )  # fmt: skip
+        for name, text, value in (
+            ("newsproof_cases_opened", "Cases opened", intake.opened),
+            ("newsproof_news_repeated", "News that opened no case because it had one", intake.repeated),
+            ("newsproof_news_refused", "News that became dead letters", intake.poison),
+            ("newsproof_news_forwarded", "News moved to its right partition", intake.forwarded),
+        ):
+            yield CounterMetricFamily(name, text, value)
+
+    def _signals(self, publisher: Publisher) -> Iterator[Metric]:
         yield GaugeMetricFamily("newsproof_publisher_active", "1 while this process publishes", publisher.active)
         yield CounterMetricFamily("newsproof_signals_published", "Signal revisions published", publisher.published)
 

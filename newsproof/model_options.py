@@ -33,9 +33,9 @@ def options_of(settings: Settings) -> dict[str, Options]:
     entries = [e.strip() for e in settings.model_options.split(",") if e.strip()]
     if not entries:
         return {}
-    from agents.prompts import load_prompts
+    from agents.prompts import every_task
 
-    known = load_prompts()
+    known = every_task()
     found: dict[str, Options] = {}
     for entry in entries:
         task, equals, written = (part.strip() for part in entry.partition("="))

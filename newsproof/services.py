@@ -75,7 +75,7 @@ async def run_worker(
     _serve(settings, WorkerMetrics(worker, publisher, budget), lambda: worker_unready(worker, publisher, budget))
     starting(worker, publisher)
     log.info("worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
-    await _run_until(signalled, (hot.run, hot.stop), (worker.run, worker.stop), (publisher.run, publisher.stop))
+    await run_until(signalled, (hot.run, hot.stop), (worker.run, worker.stop), (publisher.run, publisher.stop))
     log.info("worker ended in order", slot=options.slot)
 
 
@@ -96,7 +96,7 @@ async def run_sink(settings: Settings, *, registry: Registry | None = None) -> N
         return
     log.info("sink starts")
     try:
-        await _run_until(signalled, (sink.run, sink.stop))
+        await run_until(signalled, (sink.run, sink.stop))
     finally:
         await clickhouse.close()
     log.info("sink ended in order")
@@ -134,7 +134,7 @@ def heed_signals() -> asyncio.Event:
     return signalled
 
 
-async def _run_until(signalled: asyncio.Event, *parts: Part) -> None:
+async def run_until(signalled: asyncio.Event, *parts: Part) -> None:
     """Run the parts side by side; on a signal, or when one of them ends, stop all of them in the order given.
 
     Raises:

@@ -83,6 +83,10 @@ class Intake:
         """Whether the index of what was opened before is still being read for some partition."""
         return any(p.safe is None for p in self._news.values())
 
+    def safe_offsets(self) -> dict[int, int | None]:
+        """Return :meth:`safe_offset` of every partition that is held. From any thread."""
+        return {n: self.safe_offset(n) for n in list(self._news)}
+
     def safe_offset(self, partition: int) -> int | None:
         """The offset up to which every news record is a case, a repeat or a dead letter."""
         p = self._news.get(partition)

@@ -56,6 +56,11 @@ def load_prompts(folder: str = "", **versions: str) -> dict[str, Prompt]:
     return chosen
 
 
+def every_task() -> frozenset[str]:
+    """Return the tasks that models are asked for: the names of all prompts, of the news pipeline and of the chat."""
+    return frozenset(p.name for folder in ("", "research") for p in all_prompts(folder))
+
+
 def tuned(prompt: Prompt, *, temperature: float | None = None, max_output_tokens: int | None = None) -> Prompt:
     """Return the prompt with these in place of its front matter's; None leaves its own. Its hash is another then."""
     chosen = replace(

@@ -1,4 +1,4 @@
-"""Commands that run the pipeline: up, worker, sink, demo, bench, hostile."""
+"""Commands that run the pipeline: up, worker, research-worker, sink, demo, bench, hostile."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=HERE)(up)
     app.command(rich_help_panel=HERE)(demo)
     app.command(rich_help_panel=HERE)(worker)
+    app.command("research-worker", rich_help_panel=HERE)(research_worker)
     app.command(rich_help_panel=HERE)(sink)
     app.command(rich_help_panel=HERE)(hostile)
     app.command(
@@ -63,6 +64,19 @@ def worker(
 
     settings = of(ctx).settings()
     run(run_worker(settings, take_over=take_over), service=settings)
+
+
+def research_worker(
+    ctx: typer.Context,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="The slot's former worker has ended for certain: do not wait for Kafka.")
+    ] = False,
+) -> None:
+    """Run one worker that answers the research chat's questions, against configured servers, until SIGTERM."""
+    from newsproof.research import run_research
+
+    settings = of(ctx).settings()
+    run(run_research(settings, take_over=take_over), service=settings)
 
 
 def sink(ctx: typer.Context) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from infra.embedded.clickhouse import EmbeddedClickHouse
 from infra.embedded.kafka import EmbeddedKafka
-from newsproof.services import _run_until
+from newsproof.services import run_until
 from schemas.errors import TransientError
 from schemas.topics import Topics
 from tests.newsproof.command import environment
@@ -74,5 +74,5 @@ async def test_a_part_that_ends_although_nobody_asked_is_no_end_in_order(how: st
             raise asyncio.CancelledError  # as a client does that takes a cancellation of its own for its caller's
 
     with pytest.raises(TransientError, match="ends ended although nobody asked"):
-        await _run_until(asyncio.Event(), (ends, lambda: None), (asked.wait, asked.set))  # type: ignore[arg-type]
+        await run_until(asyncio.Event(), (ends, lambda: None), (asked.wait, asked.set))  # type: ignore[arg-type]
     assert asked.is_set(), "the other part was stopped"
