@@ -10,6 +10,7 @@ escape the token; first-wins rows under ``FINAL`` (the ``v_*`` views) are the se
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -31,6 +32,8 @@ from streams.tombstones import Tombstones
 
 MAX_BATCH = 20_000
 COMMIT_IDLE_S = 5.0
+COLLECTED = (50_000, 20, 100)
+"""Records and rows hold no cycles, and there are many at a time: Python's own thresholds look through them again and again."""
 
 
 class Sink:
@@ -93,6 +96,8 @@ class Sink:
     async def run(self) -> None:
         """Insert until stopped."""
         await self._appender.start()
+        before = gc.get_threshold()
+        gc.set_threshold(*COLLECTED)
         try:
             await self._start()
             loop = asyncio.get_running_loop()
@@ -111,6 +116,7 @@ class Sink:
             await self._inserted()
             await self._commit()
         finally:
+            gc.set_threshold(*before)
             await self._end()
 
     async def _end(self) -> None:

@@ -137,7 +137,7 @@ async def made_of(tp: TopicPartition, records: list[Any], source: Source, tables
     left_out: list[Bad] = []
     for table, of_table in rows.items():
         token = f"{tp.topic}-{tp.partition}-{fresh[0].offset}-{fresh[-1].offset}-{table}"
-        await _blocks(tables, table, of_table, token, {r.offset: r for r in fresh}, blocks, left_out)
+        await _blocks(tables, table, of_table, token, fresh, blocks, left_out)
     return Batch(
         tp=tp,
         last=records[-1].offset,
@@ -154,7 +154,7 @@ async def _blocks(
     table: str,
     rows: list[Any],
     token: str,
-    records: dict[int, Any],
+    records: list[Any],
     into: list[tuple[Block, str]],
     left_out: list[Bad],
 ) -> None:
@@ -171,10 +171,11 @@ async def _blocks(
         await _blocks(tables, table, rows[half:], f"{token}-b", records, into, left_out)
 
 
-def _record_of(table: str, row: Any, records: dict[int, Any]) -> Any:
+def _record_of(table: str, row: Any, records: list[Any]) -> Any:
     if table == "signals":
-        return next((r for r in records.values() if r.key == row[1].encode()), None)
-    return records.get(row[COLUMNS[table].index("journal_offset")])
+        return next((r for r in records if r.key == row[1].encode()), None)
+    offset = row[COLUMNS[table].index("journal_offset")]
+    return next((r for r in records if r.offset == offset), None)
 
 
 def _row_of_signal(record: Any) -> Any:

@@ -3,35 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
 
 import msgspec
 from clickhouse_connect.datatypes.base import ClickHouseType
-from clickhouse_connect.driver.insert import InsertContext
-from clickhouse_connect.driver.transform import NativeTransform
+from clickhouse_connect.driver.binding import quote_identifier
+from clickhouse_connect.driver.compression import get_compressor
 
+from infra.clickhouse.native import Writer, varint, writer_of
 from infra.clickhouse.record import Row
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of one table as one insert sends them: the statement, then the columns of each piece."""
+    """Rows of one table as one insert sends them: the statement, then the columns."""
 
     table: str
     rows: int
     body: bytes
 
 
-def native_pieces(
-    table: str, columns: Sequence[str], types: Sequence[ClickHouseType], rows: Sequence[Row], *, compression: str | None
-) -> Iterator[bytes]:
-    """Yield the body of an insert in pieces of about 2 MB.
+class Shape:
+    """The columns of a table that rows are mapped to, in their order."""
 
-    Raises:
-        Exception: a value does not fit its column; whatever the library makes of it.
-    """
-    context = InsertContext(table, list(columns), list(types), rows, compression=compression)
-    yield from NativeTransform.build_insert(context, _refuse)
+    def __init__(self, table: str, columns: Sequence[str], types: Sequence[ClickHouseType]) -> None:
+        names = ", ".join(quote_identifier(column) for column in columns)
+        self._statement = f"INSERT INTO {table} ({names}) FORMAT Native\n".encode() + varint(len(columns))
+        self._columns: list[tuple[bytes, Writer]] = [
+            (_text(name) + _text(kind.insert_name), writer_of(name, kind))
+            for name, kind in zip(columns, types, strict=True)
+        ]
+
+    def pieces(self, rows: Sequence[Row], *, compression: str | None) -> Iterator[bytes]:
+        """Yield the body of an insert column by column: one block. ``compression`` is lz4 or None.
+
+        Raises:
+            Exception: a value does not fit its column; whatever the library makes of it.
+        """
+        compressor = get_compressor(compression)
+        yield compressor.compress_block(self._statement + varint(len(rows)))
+        for (head, write), column in zip(self._columns, zip(*rows, strict=True), strict=True):
+            yield compressor.compress_block(b"".join([head, *write(column)]))
+        yield compressor.flush() or b""
 
 
-def _refuse(exc: Exception) -> NoReturn:
-    raise exc
+def _text(text: str) -> bytes:
+    encoded = text.encode()
+    return varint(len(encoded)) + encoded
