@@ -3,6 +3,7 @@
     given(opened("Bybit 冷钱包遭攻击")).ask_gives(FindEarlier(...))
     given(opened("…"), triaged).told(RecallReply(entries=())).emits(ContextGathered(entries=(), memory="no_match"))
     given(opened("…"), triaged).told(Failure(kind="timeout", …)).fails_with("timeout")
+    given(question("Is BTC bullish?"), routed).told(ModelReply(data=…)).emits(AnalysisPlanned(…))
 
 The step is the one that the registry finds for the last event, or the one that ``.step(name)`` names. Every question is
 put twice and must be answered alike, so a step that is not pure fails its specification whatever the test is about.
@@ -19,9 +20,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from agents.case import Case, Replies, fold, open_case
+from agents.case_core import Replies
 from agents.failures import failed
-from agents.registry import Registry, verification
+from agents.registry import Registry, research, verification
 from agents.step import Asked, Step, StepFailure
 from schemas import ids
 from schemas.calls import KIND_OF, Call
@@ -29,6 +30,7 @@ from schemas.config import Snapshot
 from schemas.effects import CallModel, Effect, Failure, Reply, request_hash
 from schemas.events import EffectCompleted, Event, EventReceived
 from schemas.news import News
+from schemas.research_events import ChatMessage, QuestionAsked
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 """When a specified case is opened; each of its events comes a second later."""
@@ -43,40 +45,49 @@ def opened(
     return EventReceived(news=news, config_hash="", text_hash=ids.text_hash(text), language=language)
 
 
-def case_after(*events: Event, config: Snapshot | None = None) -> Case:
-    """Return the fold of these events, the first of which opens the case, a second apart."""
+def question(message: str, *history: ChatMessage, language: str = "en") -> QuestionAsked:
+    """Return the opening event of a chat's turn, asked when a specified case is opened."""
+    return QuestionAsked(message=message, config_hash="", language=language, chat_id="chat", history=history)
+
+
+def case_after(*events: Event, config: Snapshot | None = None) -> Any:
+    """Return the fold of these events, the first of which opens the case (or the turn), a second apart."""
     first, *rest = events
-    assert isinstance(first, EventReceived), "a case begins with EventReceived: use opened(...)"
-    case_id = first.news.case_id
+    assert isinstance(first, EventReceived | QuestionAsked), (
+        "begin with what opens a case: opened(...) or question(...)"
+    )
+    case_id = first.news.case_id if isinstance(first, EventReceived) else ids.uuid5("question", first.message)
     head_id = ids.event_id(ids.LIVE_RUN, case_id, "")
-    case = open_case(
+    flow = _registry(type(first)).flow
+    case = flow.open(
         first, case_id=case_id, event_id=head_id, run_id=ids.LIVE_RUN, at=START, config=config or Snapshot()
     )
     for number, event in enumerate(rest, start=1):
-        case = fold(case, event, event_id=_next_id(case), at=START + number * TICK)
+        case = flow.fold(case, event, event_id=_next_id(case), at=START + number * TICK)
     return case
 
 
 def given(*events: Event, config: Snapshot | None = None) -> Given:
     """Begin a specification: a case with these events, under this configuration."""
-    return Given(case_after(*events, config=config))
+    return Given(case_after(*events, config=config), _registry(type(events[0])))
 
 
 class Given:
     """A case and the step that its head leads to."""
 
-    def __init__(self, case: Case, step: Step | None = None) -> None:
+    def __init__(self, case: Any, registry: Registry, step: Step | None = None) -> None:
         self.case = case
+        self._registry = registry
         self._step = step
 
     def step(self, name: str) -> Given:
         """Specify this step instead of the one that the registry finds."""
-        return Given(self.case, _registry().steps[name])
+        return Given(self.case, self._registry, self._registry.steps[name])
 
     @property
     def asked(self) -> Asked:
         """What the step asks for, put to it twice."""
-        step = self._step or _registry().next_step(self.case)
+        step = self._step or self._registry.next_step(self.case)
         assert step is not None, f"{type(self.case.head).__name__} leads to no step"
         asked: Asked = _twice(lambda: step.ask(self.case))
         return asked
@@ -89,7 +100,7 @@ class Given:
 
     def told(self, *replies: Reply) -> Told:
         """Answer what the step asks for, one reply after the other, and tell it."""
-        step = self._step or _registry().next_step(self.case)
+        step = self._step or self._registry.next_step(self.case)
         assert step is not None, f"{type(self.case.head).__name__} leads to no step"
         waiting = list(replies)
 
@@ -97,7 +108,7 @@ class Given:
             assert waiting, f"the step also asks for {effect!r}"
             return waiting.pop(0)
 
-        outcome, _ = _work(self.case, step, perform, lambda: START + TICK * 60)
+        outcome, _ = _work(self.case, step, perform, lambda: START + TICK * 60, self._registry)
         assert not waiting, f"the step did not ask for what {waiting!r} answers"
         return Told(outcome)
 
@@ -138,12 +149,12 @@ class Told:
 class Run(msgspec.Struct, frozen=True):
     """A case run to its end: the last state, and every event in log order, ``EffectCompleted`` among them."""
 
-    case: Case
+    case: Any
     events: tuple[Event, ...]
 
 
 def run_case(
-    event: EventReceived,
+    event: EventReceived | QuestionAsked,
     perform: Callable[[Effect], Reply],
     *,
     config: Snapshot,
@@ -157,7 +168,7 @@ def run_case(
     Raises:
         AssertionError: when the case does not end within 200 events.
     """
-    graph = registry or _registry()
+    graph = registry or _registry(type(event))
     case = replace(case_after(event, config=config), opened_at=start, head_at=start)
     clock, log = [start], list[Event]([event])
 
@@ -167,13 +178,13 @@ def run_case(
 
     while (step := graph.next_step(case)) is not None:
         assert len(log) < 200, f"the case does not end: {[type(e).__name__ for e in log[-9:]]}"
-        outcome, completed = _work(case, step, perform, now)
+        outcome, completed = _work(case, step, perform, now, graph)
         for one in completed:
-            case = fold(case, one, event_id="", at=clock[0])
+            case = graph.flow.fold(case, one, event_id="", at=clock[0])
         if isinstance(outcome, Failure):
             outcome = failed(case, step.name, outcome, now=now())
             clock[0] = outcome.retry_at or clock[0]
-        case = fold(case, outcome, event_id=_next_id(case), at=now())
+        case = graph.flow.fold(case, outcome, event_id=_next_id(case), at=now())
         log += [*completed, outcome]
     return Run(case, tuple(log))
 
@@ -199,7 +210,7 @@ def call_of(effect: Effect, reply: Reply, *, at: datetime = START, mode: Any = "
 
 
 def _work(
-    case: Case, step: Step, perform: Callable[[Effect], Reply], now: Callable[[], datetime]
+    case: Any, step: Step, perform: Callable[[Effect], Reply], now: Callable[[], datetime], registry: Registry
 ) -> tuple[Event | Failure, list[EffectCompleted]]:
     # The runtime's way in small: one effect's reply goes straight to tell; of several, each is folded, and ask asked
     # again.
@@ -218,7 +229,7 @@ def _work(
                 event = _twice(partial(step.tell, case, Replies((call,))))
                 return replace(event, calls=(call,)), completed
             completed.append(EffectCompleted(step=step.name, request_hash=call.request_hash, calls=(call,)))
-            case = fold(case, completed[-1], event_id="", at=call.replied_at)
+            case = registry.flow.fold(case, completed[-1], event_id="", at=call.replied_at)
     except StepFailure as stop:
         return stop.failure, completed
 
@@ -229,10 +240,10 @@ def _twice(question: Callable[[], Any]) -> Any:
     return first
 
 
-def _next_id(case: Case) -> str:
+def _next_id(case: Any) -> str:
     return ids.event_id(case.run_id, case.case_id, case.head_id)
 
 
-@lru_cache(maxsize=1)
-def _registry() -> Registry:
-    return verification()
+@lru_cache(maxsize=2)
+def _registry(opening: type[Event]) -> Registry:
+    return research() if opening is QuestionAsked else verification()
