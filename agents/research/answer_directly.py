@@ -45,7 +45,7 @@ def direct_answer(turn: Turn) -> AnswerGiven:
             path="direct",
             provider_mode=turn.config.provider_mode,
             agents=("SuperAgent",),
-            unsupported_numbers=unsupported_numbers(text, (), texts=said),
+            unsupported_numbers=unsupported_numbers(text, (), texts=said, scales=(0, 100)),
             as_of=turn.as_of,
         ),
     )

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from infra.offline.planning import plan_of
+from infra.offline.research import RESEARCH_RULES
 from infra.offline.rules import draft_of, entity_of, event_type_of, is_zh, keywords_of, new_names
 from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
@@ -191,4 +192,5 @@ _RULES: dict[str, Callable[[CallModel], ModelReply]] = {
     "synthesize": _synthesize,
     "single_pass": _choose_functions,
     "single_pass_final": _judge,
+    **RESEARCH_RULES,
 }

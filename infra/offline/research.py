@@ -1,0 +1,175 @@
+"""The offline research agents: rules over the words of a question and the figures in the call. Labelled, deterministic.
+
+They show the whole path of the chat without a key. What they say of figures comes of the figures given alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from infra.offline import research_words as words
+from infra.offline.research_votes import Vote, confidence_of, outlook_of, votes_of
+from infra.offline.research_words import phrase
+from infra.offline.rules import asset_of, is_zh
+from schemas.effects import CallModel, ModelReply, Trusted, Untrusted
+
+_FACTS = "Facts computed by code: "
+_AGENTS = (("MacroAgent", words.MACRO), ("TAAgent", words.TECHNICAL), ("OnChainAgent", words.ON_CHAIN))
+_DATA = {
+    "MacroAgent": ["price", "macro", "fear_greed"],
+    "TAAgent": ["price", "candles"],
+    "OnChainAgent": ["price", "onchain"],
+}
+TOLD_FIGURES = 6
+
+
+def route_of(question: str) -> dict[str, Any]:
+    """Return SuperAgent's reply: greetings, terms and questions about the chat are answered, all else is analysed."""
+    zh = is_zh(question)
+    direct = _direct_answer(question, zh)
+    return {
+        "decision": "DIRECT_ANSWER" if direct else "COMPLEX_ANALYSIS",
+        "reasoning": phrase("route_direct" if direct else "route_plan", zh=zh),
+        "confidence": 0.8,
+        "direct_answer": direct,
+    }
+
+
+def plan_for(question: str) -> dict[str, Any]:
+    """Return PlanningAgent's reply: the agents whose words occur, all three where none does."""
+    zh = is_zh(question)
+    named = [agent for agent, field in _AGENTS if field.search(question)] or [agent for agent, _ in _AGENTS]
+    with_news = ["signals"] if len(named) == len(_AGENTS) or words.NEWS.search(question) else []
+    asset = asset_of(question)[0]
+    return {
+        "asset": "BTC" if asset == "UNKNOWN" else asset,
+        "task_breakdown": [
+            {
+                "agent": agent,
+                "reason": phrase("task", zh=zh),
+                "priority": "high" if len(named) == 1 else "medium",
+                "data_required": _DATA[agent] + with_news,
+            }
+            for agent in named
+        ],
+        "execution_strategy": {"parallel_agents": named, "sequential_after": [], "estimated_time": "1 s"},
+        "reasoning": phrase("plan", zh=zh),
+    }
+
+
+def judgement_of(question: str, facts: dict[str, Any]) -> dict[str, Any]:
+    """Return an agent's reply: each figure votes by a rule, and the votes make the signal."""
+    zh = is_zh(question)
+    votes = votes_of(facts)
+    signal = outlook_of(votes)
+    missing = [str(name) for name in facts.get("missing", [])]
+    lines = [_said(vote, zh) for vote in votes]
+    reasoning = [f"{phrase('label', zh=zh)}: {facts.get('asset', '')} {phrase(signal, zh=zh)}.", *lines]
+    reasoning += [f"{phrase('missing', zh=zh)}: {', '.join(missing)}"] if missing else []
+    weighty = sorted(votes, key=lambda v: (-v.weight, v.name))[:5]
+    return {
+        "signal": signal,
+        "confidence": confidence_of(votes, missing=len(missing)),
+        "reasoning": "\n".join(reasoning) if votes else phrase("no_figures", zh=zh),
+        "indicators": [{"name": v.name, "impact": v.impact, "weight": v.weight} for v in votes],
+        "key_factors": [_said(v, zh) for v in weighty if v.weight > 0],
+        "risk_assessment": phrase("risk", zh=zh),
+    }
+
+
+def write_up(question: str, facts: dict[str, Any]) -> dict[str, Any]:
+    """Return GeneralAnalysisAgent's reply: the agents' judgements, the figures with their sources, and what is missing."""
+    zh = is_zh(question)
+    agents = list(facts.get("agents", []))
+    overall = phrase("overall", zh=zh).format(asset=facts.get("asset", ""), signal=phrase(_majority(agents), zh=zh))
+    summary = overall if agents else phrase("no_figures", zh=zh) if not facts.get("figures") else phrase("label", zh=zh)
+    verdicts = [
+        f"{a['agent']}: {phrase(a['signal'], zh=zh)}, {phrase('confidence', zh=zh)} {a['confidence']:.2f}"
+        for a in agents
+    ]
+    figures = _cited_figures(facts)
+    signals = "".join(f"[{number}]" for number in facts.get("signals", []))
+    missing = [*facts.get("agents_missing", []), *facts.get("blocks_without_data", [])]
+    blocks = [f"{phrase('label', zh=zh)}. {summary}"]
+    blocks += [_list(phrase("agents", zh=zh), verdicts)] if verdicts else []
+    blocks += [_list(phrase("figures", zh=zh), figures[:TOLD_FIGURES])] if figures else []
+    blocks += [f"{phrase('signals', zh=zh)}: {signals}"] if signals else []
+    blocks += [f"{phrase('missing', zh=zh)}: {', '.join(missing)}"] if missing else []
+    return {
+        "answer": "\n\n".join(blocks),
+        "summary": summary,
+        "key_insights": [*verdicts, *figures[:2]][:5],
+        "confidence": min(0.6, sum(a["confidence"] for a in agents) / len(agents)) if agents else 0.1,
+    }
+
+
+def _direct_answer(question: str, zh: bool) -> str:
+    rest = words.GREETING.sub("", question, count=1).strip()
+    if words.ABOUT_US.search(question) or not rest:
+        return phrase("hello", zh=zh)
+    if not words.MEANING.search(question) or words.OF_TODAY.search(question):
+        return ""
+    meant = (said for term, said in words.GLOSSARY.items() if re.search(term, question, re.IGNORECASE))
+    found = next(meant, None)
+    return found[1 if zh else 0] if found else phrase("unknown_term", zh=zh)
+
+
+def _majority(agents: list[dict[str, Any]]) -> str:
+    side = {"BULLISH": 1.0, "BEARISH": -1.0, "NEUTRAL": 0.0}
+    total = sum(a["confidence"] for a in agents)
+    mean = sum(side[a["signal"]] * a["confidence"] for a in agents) / total if total else 0.0
+    return "BULLISH" if mean > 0.25 else "BEARISH" if mean < -0.25 else "NEUTRAL"
+
+
+def _cited_figures(facts: dict[str, Any]) -> list[str]:
+    number = {source["of"]: source["number"] for source in facts.get("sources", [])}
+    return [
+        f"{name}: {written(f['value'])} {f['unit']} [{number[f['source']]}]"
+        for name, f in facts.get("figures", {}).items()
+        if f["source"] in number
+    ]
+
+
+def _said(vote: Vote, zh: bool) -> str:
+    return f"- {vote.name} {written(vote.value)}: {phrase(vote.impact, zh=zh)}"
+
+
+def written(value: float) -> str:
+    """Return a figure as people write it: thousands apart, no more than four digits that matter behind."""
+    if abs(value) >= 1_000:
+        return f"{value:,.0f}"
+    plain = f"{value:.8f}" if 0 < abs(value) < 0.01 else f"{value:.4f}"
+    return plain.rstrip("0").rstrip(".")
+
+
+def _list(title: str, lines: list[str]) -> str:
+    return "\n".join((f"**{title}**", "", *(f"- {line}" for line in lines)))
+
+
+def _question(call: CallModel) -> str:
+    return next((p.text for p in call.parts if isinstance(p, Untrusted) and p.label == "question"), "")
+
+
+def _facts(call: CallModel) -> dict[str, Any]:
+    # Our own words only: an untrusted part that imitates this line is not read.
+    lines = (p.text for p in call.parts if isinstance(p, Trusted) and p.text.startswith(_FACTS))
+    line = next(lines, None)
+    return {} if line is None else dict(json.loads(line.removeprefix(_FACTS)))
+
+
+def _judge(call: CallModel) -> ModelReply:
+    return ModelReply(data=judgement_of(_question(call), _facts(call)))
+
+
+RESEARCH_RULES: dict[str, Callable[[CallModel], ModelReply]] = {
+    "research_route": lambda call: ModelReply(data=route_of(_question(call))),
+    "research_plan": lambda call: ModelReply(data=plan_for(_question(call))),
+    "research_macro": _judge,
+    "research_ta": _judge,
+    "research_onchain": _judge,
+    "research_answer": lambda call: ModelReply(data=write_up(_question(call), _facts(call))),
+}
+"""Task → its rule; :class:`infra.offline.model.OfflineModel` answers these too."""

@@ -1,0 +1,135 @@
+"""Words of the offline research agents: what sends a question where, a small glossary, and their phrases in zh and en."""
+
+from __future__ import annotations
+
+import re
+
+GREETING = re.compile(
+    r"^\W*(?:hi|hello|hey|thanks|thank you|good (?:morning|afternoon|evening)|你好|您好|嗨|谢谢|多谢|早上好|晚上好)"
+    r"(?:\s+(?:there|all|everyone))?[\s,.!?,。!?~呀啊]*",
+    re.IGNORECASE,
+)
+ABOUT_US = re.compile(r"who are you|what can you do|what are you|你是谁|你能做什么|你会什么|怎么使用", re.IGNORECASE)
+MEANING = re.compile(
+    r"\bwhat(?:'s| is| are| does)\b|\bexplain\b|\bdefine\b|\bmeaning of\b|\bhow (?:do|does)\b.*\bwork"
+    r"|什么是|是什么|什么意思|解释|含义|介绍一下|怎么理解|如何计算",
+    re.IGNORECASE,
+)
+OF_TODAY = re.compile(
+    r"\b(?:now|today|current(?:ly)?|latest|this (?:week|month)|price|outlook|bullish|bearish|trend|forecast|predict|should"
+    r"|buy|sell|next|going to|will|news|signals?)\b"
+    r"|现在|今天|目前|当前|最新|本周|价格|行情|走势|看涨|看跌|看多|看空|前景|预测|会涨|会跌|该不该|买|卖|多少|近期|消息|信号|未来",
+    re.IGNORECASE,
+)
+MACRO = re.compile(
+    r"\b(?:macro|fed|interest|rates?|inflation|m2|dollar|dxy|yields?|treasur\w+|econom\w+|fear|greed|sentiment)\b"
+    r"|宏观|美联储|利率|通胀|美元|国债|收益率|经济|恐惧|贪婪|情绪|流动性",
+    re.IGNORECASE,
+)
+TECHNICAL = re.compile(
+    r"\b(?:technical\w*|ta|rsi|macd|ema|sma|moving average|bollinger|support|resistance|chart|overbought|oversold|volume)\b"
+    r"|技术|均线|指标|支撑|阻力|布林|超买|超卖|图表|成交量|k线",
+    re.IGNORECASE,
+)
+ON_CHAIN = re.compile(
+    r"\b(?:on-?chain|whales?|exchange flows?|inflows?|outflows?|address(?:es)?|mvrv|network|hash ?rate|tvl)\b"
+    r"|链上|巨鲸|流入|流出|地址|算力|网络活动",
+    re.IGNORECASE,
+)
+NEWS = re.compile(r"\b(?:news|signals?|hack\w*|listing|regulation)\b|新闻|消息|信号|黑客|监管|上线", re.IGNORECASE)
+
+GLOSSARY: dict[str, tuple[str, str]] = {
+    r"\brsi\b|相对强弱": (
+        "RSI, the relative strength index, sets the average gain of recent bars against their average loss, on a scale from "
+        "0 to 100. High values are called overbought, low ones oversold.",
+        "RSI（相对强弱指数）把近期的平均涨幅与平均跌幅相比较，取值在 0 到 100 之间；数值高称为超买，低称为超卖。",
+    ),
+    r"\bmacd\b": (
+        "MACD is the difference of a fast and a slow exponential moving average. Compared with its own average, the signal "
+        "line, it shows whether momentum grows or fades.",
+        "MACD 是快、慢两条指数移动平均线之差；与其自身的均线（信号线）相比较，可以看出动能是在增强还是减弱。",
+    ),
+    r"bollinger|布林": (
+        "Bollinger bands lie a number of standard deviations above and below a moving average: they are wide when a market "
+        "moves much, and narrow when it is calm.",
+        "布林带位于移动平均线上下若干个标准差处：波动大时变宽，平静时变窄。",
+    ),
+    r"\bmvrv\b": (
+        "MVRV divides the market value of a coin by the value at which its units last moved. A low ratio means that holders "
+        "together are at a loss, a high one that they sit on gains.",
+        "MVRV 是市值与已实现市值（每枚币最后一次转移时的价值之和）之比：比值低表示持有者整体亏损，高则表示整体浮盈。",
+    ),
+    r"fear (?:and|&) greed|恐惧.?贪婪": (
+        "The fear and greed index sums up the mood of the market on a scale from 0, extreme fear, to 100, extreme greed.",
+        "恐惧与贪婪指数用 0（极度恐惧）到 100（极度贪婪）概括市场情绪。",
+    ),
+    r"moving average|\b(?:ema|sma)\b|均线|移动平均": (
+        "A moving average is the mean of the last bars' closes; the exponential one gives recent bars more weight.",
+        "移动平均线是最近若干根 K 线收盘价的均值；指数移动平均给近期数据更高的权重。",
+    ),
+    r"stable ?coin|稳定币": (
+        "A stablecoin is a token that is meant to keep a fixed price, mostly that of one dollar, backed by reserves or rules.",
+        "稳定币是以储备或规则支撑、力求保持固定价格（多为一美元）的代币。",
+    ),
+    r"\bdefi\b|去中心化金融": (
+        "DeFi, decentralised finance, is lending, trading and saving by programs on a blockchain instead of institutions.",
+        "DeFi（去中心化金融）指由区块链上的程序而非机构来完成借贷、交易与储蓄。",
+    ),
+    r"halving|减半": (
+        "A halving cuts the reward for a new Bitcoin block to one half; it comes about every four years.",
+        "减半是指比特币新区块的奖励减为一半，大约每四年一次。",
+    ),
+    r"bitcoin|比特币|\bbtc\b": (
+        "Bitcoin is a digital currency without a central issuer: a public ledger kept by many computers that agree by proof "
+        "of work.",
+        "比特币是没有中央发行者的数字货币：由众多计算机以工作量证明达成一致、共同维护的公开账本。",
+    ),
+    r"ethereum|以太坊|\beth\b": (
+        "Ethereum is a blockchain that runs programs, called smart contracts; its currency is ether.",
+        "以太坊是能运行程序（智能合约）的区块链，其货币是以太币。",
+    ),
+}
+"""Pattern of a term → what it means, in English and in Chinese. No figure of any day stands here."""
+
+PHRASES: dict[str, tuple[str, str]] = {
+    "hello": (
+        "Hello. I am the offline stand-in of the research chat: rules, not a model. Ask about the outlook of an asset, its "
+        "technical indicators, the economy or its chain, or what a term means.",
+        "你好。我是研究对话的离线替身：由规则而非模型作答。可以询问某个资产的前景、技术指标、宏观环境或链上情况，也可以问术语的含义。",
+    ),
+    "unknown_term": (
+        "Offline rules hold a small glossary only, and this term is not in it. With a model configured it would be explained.",
+        "离线规则只有一个很小的术语表，其中没有这一项；配置模型后即可得到解释。",
+    ),
+    "route_direct": ("offline rules: no figures of today are needed", "离线规则：不需要当日数据"),
+    "route_plan": ("offline rules: this needs figures of today", "离线规则：需要当日数据"),
+    "plan": (
+        "Offline rules: agents by the words of the question; all three where it names none.",
+        "离线规则：按问题用词选择代理；未点名时三者都用。",
+    ),
+    "task": ("offline rules: words of its field, or an outlook", "离线规则：问题涉及其领域，或询问整体前景"),
+    "BULLISH": ("bullish", "看涨"),
+    "BEARISH": ("bearish", "看跌"),
+    "NEUTRAL": ("neutral", "中性"),
+    "label": ("Offline rules, no model", "离线规则（无模型）"),
+    "missing": ("Not available", "缺失"),
+    "no_figures": (
+        "No figures are there, so nothing can be said of today.",
+        "没有任何数据，因此无法对当前情况作出判断。",
+    ),
+    "risk": (
+        "Rules weigh each figure alone and know no context; figures that turn would turn this judgement.",
+        "规则只逐项衡量数据、不了解背景；数据反转则结论随之反转。",
+    ),
+    "agents": ("The agents", "各代理"),
+    "figures": ("Figures", "数据"),
+    "signals": ("Recent signals of the news pipeline", "新闻流水线的近期信号"),
+    "confidence": ("confidence", "置信度"),
+    "overall": ("Overall the picture of {asset} is {signal}.", "总体来看，{asset} 的图景{signal}。"),
+}
+"""What the rules say, in English and in Chinese."""
+
+
+def phrase(name: str, *, zh: bool) -> str:
+    """Return a phrase in one of the two languages."""
+    return PHRASES[name][1 if zh else 0]
