@@ -162,11 +162,11 @@ class World:
         """The end offset of each partition."""
         return {tp.partition: end for tp, (_, end) in (await offsets_of(self.address, topic)).items()}
 
-    async def journal(self) -> list[Found]:
-        """Every journal record, with the judgement of a reader from the start."""
+    async def journal(self, topic: str | None = None) -> list[Found]:
+        """Every record of a journal (that of the news cases), with the judgement of a reader from the start."""
         parts: dict[TopicPartition, FollowedPartition] = {}
         found = []
-        for record in await self.records(self.topics.cases):
+        for record in await self.records(topic or self.topics.cases):
             part = parts.setdefault(TopicPartition(record.topic, record.partition), FollowedPartition())
             found.append(Found(record, *part.judge(record)))
         return found
