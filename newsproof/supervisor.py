@@ -1,4 +1,4 @@
-"""One process tree: embedded servers, workers and the sink as children, each restarted when it dies, ended in order.
+"""One process tree: embedded servers, and workers, sink and page as children, each restarted when it dies, ended in order.
 
 Whatever ends this process, SIGKILL included, its children end too (``infra.embedded.child``).
 """
@@ -43,7 +43,7 @@ class Service:
 
     def start(self, *, take_over: bool) -> None:
         """Start the process; ``take_over`` tells a worker that its slot's former process has ended for certain."""
-        more = ["--take-over"] if take_over and self._arguments[0] == "worker" else []
+        more = ["--take-over"] if take_over and self._arguments[0].endswith("worker") else []
         self.child.command = [sys.executable, "-P", "-m", "newsproof", *self._arguments, *more]
         self.child.start()
 
@@ -104,10 +104,13 @@ class Pipeline:
 
 
 @contextlib.asynccontextmanager
-async def pipeline(settings: Settings, *, workers: int = 1, say: Say = say_on_stderr) -> AsyncIterator[Pipeline]:
+async def pipeline(
+    settings: Settings, *, workers: int = 1, page: bool = False, say: Say = say_on_stderr
+) -> AsyncIterator[Pipeline]:
     """Start servers, topics, tables, workers and sink; end all of them in the opposite order.
 
-    The children get exactly these settings, whatever the environment or a ``.env`` file says.
+    The children get exactly these settings, whatever the environment or a ``.env`` file says. ``page``: the web service
+    and the worker of its research chat too.
 
     Raises:
         ConfigError, TransientError: as :func:`newsproof.servers.servers`.
@@ -115,7 +118,7 @@ async def pipeline(settings: Settings, *, workers: int = 1, say: Say = say_on_st
     async with servers(settings, say=say) as found:
         at = found.applied_to(settings)
         await asyncio.gather(prepare_topics(at), prepare_tables(at))
-        services = _services(at, workers)
+        services = _services(at, workers, page)
         try:
             for service in services:
                 # Workers of an embedded Kafka share this data directory, whose slot files tell a taken slot.
@@ -142,17 +145,17 @@ async def prepare_tables(settings: Settings) -> None:
         await migrate(client)
 
 
-def _services(settings: Settings, workers: int) -> list[Service]:
+def _services(settings: Settings, workers: int, page: bool) -> list[Service]:
     directory = settings.newsproof_data_dir.absolute()
     paths = (str(PROJECT), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
     env = environment_of(settings) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
     logs = directory / "logs"
     logs.mkdir(parents=True, exist_ok=True)
-    made = [
-        Service(f"worker-{n}", ["worker"], env=env | _own(settings, n), log_file=logs / f"worker-{n}.log")
-        for n in range(workers)
-    ]
-    return [*made, Service("sink", ["sink"], env=env | _port(settings, workers), log_file=logs / "sink.log")]
+    made = [(f"worker-{n}", "worker", _own(settings, n)) for n in range(workers)]
+    if page:
+        made += [("research", "research-worker", _port(settings, workers + 1)), ("web", "web", {"METRICS_PORT": ""})]
+    made.append(("sink", "sink", _port(settings, workers)))
+    return [Service(name, [command], env=env | own, log_file=logs / f"{name}.log") for name, command, own in made]
 
 
 def _own(settings: Settings, number: int) -> dict[str, str]:

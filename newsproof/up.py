@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from infra.embedded.child import DirectoryLock
+import socket
+
+from infra.embedded.child import DirectoryLock, free_ports
 from infra.settings import Settings
 from newsproof.bootstrap import FULL_PIPELINE, refuse_unusable
 from newsproof.invocation import command_name
@@ -19,15 +21,25 @@ async def up(settings: Settings, *, workers: int) -> None:
     changes = {name: value for name, value in FULL_PIPELINE.items() if name not in settings.model_fields_set}
     at = settings.model_copy(update=changes)
     refuse_unusable(at)
+    if "web_port" not in settings.model_fields_set and not _is_free(at.web_host, at.web_port):
+        at = at.model_copy(update={"web_port": free_ports(1)[0]})
     lock = DirectoryLock(settings.newsproof_data_dir / "up", what="`newsproof up`")
     lock.acquire()
     say(f"Starting in {settings.newsproof_data_dir} …")
     try:
-        async with pipeline(at, workers=workers) as running:
+        async with pipeline(at, workers=workers, page=True) as running:
             _tell(running, changes, workers)
             await running.watch()
     finally:
         lock.release()
+
+
+def _is_free(host: str, port: int) -> bool:
+    try:
+        with socket.create_server((host, port)):
+            return True
+    except OSError:
+        return False
 
 
 def _tell(running: Pipeline, changes: dict[str, object], workers: int) -> None:
@@ -35,6 +47,7 @@ def _tell(running: Pipeline, changes: dict[str, object], workers: int) -> None:
     own = running.servers.own
     say("")
     say(f"Newsproof runs, {mode_in_words(settings)}; {workers} worker(s), one sink. Ctrl-C ends all of it.")
+    say(f"  Page        http://{settings.web_host}:{settings.web_port}/")
     say(f"  Kafka       {settings.kafka_bootstrap_servers}{'  (embedded)' if 'kafka' in own else ''}")
     say(
         f"  ClickHouse  {_without_password(settings.clickhouse_url or '')}{'  (embedded)' if 'clickhouse' in own else ''}"
