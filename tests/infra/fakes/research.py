@@ -1,0 +1,136 @@
+"""The wire shapes of the research chat's sources, and its ports against fakes of all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from infra.clickhouse.client import Address, connect
+from infra.ports import Port
+from infra.research.ports import live_research
+from infra.settings import load_settings
+from tests.infra.fakes.server import Behaviour, FakeServer, Received, Say, _receive
+
+AS_OF = datetime(2024, 6, 5, 12, 2, 30, tzinfo=UTC)
+"""A Wednesday."""
+DOWN = Say({"message": "maintenance"}, status=503)
+SOURCES = (
+    *("coinbase", "binance", "coingecko", "fear_greed", "fred", "fred_api", "blockchain_info", "defillama"),
+    *("defillama_stablecoins", "coinmetrics", "blockchair", "glassnode"),
+)
+EMPTY = connect(Address(host="127.0.0.1", port=9), database="none")
+"""A ClickHouse that no test of outside sources asks."""
+
+
+class Routed(FakeServer):
+    """Answers by what stands in the address, so that requests may come in any order. The first that fits is taken."""
+
+    def __init__(self, routes: Mapping[str, Behaviour]) -> None:
+        super().__init__(DOWN)
+        self._routes = dict(routes)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            try:
+                while not writer.is_closing():
+                    request = await _receive(reader)
+                    self.requests.append(request)
+                    fits = (told for part, told in self._routes.items() if part in unquote(request.path))
+                    await next(fits, DOWN).respond(reader, writer)
+            finally:
+                writer.close()
+
+
+@asynccontextmanager
+async def research(
+    *, settings: Mapping[str, Any] | None = None, **routes: Mapping[str, Behaviour] | Behaviour
+) -> AsyncIterator[tuple[dict[str, Port], dict[str, Routed]]]:
+    """Return the ports of live mode and the servers they ask; a source without a script is down."""
+    async with AsyncExitStack() as stack:
+        servers = {}
+        for name in SOURCES:
+            told = routes.get(name, DOWN)
+            servers[name] = await stack.enter_async_context(Routed(told if isinstance(told, Mapping) else {"": told}))
+        urls = {f"{name}_base_url": server.url for name, server in servers.items()}
+        made = {**urls, "deep_analysis_tool_timeout": 60.0, "newsproof_mode": "live", **(settings or {})}
+        ports = live_research(load_settings(**made), EMPTY)
+        try:
+            yield ports, servers
+        finally:
+            for port in ports.values():
+                await port.close()
+
+
+def asked(request: Received) -> dict[str, str]:
+    """Return the parameters of a request."""
+    return {name: values[0] for name, values in parse_qs(urlsplit(request.path).query).items()}
+
+
+def epoch(day: str) -> int:
+    return int(datetime.fromisoformat(f"{day}+00:00" if "T" in day else f"{day}T00:00:00+00:00").timestamp())
+
+
+def coingecko(points: Mapping[datetime, tuple[float, float, float]]) -> Say:
+    """When → (price, volume of a day, market value), as ``market_chart/range`` writes them."""
+    names = ("prices", "total_volumes", "market_caps")
+    return Say(
+        {
+            name: [[int(at.timestamp() * 1000), row[n]] for at, row in sorted(points.items())]
+            for n, name in enumerate(names)
+        }
+    )
+
+
+def coinbase_bars(*bars: tuple[str, float, float, float, float, float]) -> Say:
+    """(begin, open, high, low, close, volume), written newest first as (time, low, high, open, close, volume)."""
+    rows = [[epoch(at), low, high, opened, close, volume] for at, opened, high, low, close, volume in bars]
+    return Say(sorted(rows, reverse=True))
+
+
+def binance_bars(*bars: tuple[str, float, float, float, float, float]) -> Say:
+    return Say(
+        [
+            [epoch(at) * 1000, *(str(one) for one in prices), epoch(at) * 1000 + 3_599_999, "0", 7, "0", "0", "0"]
+            for at, *prices in bars
+        ]
+    )
+
+
+def fred(series: str, *rows: tuple[str, str]) -> Say:
+    text = "\n".join([f"observation_date,{series}", *(f"{day},{value}" for day, value in rows)]) + "\n"
+    return Say(text.encode(), headers={"content-type": "application/csv"})
+
+
+def observations(*rows: tuple[str, str]) -> Say:
+    return Say({"count": len(rows), "observations": [{"date": day, "value": value} for day, value in rows]})
+
+
+def mood(*days: tuple[str, str]) -> Say:
+    rows = [{"value": v, "value_classification": "Greed", "timestamp": str(epoch(day))} for day, v in days]
+    return Say({"name": "Fear and Greed Index", "data": rows, "metadata": {"error": None}})
+
+
+def chart(*days: tuple[str, float]) -> Say:
+    values = [{"x": epoch(day), "y": y} for day, y in days]
+    return Say({"status": "ok", "name": "n", "unit": "u", "period": "day", "values": values})
+
+
+def coinmetrics(asset: str, *days: Mapping[str, Any]) -> Say:
+    rows = [{"asset": asset, **day, "time": f"{day['time']}T00:00:00.000000000Z"} for day in days]
+    return Say({"data": rows})
+
+
+def blockchair(total: int, *largest: Mapping[str, Any]) -> Say:
+    context = {"code": 200, "limit": 1, "offset": 0, "rows": len(largest), "total_rows": total, "state": 846_000}
+    return Say({"data": list(largest), "context": context})
+
+
+def days(*values: Any, last: str = "2024-06-04") -> list[tuple[str, Any]]:
+    """The values as those of the days up to ``last``."""
+    end = datetime.fromisoformat(last)
+    return [(f"{end - timedelta(days=len(values) - 1 - n):%Y-%m-%d}", value) for n, value in enumerate(values)]
