@@ -76,12 +76,12 @@ def _tables(engine: EmbeddedClickHouse) -> ClickHouse:
 async def _fill(client: ClickHouse, entries: int) -> None:
     random = np.random.default_rng(7)
     texts = np.array([embed(news.text) for news in sample_news()], dtype=np.float32)
+    texts /= np.linalg.norm(texts, axis=1, keepdims=True)
     for first in range(0, entries, ROWS_AT_ONCE):
         count = min(ROWS_AT_ONCE, entries - first)
         noise = random.normal(size=(count, DIMENSIONS)).astype(np.float32)
         noise *= NOISE / np.linalg.norm(noise, axis=1, keepdims=True)
         vectors = texts[random.integers(len(texts), size=count)] * np.float32(1 - NOISE) + noise
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         rows = [_row(first + n, entries, quantised(vector)) for n, vector in enumerate(vectors)]
         await client.insert("memories", MEMORY, rows)
     await client.command(_SIGNALS)
