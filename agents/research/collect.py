@@ -80,15 +80,15 @@ def _collected(turn: Turn, answered: dict[str, Reply | None]) -> DataCollected:
     unavailable: list[str] = []
     for block, reply in answered.items():
         match reply:
-            case MarketReply():
+            case MarketReply() if block in _KINDS:
                 found[block] = sound(reply.values)
                 unavailable += [f"{block}: {one_line(said, 200)}" for said in reply.unknown]
-            case CandlesReply() if reply.candles:
+            case CandlesReply() if block == "candles" and reply.candles:
                 found |= _bars(reply)
                 unavailable += _too_few(found["indicators"])
-            case CandlesReply():
+            case CandlesReply() if block == "candles":
                 unavailable.append(f"{block}: no bars of {turn.plan.asset}")
-            case SignalsReply():
+            case SignalsReply() if block == "signals":
                 found[block] = tuple(replace(s, number=n) for n, s in enumerate(reply.signals[:MAX_SIGNALS], start=1))
             case Failure():
                 unavailable.append(f"{block}: {reply.kind} ({one_line(reply.message, 200)})")

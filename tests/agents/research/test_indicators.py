@@ -46,9 +46,7 @@ def test_macd_is_the_difference_of_two_averages_and_its_own_average():
     # Differences: 19/6 − 7/3 = 5/6, 103/18 − 14/3 = 19/18, 499/54 − 47/6 = 76/54.
     # Their average over 2: (5/6 + 19/18) / 2 = 17/18, then 2/3 · 76/54 + 1/3 · 17/18 = 203/162.
     found = macd([1, 2, 4, 7, 11], 2, 3, 2)
-    assert found == pytest.approx(
-        {"macd": 76 / 54, "macd_signal": 203 / 162, "macd_histogram": 76 / 54 - 203 / 162}
-    )
+    assert found == pytest.approx({"macd": 76 / 54, "macd_signal": 203 / 162, "macd_histogram": 76 / 54 - 203 / 162})
     assert macd([1, 2, 4], 2, 3, 2) == {}  # the signal line lacks a bar
 
 
