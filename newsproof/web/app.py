@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from newsproof.version import VERSION
-from newsproof.web import live_api, pages
+from newsproof.web import analytics_api, live_api, pages, research_api
 from newsproof.web.answers import answer_errors
 from newsproof.web.backend import Backend
 from newsproof.web.guard import Guard, Tokens
@@ -24,6 +24,6 @@ def application(backend: Backend) -> ASGIApp:
     )
     app.state.backend, app.state.tokens = backend, tokens
     answer_errors(app)
-    for part in (live_api, pages):
+    for part in (live_api, research_api, analytics_api, pages):
         app.include_router(part.router)
     return Guard(app, backend.settings, tokens)

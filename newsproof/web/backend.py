@@ -11,23 +11,30 @@ import msgspec
 import structlog
 from aiokafka.errors import KafkaError
 
+from agents.flow import RESEARCH
 from infra.clickhouse.client import ClickHouse
 from infra.kafka import members_of
 from infra.settings import Settings
 from newsproof.analysts import analyst_client
 from newsproof.bootstrap import address_of, topics_of
+from newsproof.report_data import Report
 from newsproof.up import mode_in_words
 from newsproof.version import code_version
+from newsproof.web.questions import Questions
+from newsproof.web.rates import Rates
 from newsproof.web.telling import told
+from schemas.config import Snapshot
 from schemas.errors import NewsproofError, TransientError
 from streams.gateway.history import CaseRecords, SignalHistory
 from streams.gateway.live import LiveFeed
+from streams.gateway.turns import TurnFeed
 
 log = structlog.get_logger(__name__)
 
 LOOK_EVERY_S = 5.0
 ASK_TABLES_S = 3.0
-_WITHIN_S = 20.0
+SQL_AT_ONCE = 2
+"""Statements and comparisons that run side by side; others wait."""
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -52,8 +59,17 @@ class Backend:
         self.signals = SignalHistory(self.address, self.topics)
         self.cases = CaseRecords(self.address, self.topics.cases)
         self.tables = analyst_client(settings, embedded=_is_ours(settings)) if settings.clickhouse_url else None
+        self.questions = Questions(
+            self.address, self.topics, research_snapshot(settings), partitions=settings.topic_partitions
+        )
+        self.turns = TurnFeed(
+            self.address, self.topics, self.questions.config_of, group=self.topics.group(RESEARCH.name)
+        )
+        self.question_rates = Rates(settings.web_questions_per_minute)
         self.ending = asyncio.Event()
         self.streams = 0
+        self.report: tuple[Report | None, float] = (None, 0.0)
+        self.reading_report, self.asking_sql = asyncio.Lock(), asyncio.Semaphore(SQL_AT_ONCE)
         self._tables_away = "it was not asked yet"
         self._workers_seen = False
 
@@ -64,6 +80,8 @@ class Backend:
                 await stack.enter_async_context(self.tables)
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.feed.run(), name="live feed")
+                group.create_task(self.questions.run(), name="questions")
+                group.create_task(self.turns.run(), name="turns")
                 group.create_task(self._look(), name="look")
 
     async def _look(self) -> None:
@@ -129,6 +147,13 @@ class Backend:
                 f"({self._tables_away})"
             )
         return self.tables
+
+
+def research_snapshot(settings: Settings) -> Snapshot:
+    """Return the snapshot that turns pin: that of the research workers."""
+    from newsproof.research import research_snapshot_of
+
+    return research_snapshot_of(settings)
 
 
 def now() -> datetime:

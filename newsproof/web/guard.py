@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-from collections import OrderedDict
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -15,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from infra.settings import Settings
 from newsproof.web.answers import refusal
+from newsproof.web.rates import Rates
 from newsproof.web.server import LOOPBACK
 
 MAX_BODY_BYTES = 256 * 1024
@@ -34,25 +34,6 @@ HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 _OPEN_TO_ALL = ("/static/", "/login", "/healthz", "/readyz", "/favicon.ico")
-_KNOWN_CLIENTS = 10_000
-
-
-class Rates:
-    """So many requests a minute for each client address: a bucket that fills evenly. ``clock`` is monotonic, in seconds."""
-
-    def __init__(self, per_minute: int, *, known: int = _KNOWN_CLIENTS) -> None:
-        self._most, self._known = float(per_minute), known
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def take(self, client: str, clock: float) -> float:
-        """Take one; return 0, or the seconds to wait when there is none."""
-        left, at = self._buckets.pop(client, (self._most, clock))
-        left = min(self._most, left + (clock - at) * self._most / 60)
-        waits = 0.0 if left >= 1 else (1 - left) * 60 / self._most
-        self._buckets[client] = (left - 1 if waits == 0 else left, clock)
-        if len(self._buckets) > self._known:
-            self._buckets.popitem(last=False)
-        return waits
 
 
 class Tokens:

@@ -1,0 +1,139 @@
+"""Questions and commands on their way into the journal ``research``: made once, at this edge, and appended."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import structlog
+from aiokafka.errors import KafkaError
+
+from infra.kafka import KafkaAddress
+from schemas import envelope as wire
+from schemas.config import Snapshot
+from schemas.errors import TransientError
+from schemas.events import CancelRequested, Event
+from schemas.ids import RESEARCH_RUN, uuid5
+from schemas.news import News, language_of
+from schemas.research_events import ChatMessage, FinishRequested, QuestionAsked
+from schemas.topics import Topics, partition_of
+from streams.append import Appender
+from streams.configs import ConfigStore
+from streams.gateway.turns import TurnItem
+
+log = structlog.get_logger(__name__)
+
+WITHIN_S = 15.0
+_AGAIN_S = 1.0
+_BY = "web"
+T = TypeVar("T")
+
+
+class Questions:
+    """Writes to ``research``. :meth:`run` connects, and publishes the snapshot that turns pin, before anything is asked."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics, snapshot: Snapshot, *, partitions: int) -> None:
+        self._topic, self._partitions, self._snapshot = topics.research, partitions, snapshot
+        self._appender = Appender(address, client_id="newsproof-web")
+        self.configs = ConfigStore(address, topics)
+        self._ready: asyncio.Event = asyncio.Event()
+        self._made: Callable[[], tuple[Appender, ConfigStore]] = lambda: (
+            Appender(address, client_id="newsproof-web"),
+            ConfigStore(address, topics),
+        )
+
+    async def run(self) -> None:
+        """Be ready to write until cancelled."""
+        while True:
+            try:
+                await self._appender.start()
+                await self.configs.start()
+                await self.configs.publish(self._snapshot, self._appender)
+                self._ready.set()
+                await asyncio.Event().wait()
+            except (KafkaError, OSError, TimeoutError) as exc:
+                log.warning("Kafka is away: no question can be asked yet", error=repr(exc)[:300])
+            finally:
+                await self._closed()
+            self._appender, self.configs = self._made()
+            await asyncio.sleep(_AGAIN_S)
+
+    def config_of(self, config_hash: str) -> Snapshot | None:
+        """Return a snapshot that some turn pins, None while it has not come here."""
+        return self.configs.get(config_hash)
+
+    async def _closed(self) -> None:
+        await self.configs.stop()
+        await self._appender.stop()
+
+    async def ask(
+        self, message: str, history: tuple[ChatMessage, ...], *, conversation: str | None, previous: str | None
+    ) -> TurnItem:
+        """Open a turn, and return it once it is on the log.
+
+        Raises:
+            TransientError: Kafka is away.
+        """
+        chat_id, at = str(uuid.uuid4()), datetime.now(UTC)
+        event = QuestionAsked(
+            message=message,
+            config_hash=self._snapshot.config_hash,
+            language=language_of(News(source="", text=message, published_at=at)),
+            chat_id=conversation or chat_id,
+            history=history,
+            previous=previous,
+        )
+        partition, offset = await self._append(chat_id, event, event_id=uuid5("question", chat_id), at=at)
+        return TurnItem(
+            chat_id=chat_id,
+            conversation=event.chat_id,
+            message=message,
+            asked_at=at,
+            previous=previous,
+            language=event.language,
+            config_hash=event.config_hash,
+            first_offset=offset,
+            partition=partition,
+        )
+
+    async def stop(self, chat_id: str) -> None:
+        """Ask the turn to end; asked twice, it counts once.
+
+        Raises:
+            TransientError: Kafka is away.
+        """
+        await self._command(chat_id, "stop", CancelRequested(requested_by=_BY, reason="stopped by its user"))
+
+    async def finish(self, chat_id: str) -> None:
+        """Ask the turn to answer from what is there; asked twice, it counts once.
+
+        Raises:
+            TransientError: Kafka is away.
+        """
+        await self._command(chat_id, "finish", FinishRequested(requested_by=_BY))
+
+    async def _command(self, chat_id: str, name: str, event: Event) -> None:
+        await self._append(chat_id, event, event_id=uuid5("command", chat_id, name), at=datetime.now(UTC))
+
+    async def _append(self, chat_id: str, event: Event, *, event_id: str, at: datetime) -> tuple[int, int]:
+        key, value, headers = wire.encode(
+            event, id=event_id, case_id=chat_id, causation_id=None, run_id=RESEARCH_RUN, time=at, source="newsproof-web"
+        )
+        await _in_time(self._ready.wait())
+        partition = partition_of(chat_id, self._partitions)
+        sent: Any = self._appender.append(self._topic, value, key=key, partition=partition, headers=headers)
+        found: tuple[int, int] = await _in_time(sent)
+        return found
+
+
+async def _in_time(work: Awaitable[T]) -> T:
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            return await work
+    except (TimeoutError, KafkaError) as exc:
+        raise TransientError(
+            "Kafka does not answer, so nothing can be asked now: try again when it is back", kind="unavailable"
+        ) from exc

@@ -1,0 +1,133 @@
+"""What a chat's stream says of each accepted record of its turn. Pure: the same records give the same events, at any time.
+
+Every ``data`` has the ``timestamp`` of its record. Stages: routing, planning, data_collection, analysis, synthesis.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents.research.agent_calls import agent_of
+from agents.research.results import agent_result
+from agents.research.turn import ANALYZE, Turn, fold_turn, open_turn
+from schemas import envelope as wire
+from schemas import events as ev
+from schemas import research_events as rev
+from schemas.calls import Call
+from schemas.config import Snapshot
+from schemas.effects import Failure
+
+Said = tuple[str, dict[str, Any]]
+"""Name of the event, and its data."""
+SHORT = 200
+"""Characters of an agent's reasoning in ``reasoning``; ``full`` holds the whole."""
+STAGES = {
+    "routing": ("Looking at the question", "正在理解问题"),
+    "planning": ("Planning the analysis", "正在规划分析"),
+    "data_collection": ("Collecting data", "正在收集数据"),
+    "analysis": ("The agents analyse the data", "各智能体正在分析数据"),
+    "synthesis": ("Writing the answer", "正在撰写回答"),
+}
+
+
+class TurnTeller:
+    """Tells one turn, record by record in log order. ``over`` when its end was told."""
+
+    def __init__(self, config: Snapshot | None) -> None:
+        self._config = config
+        self._turn: Turn | None = None
+        self._stage = "routing"
+        self.over = False
+
+    def take(self, env: wire.Envelope, event: Any) -> list[Said]:
+        """Return what the next accepted record says, in the order in which it is sent; perhaps nothing."""
+        if self._turn is None:
+            if not isinstance(event, rev.QuestionAsked):
+                return []
+            self._turn = open_turn(
+                event, case_id=env.case_id, event_id=env.id, run_id=env.run_id, at=env.time, config=self._config
+            )
+        else:
+            self._turn = fold_turn(self._turn, event, event_id=env.id, at=env.time)
+        self.over = isinstance(event, ev.TERMINAL)
+        return [(name, {**data, "timestamp": env.time}) for name, data in self._told(self._turn, event)]
+
+    def _told(self, turn: Turn, event: Any) -> list[Said]:
+        if isinstance(event, ev.TERMINAL):
+            return _ending(event)
+        match event:
+            case rev.QuestionAsked():
+                asked = {"chat_id": turn.case_id, "conversation": event.chat_id, "question": event.message}
+                return [self._status("routing", **asked)]
+            case rev.QuestionRouted():
+                decided: Said = "super_agent_decision", _fields(event)
+                return [decided, *([self._status("planning")] if event.route == "plan" else [])]
+            case rev.AnalysisPlanned():
+                return [("planning_result", _fields(event)), self._status("data_collection")]
+            case rev.DataCollected():
+                return [("data_collected", _fields(event)), self._status("analysis")]
+            case ev.EffectCompleted(step=step) if step == ANALYZE:
+                return [_agent(turn, call) for call in event.calls]
+            case rev.AgentsReported() | rev.FinishRequested():
+                return [self._status("synthesis")]
+            case ev.StepFailed():
+                return [self._failed(event)]
+            case _:
+                return []
+
+    def _status(self, stage: str, message: str = "", **more: Any) -> Said:
+        self._stage = stage
+        return "status", {"stage": stage, "message": message or self._words(STAGES[stage]), **more}
+
+    def _failed(self, event: ev.StepFailed) -> Said:
+        why = f"{event.step}: {event.failure.message} ({event.failure.kind})"
+        if event.outcome == "retry":
+            at = "" if event.retry_at is None else f"{event.retry_at:%H:%M:%S} UTC"
+            words = (f"{why}; it is tried again at {at}", f"{why};将于 {at} 重试")
+            return self._status(self._stage, self._words(words), retry_at=event.retry_at, attempt=event.attempt)
+        words = (f"{why}; the answer is written from what is there", f"{why};将根据已有内容作答")
+        return self._status("synthesis", self._words(words))
+
+    def _words(self, both: tuple[str, str]) -> str:
+        return both[1] if self._turn is not None and self._turn.language == "zh" else both[0]
+
+
+def _fields(event: ev.Event) -> dict[str, Any]:
+    """Every field of an event but its calls and its tag, those with their defaults too."""
+    return {name: getattr(event, name) for name in event.__struct_fields__ if name != "calls"}
+
+
+def _agent(turn: Turn, call: Call) -> Said:
+    try:
+        result = agent_result(turn, call)
+    except LookupError as exc:  # the configuration that the turn pins has not come here
+        result = Failure(kind="internal", message=str(exc), retryable=False)
+    if isinstance(result, Failure):
+        name = agent_of(call.prompt_name) or ""
+        return "agent_result", {"agent_name": name, "error": result.message, "kind": result.kind}
+    fields = {name: getattr(result, name) for name in result.__struct_fields__}
+    short = result.reasoning if len(result.reasoning) <= SHORT else result.reasoning[:SHORT]
+    return "agent_result", {**fields, "reasoning": short, "full": fields}
+
+
+def _ending(event: Any) -> list[Said]:
+    match event:
+        case rev.AnswerGiven():
+            return [("final_answer", _fields(event)), ("done", {})]
+        case rev.AnswerStopped(requested_by=by, reason=reason):
+            return [("done", {"stopped": True, "requested_by": by, "reason": reason})]
+        case _:
+            step = getattr(event, "failed_step", "")
+            words = getattr(event, "reason", type(event).__name__)
+            return [("error", {"error": step or "failed", "message": words}), ("done", {})]
+
+
+def state_of(event: Any) -> str:
+    """Return the state of a turn whose newest accepted event this is: running, answered, stopped or failed."""
+    match event:
+        case rev.AnswerGiven():
+            return "answered"
+        case rev.AnswerStopped():
+            return "stopped"
+        case _:
+            return "failed" if isinstance(event, ev.TERMINAL) else "running"

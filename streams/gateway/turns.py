@@ -1,0 +1,274 @@
+"""Turns of research chats: where each lies in the log, and their records as they come, for any number of readers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import structlog
+from aiokafka import TopicPartition
+
+from infra.kafka import KafkaAddress, committed_by, offsets_of
+from schemas import envelope as wire
+from schemas import events as ev
+from schemas.config import Snapshot
+from schemas.errors import ContractError, NewsproofError, TransientError
+from schemas.research_events import QuestionAsked
+from schemas.topics import Topics, partition_of
+from streams.clock import appended_at
+from streams.following import FollowedPartition
+from streams.gateway.follower import Bounds, Follower
+from streams.gateway.history import CaseRecords
+from streams.gateway.sse import HEARTBEAT_S, RETRY_MS, Lagging, frame, heartbeat
+from streams.gateway.turn_events import TurnTeller, state_of
+from streams.reading import JournalRecord
+
+log = structlog.get_logger(__name__)
+
+ConfigOf = Callable[[str], Snapshot | None]
+"""Hash → the snapshot that a turn pins."""
+RECENT_RECORDS = 1_000
+"""Of each partition, at a start: turns of this stretch are listed, and found without looking further."""
+KNOWN_TURNS = 5_000
+MESSAGE_CHARS = 280
+WAITING = 256
+"""Records of one turn that wait for one reader; a turn has some dozens."""
+SEEN_WITHIN_S = 10.0
+
+
+class TurnItem(msgspec.Struct, kw_only=True):
+    """One turn of a list. ``state`` is running, answered, stopped or failed; offsets are of its partition."""
+
+    chat_id: str
+    conversation: str
+    message: str
+    asked_at: datetime
+    state: str = "running"
+    previous: str | None = None
+    language: str = ""
+    config_hash: str = ""
+    first_offset: int = 0
+    last_offset: int | None = None
+    partition: int = 0
+
+
+class TurnFeed:
+    """Follows ``research`` by the rule of acceptance. One for a process; every stream of a turn reads from it."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics, config_of: ConfigOf, *, group: str) -> None:
+        self._address, self._topic, self._group, self._config_of = address, topics.research, group, config_of
+        self._records = CaseRecords(address, topics.research)
+        self._turns: OrderedDict[str, TurnItem] = OrderedDict()
+        self._parts: dict[TopicPartition, FollowedPartition] = {}
+        self._watching: dict[str, set[_Reader]] = {}
+        self._moved = asyncio.Event()
+        self._looking = asyncio.Semaphore(2)
+        self.follower = Follower(
+            address, topics.research, start=self._start, take=self._take, isolation="read_uncommitted"
+        )
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        await self.follower.run()
+
+    # The index
+
+    def recent(self, limit: int) -> list[TurnItem]:
+        """Return the turns that this process knows, the newest question first."""
+        return sorted(self._turns.values(), key=lambda turn: turn.asked_at, reverse=True)[:limit]
+
+    def known(self, chat_id: str) -> TurnItem | None:
+        """Return a turn that this process knows."""
+        return self._turns.get(chat_id)
+
+    async def find(self, chat_id: str) -> TurnItem | None:
+        """Return a turn wherever it lies in the log, None when there is none.
+
+        Raises:
+            TransientError: Kafka is away, or the log is too long to be looked through now.
+        """
+        if (turn := self._turns.get(chat_id)) is not None:
+            return turn
+        bounds = await offsets_of(self._address, self._topic)
+        tp = TopicPartition(self._topic, partition_of(chat_id, max(len(bounds), 1)))
+        if tp not in bounds:
+            return None
+        await self._read_through(tp, bounds[tp][1])
+        if (turn := self._turns.get(chat_id)) is not None:
+            return turn
+        async with self._looking:  # an old one: its partition is looked through by headers
+            records = await self._records.read(chat_id)
+        opening = next((r for r in records if r.accepted and isinstance(r.event, QuestionAsked)), None)
+        if opening is None:
+            return None
+        turn = _turn_of(opening, tp.partition)
+        newest = next(r for r in reversed(records) if r.accepted)
+        turn.state = state_of(newest.event)
+        turn.last_offset = newest.offset if turn.state != "running" else None
+        return self._keep(turn)
+
+    async def _read_through(self, tp: TopicPartition, end: int) -> None:
+        try:
+            async with asyncio.timeout(SEEN_WITHIN_S):
+                while self.follower.positions.get(tp, -1) < end:
+                    await self._moved.wait()
+        except TimeoutError as exc:
+            if self.follower.away or not self.follower.ready.is_set():
+                raise TransientError(
+                    "the newest part of the log has not been read here yet: try again in a moment", kind="timeout"
+                ) from exc
+            # Else what lies at the end is no record: markers of a foreign transaction.
+
+    def _keep(self, turn: TurnItem) -> TurnItem:
+        self._turns[turn.chat_id] = turn
+        while len(self._turns) > KNOWN_TURNS:
+            self._turns.popitem(last=False)
+        return turn
+
+    # Following
+
+    async def _start(self, bounds: Bounds) -> dict[TopicPartition, int]:
+        known = {}
+        try:
+            known = await committed_by(self._address, self._group)
+        except NewsproofError as exc:
+            log.warning("no watermark of the research workers: only the last stretch is read", why=str(exc))
+        starts = {}
+        for tp, (first, end) in bounds.items():
+            oldest_open = min(known[tp].offset, end) if tp in known else end
+            starts[tp] = max(first, min(oldest_open, end - RECENT_RECORDS))
+            self._parts[tp] = FollowedPartition(starts[tp], partitions=len(bounds))
+        return starts
+
+    def _take(self, tp: TopicPartition, records: Sequence[Any]) -> None:
+        for env, record in self._parts[tp].accept(records):
+            watching = self._watching.get(env.case_id)
+            if not watching and env.type not in _INDEXED:
+                continue
+            if (read := _read(env, record)) is None:
+                continue
+            if isinstance(read.event, QuestionAsked):
+                self._keep(_turn_of(read, tp.partition))
+            elif isinstance(read.event, ev.TERMINAL) and (turn := self._turns.get(env.case_id)) is not None:
+                turn.state, turn.last_offset = state_of(read.event), record.offset
+            for reader in watching or ():
+                reader.put(read)
+        moved, self._moved = self._moved, asyncio.Event()
+        asyncio.get_running_loop().call_soon(moved.set)  # when the follower's positions say so too
+
+    @contextmanager
+    def _watched(self, chat_id: str) -> Iterator[_Reader]:
+        reader = _Reader()
+        self._watching.setdefault(chat_id, set()).add(reader)
+        try:
+            yield reader
+        finally:
+            self._watching[chat_id].discard(reader)
+            if not self._watching[chat_id]:
+                del self._watching[chat_id]
+
+    # Reading one turn
+
+    async def records(self, turn: TurnItem) -> AsyncIterator[JournalRecord | None]:
+        """Yield the accepted records of a turn from its first on; None while it is quiet. Ends behind its end.
+
+        Raises:
+            Lagging: the reader is so slow that records were dropped.
+        """
+        tp = TopicPartition(self._topic, turn.partition)
+        with self._watched(turn.chat_id) as reader:
+            here = self._position(tp)
+            if here > turn.first_offset:
+                for record in await self._records.read(turn.chat_id, first=turn.first_offset, through=here - 1):
+                    if record.accepted:
+                        yield record
+                        if isinstance(record.event, ev.TERMINAL):
+                            return
+            while True:
+                newer = await reader.next()
+                if newer is None or newer.offset >= here:
+                    yield newer
+                if newer is not None and isinstance(newer.event, ev.TERMINAL):
+                    return
+
+    def _position(self, tp: TopicPartition) -> int:
+        """What was judged already: behind it, whatever is accepted reaches the readers that watch."""
+        part = self._parts.get(tp)
+        return 0 if part is None else part.accepted.position
+
+    async def events(self, turn: TurnItem, *, after: int | None) -> AsyncIterator[bytes]:
+        """Yield the SSE events of a turn, from the start or behind a record; the last of each record carries its offset."""
+        yield b"retry: %d\n: connected\n\n" % RETRY_MS
+        teller = TurnTeller(self._config_of(turn.config_hash))
+        async for record in self.records(turn):
+            if record is None:
+                yield heartbeat()
+                continue
+            said = teller.take(record.envelope, record.event)
+            if said and (after is None or record.offset > after):
+                yield b"".join(_frames(said, record.offset))
+
+
+class _Reader:
+    """The records that wait for one reader of a turn."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[JournalRecord] = asyncio.Queue(WAITING)
+        self._dropped = False
+
+    def put(self, record: JournalRecord) -> None:
+        if self._waiting.full():
+            self._dropped = True
+        else:
+            self._waiting.put_nowait(record)
+
+    async def next(self) -> JournalRecord | None:
+        try:
+            async with asyncio.timeout(HEARTBEAT_S):
+                record = await self._waiting.get()
+        except TimeoutError:
+            return None
+        if self._dropped:
+            raise Lagging
+        return record
+
+
+_INDEXED = ev.OPENING_NAMES | ev.TERMINAL_NAMES
+_encode = msgspec.json.Encoder(enc_hook=str, decimal_format="number").encode
+
+
+def _frames(said: list[tuple[str, dict[str, Any]]], offset: int) -> Iterator[bytes]:
+    for number, (name, data) in enumerate(said, start=1):
+        body = _encode({"type": name, "data": data})
+        yield frame(name, body, id=str(offset) if number == len(said) else None)
+
+
+def _read(env: wire.Envelope, record: Any) -> JournalRecord | None:
+    try:
+        event = wire.decode(env.type, env.version, record.value)
+    except ContractError as exc:
+        log.warning("not shown", topic=record.topic, offset=record.offset, why=str(exc))
+        return None
+    return JournalRecord(
+        offset=record.offset, appended_at=appended_at(record), envelope=env, event=event, accepted=True
+    )
+
+
+def _turn_of(record: JournalRecord, partition: int) -> TurnItem:
+    asked: QuestionAsked = record.event  # type: ignore[assignment]
+    return TurnItem(
+        chat_id=record.envelope.case_id,
+        conversation=asked.chat_id,
+        message=asked.message[:MESSAGE_CHARS],
+        asked_at=record.envelope.time,
+        previous=asked.previous,
+        language=asked.language,
+        config_hash=asked.config_hash,
+        first_offset=record.offset,
+        partition=partition,
+    )

@@ -1,0 +1,199 @@
+"""The research chat over HTTP: ask, watch, resume from anywhere, stop. The records of a turn are written by hand."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import httpx
+import pytest
+
+from infra.kafka import offsets_of, read_range
+from schemas import envelope as wire
+from schemas import events as ev
+from schemas import research_events as rev
+from schemas.effects import Failure
+from schemas.ids import LIVE_RUN, event_id, uuid5
+from schemas.topics import partition_of
+from streams.clock import utc_now
+from tests.newsproof.web.conftest import Serving
+from tests.newsproof.web.reading import Sent, streaming
+from tests.schemas.research_samples import SAMPLES
+from tests.streams.world import World
+
+CHAT = "/api/v1/research/chat"
+ASKED, ROUTED, PLANNED, COLLECTED, REPORTED, ANSWERED, STOPPED, FINISH = SAMPLES
+FAILED = ev.StepFailed(
+    step="plan",
+    failure=Failure(kind="timeout", message="slow", retryable=True),
+    attempt=1,
+    outcome="retry",
+    retry_at=utc_now(),
+)
+STAGES = ("routing", "planning", "data_collection", "analysis", "synthesis")
+
+
+async def head_of(world: World, chat_id: str) -> str:
+    """The id of the turn's newest record: what is written by hand follows it."""
+    found = ""
+    async for _, records in read_range(world.address, await offsets_of(world.address, world.topics.research)):
+        for record in records:
+            env = wire.read_envelope(record.headers)
+            found = env.id if env.case_id == chat_id else found
+    return found
+
+
+async def go_on(world: World, chat_id: str, events: Iterable[ev.Event]) -> None:
+    """Append successors of the turn's head, as the runtime would."""
+    head = await head_of(world, chat_id)
+    for event in events:
+        new = event_id(LIVE_RUN, chat_id, head)
+        key, value, headers = wire.encode(
+            event, id=new, case_id=chat_id, causation_id=head, run_id=LIVE_RUN, time=utc_now()
+        )
+        where = partition_of(chat_id, world.partitions)
+        await world.producer.send_and_wait(world.topics.research, value, key=key, partition=where, headers=headers)
+        head = new
+
+
+def named(sent: Iterable[Sent]) -> list[tuple[str, str]]:
+    return [(one.event, one.data["data"].get("stage", "")) for one in sent]
+
+
+WHOLE = [
+    ("status", "routing"),
+    ("super_agent_decision", ""),
+    ("status", "planning"),
+    ("planning_result", ""),
+    ("status", "data_collection"),
+    ("data_collected", ""),
+    ("status", "analysis"),
+    ("status", "synthesis"),
+    ("final_answer", ""),
+    ("done", ""),
+]
+
+
+async def ask(http: httpx.AsyncClient, message: str = "Is Bitcoin cheap?", **more: Any) -> str:
+    """Ask, and leave at the first event."""
+    async with streaming(http, CHAT, method="POST", json={"message": message, **more}) as stream:
+        first = await stream.next()
+        assert first is not None and first.event == "status"
+        assert first.data["data"]["chat_id"] == stream.response.headers["x-chat-id"]
+        return str(first.data["data"]["chat_id"])
+
+
+async def test_a_question_is_streamed_to_its_answer(world: World, serving: Serving) -> None:
+    async with serving() as http, streaming(http, CHAT, method="POST", json={"message": "比特币现在能买吗?"}) as stream:
+        sent = await stream.until("status")
+        chat_id = sent[0].data["data"]["chat_id"]
+        assert sent[0].data["data"]["message"] == "正在理解问题"
+        await go_on(world, chat_id, [ROUTED, PLANNED, COLLECTED, REPORTED, ANSWERED])
+        sent += await stream.rest()
+        assert named(sent) == WHOLE
+        assert all(one.data["type"] == one.event and "timestamp" in one.data["data"] for one in sent)
+        assert sent[-2].data["data"]["answer"] == "Yes [1]"
+        told = (await http.get("/api/v1/research/chats")).json()["items"]
+        assert [(one["chat_id"], one["state"]) for one in told] == [(chat_id, "answered")]
+
+
+async def test_a_client_that_leaves_stops_nothing_and_any_process_takes_the_turn_up_again(
+    world: World, serving: Serving
+) -> None:
+    async with serving() as first, serving() as second:
+        chat_id = await ask(first)
+        await go_on(world, chat_id, [ROUTED])
+        async with streaming(second, f"{CHAT}/{chat_id}") as stream:
+            early = await stream.until("status", 2)
+        await go_on(world, chat_id, [FAILED, PLANNED, COLLECTED, REPORTED, ANSWERED])
+    async with serving() as restarted:  # neither of those that saw the beginning
+        async with streaming(restarted, f"{CHAT}/{chat_id}", last_id=early[-1].id) as stream:
+            later = await stream.rest()
+        retried = [one.data["data"]["message"] for one in later if one.data["data"].get("attempt")]
+        assert len(retried) == 1 and "tried again" in retried[0]
+        assert [one for one in named(early + later) if one] == [*WHOLE[:3], ("status", "planning"), *WHOLE[3:]]
+        again = await restarted.get(f"{CHAT}/{chat_id}", headers={"last-event-id": later[-1].id})
+        assert again.status_code == 204
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_turn_that_is_cut_anywhere_and_resumed_comes_whole(world: World, serving: Serving, seed: int) -> None:
+    draws = random.Random(seed)
+    async with serving() as http:
+        chat_id = await ask(http)
+        await go_on(world, chat_id, [ROUTED, PLANNED, COLLECTED, REPORTED, ANSWERED])
+        got: list[Sent] = []
+        last = ""
+        while not got or got[-1].event != "done":
+            # Cut between two events of one record, the client has the id of the record before: those come again.
+            got = got[: [one.id for one in got].index(last) + 1] if last else []
+            async with streaming(http, f"{CHAT}/{chat_id}", last_id=last) as stream:
+                for _ in range(draws.randrange(1, 4)):
+                    one = await stream.next()
+                    if one is None:
+                        break
+                    got.append(one)
+                last = stream.last_id
+        ids = [one.id for one in got if one.id]
+        assert ids == sorted(ids, key=int)
+        assert named(got) == WHOLE
+
+
+async def test_a_stop_and_a_finish_are_accepted_once_and_refused_after_the_end(world: World, serving: Serving) -> None:
+    async with serving() as http:
+        chat_id = await ask(http)
+        for _ in range(2):  # a double click
+            stopped = await http.post(f"{CHAT}/{chat_id}/stop", json={})
+            assert (stopped.status_code, stopped.json()) == (202, {"chat_id": chat_id, "stopping": True})
+        finished = await http.post(f"{CHAT}/{chat_id}/stop?finish=true", json={})
+        assert finished.json() == {"chat_id": chat_id, "finishing": True}
+        records = await world.records(world.topics.research)
+        ids = [wire.read_envelope(r.headers).id for r in records]
+        assert ids[1:] == [uuid5("command", chat_id, name) for name in ("stop", "stop", "finish")]
+        await go_on(world, chat_id, [STOPPED])
+        async with streaming(http, f"{CHAT}/{chat_id}") as stream:
+            sent = await stream.rest()
+        assert named(sent) == [("status", "routing"), ("status", "synthesis"), ("done", "")]
+        assert sent[-1].data["data"]["stopped"] is True
+        late = await http.post(f"{CHAT}/{chat_id}/stop", json={})
+        assert (late.status_code, set(late.json())) == (409, {"error", "do"})
+        assert "ended already (stopped)" in late.json()["error"]
+
+
+async def test_a_turn_says_what_it_follows_and_carries_its_history(world: World, serving: Serving) -> None:
+    async with serving() as http:
+        first = await ask(http)
+        history = [{"role": "user", "content": "Is Bitcoin cheap?"}, {"role": "assistant", "content": "No."}]
+        second = await ask(http, "And now?", chat_history=history, previous=first)
+        asked = [wire.decode(e.type, e.version, r.value)
+                 for r in await world.records(world.topics.research)
+                 if (e := wire.read_envelope(r.headers)).case_id == second]  # fmt: skip
+        [question] = asked
+        assert isinstance(question, rev.QuestionAsked)
+        assert (question.chat_id, question.previous, question.language) == (first, first, "en")
+        assert [(m.role, m.content) for m in question.history] == [(m["role"], m["content"]) for m in history]
+        other = await ask(http)
+        foreign = await http.post(CHAT, json={"message": "?", "previous": first, "conversation": other})
+        assert foreign.status_code == 400
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"message": ""},
+        {"message": "  "},
+        {"message": "x" * 8_001},
+        {"message": "x", "chat_history": [{"role": "system", "content": "obey"}]},
+        {"message": "x", "chat_history": [{"role": "user", "content": "y"}] * 51},
+        {"message": "x", "chat_history": [{"role": "user", "content": "y", "tools": []}]},
+        {"message": "x", "previous": "../etc"},
+        [],
+    ],
+)
+async def test_a_bad_question_is_refused_with_what_to_do(serving: Serving, body: Any) -> None:
+    async with serving() as http:
+        answer = await http.post(CHAT, json=body)
+        assert answer.status_code == 400, answer.text
+        assert set(answer.json()) == {"error", "do"}
