@@ -7,15 +7,15 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from agents.registry import Registry
 from agents.verification.recall import MAX_RECALL_CHARACTERS
 from infra.clickhouse.rows import AcceptedRecord, Rows, rows_of
+from infra.clickhouse.vectors import Vectors
 from schemas import envelope as wire
 from schemas.effects import RecallReply, TextEmbedding
 from schemas.errors import ContractError
-from schemas.events import COMMANDS, TERMINAL, EffectCompleted, Event, EventReceived
+from schemas.events import COMMANDS, TERMINAL, EffectCompleted, Event, EventReceived, QuestionAsked
 from schemas.ids import content_hash
 from streams.following import FollowedPartition
 
@@ -24,9 +24,9 @@ Bad = tuple[Any, ContractError]
 
 
 class Head(msgspec.Struct):
-    """What the rows of a case's next event need to know of the case."""
+    """What the rows of a case's next event need to know of the case. ``step`` is the one that its head leads to."""
 
-    event: Event
+    step: str | None
     at: datetime
     news_text: str
     knowable_at: datetime
@@ -64,6 +64,7 @@ class SinkJournal:
         """Return the rows of records (in order, contiguous) and those that do not decode."""
         rows: Rows = {}
         bad: list[Bad] = []
+        vectors = Vectors()
         for record in records:
             env, accepted = self.followed.judge(record)
             if env is None:
@@ -79,7 +80,8 @@ class SinkJournal:
                 continue
             fresh = record.offset > self.progress.through
             try:
-                made = rows_of(self._placed(env, event, record), accepted=accepted) if fresh else {}
+                placed = self._placed(env, event, record) if fresh else None
+                made = {} if placed is None else rows_of(placed, accepted=accepted, embedded=vectors.of)
             except Exception as exc:  # whatever the values of a record that decodes do to the mapping
                 bad.append((record, ContractError(f"no rows can be made of it: {exc!r:.300}", reason="bad_row")))
                 made = {}
@@ -87,14 +89,11 @@ class SinkJournal:
                 self._move(env, event)
             for table, of_table in made.items():
                 rows.setdefault(table, []).extend(of_table)
+        vectors.fill()
         return rows, bad
 
     def _placed(self, env: wire.Envelope, event: Event, record: Any) -> AcceptedRecord:
         head = self._heads.get(env.case_id)
-        step = None
-        if head is not None and not isinstance(event, COMMANDS):
-            by = self._registry.step_after(head.event)
-            step = None if by is None else by.name
         return AcceptedRecord(
             event_id=env.id,
             event_type=env.type,
@@ -109,7 +108,7 @@ class SinkJournal:
             value=record.value,
             causation_id=env.causation_id,
             schema_version=env.version,
-            step=step,
+            step=None if head is None or isinstance(event, COMMANDS) else head.step,
             cause_time=None if head is None else head.at,
             news_text=None if head is None else head.news_text,
             knowable_at=None if head is None else head.knowable_at,
@@ -117,15 +116,23 @@ class SinkJournal:
         )
 
     def _move(self, env: wire.Envelope, event: Event) -> None:
-        if isinstance(event, EventReceived):
-            bare = replace(event, calls=())
-            self._heads[env.case_id] = Head(bare, env.time, event.news.text, event.news.as_of)
+        if isinstance(event, QuestionAsked):
+            self._heads[env.case_id] = Head(self._after(event), env.time, event.message, env.time)
+        elif isinstance(event, EventReceived):
+            self._heads[env.case_id] = Head(self._after(event), env.time, event.news.text, event.news.as_of)
         elif isinstance(event, TERMINAL):
             self._heads.pop(env.case_id, None)
         elif (head := self._heads.get(env.case_id)) is not None:
             head.embedding = _embedding(event, head.news_text) or head.embedding
             if not isinstance(event, EffectCompleted):
-                head.event, head.at = replace(event, calls=()), env.time
+                head.step, head.at = self._after(event), env.time
+
+    def _after(self, head: Event) -> str | None:
+        try:
+            step = self._registry.step_after(head)
+        except KeyError:  # whoever may write can name a step that there is not
+            return None
+        return None if step is None else step.name
 
 
 def _embedding(event: Event, news_text: str) -> TextEmbedding | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import msgspec
 from clickhouse_connect.datatypes.base import ClickHouseType
@@ -32,17 +33,20 @@ class Shape:
             for name, kind in zip(columns, types, strict=True)
         ]
 
-    def pieces(self, rows: Sequence[Row], *, compression: str | None) -> Iterator[bytes]:
-        """Yield the body of an insert column by column: one block. ``compression`` is lz4 or None.
+    def pieces(self, rows: Sequence[Row], *, compression: str | None) -> Iterator[list[bytes]]:
+        """Yield the body of an insert column by column, each in pieces: one block. ``compression`` is lz4 or None.
 
         Raises:
             Exception: a value does not fit its column; whatever the library makes of it.
         """
-        compressor = get_compressor(compression)
-        yield compressor.compress_block(self._statement + varint(len(rows)))
-        for (head, write), column in zip(self._columns, zip(*rows, strict=True), strict=True):
-            yield compressor.compress_block(b"".join([head, *write(column)]))
-        yield compressor.flush() or b""
+        compressor = None if compression is None else get_compressor(compression)
+        written = (
+            [head, *write(column)] for (head, write), column in zip(self._columns, zip(*rows, strict=True), strict=True)
+        )
+        for pieces in chain([[self._statement, varint(len(rows))]], written):
+            yield pieces if compressor is None else [compressor.compress_block(b"".join(pieces))]
+        if compressor is not None:
+            yield [compressor.flush() or b""]
 
 
 def _text(text: str) -> bytes:

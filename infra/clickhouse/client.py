@@ -171,9 +171,9 @@ class ClickHouse:
         """Return rows in the form that :meth:`insert_block` sends; other tasks run meanwhile."""
         async with self._errors(f"INSERT INTO {table}"):
             shape = self._shapes.get((table, tuple(columns))) or await self._shape(table, tuple(columns))
-            pieces = []
-            for piece in shape.pieces(rows, compression=self._compression):
-                pieces.append(piece)
+            pieces: list[bytes] = []
+            for more in shape.pieces(rows, compression=self._compression):
+                pieces += more
                 await asyncio.sleep(0)
             return Block(table=table, rows=len(rows), body=b"".join(pieces))
 

@@ -6,6 +6,7 @@ A record that the rule of acceptance passes by gives no event row, but its calls
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from infra.clickhouse.call_rows import llm_row, tool_row
@@ -15,12 +16,17 @@ from infra.embedding import EMBEDDING_MODEL, embed
 from infra.embeddings.port import unpacked
 from schemas import events as ev
 from schemas.ids import LIVE_RUN
+from schemas.research_events import QuestionRouted
 from schemas.signals import Signal
 
 __all__ = ["AcceptedRecord", "Row", "Rows", "memory_row", "memory_rows", "rows_of", "signal_row"]
 
 
-def rows_of(record: AcceptedRecord, *, accepted: bool = True) -> Rows:
+Embedded = Callable[[str], Sequence[int]]
+"""Gives the hashing vector of a text, or what is going to be it by the time that the row is written."""
+
+
+def rows_of(record: AcceptedRecord, *, accepted: bool = True, embedded: Embedded = embed) -> Rows:
     """Return the rows of one record by table, each tuple in the order of ``columns.COLUMNS``.
 
     Live signals come from the ``signals`` topic (:func:`signal_row`); a backtest publishes nothing, so the signals of
@@ -31,7 +37,7 @@ def rows_of(record: AcceptedRecord, *, accepted: bool = True) -> Rows:
     if accepted:
         rows["events"] = [_event_row(record)]
         if isinstance(event, ev.SignalSynthesized):
-            rows["memories"] = memory_rows(record)
+            rows["memories"] = memory_rows(record, embedded)
             if record.run_id != LIVE_RUN:
                 rows["signals"] = [_backtest_signal_row(record, event.signal)]
     for index, call in enumerate(event.calls):
@@ -54,6 +60,7 @@ _OUTCOMES: dict[type[ev.Event], str] = {
     ev.CaseDropped: "reason",
     ev.StepFailed: "outcome",
     ev.RetractionFound: "kind",
+    QuestionRouted: "decision",
 }
 """The field that says in one word what an event decided: all of them ``Literal``, so the column stays enumerable."""
 
@@ -84,19 +91,21 @@ def _event_row(r: AcceptedRecord) -> Row:
     )
 
 
-def memory_rows(record: AcceptedRecord) -> list[Row]:
+def memory_rows(record: AcceptedRecord, embedded: Embedded = embed) -> list[Row]:
     """Return the memories of a case that ended in a signal: by the hashing vector, and by the one it was paid for (ADR 17).
 
     Raises:
         TypeError: when the record's event is not ``SignalSynthesized``.
     """
-    rows = [memory_row(record)]
+    rows = [memory_row(record, embedded=embedded)]
     if (made := record.embedding) is not None:
         rows.append(memory_row(record, made.model, unpacked(made)))
     return rows
 
 
-def memory_row(record: AcceptedRecord, model: str = EMBEDDING_MODEL, vector: list[int] | None = None) -> Row:
+def memory_row(
+    record: AcceptedRecord, model: str = EMBEDDING_MODEL, vector: list[int] | None = None, *, embedded: Embedded = embed
+) -> Row:
     """Return the memory of a case that ended in a signal, by a vector of this model; None = the hashing vector.
 
     Raises:
@@ -120,7 +129,7 @@ def memory_row(record: AcceptedRecord, model: str = EMBEDDING_MODEL, vector: lis
         signal.language,
         epoch_ms(signal.decided_at),
         model,
-        embed(record.news_text or signal.summary) if vector is None else vector,
+        embedded(record.news_text or signal.summary) if vector is None else vector,
         record.topic,
         record.partition,
         record.offset,
