@@ -27,29 +27,34 @@ MAX_SIGNALS = 50
 """More are not looked for, whatever the effect says."""
 MAX_SOURCES = 5
 
-_NEWEST = """
-SELECT signal_id, max(revision) AS newest, argMax(decided_at, revision) AS at
+REVISIONS = 4
+"""Rows looked at for each signal wanted: revisions that are known, and redelivered ones. Where that is too few, ten times that."""
+
+_KNOWN = """
 FROM signals
 WHERE run_id = {run_id:String}
   AND decided_at >= fromUnixTimestamp64Milli({since_ms:Int64}, 'UTC')
   AND decided_at < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')
   AND emitted_at < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')
-  AND ({asset:String} = '' OR upper(asset) = {asset:String})
-GROUP BY signal_id
-ORDER BY at DESC, signal_id
-LIMIT {limit:UInt32}
 """
-# Narrow: of all revisions of the time the least is read, and what a signal says only of those found. A withdrawal has a
-# decided_at of its own, so a signal that was withdrawn within the time is among them, as withdrawn. No FINAL: redelivered
-# rows of a revision are alike, and LIMIT 1 BY below leaves the first of them.
+# Months before `since` are not read at all: the table is partitioned by decided_at.
 
-_SAID = """
-SELECT signal_id, revision, case_id, asset, event_type, action, direction, confidence, status, summary, decided_at,
+_NEWEST = f"""
+SELECT signal_id
+{_KNOWN}
+  AND ({{asset:String}} = '' OR upper(asset) = {{asset:String}})
+ORDER BY decided_at DESC, signal_id
+LIMIT {{rows:UInt32}}
+"""
+# The newest rows and not the newest signals: those are found by a heap, while grouping would take all of them in hand.
+
+_SAID = f"""
+SELECT signal_id, case_id, asset, event_type, action, direction, confidence, status, summary, decided_at,
        risk_flags, arrayMap(e -> tupleElement(e, 'url'), evidence) AS evidence_urls, links, provider_mode
-FROM signals
-WHERE run_id = {run_id:String} AND signal_id IN {signals:Array(String)}
-ORDER BY first_wins DESC
-LIMIT 1 BY signal_id, revision
+{_KNOWN}
+  AND signal_id IN {{signals:Array(String)}}
+ORDER BY revision DESC, first_wins DESC
+LIMIT 1 BY signal_id
 """
 
 
@@ -107,20 +112,28 @@ class FoundSignals(Free):
         limit = min(effect.limit, MAX_SIGNALS)
         if limit < 1:
             return ()
-        asked = {
+        asked: dict[str, Any] = {
             "run_id": self._run_id,
             "since_ms": round(effect.since.timestamp() * 1000),
             "as_of_ms": round(effect.as_of.timestamp() * 1000),
             "asset": effect.asset.strip().upper().lstrip("$"),
-            "limit": limit,
         }
-        newest = {row[0]: row[1] for row in (await self._client.query(_NEWEST, asked)).rows}
-        if not newest:
+        signals = await self._newest(asked, limit)
+        if not signals:
             return ()
-        told = (await self._client.query(_SAID, {"run_id": self._run_id, "signals": list(newest)})).dicts()
-        by_signal = {row["signal_id"]: row for row in told if newest[row["signal_id"]] == row["revision"]}
-        found = (by_signal[signal] for signal in newest if signal in by_signal)
-        return tuple(_signal(number, row) for number, row in enumerate(found, start=1))
+        told = (await self._client.query(_SAID, {**asked, "signals": signals})).dicts()
+        told.sort(key=lambda row: row["signal_id"])
+        told.sort(key=lambda row: row["decided_at"], reverse=True)
+        return tuple(_signal(number, row) for number, row in enumerate(told, start=1))
+
+    async def _newest(self, asked: dict[str, Any], limit: int) -> list[str]:
+        rows = limit * REVISIONS
+        while True:
+            found = (await self._client.query(_NEWEST, {**asked, "rows": rows})).rows
+            signals = list(dict.fromkeys(row[0] for row in found))
+            if len(signals) >= limit or len(found) < rows:
+                return signals[:limit]
+            rows *= 10
 
 
 def _signal(number: int, row: dict[str, Any]) -> FoundSignal:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from infra.clickhouse.client import Address, ClickHouse, connect
-from infra.research.signals import AT_ONCE, MAX_SIGNALS, MAX_SOURCES, FoundSignals
+from infra.research.signals import AT_ONCE, MAX_SIGNALS, MAX_SOURCES, REVISIONS, FoundSignals
 from schemas.effects import Failure, FindSignals, Reply, SignalsReply
 from schemas.evidence import FoundSignal
 from schemas.signals import SignalEvidence
@@ -113,6 +113,16 @@ async def test_no_more_than_asked_for_are_found(clickhouse: ClickHouse) -> None:
     assert [f.signal_id for f in await find(clickhouse, limit=2)] == ["s00", "s01"]
     assert len(await find(clickhouse, limit=1000)) == MAX_SIGNALS
     assert await find(clickhouse, limit=0) == ()
+
+
+async def test_a_signal_of_many_revisions_hides_no_other(clickhouse: ClickHouse) -> None:
+    many = [one("often", n / 100, revision=30 - n) for n in range(30)]
+    await fill_signals(clickhouse, *many, one("second", 1), one("third", 2))
+    assert 30 > 2 * REVISIONS
+    assert [(f.signal_id, f.decided_at) for f in await find(clickhouse, limit=2)] == [
+        ("often", NOW),
+        ("second", NOW - DAY),
+    ]
 
 
 async def unavailable(client: ClickHouse, *, at_once: int = 1) -> Failure:
