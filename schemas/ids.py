@@ -20,6 +20,9 @@ NAMESPACE = uuid.UUID("6c1d3c2e-5d1b-5d1f-9b0e-6e6577737072")
 LIVE_RUN = "live"
 """``run_id`` of the live pipeline; backtests use their own."""
 
+RESEARCH_RUN = "research"
+"""``run_id`` of research chats, so that no question about the pipeline counts them in."""
+
 _NAMESPACE_BYTES = NAMESPACE.bytes
 
 

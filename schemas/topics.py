@@ -10,6 +10,10 @@ MAX_BODY_BYTES = 64 * 1024
 """Adapters cut page texts and search contents here and say so (``truncated``)."""
 
 
+RESEARCH_TOPIC = "research"
+"""How the name of the chats' journal ends."""
+
+
 class Topics(msgspec.Struct, frozen=True):
     """The topics of one installation; ``prefix`` such as ``newsproof.``."""
 
@@ -41,7 +45,7 @@ class Topics(msgspec.Struct, frozen=True):
 
     @property
     def research(self) -> str:
-        return self.prefix + "research"
+        return self.prefix + RESEARCH_TOPIC
 
     def journal(self, name: str) -> str:
         """The journal of a flow, such as cases or research."""

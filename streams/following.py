@@ -20,8 +20,8 @@ from infra.kafka import KafkaAddress, committed_by, offsets_of, read_range
 from schemas import envelope as wire
 from schemas.acceptance import AcceptedEvents
 from schemas.errors import ContractError
-from schemas.ids import LIVE_RUN
-from schemas.topics import partition_of
+from schemas.ids import LIVE_RUN, RESEARCH_RUN
+from schemas.topics import RESEARCH_TOPIC, partition_of
 
 if TYPE_CHECKING:
     from streams.tombstones import Tombstones
@@ -34,9 +34,10 @@ _RUN = re.compile(r"(?:^|\.)runs\.(.+)$")
 
 @lru_cache(maxsize=64)
 def run_of(topic: str) -> str:
-    """Return the run that a journal holds: a backtest's own, else the live one."""
-    backtest = _RUN.search(topic)
-    return backtest.group(1) if backtest else LIVE_RUN
+    """Return the run that a journal holds: a backtest's own, that of the research chats, else the live one."""
+    if (backtest := _RUN.search(topic)) is not None:
+        return backtest.group(1)
+    return RESEARCH_RUN if topic.endswith(RESEARCH_TOPIC) else LIVE_RUN
 
 
 def readable(record: Any, partitions: int | None) -> wire.Envelope:

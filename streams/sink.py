@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 from aiokafka import TopicPartition
 
-from agents.registry import Registry, verification
+from agents.registry import Registry, research, verification
 from infra.clickhouse.client import ClickHouse
 from infra.kafka import KafkaAddress, committed_by, offsets_of
 from schemas.errors import TransientError
@@ -46,7 +46,7 @@ class Sink:
         self, address: KafkaAddress, topics: Topics, client: ClickHouse, *, registry: Registry | None = None
     ) -> None:
         self._address, self._topics = address, topics
-        self._registry = registry or verification()
+        self._graphs = {topics.cases: registry or verification(), topics.research: research()}
         self._group = topics.group("sink")
         self._appender = Appender(address, client_id="newsproof-sink")
         self._reading = SinkReading(address, self._group, max_records=lambda: MAX_BATCH)
@@ -133,7 +133,9 @@ class Sink:
         Raises:
             TransientError: when that takes longer than ``timeout_s``.
         """
-        ends = {**await self._ends(self._topics.cases), **await self._ends(self._topics.signals)}
+        ends: dict[TopicPartition, int] = {}
+        for topic in (*self._graphs, self._topics.signals):
+            ends |= await self._ends(topic)
         try:
             async with asyncio.timeout(timeout_s), self._moved:
                 while not all(self._settled.get(tp, 0) >= end for tp, end in ends.items()):
@@ -145,16 +147,19 @@ class Sink:
 
     async def _start(self) -> None:
         known = await committed_by(self._address, self._group)
-        cases = await offsets_of(self._address, self._topics.cases)
+        logged: dict[TopicPartition, tuple[int, int]] = {}
+        for topic in self._graphs:
+            logged |= await offsets_of(self._address, topic)
         signals = await offsets_of(self._address, self._topics.signals, isolation_level="read_committed")
-        await self._reading.start({"read_uncommitted": list(cases), "read_committed": list(signals)})
+        await self._reading.start({"read_uncommitted": list(logged), "read_committed": list(signals)})
         journals: dict[TopicPartition, SinkJournal] = {}
-        for tp, (first, _) in {**cases, **signals}.items():
+        partitions = len(logged) // len(self._graphs)  # of each journal: ``ensure_topics`` saw to it
+        for tp, (first, _) in {**logged, **signals}.items():
             meta = known.get(tp)
             position = first if meta is None else meta.offset
             progress = Progress(through=position - 1) if meta is None else Progress.of(meta.metadata)
-            if tp.topic == self._topics.cases:
-                journals[tp] = SinkJournal(position, self._registry, progress, partitions=len(cases))
+            if (graph := self._graphs.get(tp.topic)) is not None:
+                journals[tp] = SinkJournal(position, graph, progress, partitions=partitions)
             else:
                 self._sources[tp] = SinkSignals(progress)
             self._watermarks[tp], self._taken[tp] = position, progress.through
@@ -162,8 +167,8 @@ class Sink:
         self._sources |= journals
         await Tombstones(self._address).load(
             {tp: j.followed.accepted for tp, j in journals.items()},
-            {tp: f for tp, (f, _) in cases.items()},
-            partitions=len(cases),
+            {tp: first for tp, (first, _) in logged.items()},
+            partitions=partitions,
         )
 
     # Batches

@@ -11,7 +11,7 @@ import msgspec
 
 from schemas.config import Prompt
 from schemas.errors import ConfigError
-from schemas.ids import LIVE_RUN, content_hash
+from schemas.ids import LIVE_RUN, RESEARCH_RUN, content_hash
 from streams.replay import Change
 
 OnMiss = Literal["fail", "skip", "live"]
@@ -55,14 +55,14 @@ def run_id_of(given: str | None, prompts: dict[str, Prompt], now: datetime) -> s
     """Return the run id: the given one, or one made of the change and the time.
 
     Raises:
-        ConfigError: it cannot be part of a topic's name, or it is the live run's.
+        ConfigError: it cannot be part of a topic's name, or it is the live run's or the chats'.
     """
     if given is None:
         what = "-".join(sorted(f"{p.name}-v{p.version}" for p in prompts.values()))[:40] or "aa"
         return re.sub(r"[^a-z0-9_-]", "-", f"{what}-{now:%Y%m%d-%H%M%S}".lower())
-    if given == LIVE_RUN or _RUN_ID(given) is None:
+    if given in (LIVE_RUN, RESEARCH_RUN) or _RUN_ID(given) is None:
         raise ConfigError(
-            f"--run-id {given!r}: write 1 to 60 of a-z, 0-9, - and _, beginning with a letter or digit, and not 'live'"
+            f"--run-id {given!r}: write 1 to 60 of a-z, 0-9, - and _, beginning with a letter or digit, and not 'live' or 'research'"
         )
     return given
 

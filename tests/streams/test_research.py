@@ -23,7 +23,7 @@ from schemas.calls import ProviderMode
 from schemas.config import Snapshot
 from schemas.effects import CallModel, SignalsReply
 from schemas.errors import PermanentError, TransientError
-from schemas.ids import LIVE_RUN, uuid5
+from schemas.ids import RESEARCH_RUN, uuid5
 from schemas.news import News
 from schemas.topics import partition_of
 from tests.streams.world import World
@@ -83,7 +83,7 @@ async def ask(world: World, number: int = 1, message: str = QUESTION, **changes:
 
 async def append(world: World, turn: str, event: ev.Event, *, id: str) -> None:
     key, value, headers = wire.encode(
-        event, id=id, case_id=turn, causation_id=None, run_id=LIVE_RUN, time=datetime.now(UTC)
+        event, id=id, case_id=turn, causation_id=None, run_id=RESEARCH_RUN, time=datetime.now(UTC)
     )
     where = partition_of(turn, world.partitions)
     await world.producer.send_and_wait(world.topics.research, value, key=key, partition=where, headers=headers)
@@ -219,7 +219,7 @@ async def test_an_event_of_the_news_journal_in_this_one_is_a_dead_letter_and_cha
             assert head is not None
             key, value, headers = wire.encode(
                 ev.CaseDegraded(reason="r", failed_step="s"), id=uuid5("x", odd), case_id=odd, causation_id=head.id,
-                run_id=LIVE_RUN, time=datetime.now(UTC),
+                run_id=RESEARCH_RUN, time=datetime.now(UTC),
             )  # fmt: skip
             where = partition_of(odd, world.partitions)
             await world.producer.send_and_wait(world.topics.research, value, key=key, partition=where, headers=headers)

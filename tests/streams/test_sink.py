@@ -164,3 +164,23 @@ async def test_the_same_signal_row_names_the_journal_record_that_it_comes_from(
     [(case, cause)] = (await tables.query("SELECT case_id, cause_id FROM signals")).rows
     ends = [f.envelope for f in await world.journal() if f.envelope and f.envelope.id == str(cause)]
     assert [e.case_id for e in ends] == [str(case)]
+
+
+async def test_a_chat_lands_in_the_same_tables_under_a_run_of_its_own(world: World, tables: ClickHouse) -> None:
+    from tests.streams import test_research as chat
+
+    await close_cases(world, 1)
+    async with world.working(chat.research(), ports=chat.ports(chat.Watched()), snapshot=chat.SNAPSHOT):
+        events = await chat.until_ended(world, await chat.ask(world))
+    for _ in range(2):  # a second sink goes on where the first ended
+        async with sinking(world, tables) as sink:
+            await settled(world, sink)
+    counted = "SELECT run_id, count(), uniqExact(event_id) FROM events GROUP BY run_id ORDER BY run_id"
+    assert [tuple(r) for r in (await tables.query(counted)).rows] == [
+        ("live", EVENTS_OF_A_CASE, EVENTS_OF_A_CASE),
+        ("research", len(events), len(events)),
+    ]
+    spent = "SELECT step, llm_calls, unpriced_calls FROM v_cost_by_step WHERE run_id = 'research' AND llm_calls > 0"
+    assert [tuple(r) for r in (await tables.query(spent)).rows] == [
+        ("analyze", 3, 0), ("answer", 1, 0), ("plan", 1, 0), ("route", 1, 0),
+    ]  # fmt: skip
