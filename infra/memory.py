@@ -22,12 +22,13 @@ from msgspec.structs import replace
 from infra.clickhouse.client import ClickHouse
 from infra.embedding import length
 from infra.embeddings.port import Embedder, Hashing, packed
+from infra.http import UselessAnswerError
 from infra.ports import Answer
 from schemas.calls import ProviderMode
 from schemas.effects import Failure, Recall, RecallReply
 from schemas.errors import NewsproofError, TransientError
 from schemas.evidence import MemoryEntry
-from schemas.ids import LIVE_RUN
+from schemas.ids import LIVE_RUN, normalise_text
 
 __all__ = ["SAME_ASSET_FLOOR", "SIMILARITY_FLOOR", "ClickHouseMemory"]
 
@@ -147,7 +148,10 @@ class ClickHouseMemory:
             away = await self._in_turn(self._reach())
             if isinstance(away, Failure):  # before anything is paid
                 return Answer(reply=away, cost_usd=Decimal(0), cost_source="local")
-            asked = await embedder.embed(effect.text)
+            try:
+                asked = await embedder.embed(effect.text)
+            except UselessAnswerError as exc:
+                return exc.answer
             made = packed(asked.vector, embedder.rows, effect.text)
         found = await self._in_turn(self._recall(effect, embedder.rows, asked.vector))
         return Answer(
@@ -173,7 +177,7 @@ class ClickHouseMemory:
 
     def _embedder_of(self, effect: Recall) -> Embedder:
         # What a subject's past is, words and assets say; likeness only goes along, and is not worth a cent.
-        return self._hashing if effect.since else self._embedder
+        return self._hashing if effect.since or not normalise_text(effect.text) else self._embedder
 
     async def _in_turn(self, work: Coroutine[Any, Any, Entries]) -> Entries | Failure:
         """Ask ClickHouse when it is this one's turn; return the answer, or the failure."""

@@ -237,6 +237,24 @@ class Settings(ResearchSettings):
         description="task=temperature:0.2|max_output_tokens:3000,…: in place of what the task's prompt says; cases pin it",
     )
     model_timeout_seconds: float = Field(30.0, gt=0)
+    embedding_provider: Literal["offline", "gemini", "openai"] = Field(
+        "offline",
+        description="Who makes the vectors that memory is searched by in live mode. offline: a hashing vector, free, as in "
+        "every other mode; else each recall pays for one. After a change: newsproof memory rebuild",
+    )
+    embedding_model: str = Field(
+        "", description="Empty: gemini-embedding-001, or text-embedding-3-small at an OpenAI-compatible endpoint"
+    )
+    embedding_dimensions: int = Field(
+        256, ge=64, le=4096, description="Numbers in a vector; the time of a recall grows with it"
+    )
+    embedding_base_url: str | None = Field(
+        None, description="Another address than the provider's GEMINI_BASE_URL or OPENAI_BASE_URL"
+    )
+    embedding_api_key: SecretStr | None = Field(
+        None, description="Another key than the provider's GEMINI_API_KEY or OPENAI_API_KEY"
+    )
+    embedding_timeout_seconds: float = Field(2.0, gt=0, description="Then memory is unavailable to the case")
 
     # Offline and simulated providers
     offline_latency_seconds: float = Field(

@@ -130,9 +130,10 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, concerne
     Raises:
         ConfigError: live mode lacks a key; the text names the setting.
     """
+    from infra.embeddings import embedder_of
     from infra.memory import ClickHouseMemory
 
-    recall = ClickHouseMemory(clickhouse, mode=settings.mode)
+    recall = ClickHouseMemory(clickhouse, mode=settings.mode, embedder=embedder_of(settings))
     ours: dict[str, Any] = {"recall": recall, "earlier": earlier, "concerned": concerned}
     if settings.mode == "live":
         models, fallbacks = live_models(settings)
@@ -246,6 +247,7 @@ def refuse_unusable(settings: Settings) -> None:
     if settings.mode == "live":
         models, fallbacks = live_models(settings)
         _refuse_unpriced(settings, (*models.values(), *(p for behind in fallbacks.values() for p in behind)))
+        _refuse_unpriced_vectors(settings)
         for port in (*live_search(settings).values(), _live_pages(settings), _live_market(settings)):
             del port  # made to see that it can be: a key or an address that cannot be one is refused here
         return
@@ -258,6 +260,17 @@ def refuse_unusable(settings: Settings) -> None:
     for name in without if has_pages else ("tool_scrape_enabled", *without):
         if getattr(settings, name):
             raise ConfigError(f"{name.upper()}=true, but {settings.mode} mode has no such source: leave it off")
+
+
+def _refuse_unpriced_vectors(settings: Settings) -> None:
+    from infra.embeddings import embedder_of
+
+    embedder = embedder_of(settings)
+    if embedder is not None and not settings.allow_unpriced and embedder.worst_case_usd("") is None:
+        raise ConfigError(
+            f"the embedding model {embedder.provider}:{embedder.model} has no known price, so the budget would deny every recall: "
+            "add its price to infra/models/price_overrides.json, name another EMBEDDING_MODEL, or set ALLOW_UNPRICED=true"
+        )
 
 
 def _refuse_unpriced(settings: Settings, models: tuple[Port, ...]) -> None:

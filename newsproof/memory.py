@@ -2,11 +2,15 @@
 
 The new rows go into a table beside the old one, which then takes its place at once: recall never sees half a memory. What
 the sink wrote meanwhile is read from the log after the exchange. One rebuild at a time.
+
+Vectors that a case paid for are in the log. Those that a rebuild paid for (:mod:`newsproof.memory_vectors`) are in the table
+alone, and are carried over.
 """
 
 from __future__ import annotations
 
 import time
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -15,9 +19,11 @@ from aiokafka import TopicPartition
 from agents.registry import Registry, verification
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import MEMORY
+from infra.embedding import EMBEDDING_MODEL
 from infra.kafka import KafkaAddress, offsets_of, read_range
 from newsproof.bootstrap import address_of, clickhouse_of, topics_of
 from newsproof.invocation import Invocation, say_result
+from newsproof.memory_vectors import Vectors, add_vectors, provider_of
 from newsproof.servers import servers, with_data
 from newsproof.supervisor import prepare_tables
 from schemas.topics import Topics
@@ -36,9 +42,21 @@ USING (embedding_model, case_id)
 SETTINGS join_use_nulls = 1
 """
 
+_CARRIED = f"""
+INSERT INTO {BESIDE} ({_ROW})
+SELECT {", ".join(f"paid.{name}" if name.startswith("embedding") else f"made.{name}" for name in MEMORY)}
+FROM (SELECT * FROM {BESIDE} FINAL WHERE run_id = 'live' AND embedding_model = '{EMBEDDING_MODEL}') AS made
+INNER JOIN (SELECT case_id, embedding_model, embedding FROM {TABLE} FINAL WHERE run_id = 'live') AS paid USING (case_id)
+WHERE (paid.embedding_model, case_id) NOT IN (SELECT embedding_model, case_id FROM {BESIDE} WHERE run_id = 'live')
+  AND position(paid.embedding_model, ':') > 0
+"""
+# A provider's vector that no record of the log holds: a rebuild paid for it. Hashing models have no colon in their names.
+
 
 class Rebuilt(msgspec.Struct, frozen=True, kw_only=True):
     """What a rebuild did: records read; memories that came out as they were, otherwise, anew; and what is gone.
+
+    A case with vectors of two models counts as two memories. ``vectors`` is what was paid for; None = nothing was to be.
 
     ``unreadable`` records have no row, here as in the sink, which kept them as dead letters.
     """
@@ -51,12 +69,16 @@ class Rebuilt(msgspec.Struct, frozen=True, kw_only=True):
     removed: int
     unreadable: int
     seconds: float
+    vectors: Vectors | None = None
 
 
-async def rebuild_memory(invocation: Invocation) -> Rebuilt:
+async def rebuild_memory(invocation: Invocation, *, max_cost: Decimal | None = None) -> Rebuilt:
     """Rebuild the memory of the configured installation, or of the data directory, whose servers are started if need be.
 
+    ``max_cost`` (USD) may be paid for vectors of the configured provider that no case has paid for; None = none is asked for.
+
     Raises:
+        ConfigError: ``max_cost`` without a provider, or one whose price is unknown.
         NewsproofError: a server does not answer, or the log holds records of newer code.
     """
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
@@ -64,7 +86,15 @@ async def rebuild_memory(invocation: Invocation) -> Rebuilt:
         at = found.applied_to(settings)
         await prepare_tables(at)
         async with clickhouse_of(at) as client:
-            return await rebuild(address_of(at), topics_of(at), client)
+            if max_cost is None:
+                return await rebuild(address_of(at), topics_of(at), client)
+            embedder = provider_of(at)
+            try:
+                done = await rebuild(address_of(at), topics_of(at), client)
+                vectors = await add_vectors(address_of(at), topics_of(at), client, embedder, max_cost=max_cost)
+            finally:
+                await embedder.close()
+            return msgspec.structs.replace(done, vectors=vectors)
 
 
 async def rebuild(
@@ -78,6 +108,7 @@ async def rebuild(
     bounds = await offsets_of(address, topics.cases)
     log = _Log(address, registry or verification(), bounds)
     await log.fill(client, BESIDE, {tp: end for tp, (_, end) in bounds.items()})
+    await client.command(_CARRIED)
     await client.command(f"EXCHANGE TABLES {TABLE} AND {BESIDE}")
     # An insert that was under way went into the old table: its records are in the log by now, and so are read here.
     await log.fill(client, TABLE, {tp: end for tp, (_, end) in (await offsets_of(address, topics.cases)).items()})
@@ -101,6 +132,11 @@ def print_rebuilt(done: Rebuilt) -> None:
         f"{done.memories:,} memories made of {done.records:,} records in {done.seconds:g} s: {done.same:,} as they were, "
         f"{done.changed:,} otherwise, {done.added:,} that were missing; {done.removed:,} removed that the log does not hold."
     )
+    if (paid := done.vectors) is not None:
+        cost = "unknown" if paid.cost_usd is None else f"${paid.cost_usd:.4f}"
+        say_result(
+            f"{paid.made:,} vectors of {paid.model} made for {cost}; {paid.missing:,} cases have none yet.{paid.why}"
+        )
     if done.unreadable:
         say_result(f"{done.unreadable:,} records could not be read; `dlq list` shows them.")
 

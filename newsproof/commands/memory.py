@@ -26,13 +26,24 @@ def memory() -> None:
 @group.command()
 def rebuild(
     ctx: typer.Context,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            "--max-cost",
+            min=0.0,
+            help="USD that may be paid for vectors of EMBEDDING_PROVIDER that no case has paid for; without it none is asked for.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The report as one line of JSON.")] = False,
 ) -> None:
     """Make the table `memories` again from the log, in one exchange: recall goes on, and so may workers and the sink.
 
     The rows are those that the sink makes; run again, it changes nothing. Says how many were as they were before.
+    After EMBEDDING_PROVIDER was changed, past cases have no vector of it: --max-cost has them made.
     """
+    from decimal import Decimal
+
     from newsproof.memory import print_rebuilt, rebuild_memory
 
-    report = run(rebuild_memory(of(ctx)))
+    report = run(rebuild_memory(of(ctx), max_cost=None if max_cost is None else Decimal(str(max_cost))))
     json_line(report) if as_json else print_rebuilt(report)
