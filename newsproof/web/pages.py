@@ -38,7 +38,7 @@ async def page(request: Request, _rest: str = "") -> Response:
 @router.get("/docs")
 async def docs(request: Request) -> Response:
     """Return the page that shows ``/openapi.json``."""
-    return _file(request, "docs.html")
+    return _file(request, "docs/index.html")
 
 
 @router.get("/static/{path:path}")
@@ -77,7 +77,8 @@ def _read(file: Path, _mtime: int, _size: int) -> tuple[bytes, str]:
 
 _LOGIN = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<title>Newsproof: log in</title></head><body><main><h1>Newsproof</h1>{said}
+<meta name="color-scheme" content="light dark"><title>Newsproof: log in</title>
+<link rel="stylesheet" href="/static/css/tokens.css"><link rel="stylesheet" href="/static/docs/docs.css"></head><body><main><h1>Newsproof</h1>{said}
 <form method="post"><p><label for="token">Token (WEB_TOKEN)</label></p>
 <p><input id="token" name="token" type="password" autocomplete="current-password" required autofocus></p>
 <p><button>Log in</button></p></form></main></body></html>
@@ -96,7 +97,7 @@ async def logged_in(request: Request, next: Annotated[str, Query(max_length=2_00
     tokens: Tokens = request.app.state.tokens
     given = parse_qs((await request.body()).decode("utf-8", "replace")).get("token", [""])[0]
     if tokens.asked and not tokens.fits(given):
-        said = '<p role="alert">That is not the token that WEB_TOKEN is set to.</p>'
+        said = '<p class="alert" role="alert">That is not the token that WEB_TOKEN is set to.</p>'
         return Response(_LOGIN.format(said=said), 403, {"cache-control": "no-store"}, "text/html; charset=utf-8")
     onward = next if next.startswith("/") and not next.startswith(("//", "/\\")) else "/"
     headers = {"set-cookie": tokens.cookie(secure=request.url.scheme == "https"), "cache-control": "no-store"}
