@@ -13,7 +13,7 @@ from schemas.research_events import DataCollected, Source
 
 _CITED = re.compile(r"(?:\[|\u3010)\s?(\d{1,4}(?:\s?[,\uff0c\u3001]\s?\d{1,4})*)\s?(?:\]|\u3011)")
 _NUMBER = re.compile(r"\d+")
-_GAP = re.compile(r"[ \t]+(?=[.,;:!?\u3002\uff0c\uff1b])")
+_GAP = re.compile(r"[ \t]+(?=[.,;:!?\u3002\uff0c\uff1b]|$)", re.MULTILINE)
 _BLOCKS = ("price", "macro", "fear_greed", "indicators", "onchain")
 MAX_PREVIEW_FIGURES = 8
 

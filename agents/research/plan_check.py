@@ -16,6 +16,7 @@ from schemas.research_events import AgentName, AgentTask, AnalysisPlanned, Execu
 DEFAULT_ASSET = "BTC"
 """The market's own coin: what a question about "the market" is read for."""
 _ASSET = re.compile(r"[A-Z0-9]{2,10}")
+_ADDRESS = re.compile(r"[:&=?#%\\<>]|\.\.")
 _QUOTES = ("USDT", "USDC", "USD")
 _NO_ASSETS = {"UNKNOWN", "NONE", "NULL", "MARKET", "CRYPTO", "ALL", "ANY"}
 _PRIORITIES: tuple[Literal["high", "medium", "low"], ...] = ("high", "medium", "low")
@@ -34,7 +35,8 @@ def sanitised(said: PlanAnswer) -> AnalysisPlanned:
 
 def plausible_asset(text: str) -> str:
     """Return the ticker that the text begins with, without the currency it is quoted in; ``BTC`` where there is none."""
-    symbol = re.split(r"[-.]", ticker(text))[0]
+    # An address or a query is no ticker, though it may begin with letters.
+    symbol = "" if _ADDRESS.search(text) else re.split(r"[-.]", ticker(text))[0]
     for quote in _QUOTES:
         if symbol.endswith(quote) and len(symbol) > len(quote) + 1:
             symbol = symbol.removesuffix(quote)

@@ -23,7 +23,9 @@ _DATA = {
     "TAAgent": ["price", "candles"],
     "OnChainAgent": ["price", "onchain"],
 }
-TOLD_FIGURES = 6
+FIRST_FIGURES = ("price", "price_change_24h", "fear_greed", "fed_funds_rate", "rsi_14", "support", "resistance", "mvrv")
+"""What an answer tells first of the figures there are."""
+TOLD_FIGURES = 8
 
 
 def route_of(question: str) -> dict[str, Any]:
@@ -67,7 +69,7 @@ def judgement_of(question: str, facts: dict[str, Any]) -> dict[str, Any]:
     signal = outlook_of(votes)
     missing = [str(name) for name in facts.get("missing", [])]
     lines = [_said(vote, zh) for vote in votes]
-    reasoning = [f"{phrase('label', zh=zh)}: {facts.get('asset', '')} {phrase(signal, zh=zh)}.", *lines]
+    reasoning = [f"{phrase('label', zh=zh)}: {facts.get('asset', '')} {phrase(signal, zh=zh)}", *lines]
     reasoning += [f"{phrase('missing', zh=zh)}: {', '.join(missing)}"] if missing else []
     weighty = sorted(votes, key=lambda v: (-v.weight, v.name))[:5]
     return {
@@ -93,7 +95,7 @@ def write_up(question: str, facts: dict[str, Any]) -> dict[str, Any]:
     figures = _cited_figures(facts)
     signals = "".join(f"[{number}]" for number in facts.get("signals", []))
     missing = [*facts.get("agents_missing", []), *facts.get("blocks_without_data", [])]
-    blocks = [f"{phrase('label', zh=zh)}. {summary}"]
+    blocks = [f"{phrase('label', zh=zh)}{'：' if zh else ': '}{summary}"]
     blocks += [_list(phrase("agents", zh=zh), verdicts)] if verdicts else []
     blocks += [_list(phrase("figures", zh=zh), figures[:TOLD_FIGURES])] if figures else []
     blocks += [f"{phrase('signals', zh=zh)}: {signals}"] if signals else []
@@ -126,10 +128,12 @@ def _majority(agents: list[dict[str, Any]]) -> str:
 
 def _cited_figures(facts: dict[str, Any]) -> list[str]:
     number = {source["of"]: source["number"] for source in facts.get("sources", [])}
+    figures = facts.get("figures", {})
+    order = [*(name for name in FIRST_FIGURES if name in figures), *(n for n in figures if n not in FIRST_FIGURES)]
     return [
-        f"{name}: {written(f['value'])} {f['unit']} [{number[f['source']]}]"
-        for name, f in facts.get("figures", {}).items()
-        if f["source"] in number
+        f"{name}: {written(figures[name]['value'])} {figures[name]['unit']} [{number[figures[name]['source']]}]"
+        for name in order
+        if figures[name]["source"] in number
     ]
 
 

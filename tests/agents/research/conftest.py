@@ -164,9 +164,9 @@ def judged() -> Callable[..., ModelReply]:
 def written() -> Callable[..., ModelReply]:
     def make(**changes: Any) -> ModelReply:
         data = {
-            "answer": "**Cautious.** BTC trades at 63,450 [3], and the mood is 22 [6]; options were approved [1].",
+            "answer": "**Cautious.** BTC trades at 63,450 [3], and the mood is 22 [5]; options were approved [1].",
             "summary": "Cautious.",
-            "key_insights": ["Fear at 22 [6]"],
+            "key_insights": ["Fear at 22 [5]"],
             "confidence": 0.7,
         }
         return ModelReply(data=data | changes)

@@ -1,0 +1,117 @@
+"""Whole turns on the offline rules: from a question in two languages to an answer, whatever fails on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from agents.prompts import load_prompts
+from agents.testing import question, run_case
+from infra.offline.model import OfflineModel
+from schemas.config import Snapshot
+from schemas.effects import CallModel, request_hash
+from schemas.events import CaseFailed, EffectCompleted
+from schemas.research_events import AnswerGiven
+from tests.agents.research.conftest import REFUSED, TIMEOUT, world
+
+MODEL = OfflineModel()
+
+
+def ask(message: str, language: str = "en", *, down: frozenset[str] = frozenset(), blocks=(), failure=REFUSED):
+    hashes: list[str] = []
+
+    def perform(effect):
+        hashes.append(request_hash(effect))
+        if isinstance(effect, CallModel):
+            return failure if effect.task in down else asyncio.run(MODEL.perform(effect)).reply
+        return world(effect, **dict.fromkeys(blocks, failure))
+
+    config = Snapshot(prompts=load_prompts("research"))
+    return run_case(question(message, language=language), perform, config=config), hashes
+
+
+def test_an_outlook_runs_through_every_agent_to_a_complete_answer():
+    run, _ = ask("Is BTC bullish?")
+    answer = run.case.head
+    assert isinstance(answer, AnswerGiven) and answer.metadata.path == "complete"
+    assert answer.metadata.agents == ("MacroAgent", "TAAgent", "OnChainAgent", "GeneralAnalysisAgent")
+    assert (answer.metadata.unsupported_numbers, answer.metadata.citations_removed) == ((), 0)
+    assert all(r.unsupported_numbers == () for r in run.case.reported.results)
+    assert {s.kind for s in answer.sources} == {"signal", "market"}
+    assert [type(e).__name__ for e in run.events if not isinstance(e, EffectCompleted)] == [
+        "QuestionAsked",
+        "QuestionRouted",
+        "AnalysisPlanned",
+        "DataCollected",
+        "AgentsReported",
+        "AnswerGiven",
+    ]
+
+
+def test_a_question_in_chinese_is_answered_in_chinese():
+    run, _ = ask("比特币接下来会涨吗?", "zh")
+    answer = run.case.head
+    assert answer.answer.startswith("离线规则") and "看" in answer.summary
+    assert answer.metadata.unsupported_numbers == ()
+
+
+def test_a_greeting_costs_one_call():
+    run, hashes = ask("你好", "zh")
+    assert run.case.head.metadata.path == "direct" and len(hashes) == 1
+
+
+@pytest.mark.parametrize(
+    "task", ["research_route", "research_plan", "research_macro", "research_ta", "research_answer"]
+)
+@pytest.mark.parametrize("failure", [REFUSED, TIMEOUT], ids=["for good", "for a while"])
+def test_whichever_agent_is_down_the_turn_ends_in_an_answer_that_names_it(task, failure):
+    run, _ = ask("Is BTC bullish?", down=frozenset({task}), failure=failure)
+    answer = run.case.head
+    named = {
+        "research_route": "SuperAgent",
+        "research_plan": "PlanningAgent",
+        "research_macro": "MacroAgent",
+        "research_ta": "TAAgent",
+        "research_answer": "GeneralAnalysisAgent",
+    }[task]
+    assert isinstance(answer, AnswerGiven) and answer.metadata.path == "partial"
+    assert named in answer.metadata.agents_missing and answer.confidence <= 0.75
+
+
+@pytest.mark.parametrize("block", ["price", "macro", "fear_greed", "onchain", "candles", "signals"])
+def test_whichever_source_is_down_the_answer_names_it(block):
+    run, _ = ask("Is BTC bullish?", blocks=(block,))
+    answer = run.case.head
+    assert isinstance(answer, AnswerGiven)
+    assert [line.partition(":")[0] for line in answer.metadata.unavailable] == [block]
+
+
+def test_with_every_source_down_the_answer_says_that_there_are_no_figures():
+    every = ("price", "macro", "fear_greed", "onchain", "candles", "signals")
+    for failure in (REFUSED, TIMEOUT):
+        run, _ = ask("Is BTC bullish?", blocks=every, failure=failure)
+        answer = run.case.head
+        assert isinstance(answer, AnswerGiven) and answer.confidence <= 0.2
+        assert "No figures are there" in answer.answer and len(answer.metadata.unavailable) == 6
+
+
+def test_with_every_model_down_the_turn_fails_and_says_why():
+    everyone = frozenset(load_prompts("research"))
+    run, _ = ask("Is BTC bullish?", down=everyone)
+    assert isinstance(run.case.head, CaseFailed) and run.case.head.reason.startswith("auth: ")
+
+
+def test_two_runs_of_a_turn_ask_and_say_the_same():
+    (one, asked), (two, again) = ask("Is BTC bullish?"), ask("Is BTC bullish?")
+    assert asked == again and len(asked) == len(set(asked)) == 12
+    assert msgspec.json.encode(one.events) == msgspec.json.encode(two.events)
+
+
+def test_another_process_asks_for_the_same():
+    code = "from tests.agents.research.test_research_turns import ask; print(ask('Is BTC bullish?')[1])"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert other.stdout.strip() == str(ask("Is BTC bullish?")[1])
