@@ -5,7 +5,7 @@
 chdb lets one process open a data directory; this is that process, so that the sink, the web page,
 analysts and BI tools share one engine and use the client and code path that they use in production.
 
-How a request goes: its body is taken in (rows to a temporary file above 8 MiB) before the engine is
+How a request goes: its body is taken in (rows to a temporary file above 64 MiB) before the engine is
 asked, and the answer is complete before its first byte is sent. So a slow client holds a socket and
 never the engine, and an error always comes with its status. Inserts have threads of their own: a
 long report does not keep the sink waiting.
@@ -64,7 +64,8 @@ QUERY_THREADS = 8
 INSERT_THREADS = 2
 READER_THREADS = 4
 """Of the restricted users together: their reports do not keep the pipeline's own questions waiting."""
-_SPOOL_BYTES = 8 * 1024 * 1024
+_SPOOL_BYTES = 64 * 1024 * 1024
+"""A range of the sink, as a rule: a file would be written to the disk for nothing."""
 _SHUTDOWN_S = 5.0
 _HEAVY_BYTES = 64 * 1024
 

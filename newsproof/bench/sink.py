@@ -85,7 +85,7 @@ async def _read(w: World) -> None:
 
 
 async def _sunk(w: World, client: ClickHouse) -> tuple[float, float]:
-    sink = Sink(w.address, w.topics, client)
+    sink = Sink(w.address, w.topics, client)  # loads the steps' modules: once a process, whatever there is to insert
     begin, cpu = time.perf_counter(), time.process_time()
     running = asyncio.create_task(sink.run())
     try:
