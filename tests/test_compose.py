@@ -29,7 +29,7 @@ yaml = pytest.importorskip("yaml", reason="PyYAML reads docker-compose.yml; it i
 
 PROJECT = Path(__file__).parents[1]
 DOCKER = PROJECT / "infra" / "docker"
-OURS = ("topics", "worker", "worker-2", "sink")
+OURS = ("topics", "worker", "worker-2", "sink", "research", "web")
 # In both: what keeps the log whole and readers prompt. The embedded broker differs only in what makes it small.
 SHARED_WITH_EMBEDDED = (
     "auto.create.topics.enable",
@@ -62,7 +62,12 @@ def test_the_clients_own_check_finds_nothing() -> None:
     done = subprocess.run(
         ["docker", "compose", "--profile", "two-workers", "config", "--quiet"],
         cwd=PROJECT,
-        env={**os.environ, "CLICKHOUSE_PASSWORD": "secret", "CLICKHOUSE_ANALYST_PASSWORD": "secret"},
+        env={
+            **os.environ,
+            "CLICKHOUSE_PASSWORD": "secret",
+            "CLICKHOUSE_ANALYST_PASSWORD": "secret",
+            "WEB_TOKEN": "secret" * 4,
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -90,7 +95,7 @@ def test_every_variable_of_our_services_is_a_setting_with_a_value_that_it_takes(
 
 def expanded(value: str) -> str:
     """What compose makes of ``${NAME:-default}`` when nothing is set, and of ``${NAME:?…}`` when it is."""
-    return re.sub(r"\$\{\w+:([-?])([^}]*)\}", lambda m: m[2] if m[1] == "-" else "secret", value)
+    return re.sub(r"\$\{\w+:([-?])([^}]*)\}", lambda m: m[2] if m[1] == "-" else "secret" * 4, value)
 
 
 def test_workers_have_slots_and_disks_of_their_own(compose: dict[str, Any]) -> None:
@@ -142,7 +147,8 @@ def test_prometheus_asks_every_process_of_ours_and_grafana_finds_prometheus_and_
     scraped = yaml.safe_load((grafana / "prometheus.yml").read_text("utf-8"))
     asked = {t for job in scraped["scrape_configs"] for one in job["static_configs"] for t in one["targets"]}
     ports = {name: every[name]["environment"]["METRICS_PORT"] for name in OURS if name != "topics"}
-    assert asked == {f"{name}:{port}" for name, port in ports.items()}
+    assert asked == {f"{name}:{port}" for name, port in ports.items() if port}
+    assert [name for name, port in ports.items() if not port] == ["web"]
     (source,) = yaml.safe_load((grafana / "provisioning/datasources/prometheus.yml").read_text("utf-8"))["datasources"]
     assert source["url"] == "http://prometheus:9090"
     dashboard = json.loads((grafana / "dashboards" / "newsproof.json").read_text("utf-8"))

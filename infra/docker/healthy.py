@@ -1,6 +1,6 @@
-"""Health check of a container: ``python -P healthy.py worker|sink``; exit status 0 = healthy, else the reason on stderr.
+"""Health check of a container: ``python -P healthy.py worker|research-worker|sink|web``.
 
-A worker is healthy while the broker counts it as a member of its group: a stuck one stops its heartbeats, or its own
+Exit status 0 = healthy, else the reason is on stderr. A worker is healthy while the broker counts it as a member of its group: a stuck one stops its heartbeats, or its own
 watchdog ends it. The sink assigns partitions by hand and is no member of anything: it is healthy while Kafka and
 ClickHouse both answer it.
 """
@@ -11,6 +11,7 @@ import asyncio
 import re
 import sys
 
+import httpx
 from aiokafka.errors import KafkaError
 
 from infra.clickhouse.client import connect
@@ -25,10 +26,26 @@ WITHIN_S = 8.0
 
 async def worker(settings: Settings, address: KafkaAddress, topics: Topics) -> None:
     """Raise unless this slot's worker is a member of the workers' group."""
-    group = topics.group("worker")
+    await _member(address, topics.group("worker"), settings.worker_slot)
+
+
+async def research_worker(settings: Settings, address: KafkaAddress, topics: Topics) -> None:
+    """Raise unless this slot's worker is a member of the chat's group."""
+    await _member(address, topics.group("research"), f"research-{settings.worker_slot}")
+
+
+async def web(settings: Settings, _address: KafkaAddress, _topics: Topics) -> None:
+    """Raise unless the page answers."""
+    async with httpx.AsyncClient(timeout=WITHIN_S, trust_env=False) as client:
+        answer = await client.get(f"http://127.0.0.1:{settings.web_port}/healthz")
+    if answer.status_code != 200:
+        raise TransientError(f"the web service answers {answer.status_code}: look at its log")
+
+
+async def _member(address: KafkaAddress, group: str, of_slot: str) -> None:
     async with address.admin() as admin:
         described = await admin.describe_consumer_groups([group])
-    slot = f"{group}-{settings.worker_slot}"
+    slot = f"{group}-{of_slot}"
     # The broker names a static member after its instance id: "<instance id>-<UUID>".
     member = re.compile(re.escape(f"{slot}-") + "[0-9a-f-]{36}")
     if not any(member.fullmatch(m[0]) for response in described for found in response.groups for m in found[5]):
@@ -45,7 +62,7 @@ async def sink(settings: Settings, address: KafkaAddress, topics: Topics) -> Non
 
 async def main(service: str) -> int:
     """Check, and return the exit status."""
-    checks = {"worker": worker, "sink": sink}
+    checks = {"worker": worker, "research-worker": research_worker, "sink": sink, "web": web}
     try:
         if service not in checks:
             raise ConfigError(f"there is no check of {service!r}: write one of {', '.join(checks)}")
@@ -53,7 +70,7 @@ async def main(service: str) -> int:
         address = KafkaAddress.of(settings, settings.kafka_bootstrap_servers or "")
         async with asyncio.timeout(WITHIN_S):
             await checks[service](settings, address, Topics(settings.topic_prefix))
-    except (NewsproofError, KafkaError, OSError) as exc:
+    except (NewsproofError, KafkaError, httpx.HTTPError, OSError) as exc:
         print(f"unhealthy: {exc or type(exc).__name__}", file=sys.stderr)
         return 1
     return 0
