@@ -13,6 +13,7 @@ from agents.research.bounds import anything, bounded_confidence, without_data
 from agents.research.by_code import put_together
 from agents.research.citations import cited_only, sources_of, used
 from agents.research.numbers import unsupported_numbers
+from agents.research.results import supported_words
 from agents.research.turn import ANSWER, Turn
 from agents.research.words import paragraphs, several
 from agents.step import Asked, On, StepFailure, only_reply
@@ -99,7 +100,7 @@ def _metadata(
 
 def _unsupported(turn: Turn, results: tuple[AgentResult, ...], words: str) -> tuple[str, ...]:
     figures = [r.confidence for r in results]
-    texts = [turn.asked.message]
+    texts = [turn.asked.message, *map(supported_words, results)]
     if turn.data is not None:
         figures += [v.value for v in given(turn.data, BLOCKS).values()]
         texts += [signal_text(s) for s in turn.data.signals]

@@ -54,6 +54,14 @@ def fits(reply: ModelReply) -> bool:
     return True
 
 
+def supported_words(result: AgentResult) -> str:
+    """Return an agent's words without the numbers that nothing supports: what they still say may be repeated."""
+    words = "\n".join((result.reasoning, *result.key_factors, result.risk_assessment))
+    for number in sorted(result.unsupported_numbers, key=len, reverse=True):
+        words = words.replace(number, " ")
+    return words
+
+
 def results_so_far(turn: Turn) -> tuple[AgentResult, ...]:
     """Return the results of the agents that have answered, in the order of the plan; a later reply replaces an earlier."""
     found: dict[AgentName, AgentResult] = {}
@@ -127,7 +135,7 @@ def _unsupported(turn: Turn, data: DataCollected, agent: AgentName, words: str) 
     figures = [v.value for v in given(data, blocks).values()]
     if agent == "TAAgent":
         figures += [n for c in data.candles[-LAST_BARS:] for n in (c.open, c.high, c.low, c.close, c.volume)]
-    texts = [turn.asked.message, *(r.reasoning for r in seen_by(turn, agent))]
+    texts = [turn.asked.message, *map(supported_words, seen_by(turn, agent))]
     texts += [signal_text(s) for s in data.signals] if "signals" in blocks else []
     return unsupported_numbers(words, figures, texts=texts, scales=SCALES[agent])
 

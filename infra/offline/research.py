@@ -131,10 +131,15 @@ def _cited_figures(facts: dict[str, Any]) -> list[str]:
     figures = facts.get("figures", {})
     order = [*(name for name in FIRST_FIGURES if name in figures), *(n for n in figures if n not in FIRST_FIGURES)]
     return [
-        f"{name}: {written(figures[name]['value'])} {figures[name]['unit']} [{number[figures[name]['source']]}]"
+        f"{name}: {written(figures[name]['value'])} {_unit(figures[name]['unit'])} [{number[figures[name]['source']]}]"
         for name in order
         if figures[name]["source"] in number
     ]
+
+
+def _unit(unit: str) -> str:
+    # A scale such as 0-100 beside a number would read as part of it.
+    return f"({unit})" if unit[:1].isdigit() else unit
 
 
 def _said(vote: Vote, zh: bool) -> str:

@@ -115,6 +115,15 @@ def test_numbers_that_nothing_supports_are_named_and_cost_confidence(turn, writt
     assert answer.confidence == 0.8
 
 
+def test_an_agents_number_may_be_repeated_unless_nothing_supported_it(turn, written):
+    told = (
+        result(reasoning="A low of 61,234 and a target of $88,000.", unsupported_numbers=("$88,000",)),
+        *ALL_RESULTS[1:],
+    )
+    answer = turn(results=told).told(written(answer="From 61,234 to $88,000 [1].", key_insights=[])).event
+    assert answer.metadata.unsupported_numbers == ("$88,000",)
+
+
 def test_confidence_is_bounded_by_what_is_missing(turn, written, planned):
     sure = written(confidence=1.0)
     assert turn().told(sure).event.confidence == 0.9
