@@ -21,9 +21,10 @@ from schemas.errors import ContractError
 from schemas.events import (
     BY_WIRE_NAME,
     EFFECT_NAME,
-    OPENING_NAME,
+    OPENING_NAMES,
     TERMINAL_NAMES,
     WIRE_NAMES,
+    AnswerGiven,
     CaseDegraded,
     CaseDropped,
     CaseFailed,
@@ -32,7 +33,7 @@ from schemas.news import decode_news
 from schemas.published import read_publication
 from schemas.topics import Topics
 from streams.clock import appended_at
-from streams.following import FollowedPartition, readable
+from streams.following import FollowedPartition
 
 
 class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +45,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     by a read_committed reader. ``repeated_calls``: paid calls in records passed by, plus equal requests paid twice.
     ``foreign``: topic (without its prefix) → records that no part of Newsproof wrote, or that are damaged; every reader
     passes them by. Those of ``cases`` are dead letters besides, as are all of ``news``, which are not listed here.
+    ``questions``: turns of the research chat, ``answered`` of which have an answer. Their journal is held to the same
+    promises: ``lost``, ``duplicate_events``, ``repeated_records`` and ``repeated_calls`` count both.
     """
 
     news: int
@@ -62,6 +65,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     degraded: int
     dead_letters: int
     foreign: dict[str, int] = {}
+    questions: int = 0
+    answered: int = 0
 
     @property
     def clean(self) -> bool:
@@ -93,7 +98,7 @@ class _Independent:
         """Take one record that the rule has judged."""
         if not accepted or env.type == EFFECT_NAME:
             return
-        if env.type == OPENING_NAME:
+        if env.type in OPENING_NAMES:
             self.duplicates += env.case_id in self._head
         elif env.causation_id is not None:
             # 64-bit hashes of (case, cause): a million of them meet by chance once in 30 million audits, and take a third
@@ -120,7 +125,7 @@ class _Journal:
         self.independent.see(env, accepted)
         if accepted:
             self.types[env.type] += 1
-            if env.type == OPENING_NAME:
+            if env.type in OPENING_NAMES:
                 self.cases.add(env.case_id)
         else:
             self.passed_by += 1
@@ -157,7 +162,40 @@ async def audit(address: KafkaAddress, topics: Topics) -> AuditReport:
 
 
 async def _audited(address: KafkaAddress, topics: Topics) -> AuditReport:
-    bounds = await offsets_of(address, topics.cases)
+    journal, still_open, malformed = await _read(address, topics.cases)
+    chats, open_chats, malformed_chats = await _read(address, topics.research)
+    foreign = {"cases": malformed, "research": malformed_chats}
+    letters, lettered, foreign["dead-letters"] = await _dead_letters(address, topics)
+    news, without = await _news(address, topics, journal.cases, lettered)
+    signals, twice, foreign["signals"] = await _signals(address, topics)
+    foreign["configs"] = await _unreadable(address, topics.configs, lambda r: decode_snapshot(r.key, r.value))
+    foreign["budget"] = await _unreadable(address, topics.budget, lambda r: decode_budget(r.value))
+    of = {t: journal.types[WIRE_NAMES[t]] for t in BY_WIRE_NAME.values()}
+    return AuditReport(
+        news=news,
+        cases=len(journal.cases),
+        events=sum(journal.types.values()),
+        open=still_open,
+        lost=without + still_open + open_chats,
+        repeated_records=journal.passed_by + chats.passed_by,
+        duplicate_events=journal.independent.duplicates + chats.independent.duplicates,
+        duplicate_signals=twice,
+        calls=journal.calls,
+        repeated_calls=journal.repeated_calls + chats.repeated_calls,
+        signals=signals,
+        dropped=of[CaseDropped],
+        failed=of[CaseFailed],
+        degraded=of[CaseDegraded],
+        dead_letters=letters,
+        foreign={topic: count for topic, count in foreign.items() if count},
+        questions=len(chats.cases),
+        answered=chats.types[WIRE_NAMES[AnswerGiven]],
+    )
+
+
+async def _read(address: KafkaAddress, topic: str) -> tuple[_Journal, int, int]:
+    """Return what a journal holds, its open cases, and the records that nobody of ours wrote."""
+    bounds = await offsets_of(address, topic)
     parts = {tp: FollowedPartition(first, partitions=len(bounds)) for tp, (first, _) in bounds.items()}
     journal = _Journal()
     async for tp, records in read_range(address, bounds):
@@ -168,33 +206,7 @@ async def _audited(address: KafkaAddress, topics: Topics) -> AuditReport:
                 journal.passed_by += 1
             else:
                 journal.see(record, env, accepted)
-    still_open = sum(len(p.accepted.open) for p in parts.values())
-    foreign = {"cases": sum(p.malformed for p in parts.values())}
-    letters, lettered, foreign["dead-letters"] = await _dead_letters(address, topics)
-    news, without = await _news(address, topics, journal.cases, lettered)
-    signals, twice, foreign["signals"] = await _signals(address, topics)
-    foreign["configs"] = await _unreadable(address, topics.configs, lambda r: decode_snapshot(r.key, r.value))
-    foreign["budget"] = await _unreadable(address, topics.budget, lambda r: decode_budget(r.value))
-    foreign["research"] = await _foreign_research(address, topics)
-    of = {t: journal.types[WIRE_NAMES[t]] for t in BY_WIRE_NAME.values()}
-    return AuditReport(
-        news=news,
-        cases=len(journal.cases),
-        events=sum(journal.types.values()),
-        open=still_open,
-        lost=without + still_open,
-        repeated_records=journal.passed_by,
-        duplicate_events=journal.independent.duplicates,
-        duplicate_signals=twice,
-        calls=journal.calls,
-        repeated_calls=journal.repeated_calls,
-        signals=signals,
-        dropped=of[CaseDropped],
-        failed=of[CaseFailed],
-        degraded=of[CaseDegraded],
-        dead_letters=letters,
-        foreign={topic: count for topic, count in foreign.items() if count},
-    )
+    return journal, sum(len(p.accepted.open) for p in parts.values()), sum(p.malformed for p in parts.values())
 
 
 async def _dead_letters(address: KafkaAddress, topics: Topics) -> tuple[int, set[tuple[str, int, int]], int]:
@@ -254,11 +266,6 @@ async def _unreadable(address: KafkaAddress, topic: str, read: Callable[[Any], A
             except ContractError:
                 count += 1
     return count
-
-
-async def _foreign_research(address: KafkaAddress, topics: Topics) -> int:
-    bounds = await offsets_of(address, topics.research)
-    return await _unreadable(address, topics.research, lambda record: readable(record, len(bounds)))
 
 
 __all__ = ["AuditReport", "TopicPartition", "audit"]

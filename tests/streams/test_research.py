@@ -26,6 +26,7 @@ from schemas.errors import PermanentError, TransientError
 from schemas.ids import RESEARCH_RUN, uuid5
 from schemas.news import News
 from schemas.topics import partition_of
+from streams.audit import audit
 from tests.streams.world import World
 
 SNAPSHOT = Snapshot(
@@ -179,6 +180,8 @@ async def test_a_worker_that_ends_in_the_middle_is_followed_by_one_that_asks_onl
         events = await until_ended(world, turn)
     assert events[-1].metadata.path == "complete"
     assert second.asked == {"research_ta": 1, "research_answer": 1}
+    report = await audit(world.address, world.topics)
+    assert report.clean and (report.questions, report.answered, report.repeated_records) == (1, 1, 0)
 
 
 async def test_an_agent_that_fails_for_good_is_named_and_the_others_answer(world: World) -> None:
