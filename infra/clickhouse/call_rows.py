@@ -11,6 +11,7 @@ from schemas.calls import Call
 from schemas.effects import Failure, MarketReply, ModelReply, PageReply, RecallReply, Reply, SearchReply
 
 _encode = msgspec.json.Encoder().encode
+_SAY_THEIR_STEP = (ev.EffectCompleted, ev.StepFailed)
 
 
 def llm_row(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
@@ -41,7 +42,7 @@ def tool_row(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
 def _call_start(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
     # A failure that the adapter returned as a value counts like one that it raised.
     error = call.error or (call.reply.kind if isinstance(call.reply, Failure) else "")
-    step = r.event.step if isinstance(r.event, ev.EffectCompleted | ev.StepFailed) else r.step
+    step = r.event.step if isinstance(r.event, _SAY_THEIR_STEP) else r.step
     return (
         r.run_id,
         r.case_id,

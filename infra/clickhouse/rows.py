@@ -69,6 +69,7 @@ def _event_row(r: AcceptedRecord) -> Row:
     event = r.event
     field = _OUTCOMES.get(type(event))
     calls = event.calls
+    at = r.time.timestamp()
     return (
         r.run_id,
         r.case_id,
@@ -76,11 +77,11 @@ def _event_row(r: AcceptedRecord) -> Row:
         r.causation_id or "",
         r.event_type,
         r.schema_version,
-        epoch_ms(r.time),
+        round(at * 1000),
         r.appended_ms,
         r.step or "",
         "" if field is None else getattr(event, field),
-        None if r.cause_time is None else (r.time.timestamp() - r.cause_time.timestamp()) * 1000,
+        None if r.cause_time is None else (at - r.cause_time.timestamp()) * 1000,
         len(calls),
         r.provider_mode or (calls[0].mode if calls else ""),
         r.topic,
