@@ -1,0 +1,144 @@
+"""Vectors that cases pay for, from the recall through the journal into the table; and those that a rebuild pays for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from agents.registry import Registry
+from agents.verification.recall import STEP
+from infra.clickhouse.client import ClickHouse, connect
+from infra.embedding import EMBEDDING_MODEL
+from infra.embeddings.port import Embedded, unpacked
+from infra.memory import ClickHouseMemory
+from infra.offline.simulated import Simulated
+from infra.ports import Ports
+from newsproof.bench.graph import plain_registry
+from newsproof.memory import Rebuilt, rebuild
+from newsproof.memory_vectors import Vectors, add_vectors
+from schemas.effects import RecallReply
+from schemas.errors import TransientError
+from schemas.events import ContextGathered
+from tests.streams.test_sink import settled, sinking, tables
+from tests.streams.world import World, news
+
+__all__ = ["tables"]
+
+REGISTRY = Registry([STEP if step.name == "recall" else step for step in plain_registry(asks=False).steps.values()])
+
+
+class Paid:
+    """A provider whose vectors lie a little apart, each text's own."""
+
+    provider, model, rows = "acme", "vec-1", "acme:vec-1:4"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.fails_at: str | None = None
+
+    async def embed(self, text: str) -> Embedded:
+        self.asked.append(text)
+        if text == self.fails_at:
+            raise TransientError("acme is unavailable; it is tried again", kind="unavailable")
+        last = ord(text[-1]) % 50
+        return Embedded(vector=[127, last, 0, 0], cost_usd=Decimal("0.001"), cost_source="acme's list")
+
+    def worst_case_usd(self, text: str) -> Decimal | None:
+        return Decimal("0.002")
+
+    async def close(self) -> None:
+        pass
+
+
+async def judged(world: World, client: ClickHouse, embedder: Any, *items: Any) -> None:
+    """Let a worker judge these news, its memory searched by this provider; return when their cases are closed."""
+    own = connect(client.address, database=client.database)
+    simulated = Simulated()
+    ports = Ports(
+        models={"light": simulated, "heavy": simulated},
+        search={},
+        recall=ClickHouseMemory(own, embedder=embedder, timeout_s=30.0),
+        earlier=simulated,
+    )
+    closed = sum(count for name, count in (await world.counted()).items() if name == "SignalSynthesized")
+    async with world.working(REGISTRY, ports=ports):
+        await world.publish(*items)
+        await world.until_closed(closed + len(items), within_s=60.0)
+
+
+async def remembered(client: ClickHouse) -> list[tuple[Any, ...]]:
+    return (await client.query("SELECT case_id, embedding_model, embedding FROM memories ORDER BY ALL")).rows
+
+
+async def rebuilt(world: World, client: ClickHouse) -> Rebuilt:
+    return await rebuild(world.address, world.topics, client, registry=REGISTRY)
+
+
+async def bought(world: World, client: ClickHouse, paid: Paid, max_cost: str = "1") -> Vectors:
+    return await add_vectors(world.address, world.topics, client, paid, max_cost=Decimal(max_cost))  # type: ignore[arg-type]
+
+
+async def test_a_case_pays_once_and_is_found_by_what_it_paid_for_also_after_a_rebuild(
+    world: World, tables: ClickHouse
+) -> None:
+    paid = Paid()
+    async with sinking(world, tables) as sink:
+        await judged(world, tables, paid, 1)
+        await settled(world, sink)
+        now = datetime.now(UTC).isoformat()
+        await judged(world, tables, paid, news(2, published_at=now))
+        await settled(world, sink)
+    assert paid.asked == ["news number 1", "news number 2"]
+    gathered = [f.event for f in await world.journal() if isinstance(f.event, ContextGathered)]
+    first, second = sorted(gathered, key=lambda event: event.calls[0].replied_at)
+    assert (first.memory, second.memory) == ("no_match", "found")
+    for event in (first, second):
+        (call,) = event.calls
+        assert (call.kind, call.provider, call.model, call.cost_usd) == ("recall", "acme", "vec-1", Decimal("0.001"))
+        assert isinstance(call.reply, RecallReply)
+        assert call.reply.embedding is not None
+        assert unpacked(call.reply.embedding) in [row[2] for row in await remembered(tables)]
+    made = await remembered(tables)
+    assert [model for _, model, _ in made] == [Paid.rows, EMBEDDING_MODEL] * 2
+    done = await rebuilt(world, tables)
+    assert (done.memories, done.same) == (4, 4)
+    assert await remembered(tables) == made
+
+
+async def test_a_rebuild_pays_for_cases_that_have_no_vector_of_the_model_and_carries_it_over_afterwards(
+    world: World, tables: ClickHouse
+) -> None:
+    async with sinking(world, tables) as sink:
+        await judged(world, tables, None, *range(10))
+        await settled(world, sink)
+    assert {model for _, model, _ in await remembered(tables)} == {EMBEDDING_MODEL}
+    paid = Paid()
+    some = await bought(world, tables, paid, "0.0095")
+    assert 0 < some.made < 10
+    assert (some.made + some.missing, some.cost_usd) == (10, Decimal("0.001") * some.made)
+    assert "--max-cost 0.0095 does not cover more" in some.why
+    rest = await bought(world, tables, paid)
+    assert (rest.made, rest.missing, rest.why) == (10 - some.made, 0, "")
+    assert sorted(paid.asked) == [f"news number {n}" for n in range(10)]
+    made = await remembered(tables)
+    assert len(made) == 20
+    done = await rebuilt(world, tables)
+    assert (done.memories, done.same) == (20, 20)
+    assert await remembered(tables) == made
+    assert (await bought(world, tables, paid)).made == 0
+    assert len(paid.asked) == 10
+
+
+async def test_a_provider_that_fails_ends_the_buying_and_another_run_goes_on(world: World, tables: ClickHouse) -> None:
+    async with sinking(world, tables) as sink:
+        await judged(world, tables, None, 1, 2)
+        await settled(world, sink)
+    paid = Paid()
+    paid.fails_at = "news number 1"
+    first = await bought(world, tables, paid)
+    assert (first.made, first.missing) == (1, 1)
+    assert "Stopped: acme is unavailable" in first.why
+    assert first.cost_usd == Decimal("0.003")  # what the lost answer cost at most is counted
+    paid.fails_at = None
+    assert (await bought(world, tables, paid)).made == 1
