@@ -14,10 +14,11 @@ from pydantic_settings import SettingsConfigDict
 
 from infra.redaction import remember
 from infra.settings_research import ResearchSettings
+from infra.settings_web import WebSettings
 from schemas.errors import ConfigError
 
 
-class Settings(ResearchSettings):
+class Settings(WebSettings, ResearchSettings):
     """The settings of one process. Units are in the names or the descriptions."""
 
     model_config = SettingsConfigDict(
@@ -102,21 +103,6 @@ class Settings(ResearchSettings):
     metrics_host: str = Field(
         "127.0.0.1", description="Address that METRICS_PORT is opened on; anything but loopback is open to the network"
     )
-
-    # The web service
-    web_host: str = Field(
-        "127.0.0.1", description="Address that the web service is opened on; anything but loopback needs WEB_TOKEN"
-    )
-    web_port: int = Field(8700, ge=0, le=65535, description="Port of the web service; 0: a free one, which it prints")
-    web_token: SecretStr | None = Field(
-        None,
-        min_length=16,
-        description="Whoever uses the web service must know it (Authorization: Bearer …, or once at /login); unset: nobody "
-        "is asked, and only loopback is served",
-    )
-    web_max_streams: int = Field(500, ge=1, description="Open event streams of one web process")
-    web_requests_per_minute: int = Field(600, ge=1, description="Requests of one client address to the API")
-    web_questions_per_minute: int = Field(20, ge=1, description="Questions of one client address to the research chat")
 
     # The gate and its toggles (VERIFICATION)
     high_value_confidence_threshold: float = Field(0.75, ge=0.0, le=1.0)

@@ -16,6 +16,7 @@ from pydantic_core import PydanticUndefined
 import infra.settings
 from infra.settings import Settings
 from infra.settings_research import ResearchSettings
+from infra.settings_web import WebSettings
 
 MASK = "••••••••"
 
@@ -90,7 +91,7 @@ def settings_page() -> str:
 def _sections() -> list[tuple[str, list[str]]]:
     """The comments between the settings are the titles, so that code and page have one order."""
     sections: list[tuple[str, list[str]]] = []
-    source = inspect.getsource(infra.settings.Settings) + inspect.getsource(ResearchSettings)
+    source = "".join(inspect.getsource(part) for part in (infra.settings.Settings, WebSettings, ResearchSettings))
     for line in source.splitlines():
         if match := re.fullmatch(r"    # (.+)", line):
             sections.append((match[1], []))
