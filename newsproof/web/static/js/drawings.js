@@ -38,11 +38,19 @@ export function meter(value) {
     svg("rect", { class: "fill", x: 0, y: 0, width: Math.max(inside(value) * 100, 2), height: 8, rx: 4 }));
 }
 
-/** A difference with its interval around 0; `span` is the largest distance from 0 of all that are drawn together. */
-export function interval(delta, low, high, span) {
+/** A difference with its interval around 0; `span` is the largest distance from 0 of all that are drawn together; `tone` is is-up, is-down or is-flat. */
+export function interval(delta, low, high, span, tone) {
   const x = (value) => 100 + (span > 0 ? Math.min(1, Math.max(-1, value / span)) : 0) * 94;
-  return svg("svg", { viewBox: "0 0 200 16", class: `interval ${trend(0, delta / (span || 1))}`, "aria-hidden": "true" },
+  return svg("svg", { viewBox: "0 0 200 16", class: `interval ${tone}`, "aria-hidden": "true" },
     svg("line", { class: "zero", x1: 100, x2: 100, y1: 0, y2: 16 }),
     low !== null && high !== null && svg("line", { class: "move", x1: x(low), x2: x(high), y1: 8, y2: 8 }),
     svg("circle", { class: "last", cx: x(delta), cy: 8, r: 4 }));
+}
+
+/** Closing prices as a line; its height is from the lowest to the highest. */
+export function sparkline(values) {
+  if (values.length < 2) return null;
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  const points = values.map((value, at) => `${((at / (values.length - 1)) * 300).toFixed(1)},${(38 - ((value - low) / (high - low || 1)) * 36).toFixed(1)}`);
+  return svg("svg", { viewBox: "0 0 300 40", class: "sparkline", "aria-hidden": "true", preserveAspectRatio: "none" }, svg("polyline", { points: points.join(" ") }));
 }

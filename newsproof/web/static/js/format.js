@@ -33,7 +33,7 @@ export function usd(value, unknown = "?") {
 
 export function duration(ms) {
   if (!known(ms)) return "–";
-  if (ms < 1000) return `${number(ms, ms < 10 ? 1 : 0)} ms`;
+  if (ms < 1000) return `${number(ms, ms > 0 && ms < 10 ? 1 : 0)} ms`;
   const seconds = ms / 1000;
   if (seconds < 120) return `${number(seconds, 1)} s`;
   const minutes = seconds / 60;

@@ -10,7 +10,9 @@ const DEEPEST = 6;
 /** `cite(number)` makes the element of a citation. Headings begin at `top` (3 = h3). */
 export function markdown(text, { cite = null, top = 3 } = {}) {
   const lines = String(text ?? "").slice(0, LONGEST).replace(/\r\n?/g, "\n").split("\n");
-  return h("div", { class: "markdown", dir: "auto" }, blocks(lines, { cite, top, depth: 0 }));
+  // The highest heading of the text becomes an h3, whatever its author began with.
+  const highest = lines.reduce((least, line) => Math.min(least, /^\s{0,3}(#{1,6})\s/.exec(line)?.[1].length ?? 6), 6);
+  return h("div", { class: "markdown", dir: "auto" }, blocks(lines, { cite, top: top - highest + 1, depth: 0 }));
 }
 
 function blocks(lines, context) {
@@ -30,7 +32,7 @@ function block(lines, at, context) {
   const fence = /^\s{0,3}(`{3,}|~{3,})/.exec(line);
   if (fence) return fenced(lines, at, fence[1]);
   const heading = /^\s{0,3}(#{1,6})\s+(.*)$/.exec(line);
-  if (heading) return [h(`h${Math.min(context.top + heading[1].length - 1, 6)}`, { dir: "auto" }, inline(heading[2].replace(/\s#+\s*$/, ""), context)), at + 1];
+  if (heading) return [h(`h${Math.min(Math.max(context.top + heading[1].length - 1, 3), 6)}`, { dir: "auto" }, inline(heading[2].replace(/\s#+\s*$/, ""), context)), at + 1];
   if (/^\s{0,3}([-*_])(\s*\1){2,}\s*$/.test(line)) return [h("hr", {}), at + 1];
   if (/^\s{0,3}>/.test(line)) return quoted(lines, at, context);
   if (item(line)) return listed(lines, at, context);

@@ -68,12 +68,24 @@ function outcome({ case: one }) {
 function timeline(found) {
   const steps = found.thought_steps ?? [];
   if (steps.length === 0) return empty(t("case.story.empty"));
-  return h("ol", { class: "timeline" }, steps.map((step, at) => h("li", { class: `phase-${phaseTone(step.phase)}` },
+  return h("ol", { class: "timeline" }, gathered(steps).map((step, at, all) => h("li", { class: step.aside ? "phase-aside" : `phase-${phaseTone(step.phase)}` },
     h("div", { class: "when small faint" }, known(step.seconds) ? `+${duration(step.seconds * 1000)}` : "", " "),
     h("div", {},
-      (at === 0 || steps[at - 1].phase !== step.phase) && h("p", { class: "phase" }, term(step.phase)),
-      words(step.title, "p", { class: "told" }),
+      !step.aside && (at === 0 || all[at - 1].phase !== step.phase) && h("p", { class: "phase" }, term(step.phase)),
+      words(step.title, "p", { class: step.aside ? "asides" : "told" }),
       step.text && words(step.text, "p", { class: "thought" })))));
+}
+
+/** Replies that came one after the other are one line: what counts is what was made of them. */
+function gathered(steps) {
+  const made = [];
+  for (const step of steps) {
+    const last = made.at(-1);
+    if (step.phase !== "asking") made.push(step);
+    else if (last?.aside) last.title += ` ${step.title}`;
+    else made.push({ ...step, aside: true });
+  }
+  return made;
 }
 
 function phaseTone(phase) {

@@ -75,7 +75,7 @@ function metrics(all) {
     const span = Math.max(...[one.delta, one.low, one.high].map((v) => Math.abs(v ?? 0)));
     return h("tr", {}, h("th", { scope: "row" }, term(one.metric), one.horizon && ` @${one.horizon}`), h("td", { class: "n" }, write(one.a)), h("td", { class: "n" }, write(one.b)),
       h("td", { class: "n" }, known(one.delta) ? `${one.delta < 0 ? "−" : "+"}${write(Math.abs(one.delta))}` : "–"),
-      h("td", { class: "bar-cell" }, known(one.delta) && interval(one.delta, one.low, one.high, span)),
+      h("td", { class: "bar-cell" }, known(one.delta) && interval(one.delta, one.low, one.high, span, { better: "is-up", worse: "is-down" }[one.verdict] ?? "is-flat")),
       h("td", { class: "n" }, known(one.low) ? `${write(one.low)} … ${write(one.high)}` : "–"),
       h("td", { class: "n" }, known(one.p_holm) ? one.p_holm.toFixed(3) : "–"),
       h("td", {}, h("span", { class: `tag ${TONES[one.verdict] ?? ""}` }, term(one.verdict))));
@@ -88,7 +88,7 @@ function metrics(all) {
 
 function changes(title, all, withTexts = false) {
   if (all.length === 0) return null;
-  return h("details", { class: "figures", open: !withTexts }, h("summary", {}, title), h("ul", { class: "changes" }, all.slice(0, 100).map((one) => h("li", {},
+  return h("details", { class: "figures", open: !withTexts && all.length <= 12 }, h("summary", {}, title), h("ul", { class: "changes" }, all.slice(0, 100).map((one) => h("li", {},
     h("div", { class: "row" }, words(one.asset || "–", "strong"), h("span", { class: "tag" }, term(one.event_type)),
       h("span", {}, one.action_a === one.action_b ? term(one.action_a || "–") : `${term(one.action_a || "–")} → ${term(one.action_b || "–")}`),
       h("span", {}, `${confidence(one.confidence_a)} → ${confidence(one.confidence_b)}`),

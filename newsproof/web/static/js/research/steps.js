@@ -1,6 +1,6 @@
 // What each step of a turn did, as elements: the decision, the plan, the data, and what each agent concluded.
 
-import { meter } from "../drawings.js";
+import { meter, sparkline } from "../drawings.js";
 import { h, words } from "../dom.js";
 import { confidence, dateTime, figure, known } from "../format.js";
 import { t, term } from "../i18n.js";
@@ -37,7 +37,7 @@ export function collected(data) {
   return h("div", { class: "step-body" },
     values.map(([name, all]) => h("div", { class: "block" }, h("h4", {}, t(`block.${name}`)), h("dl", { class: "figures-list" }, all.map((one) => h("div", { title: `${one.source ?? ""} · ${dateTime(one.observed_at)}` },
       h("dt", {}, words(term(one.name))), h("dd", {}, figure(one.value, one.unit), h("span", { class: "small faint" }, " ", words(one.source ?? ""), one.observed_at && ` · ${dateTime(one.observed_at)}`))))))),
-    data.candles?.length > 0 && h("p", { class: "small faint" }, t("data.candles", { n: data.candles.length }), " ", words(`${data.candle_interval} ${data.candle_source}`)),
+    data.candles?.count > 0 && h("div", { class: "block" }, h("h4", {}, t("data.candles", { n: data.candles.count }), h("span", { class: "small faint" }, " ", words(`${data.candle_interval} · ${data.candle_source}`))), sparkline(data.candles.closes ?? [])),
     data.signals?.length > 0 && h("div", { class: "block" }, h("h4", {}, t("block.signals")), h("ul", {}, data.signals.map((one) => h("li", {},
       h("a", { href: `/case/${encodeURIComponent(one.case_id)}` }, words(one.summary)), " ", h("span", { class: "small faint" }, `${term(one.action)} ${confidence(one.confidence)} · ${term(one.status)}`))))),
     data.unavailable?.length > 0 && h("div", { class: "notice warn small" }, h("p", {}, t("data.unavailable")), h("ul", {}, data.unavailable.map((one) => words(one, "li")))));

@@ -29,7 +29,7 @@ export class Turn {
   }
 
   asked(message) {
-    if (!message || this.message) return;
+    if (!message || this.message === message) return; // The list has its beginning only.
     this.message = message;
     replace(this.question, message);
   }
@@ -70,7 +70,13 @@ export class Turn {
     return false;
   }
 
+  /** Whether the reader looks at where the work is going on. */
+  isFollowed() {
+    return !this.ended && this.state.getBoundingClientRect().top < window.innerHeight;
+  }
+
   status(data, say) {
+    const following = this.isFollowed();
     this.asked(data.question);
     this.chatId ??= data.chat_id ?? null;
     const stage = this.stage(data.stage);
@@ -84,6 +90,7 @@ export class Turn {
       say(t(`stage.${data.stage}`));
     }
     this.drawState();
+    if (following && say === announce) this.state.scrollIntoView({ block: "nearest" });
   }
 
   stage(name) {
@@ -115,7 +122,7 @@ export class Turn {
     const name = data.agent_name ?? data.agent ?? "?";
     const box = stage.agents.get(name) ?? h("li", { class: "agent" });
     const head = h("summary", {}, h("strong", {}, term(name)), " ", data.error ? h("span", { class: "tag down" }, t("agent.failed")) : [outlookTag(data.signal), " ", h("span", { class: "small faint" }, known(data.confidence) ? confidence(data.confidence) : "")],
-      h("span", { class: "agent-short small soft" }, words(String(data.error ? data.message || data.error : data.reasoning ?? ""))));
+      h("span", { class: "agent-short small soft" }, words(inShort(data))));
     replace(box, h("details", {}, head, agent(data)));
     if (!stage.agents.has(name)) {
       stage.agents.set(name, box);
@@ -128,8 +135,10 @@ export class Turn {
   }
 
   final(data, say) {
+    const following = this.isFollowed();
     this.answer = data.answer ?? "";
     replace(this.result, answer(data, `turn-${this.chatId ?? "new"}`));
+    if (following && say === announce) this.result.scrollIntoView({ block: "start" });
     say(t("turn.answered"));
   }
 
@@ -173,6 +182,12 @@ export class Turn {
     this.state.className = `turn-state state-dot ${this.lost ? "lost" : "busy"}`;
     replace(this.state, this.lost ? t("turn.lost") : this.wanted ? t(this.wanted) : words(this.said ?? t("turn.sending")));
   }
+}
+
+function inShort(data) {
+  if (data.error) return String(data.message || data.error);
+  const [said, whole] = [data.reasoning ?? "", data.full?.reasoning ?? data.full ?? ""];
+  return typeof whole === "string" && whole.length > said.length ? `${said} …` : said;
 }
 
 function dataInShort(data) {

@@ -1,0 +1,338 @@
+"""What the fake API answers with: cases of the shipped sample log as the API tells them, a report, a comparison, a turn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from newsproof.backtest.sample import Record, by_partition, read_log_file
+from newsproof.charts import (
+    Bin,
+    Percentiles,
+    ReliabilityBin,
+    ReliabilityLine,
+    Stack,
+    histogram,
+    percentile_ranges,
+    reliability_curve,
+    stacked_bars,
+)
+from newsproof.charts.svg import COLOURS
+from newsproof.compare.comparison import compare, with_texts
+from newsproof.web.case_document import document_of
+from schemas import envelope as wire
+from schemas.published import read_signal
+from streams.following import FollowedPartition
+from streams.reading import JournalRecord
+from tests.newsproof.compare_samples import example
+
+Json = dict[str, Any]
+_encode = msgspec.json.Encoder(enc_hook=str, decimal_format="number").encode
+
+
+def plain(value: Any) -> Any:
+    """Return a value as the API's JSON has it."""
+    return msgspec.json.decode(_encode(value))
+
+
+@lru_cache(maxsize=1)
+def documents() -> dict[str, Json]:
+    """Return every case of the sample log as ``GET /api/v1/cases/{id}`` tells it, by case id."""
+    log = read_log_file()
+    found: dict[str, list[JournalRecord]] = {}
+    for _, records in by_partition(log.cases):
+        followed = FollowedPartition(records[0].offset, partitions=log.partitions)
+        for record in records:
+            env, accepted = followed.judge(record)
+            if env is not None:
+                event = wire.decode(env.type, env.version, record.value)
+                at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
+                one = JournalRecord(offset=record.offset, appended_at=at, envelope=env, event=event, accepted=accepted)
+                found.setdefault(env.case_id, []).append(one)
+    return {case_id: _document(case_id, records) for case_id, records in found.items()}
+
+
+def _document(case_id: str, records: list[JournalRecord]) -> Json:
+    revisions = [_revision(one) for one in _signals() if one["case_id"] == case_id]
+    return {**plain(document_of(records)), "revisions": revisions, "note": ""}
+
+
+def _revision(signal: Json) -> Json:
+    names = ("revision", "status", "action", "confidence", "decided_at", "risk_flags", "notes")
+    return {**{name: signal[name] for name in names}, "emitted_at": signal["published_at"]}
+
+
+@lru_cache(maxsize=1)
+def _signals() -> list[Json]:
+    signals = [read_signal(record)[0] for record in sorted(read_log_file().signals, key=_appended)]
+    return [plain(signal) for signal in signals]
+
+
+def _appended(record: Record) -> int:
+    return record.timestamp
+
+
+def newest_signals() -> list[Json]:
+    """Return each signal once in its newest revision, the newest first."""
+    newest = {one["signal_id"]: one for one in _signals()}
+    return sorted(newest.values(), key=lambda one: str(one["decided_at"]), reverse=True)
+
+
+def case_items() -> list[Json]:
+    """Return the list of cases, the newest first."""
+    return sorted((d["case"] for d in documents().values()), key=lambda one: str(one["opened_at"]), reverse=True)
+
+
+# The report
+
+STEPS = {"triage": 42, "critique": 36, "plan": 39, "synthesize": 36, "search": 39, "recall": 36, "scrape": 38}
+ANSWERS: dict[str, list[Json]] = {
+    "spend": [
+        {
+            "day": f"2026-11-{day:02}",
+            "step": step,
+            "calls": calls + day,
+            "executed": calls + day,
+            "cost_usd": round(calls * 0.00031 * (1 + day % 5 / 3), 6) if step in ("triage", "critique", "plan", "synthesize") else 0.0,
+            "unpriced": 1 if (day, step) == (20, "search") else 0,
+        }
+        for day in range(14, 23)
+        for step, calls in STEPS.items()
+    ],
+    "latency": [
+        {"step": step, "results": n, "failures": n % 3 // 2, "p50_ms": n * 14.2, "p95_ms": n * 41.0, "p99_ms": n * 97.5}
+        for step, n in sorted(STEPS.items())
+    ],
+    "to_signal": [
+        {"status": "verified", "signals": 36, "opened_p50_ms": 5120.0, "opened_p95_ms": 9340.0, "opened_p99_ms": 11800.0},
+        {"status": "preliminary_only", "signals": 6, "opened_p50_ms": 780.0, "opened_p95_ms": 990.0, "opened_p99_ms": 1100.0},
+    ],
+    "deltas": [
+        {"delta_from": low, "signals": n}
+        for low, n in ((-0.8, 2), (-0.3, 1), (-0.2, 7), (-0.1, 1), (0.0, 8), (0.1, 23))
+    ],
+    "deltas_by_type": [
+        {"event_type": "hack", "signals": 9, "mean_preliminary": 0.754, "mean_final": 0.881, "mean_delta": 0.127, "raised": 8, "lowered": 1},
+        {"event_type": "regulation", "signals": 12, "mean_preliminary": 0.741, "mean_final": 0.78, "mean_delta": 0.039, "raised": 8, "lowered": 3},
+    ],
+    "reliability": [
+        {"horizon_s": horizon, "confidence_from": n / 10, "cases": 12 + 9 * n, "stories": 10 + 8 * n, "mean_confidence": n / 10 + 0.05, "hit_rate": min(0.95, n / 10 + shift)}
+        for horizon, shift in ((3600, 0.02), (14400, -0.06))
+        for n in range(2, 10)
+    ],
+    "calibration": [
+        {"horizon_s": 3600, "cases": 33, "hit_rate": 0.545, "mean_confidence": 0.79, "brier": 0.297, "ece": 0.134},
+        {"horizon_s": 14400, "cases": 33, "hit_rate": 0.515, "mean_confidence": 0.79, "brier": 0.311, "ece": 0.181},
+    ],
+    "coverage": [
+        {"horizon_s": 3600, "standing": "counted", "signals": 33, "on_synthetic_prices": 33},
+        {"horizon_s": 3600, "standing": "neutral", "signals": 8, "on_synthetic_prices": 8},
+    ],
+    "cost_per_signal": [{"signals": 42, "calls": 380, "cost_usd": 0.1675, "unpriced_calls": 1, "cost_per_signal_usd": 0.00399}],
+    "modes": [{"provider_mode": "offline", "calls": 380}],
+    "trust": [{"check": "every accepted event is in events", "violations": 0}, {"check": "no signal without its case", "violations": 0}],
+}  # fmt: skip
+
+
+def chart(name: str, theme: str) -> str:
+    """Return a chart of the report as a file of its own, its colours those of the theme."""
+    drawn = _chart(name)
+    dark = theme == "dark"
+    known = {"ink": "#ececec", "faint": "#a5a5a5", "line": "#3a3a3a"} if dark else {}
+    known |= {f"c{n}": both[dark] for n, both in enumerate(COLOURS)}
+    return re.sub(r"var\(--(\w+),(#\w+)\)", lambda m: known.get(m[1], m[2]), drawn)
+
+
+def _chart(name: str) -> str:
+    if name == "cost":
+        days: dict[str, dict[str, float]] = {}
+        for row in ANSWERS["spend"]:
+            days.setdefault(row["day"], {})[row["step"]] = row["cost_usd"]
+        return stacked_bars(
+            [Stack(day, parts) for day, parts in days.items()], title="Cost by day and step", unit="USD"
+        )
+    if name == "latency":
+        rows = [Percentiles(r["step"], r["p50_ms"], r["p95_ms"], r["p99_ms"], r["results"]) for r in ANSWERS["latency"]]
+        return percentile_ranges(rows, title="Latency by step")
+    if name == "confidence":
+        bins = [Bin(r["delta_from"], r["signals"]) for r in ANSWERS["deltas"]]
+        return histogram(bins, step=0.1, title="What verification did to confidence", noun="signals")
+    lines = [
+        ReliabilityLine(
+            f"{c['horizon_s'] // 3600} h",
+            [
+                ReliabilityBin(r["mean_confidence"], r["hit_rate"], r["cases"])
+                for r in ANSWERS["reliability"]
+                if r["horizon_s"] == c["horizon_s"]
+            ],
+            c["ece"],
+        )
+        for c in ANSWERS["calibration"]
+    ]
+    return reliability_curve(lines, title="Reliability: stated confidence and share of hits")
+
+
+# Backtests
+
+
+def run_row(run_id: str, label: str, started: str) -> Json:
+    """Return a row of the list of runs."""
+    return {
+        "run_id": run_id,
+        "label": label,
+        "status": "finished",
+        "changes": "{}",
+        "cases": 240,
+        "executed": 240,
+        "reused": 1200,
+        "missed": 0,
+        "cost_usd": 0.09888,
+        "avoided_cost_usd": 0.504,
+        "started_at": started,
+        "finished_at": started,
+    }
+
+
+RUNS = [
+    run_row("synth-v4", "synthesize v4", "2026-11-21T10:00:00Z"),
+    run_row("synth-v3", "nothing changed (A/A)", "2026-11-20T09:00:00Z"),
+]
+
+
+@lru_cache(maxsize=1)
+def comparison() -> Json:
+    """Return the comparison of docs/verdict.md."""
+    a, b, texts = example()
+    found: Json = plain(with_texts(compare(a, b, differences=3, resamples=500), texts))
+    return found
+
+
+# A turn of the research chat
+
+NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
+Events = Sequence[tuple[str, Json]]
+
+
+def _value(name: str, value: float, unit: str, source: str) -> Json:
+    return {"name": name, "value": value, "unit": unit, "source": source, "observed_at": "2026-11-22T08:59:00Z"}
+
+
+def _agent(name: str, signal: str, confidence: float, reasoning: str, indicators: Json, **more: Any) -> Json:
+    whole = {
+        "agent_name": name,
+        "signal": signal,
+        "confidence": confidence,
+        "confidence_level": "medium",
+        "reasoning": reasoning,
+        "indicators": indicators,
+        "key_factors": ["Rates stay where they are", "Liquidity grows slowly"],
+        "risk_assessment": "A surprise in the next rate decision would change this.",
+        "prompt_sent": "You weigh macroeconomic figures …",
+        "llm_response": '{"signal": "' + signal + '"}',
+        "missing": [],
+        "unsupported_numbers": [],
+        **more,
+    }
+    return {**whole, "reasoning": reasoning[:200], "full": whole}
+
+
+ANSWER = """## Where it stands
+
+Bitcoin trades at **64,000 USD**, up 1.8 % in a day [2]. The mood is *greedy* [3], and rates have not moved.
+
+- **Macro:** neutral; the dollar index is steady.
+- **Technical:** bullish above its 50-day average, `RSI` at 61.2.
+- **On-chain:** no clear direction.
+
+| agent | signal | confidence |
+|---|---|---:|
+| Macro | neutral | 0.55 |
+| Technical | bullish | 0.70 |
+
+### What speaks against it
+
+1. A signal of this pipeline says that a listed miner sells [1].
+2. `fred` did not answer for M2, so liquidity is not judged.
+
+More at [the exchange](https://exchange.example/btc)."""
+
+SOURCES: list[Json] = [
+    {"number": 1, "title": "Listed miner sells 1,200 BTC", "kind": "signal", "case_id": "", "preview": "sell BTC, confidence 0.71, verified by 3 independent sources", "observed_at": "2026-11-22T07:10:00Z"},
+    {"number": 2, "title": "coinbase: price and 24 h change", "kind": "market", "url": "https://exchange.example/btc", "preview": "64,000.5 USD, +1.8 %", "observed_at": "2026-11-22T08:59:00Z"},
+    {"number": 3, "title": "alternative.me: fear and greed", "kind": "market", "url": "https://mood.example/", "preview": "68 (greed)", "observed_at": "2026-11-22T00:00:00Z"},
+]  # fmt: skip
+
+
+def analysis(chat_id: str, conversation: str, question: str) -> list[Events]:
+    """Return the records of a whole turn, each with the events that it says."""
+    return [
+        [("status", {"stage": "routing", "message": "Looking at the question", "chat_id": chat_id, "conversation": conversation, "question": question})],
+        [
+            ("super_agent_decision", {"decision": "COMPLEX_ANALYSIS", "reasoning": "It asks for a judgement of the market.", "confidence": 0.92, "direct_answer": "", "route": "plan"}),
+            ("status", {"stage": "planning", "message": "Planning the analysis"}),
+        ],
+        [
+            ("planning_result", {
+                "task_breakdown": [
+                    {"agent": "MacroAgent", "reason": "Rates and liquidity set the frame.", "priority": "high", "data_required": ["macro", "fear_greed"]},
+                    {"agent": "TAAgent", "reason": "Trend and momentum of the price.", "priority": "high", "data_required": ["price", "indicators"]},
+                    {"agent": "OnChainAgent", "reason": "Whether coins move to exchanges.", "priority": "medium", "data_required": ["onchain"]},
+                ],
+                "execution_strategy": {"parallel_agents": ["MacroAgent", "TAAgent", "OnChainAgent"], "sequential_after": [], "estimated_time": "20 s"},
+                "reasoning": "All three bear on the question.", "asset": "BTC",
+            }),
+            ("status", {"stage": "data_collection", "message": "Collecting data"}),
+        ],
+        [
+            ("data_collected", {
+                "asset": "BTC",
+                "price": [_value("price", 64000.5, "USD", "coinbase"), _value("change_24h", 1.8, "%", "coinbase")],
+                "macro": [_value("fed_funds_rate", 3.88, "%", "fred"), _value("dxy", 99.2, "", "fred"), _value("treasury_yield", 4.12, "%", "fred")],
+                "fear_greed": [_value("fear_greed", 68.0, "", "alternative.me")],
+                "onchain": [_value("active_addresses", 912345.0, "", "blockchain.info")],
+                "indicators": [_value("rsi_14", 61.2, "", "computed"), _value("ema_50", 61875.4, "USD", "computed")],
+                "candles": {"count": 200, "first": "2026-05-06T00:00:00Z", "last": "2026-11-21T00:00:00Z", "closes": [60000 + (n * 7919 % 97) * 60 + n * 25 for n in range(120)]},
+                "candle_interval": "1d", "candle_source": "coinbase",
+                "signals": [{"number": 1, "case_id": CASE_OF_SOURCE, "signal_id": "s", "asset": "BTC", "event_type": "whale", "action": "sell", "direction": "short", "confidence": 0.71, "status": "verified", "summary": "Listed miner sells 1,200 BTC", "decided_at": "2026-11-22T07:10:00Z"}],
+                "unavailable": ["fred M2: timeout after 10 s"],
+            }),
+            ("status", {"stage": "analysis", "message": "The agents analyse the data"}),
+        ],
+        [("agent_result", _agent("TAAgent", "BULLISH", 0.7, "The price is above its averages and the RSI of 61.2 leaves room. " * 5, {"rsi_14": {"value": 61.2, "impact": "BULLISH", "weight": 0.5, "source": "computed", "observed_at": "2026-11-22T08:59:00Z"}}))],
+        [("agent_result", _agent("MacroAgent", "NEUTRAL", 0.55, "Rates are unchanged and the dollar index is steady.", {"fed_funds_rate": {"value": 3.88, "impact": "NEUTRAL", "weight": 0.4, "unit": "%", "source": "fred", "observed_at": "2026-11-22T08:59:00Z"}, "m2_growth": {"value": None, "impact": "NEUTRAL", "weight": 0.2}}, missing=["m2_growth"]))],
+        [("agent_result", {"agent_name": "OnChainAgent", "error": "the model did not answer within 60 s", "kind": "timeout"})],
+        [("status", {"stage": "synthesis", "message": "Writing the answer"})],
+        [("final_answer", final(ANSWER)), ("done", {})],
+    ]  # fmt: skip
+
+
+CASE_OF_SOURCE = "00000000-0000-5000-8000-000000000001"
+
+
+def final(answer: str, **more: Any) -> Json:
+    """Return the data of a final answer with these words."""
+    sources = [{**one, **({"case_id": CASE_OF_SOURCE} if "case_id" in one else {})} for one in SOURCES]
+    metadata = {
+        "path": "complete", "provider_mode": "offline", "agents": ["MacroAgent", "TAAgent"], "agents_missing": ["OnChainAgent"],
+        "unavailable": ["fred M2: timeout after 10 s"], "unsupported_numbers": [], "as_of": "2026-11-22T09:00:00Z",
+    }  # fmt: skip
+    said = {
+        "answer": answer,
+        "summary": "Bitcoin leans bullish in the short run; the economy gives no direction.",
+        "key_insights": ["Above its 50-day average", "The mood is greedy", "Liquidity could not be judged"],
+        "confidence": 0.61,
+        "sources": sources,
+        "metadata": metadata,
+    }
+    return {**said, **more}
+
+
+def stamped(events: Events, number: int) -> list[tuple[str, Json]]:
+    """Return the events of one record with the time of that record."""
+    at = (NOW + timedelta(seconds=number)).isoformat().replace("+00:00", "Z")
+    return [(name, {**data, "timestamp": at}) for name, data in events]
