@@ -32,7 +32,7 @@ from streams.tombstones import Tombstones
 
 MAX_BATCH = 20_000
 COMMIT_IDLE_S = 5.0
-COLLECTED = (50_000, 20, 100)
+COLLECTED = (250_000, 20, 100)
 """Records and rows hold no cycles, and there are many at a time: Python's own thresholds look through them again and again."""
 
 
