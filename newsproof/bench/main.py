@@ -14,7 +14,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from newsproof.bench import auditing, budget, measures, memory, queue, replay, sink
+from newsproof.bench import auditing, budget, measures, memory, queue, replay, sink, streams
 from newsproof.bench.evidence import evidence
 from newsproof.bench.measures import Figure
 
@@ -29,6 +29,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "sink": sink.sink,
     "memory": memory.memory,
     "replay": replay.replayed,
+    "streams": streams.streams,
 }
 
 
@@ -39,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, steps (and reading), latency, evidence, audit, budget, queue, sink, memory, replay",
+        help="waiting, steps (and reading), latency, evidence, audit, budget, queue, sink, memory, replay, streams",
     )
     parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")
@@ -50,6 +51,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--entries", type=int, default=memory.ENTRIES, help="how many past cases memory holds (memory)")
     parser.add_argument("--cases", type=int, default=replay.CASES, help="how many cases are replayed (replay)")
+    parser.add_argument("--seconds", type=int, default=streams.SECONDS, help="how long signals come (streams)")
     args = parser.parse_args(argv)
     sized = {
         "queue": args.news,
@@ -57,6 +59,7 @@ def main(argv: list[str] | None = None) -> int:
         "sink": args.events or sink.EVENTS,
         "memory": args.entries,
         "replay": args.cases,
+        "streams": args.seconds,
     }
     figures: list[Figure] = []
     for name in args.measure or MEASURES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from typing import Any
@@ -129,6 +130,9 @@ class Events(Response):
         if any(isinstance(e, TimeoutError | Lagging) for e in failed):
             log.info("a slow client is cut off; it can resume", client=scope.get("client"))
             cut_off(scope)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):  # until the server knows: it would report an answer that has no end
+                    await _left(receive)
         elif failed:
             raise failed[0]
         else:

@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import structlog
 from aiokafka.errors import KafkaError
@@ -37,37 +37,35 @@ class Questions:
 
     def __init__(self, address: KafkaAddress, topics: Topics, snapshot: Snapshot, *, partitions: int) -> None:
         self._topic, self._partitions, self._snapshot = topics.research, partitions, snapshot
-        self._appender = Appender(address, client_id="newsproof-web")
-        self.configs = ConfigStore(address, topics)
-        self._ready: asyncio.Event = asyncio.Event()
-        self._made: Callable[[], tuple[Appender, ConfigStore]] = lambda: (
+        self._clients: Callable[[], tuple[Appender, ConfigStore]] = lambda: (
             Appender(address, client_id="newsproof-web"),
             ConfigStore(address, topics),
         )
+        self._appender: Appender | None = None
+        self._configs: ConfigStore | None = None
+        self._ready = asyncio.Event()
 
     async def run(self) -> None:
-        """Be ready to write until cancelled."""
+        """Be ready to write until cancelled; a broker that is away is waited for."""
         while True:
+            appender, configs = self._clients()
             try:
-                await self._appender.start()
-                await self.configs.start()
-                await self.configs.publish(self._snapshot, self._appender)
+                await appender.start()
+                await configs.start()
+                await configs.publish(self._snapshot, appender)
+                self._appender, self._configs = appender, configs
                 self._ready.set()
                 await asyncio.Event().wait()
             except (KafkaError, OSError, TimeoutError) as exc:
                 log.warning("Kafka is away: no question can be asked yet", error=repr(exc)[:300])
             finally:
-                await self._closed()
-            self._appender, self.configs = self._made()
+                await configs.stop()
+                await appender.stop()
             await asyncio.sleep(_AGAIN_S)
 
     def config_of(self, config_hash: str) -> Snapshot | None:
         """Return a snapshot that some turn pins, None while it has not come here."""
-        return self.configs.get(config_hash)
-
-    async def _closed(self) -> None:
-        await self.configs.stop()
-        await self._appender.stop()
+        return None if self._configs is None else self._configs.get(config_hash)
 
     async def ask(
         self, message: str, history: tuple[ChatMessage, ...], *, conversation: str | None, previous: str | None
@@ -123,10 +121,9 @@ class Questions:
             event, id=event_id, case_id=chat_id, causation_id=None, run_id=RESEARCH_RUN, time=at, source="newsproof-web"
         )
         await _in_time(self._ready.wait())
+        assert self._appender is not None
         partition = partition_of(chat_id, self._partitions)
-        sent: Any = self._appender.append(self._topic, value, key=key, partition=partition, headers=headers)
-        found: tuple[int, int] = await _in_time(sent)
-        return found
+        return await _in_time(self._appender.append(self._topic, value, key=key, partition=partition, headers=headers))
 
 
 async def _in_time(work: Awaitable[T]) -> T:

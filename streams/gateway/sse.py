@@ -59,6 +59,7 @@ async def live_events(
         reader = _Reader(window.behind(after))
         words = "Some of what happened since is no longer at hand here: read the lists again."
         yield typed("gap", {"message": words}, at=now, id=reader.id)
+    yield heartbeat(reader.id)  # a client that is cut before the first event has a place to come back to
     while True:
         if not await window.moved(at, heartbeat_s):
             yield heartbeat(reader.id)

@@ -57,9 +57,9 @@ async def test_a_stream_that_is_cut_and_resumed_loses_and_repeats_nothing(world:
             async with streaming(draws.choice((first, second)), "/api/v1/stream", last_id=last) as stream:
                 if not last:
                     await stream.connected()
-                for n in range(10):
-                    number = part * 10 + n
-                    await write_signals(world.address, world.topics, signal(f"s{number}"))
+                numbers = range(part * 10, part * 10 + 10)
+                await write_signals(world.address, world.topics, *(signal(f"s{n}") for n in numbers))
+                for number in numbers:
                     expected |= {("signal", signal(f"s{number}").signal_id)}
                     expected |= {("received", await open_case(world, number, TRIAGED)), ("triaged", _case_of(number))}
                 for _ in range(draws.randrange(1, 30)):
