@@ -26,6 +26,8 @@ _DATA = {
 FIRST_FIGURES = ("price", "price_change_24h", "fear_greed", "fed_funds_rate", "rsi_14", "support", "resistance", "mvrv")
 """What an answer tells first of the figures there are."""
 TOLD_FIGURES = 8
+_INVENTED = "offline"
+"""What the bundled data call their source."""
 
 
 def route_of(question: str) -> dict[str, Any]:
@@ -98,6 +100,7 @@ def write_up(question: str, facts: dict[str, Any]) -> dict[str, Any]:
     blocks = [f"{phrase('label', zh=zh)}{'：' if zh else ': '}{summary}"]
     blocks += [_list(phrase("agents", zh=zh), verdicts)] if verdicts else []
     blocks += [_list(phrase("figures", zh=zh), figures[:TOLD_FIGURES])] if figures else []
+    blocks += [phrase("invented", zh=zh)] if any(_INVENTED in f["source"] for f in _figures(facts).values()) else []
     blocks += [f"{phrase('signals', zh=zh)}: {signals}"] if signals else []
     blocks += [f"{phrase('missing', zh=zh)}: {', '.join(missing)}"] if missing else []
     return {
@@ -126,9 +129,13 @@ def _majority(agents: list[dict[str, Any]]) -> str:
     return "BULLISH" if mean > 0.25 else "BEARISH" if mean < -0.25 else "NEUTRAL"
 
 
+def _figures(facts: dict[str, Any]) -> dict[str, Any]:
+    return dict(facts.get("figures", {}))
+
+
 def _cited_figures(facts: dict[str, Any]) -> list[str]:
     number = {source["of"]: source["number"] for source in facts.get("sources", [])}
-    figures = facts.get("figures", {})
+    figures = _figures(facts)
     order = [*(name for name in FIRST_FIGURES if name in figures), *(n for n in figures if n not in FIRST_FIGURES)]
     return [
         f"{name}: {written(figures[name]['value'])} {_unit(figures[name]['unit'])} [{number[figures[name]['source']]}]"

@@ -121,6 +121,7 @@ PHRASES: dict[str, tuple[str, str]] = {
         "Rules weigh each figure alone and know no context; figures that turn would turn this judgement.",
         "规则只逐项衡量数据、不了解背景；数据反转则结论随之反转。",
     ),
+    "invented": ("The figures of offline mode are invented, for trying it out.", "离线模式的数据为虚构，仅供试用。"),
     "agents": ("The agents", "各代理"),
     "figures": ("Figures", "数据"),
     "signals": ("Recent signals of the news pipeline", "新闻流水线的近期信号"),
