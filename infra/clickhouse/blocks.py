@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 import msgspec
 from clickhouse_connect.datatypes.base import ClickHouseType
 from clickhouse_connect.driver.binding import quote_identifier
+from clickhouse_connect.driver.common import write_leb128
 from clickhouse_connect.driver.compression import get_compressor
+from clickhouse_connect.driver.insert import InsertContext
 
-from infra.clickhouse.native import Writer, varint, writer_of
 from infra.clickhouse.record import Row
 
 
@@ -23,32 +23,37 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shape:
-    """The columns of a table that rows are mapped to, in their order."""
+    """The columns of a table that rows are mapped to, in their order.
+
+    The library writes the values of a column. What it does around that loads pandas, to know whether the rows are a data
+    frame: two seconds of a process's first insert.
+    """
 
     def __init__(self, table: str, columns: Sequence[str], types: Sequence[ClickHouseType]) -> None:
-        names = ", ".join(quote_identifier(column) for column in columns)
-        self._statement = f"INSERT INTO {table} ({names}) FORMAT Native\n".encode() + varint(len(columns))
-        self._columns: list[tuple[bytes, Writer]] = [
-            (_text(name) + _text(kind.insert_name), writer_of(name, kind))
-            for name, kind in zip(columns, types, strict=True)
-        ]
+        self._table, self._columns, self._types = table, list(columns), list(types)
 
-    def pieces(self, rows: Sequence[Row], *, compression: str | None) -> Iterator[list[bytes]]:
-        """Yield the body of an insert column by column, each in pieces: one block. ``compression`` is lz4 or None.
+    def pieces(self, rows: Sequence[Row]) -> Iterator[bytearray]:
+        """Yield the body of an insert column by column: one block.
 
         Raises:
             Exception: a value does not fit its column; whatever the library makes of it.
         """
-        compressor = None if compression is None else get_compressor(compression)
-        written = (
-            [head, *write(column)] for (head, write), column in zip(self._columns, zip(*rows, strict=True), strict=True)
-        )
-        for pieces in chain([[self._statement, varint(len(rows))]], written):
-            yield pieces if compressor is None else [compressor.compress_block(b"".join(pieces))]
-        if compressor is not None:
-            yield [compressor.flush() or b""]
+        context = InsertContext(self._table, self._columns, self._types)
+        names = ", ".join(quote_identifier(column) for column in self._columns)
+        piece = bytearray(f"INSERT INTO {self._table} ({names}) FORMAT Native\n".encode())
+        write_leb128(len(self._columns), piece)
+        write_leb128(len(rows), piece)
+        for name, kind, values in zip(self._columns, self._types, zip(*rows, strict=True), strict=True):
+            for text in (name.encode(), kind.insert_name.encode()):
+                write_leb128(len(text), piece)
+                piece += text
+            context.start_column(name)
+            kind.write_column(values, piece, context)
+            yield piece
+            piece = bytearray()
 
 
-def _text(text: str) -> bytes:
-    encoded = text.encode()
-    return varint(len(encoded)) + encoded
+def compressed(body: bytes, compression: str) -> bytes:
+    """Return a body in one frame of ``compression`` (lz4)."""
+    compressor = get_compressor(compression)
+    return bytes(compressor.compress_block(body)) + (compressor.flush() or b"")

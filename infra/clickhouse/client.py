@@ -21,7 +21,7 @@ from clickhouse_connect.driver.asyncclient import AsyncClient
 from clickhouse_connect.driver.exceptions import ClickHouseError as VendorError
 from clickhouse_connect.driver.exceptions import DataError, Error, OperationalError
 
-from infra.clickhouse.blocks import Block, Shape
+from infra.clickhouse.blocks import Block, Shape, compressed
 from infra.clickhouse.columns import COLUMNS
 from infra.clickhouse.record import Row
 from schemas.errors import ConfigError, ContractError, NewsproofError, PermanentError, TransientError
@@ -33,30 +33,8 @@ SEND_RECEIVE_TIMEOUT_S = 120.0
 
 _TRANSIENT = frozenset(
     {
-        159,
-        160,
-        198,
-        202,
-        203,
-        209,
-        210,
-        212,
-        236,
-        241,
-        242,
-        243,
-        252,
-        279,
-        285,
-        319,
-        394,
-        425,
-        439,
-        473,
-        499,
-        735,
-        745,
-        999,
+        *(159, 160, 198, 202, 203, 209, 210, 212, 236, 241, 242, 243, 252, 279),
+        *(285, 319, 394, 425, 439, 473, 499, 735, 745, 999),
     }
 )
 """Codes of ClickHouse's ErrorCodes.cpp that another try may not meet: timeouts, limits of memory, parts and queries,
@@ -68,8 +46,7 @@ _GATEWAY = re.compile(r"HTTP status (429|5\d\d)\b")
 _OF_AN_INSERT = {
     # Tables are parted by month: a block whose times lie far apart is unusual, and no reason to refuse it for ever.
     "max_partitions_per_insert_block": 0,
-    # Which of two rows of one key stays is for merges and FINAL to say; looking through every block for it as well cost
-    # a fifth of the engine's time.
+    # Which row of a key stays is for merges and FINAL to say: looking for it in every block costs the engine a fifth.
     "optimize_on_insert": 0,
 }
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -171,11 +148,14 @@ class ClickHouse:
         """Return rows in the form that :meth:`insert_block` sends; other tasks run meanwhile."""
         async with self._errors(f"INSERT INTO {table}"):
             shape = self._shapes.get((table, tuple(columns))) or await self._shape(table, tuple(columns))
-            pieces: list[bytes] = []
-            for more in shape.pieces(rows, compression=self._compression):
-                pieces += more
+            pieces = []
+            for piece in shape.pieces(rows):
+                pieces.append(piece)
                 await asyncio.sleep(0)
-            return Block(table=table, rows=len(rows), body=b"".join(pieces))
+            body = b"".join(pieces)
+            if self._compression:
+                body = await asyncio.to_thread(compressed, body, self._compression)
+            return Block(table=table, rows=len(rows), body=body)
 
     async def insert_block(self, block: Block, *, token: str | None = None) -> None:
         """Insert what :meth:`block` made. The same ``token`` again inserts nothing."""
@@ -218,9 +198,8 @@ class ClickHouse:
             raise PermanentError(
                 f"table {table} lacks the columns {', '.join(missing)}: run the migrations (`newsproof up` does)"
             )
-        made = Shape(table, columns, [get_from_name(described[c]) for c in columns])
-        self._shapes[table, columns] = made
-        return made
+        shape = Shape(table, columns, [get_from_name(described[c]) for c in columns])
+        return self._shapes.setdefault((table, columns), shape)
 
     @asynccontextmanager
     async def _errors(self, statement: str) -> AsyncIterator[AsyncClient]:
@@ -267,10 +246,9 @@ class ClickHouse:
         if code in _TRANSIENT:
             raise TransientError(f"ClickHouse is overloaded or was interrupted, try again: {said}") from exc
         if code is None and (isinstance(exc, OperationalError | OSError | TimeoutError) or _GATEWAY.search(said)):
-            kind = "network"
             raise TransientError(
                 f"ClickHouse at {self.address!r} does not answer: check that it runs and CLICKHOUSE_URL ({said})",
-                kind="timeout" if isinstance(exc, TimeoutError) else kind,  # type: ignore[arg-type]
+                kind="timeout" if isinstance(exc, TimeoutError) else "network",
             ) from exc
         if (
             statement.startswith("INSERT")
