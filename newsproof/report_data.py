@@ -42,7 +42,8 @@ FROM v_outcome_coverage WHERE run_id = {run:String} ORDER BY horizon_s, standing
 SELECT signals, calls, toFloat64(total_cost_usd) AS cost_usd, unpriced_calls, cost_per_signal_usd
 FROM v_cost_per_signal_by_run WHERE run_id = {run:String}""",
     "modes": """
-SELECT provider_mode, count() AS calls FROM v_calls WHERE run_id = {run:String} GROUP BY provider_mode ORDER BY calls DESC""",
+SELECT provider_mode, count() AS calls FROM v_calls WHERE run_id = {run:String} AND provider_name != 'journal'
+GROUP BY provider_mode ORDER BY calls DESC""",
     "trust": """
 SELECT check, violations FROM v_trust_checks WHERE run_id = {run:String} ORDER BY check""",
 }

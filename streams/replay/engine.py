@@ -220,7 +220,8 @@ class Replay:
             self._used.append(_used(case, step, KIND_OF[type(effect)], wanted, "miss"))
             raise _Stopped(answer.status, answer.reason)
         at = stand_in[-1].replied_at if stand_in else (case.replies.at or case.head_at)
-        made = tuple(replace(call, replied_at=at) for call in answer)
+        # A stand-in of a dry run was given to another question: a step that needs several replies looks for its own.
+        made = tuple(replace(call, replied_at=at, request_hash=wanted) for call in answer)
         calls, late = guarded(made, case.as_of)
         self._look_ahead += late
         self._used.append(_used(case, step, KIND_OF[type(effect)], wanted, "executed", calls, stand_in))

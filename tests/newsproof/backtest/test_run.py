@@ -195,6 +195,19 @@ async def test_a_dry_run_counts_what_the_run_will_do_and_asks_nothing() -> None:
     assert found.may_miss == 0
 
 
+@pytest.mark.parametrize("name", ["triage", "plan", "expand", "critique", "synthesize"])
+async def test_a_dry_run_counts_each_call_of_the_changed_prompt_once_also_where_a_step_needs_several(name: str) -> None:
+    backtest = Backtest()
+    plan = RunPlan(run_id=name, prompts={name: prompt(name)})
+    surveyed = await survey(backtest.source)
+    found = await estimate(
+        plan, backtest.source, surveyed, deciding_of(backtest.source, plan), ports_of(backtest.model)
+    )
+    then = (await recorded(backtest, name)).total()
+    assert found.executed_by_step == {name: then} and then > 0
+    assert found.missed == 0
+
+
 async def test_a_dry_run_of_an_early_change_says_what_may_follow() -> None:
     backtest = Backtest()
     plan = RunPlan(run_id="plan", prompts={"plan": prompt("plan")})
