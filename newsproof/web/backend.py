@@ -59,9 +59,7 @@ class Backend:
         self.signals = SignalHistory(self.address, self.topics)
         self.cases = CaseRecords(self.address, self.topics.cases)
         self.tables = analyst_client(settings, embedded=_is_ours(settings)) if settings.clickhouse_url else None
-        self.questions = Questions(
-            self.address, self.topics, research_snapshot(settings), partitions=settings.topic_partitions
-        )
+        self.questions = Questions(self.address, self.topics, research_snapshot(settings))
         self.turns = TurnFeed(
             self.address, self.topics, self.questions.config_of, group=self.topics.group(RESEARCH.name)
         )

@@ -11,7 +11,7 @@ from typing import TypeVar
 import structlog
 from aiokafka.errors import KafkaError
 
-from infra.kafka import KafkaAddress
+from infra.kafka import KafkaAddress, offsets_of
 from schemas import envelope as wire
 from schemas.config import Snapshot
 from schemas.errors import TransientError
@@ -35,8 +35,9 @@ T = TypeVar("T")
 class Questions:
     """Writes to ``research``. :meth:`run` connects, and publishes the snapshot that turns pin, before anything is asked."""
 
-    def __init__(self, address: KafkaAddress, topics: Topics, snapshot: Snapshot, *, partitions: int) -> None:
-        self._topic, self._partitions, self._snapshot = topics.research, partitions, snapshot
+    def __init__(self, address: KafkaAddress, topics: Topics, snapshot: Snapshot) -> None:
+        self._address, self._topic, self._snapshot = address, topics.research, snapshot
+        self._partitions = 0
         self._clients: Callable[[], tuple[Appender, ConfigStore]] = lambda: (
             Appender(address, client_id="newsproof-web"),
             ConfigStore(address, topics),
@@ -53,9 +54,11 @@ class Questions:
                 await appender.start()
                 await configs.start()
                 await configs.publish(self._snapshot, appender)
+                self._partitions = len(await offsets_of(self._address, self._topic))
                 self._appender, self._configs = appender, configs
-                self._ready.set()
-                await asyncio.Event().wait()
+                if self._partitions:  # else the topics are still to be made
+                    self._ready.set()
+                    await asyncio.Event().wait()
             except (KafkaError, OSError, TimeoutError) as exc:
                 log.warning("Kafka is away: no question can be asked yet", error=repr(exc)[:300])
             finally:

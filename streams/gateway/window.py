@@ -21,6 +21,7 @@ KINDS: tuple[Kind, ...] = ("signal", "case")
 _WRITTEN = re.compile(r"s([0-9.]*)-c([0-9.]*)").fullmatch
 _LONGEST = 12_000
 """512 partitions of two topics, and more digits than they will have."""
+WRITE_BYTES = 32 * 1024
 TICK_S = 0.02
 """Streams are woken once for what comes within this time: a write each for many items."""
 
@@ -128,20 +129,22 @@ class Window:
         ]
         return Place(signal=moved[0], case=moved[1])
 
-    def read(self, at: int, most: int = 500) -> list[Item]:
-        """Return items from this number on.
+    def read(self, at: int) -> list[Item]:
+        """Return items from this number on, as many as make one write: all that a stream holds while its client is slow.
 
         Raises:
             LookupError: the ring has passed it.
         """
         if at < self.first:
             raise LookupError(at)
-        skip = at - self.first
-        return self._items[skip : skip + most]
-
-    def newest(self, kind: Kind) -> Iterable[Item]:
-        """Yield the items of one kind, the newest first."""
-        return (item for item in reversed(self._items) if item.kind == kind)
+        found: list[Item] = []
+        size = 0
+        for n in range(at - self.first, len(self._items)):
+            size += len(self._items[n].data)
+            if found and size > WRITE_BYTES:
+                break
+            found.append(self._items[n])
+        return found
 
     async def moved(self, at: int, within_s: float) -> bool:
         """Wait until there is an item of this number; False when ``within_s`` passed first."""

@@ -14,7 +14,7 @@ from schemas import envelope as wire
 from schemas import events as ev
 from schemas import research_events as rev
 from schemas.effects import Failure
-from schemas.ids import LIVE_RUN, event_id, uuid5
+from schemas.ids import RESEARCH_RUN, event_id, uuid5
 from schemas.topics import partition_of
 from streams.clock import utc_now
 from tests.newsproof.web.conftest import Serving
@@ -48,9 +48,9 @@ async def go_on(world: World, chat_id: str, events: Iterable[ev.Event]) -> None:
     """Append successors of the turn's head, as the runtime would."""
     head = await head_of(world, chat_id)
     for event in events:
-        new = event_id(LIVE_RUN, chat_id, head)
+        new = event_id(RESEARCH_RUN, chat_id, head)
         key, value, headers = wire.encode(
-            event, id=new, case_id=chat_id, causation_id=head, run_id=LIVE_RUN, time=utc_now()
+            event, id=new, case_id=chat_id, causation_id=head, run_id=RESEARCH_RUN, time=utc_now()
         )
         where = partition_of(chat_id, world.partitions)
         await world.producer.send_and_wait(world.topics.research, value, key=key, partition=where, headers=headers)

@@ -1,0 +1,183 @@
+"""What stands before the API: names, tokens, rates, sizes, and the headers and errors of every answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from infra.settings import Settings, load_settings
+from newsproof.web.app import application
+from newsproof.web.backend import Backend
+from newsproof.web.guard import POLICY
+from newsproof.web.rates import Rates
+from newsproof.web.server import opened
+from schemas.errors import ConfigError
+
+TOKEN = "a token of some length"
+POST: dict[str, Any] = {"method": "POST", "url": "/api/v1/sql", "json": {"query": "SELECT 1"}}
+
+
+def asking(settings: Settings, **more: Any) -> httpx.AsyncClient:
+    """A client of the application itself: nothing is connected, so Kafka and ClickHouse are away."""
+    app: Any = application(Backend(settings))
+    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, **{"base_url": "http://127.0.0.1:8700", **more})
+
+
+def settings_of(**changes: Any) -> Settings:
+    return load_settings(newsproof_mode="offline", kafka_bootstrap_servers="127.0.0.1:1", **changes)
+
+
+async def test_every_answer_has_the_headers_that_keep_a_page_to_itself() -> None:
+    async with asking(settings_of()) as http:
+        for path in ("/", "/docs", "/static/favicon.svg", "/healthz", "/api/v1/status", "/nowhere", "/static/../../x"):
+            answer = await http.get(path)
+            assert answer.headers["content-security-policy"] == POLICY, path
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["referrer-policy"] == "no-referrer"
+            assert "server" not in answer.headers
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8700", "127.0.0.1.evil.example", "", "[::2]:8700"])
+async def test_on_loopback_only_loopback_names_are_answered(host: str) -> None:
+    async with asking(settings_of()) as http:
+        refused = await http.get("/api/v1/status", headers={"host": host})
+        assert (refused.status_code, set(refused.json())) == (421, {"error", "do"})
+        for name in ("localhost:8700", "127.0.0.1", "[::1]:8700"):
+            assert (await http.get("/api/v1/status", headers={"host": name})).status_code == 200
+
+
+async def test_a_page_of_another_site_cannot_post() -> None:
+    async with asking(settings_of()) as http:
+        for headers in ({"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}, {"origin": "null"}):
+            assert (await http.request(**POST, headers=headers)).status_code == 403
+        own = {"origin": "http://127.0.0.1:8700", "sec-fetch-site": "same-origin"}
+        assert (await http.request(**POST, headers=own)).status_code == 503  # ClickHouse is away
+        plain = await http.post("/api/v1/sql", content='{"query": "SELECT 1"}', headers={"content-type": "text/plain"})
+        assert plain.status_code == 400
+
+
+def test_beyond_loopback_a_token_is_needed_to_start() -> None:
+    with pytest.raises(ConfigError, match="WEB_TOKEN is not set: set it"):
+        opened(settings_of(web_host="0.0.0.0", web_port=0))
+    opened(settings_of(web_host="0.0.0.0", web_port=0, web_token=TOKEN)).close()
+
+
+async def test_a_token_is_asked_for_and_taken_as_a_bearer_or_by_a_login() -> None:
+    async with asking(settings_of(web_token=TOKEN), base_url="http://desk.example:8700") as http:
+        # bound to loopback: only its names count, with a token too
+        assert (await http.get("/api/v1/status")).status_code == 421
+    async with asking(settings_of(web_token=TOKEN, web_host="0.0.0.0"), base_url="http://desk.example:8700") as http:
+        refused = await http.get("/api/v1/status")
+        assert (refused.status_code, set(refused.json())) == (401, {"error", "do"})
+        assert (await http.get("/openapi.json")).status_code == 401
+        assert (await http.request(**POST)).status_code == 401
+        for wrong in ("", "Bearer", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x"):
+            assert (await http.get("/api/v1/status", headers={"authorization": wrong})).status_code == 401
+        right = {"authorization": f"Bearer {TOKEN}"}
+        assert (await http.get("/api/v1/status", headers=right)).status_code == 200
+        away = await http.get("/case/x?tab=1")
+        assert (away.status_code, away.headers["location"]) == (303, "/login?next=%2Fcase%2Fx%3Ftab%3D1")
+        assert (await http.get("/login")).status_code == 200
+        assert (await http.post("/login", data={"token": "wrong"})).status_code == 403
+        assert "set-cookie" not in (await http.post("/login", data={"token": "wrong"})).headers
+        done = await http.post("/login?next=/case/x", data={"token": TOKEN})
+        assert (done.status_code, done.headers["location"]) == (303, "/case/x")
+        cookie = done.headers["set-cookie"]
+        assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and TOKEN not in cookie
+        assert (await http.get("/api/v1/status")).status_code == 200  # the client keeps the cookie
+
+
+@pytest.mark.parametrize("onward", ["https://evil.example/", "//evil.example", "/\\evil.example"])
+async def test_a_login_leads_to_this_server_alone(onward: str) -> None:
+    async with asking(settings_of(web_token=TOKEN)) as http:
+        done = await http.post("/login", params={"next": onward}, data={"token": TOKEN})
+        assert done.headers["location"] == "/"
+
+
+async def test_a_token_in_an_address_is_exchanged_for_the_cookie_and_taken_out_of_it() -> None:
+    async with asking(settings_of(web_token=TOKEN)) as http:
+        done = await http.get("/research", params={"token": TOKEN, "q": "1"})
+        assert (done.status_code, done.headers["location"]) == (303, "/research?q=1")
+        assert (await http.get("/api/v1/status")).status_code == 200
+        async with asking(settings_of(web_token=TOKEN)) as other:
+            assert (await other.get("/api/v1/status", params={"token": TOKEN})).status_code == 401
+
+
+async def test_a_body_that_is_too_large_is_refused_before_it_is_read() -> None:
+    async with asking(settings_of()) as http:
+        told = await http.post("/api/v1/research/chat", content=b"x" * (256 * 1024 + 1))
+
+        async def untold() -> Any:
+            for _ in range(300):
+                yield b"x" * 1024
+
+        streamed = await http.post("/api/v1/research/chat", content=untold())
+        for answer in (told, streamed):
+            assert (answer.status_code, set(answer.json())) == (413, {"error", "do"})
+
+
+async def test_whoever_asks_too_often_is_told_when_to_come_back() -> None:
+    async with asking(settings_of(web_requests_per_minute=5)) as http:
+        statuses = [(await http.get("/api/v1/status")).status_code for _ in range(6)]
+        assert statuses == [200] * 5 + [429]
+        refused = await http.get("/api/v1/status")
+        assert int(refused.headers["retry-after"]) >= 1
+        assert (await http.get("/healthz")).status_code == 200
+
+
+def test_rates_fill_evenly_and_the_clients_known_are_bounded() -> None:
+    rates = Rates(60, known=2)
+    assert [rates.take("a", 0.0) for _ in range(60)] == [0.0] * 60
+    assert rates.take("a", 0.0) == pytest.approx(1.0)
+    assert rates.take("a", 1.0) == 0.0
+    for name in ("b", "c", "d"):
+        rates.take(name, 1.0)
+    assert len(rates._buckets) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/v1/nothing", 404),
+        ("/api/v1/signals?limit=0", 400),
+        ("/api/v1/signals?min_confidence=2", 400),
+        ("/api/v1/signals?status=golden", 400),
+        ("/api/v1/cases?state=closed", 400),
+        ("/api/v1/cases?before=!!!", 400),
+        ("/api/v1/cases/not-an-id", 400),
+        ("/api/v1/stream?after=elsewhere", 400),
+        ("/api/v1/research/chat/00000000-0000-4000-8000-000000000000?after=x", 400),
+        ("/api/v1/report", 503),
+        ("/api/v1/report/charts/nothing.svg", 404),
+        ("/api/v1/backtests", 503),
+        ("/static/nothing.js", 404),
+        ("/static/%2e%2e/%2e%2e/app.py", 404),
+    ],
+)
+async def test_bad_input_is_answered_with_what_to_do(path: str, status: int) -> None:
+    async with asking(settings_of()) as http:
+        answer = await http.get(path)
+        assert answer.status_code == status, answer.text
+        assert set(answer.json()) == {"error", "do"}
+        assert all(answer.json().values())
+
+
+async def test_assets_are_revalidated_by_their_content_and_kept_for_ever_under_its_hash() -> None:
+    async with asking(settings_of()) as http:
+        first = await http.get("/static/favicon.svg")
+        assert first.headers["cache-control"] == "no-cache"
+        again = await http.get("/static/favicon.svg", headers={"if-none-match": first.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        named = await http.get("/static/favicon.svg", params={"v": first.headers["etag"][1:17]})
+        assert "immutable" in named.headers["cache-control"]
+
+
+async def test_the_documentation_names_every_address_and_loads_nothing_from_elsewhere() -> None:
+    async with asking(settings_of()) as http:
+        described = (await http.get("/openapi.json")).json()
+        assert {"/api/v1/signals", "/api/v1/stream", "/api/v1/research/chat", "/api/v1/sql"} <= set(described["paths"])
+        page = (await http.get("/docs")).text
+        assert "http://" not in page and "https://" not in page

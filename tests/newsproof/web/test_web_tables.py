@@ -1,0 +1,123 @@
+"""What the API makes of ClickHouse's tables, on the embedded engine with its analysts' user, filled by the sink."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from infra.settings import Settings
+from newsproof.bootstrap import clickhouse_of
+from newsproof.servers import servers
+from newsproof.supervisor import prepare_tables
+from newsproof.web import analytics_api
+from schemas.ids import signal_id
+from streams.gateway import live
+from streams.sink import Sink
+from tests.newsproof.signal_samples import signal, write_signals
+from tests.newsproof.web.conftest import Serving
+from tests.newsproof.web.test_web_live import open_case, until_ready
+from tests.streams.records import DROPPED, TRIAGED
+from tests.streams.world import World
+
+
+@pytest.fixture
+async def tables(world: World, web_settings: Settings) -> AsyncIterator[str]:
+    """The address of an engine on the service's data directory, with the tables."""
+    async with servers(web_settings, kafka=False) as found:
+        await prepare_tables(found.applied_to(web_settings))
+        assert found.clickhouse is not None
+        yield found.clickhouse
+
+
+async def fill(world: World, settings: Settings, url: str) -> None:
+    """Bring everything that is in the log into the tables."""
+    async with clickhouse_of(settings.model_copy(update={"clickhouse_url": url})) as client:
+        sink = Sink(world.address, world.topics, client)
+        running = asyncio.create_task(sink.run())
+        await sink.caught_up()
+        sink.stop()
+        await running
+
+
+async def test_cases_beyond_memory_come_from_the_tables_page_by_page(
+    world: World, web_settings: Settings, serving: Serving, tables: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [await open_case(world, n, TRIAGED, DROPPED, text=f"story {n} of {'hacks' if n % 5 == 0 else 'listings'}")
+            for n in range(25)]  # fmt: skip
+    going = await open_case(world, 100, TRIAGED)
+    await fill(world, web_settings, tables)
+    monkeypatch.setattr(live, "RECENT_RECORDS", 4)  # the newest alone are remembered
+    async with serving(clickhouse_url=tables) as http:
+        await until_ready(http, world)
+
+        async def answers() -> bool:
+            return bool((await http.get("/api/v1/status")).json()["clickhouse"] == "ok")
+
+        await world.until(answers, 60)
+        items: list[dict[str, Any]] = []
+        before = ""
+        while True:
+            page = (await http.get(f"/api/v1/cases?limit=7{before}")).json()
+            assert page["note"] == ""
+            items += page["items"]
+            if page["next"] is None:
+                break
+            before = f"&before={page['next']}"
+        assert [one["case_id"] for one in items] == [going, *reversed(made)]
+        assert {one["outcome"] for one in items} == {"", "dropped"}
+        found = (await http.get("/api/v1/cases?q=HACKS&state=ended")).json()["items"]
+        assert [one["case_id"] for one in found] == [made[n] for n in (20, 15, 10, 5, 0)]
+        assert [one["case_id"] for one in (await http.get("/api/v1/cases?state=open")).json()["items"]] == [going]
+        told = (await http.get(f"/api/v1/cases/{made[0]}")).json()
+        assert told["news"]["text"] == "story 0 of hacks"
+        assert [step["phase"] for step in told["thought_steps"]] == ["received", "triaged", "ended"]
+        unknown = await http.get(f"/api/v1/cases/{signal_id('live', 'nobody')}")
+        assert unknown.status_code == 404
+
+
+async def test_report_charts_sql_and_backtests_read_as_the_analysts_user(
+    world: World, web_settings: Settings, serving: Serving, tables: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await open_case(world, 1, TRIAGED, DROPPED)
+    await write_signals(world.address, world.topics, signal("a"), signal("a", revision=2, confidence=0.1))
+    await fill(world, web_settings, tables)
+    monkeypatch.setattr(analytics_api, "MOST_ROWS", 10)
+    async with serving(clickhouse_url=tables) as http:
+
+        async def answers() -> bool:
+            return bool((await http.get("/api/v1/status")).json()["clickhouse"] == "ok")
+
+        await world.until(answers, 60)
+        report = (await http.get("/api/v1/report?days=7")).json()
+        assert report["answers"]["deltas"] and not report["is_empty"]
+        for name in ("cost", "latency", "confidence", "reliability"):
+            for theme, faint in (("light", "#6b6b6b"), ("dark", "#a5a5a5")):
+                drawn = await http.get(f"/api/v1/report/charts/{name}.svg?theme={theme}")
+                assert drawn.headers["content-type"] == "image/svg+xml"
+                assert Xml.fromstring(drawn.text).tag == "{http://www.w3.org/2000/svg}svg"
+                assert "var(" not in drawn.text
+                assert faint in drawn.text
+        few = (
+            await http.post("/api/v1/sql", json={"query": "SELECT number, toString(number) AS t FROM numbers(10)"})
+        ).json()
+        assert few["columns"] == [{"name": "number", "type": "UInt64"}, {"name": "t", "type": "String"}]
+        assert (few["rows"][9], few["truncated"]) == ([9, "9"], False)
+        many = (await http.post("/api/v1/sql", json={"query": "SELECT * FROM numbers(500000)"})).json()
+        assert (len(many["rows"]), many["truncated"]) == (10, True)
+        for refused in (
+            "DROP TABLE events",
+            "INSERT INTO runs VALUES ()",
+            "SELECT 1; SELECT 2",
+            "SELECT",
+            "SELECT * FROM system.users",
+        ):
+            answer = await http.post("/api/v1/sql", json={"query": refused})
+            assert answer.status_code == 400, refused
+            assert set(answer.json()) == {"error", "do"}
+        assert (await http.get("/api/v1/backtests")).json() == {"items": []}
+        assert (await http.get("/api/v1/backtests/none")).status_code == 404
+        assert (await http.get("/api/v1/backtests/compare?a=live&b=none")).status_code == 404
