@@ -38,7 +38,7 @@ SQL_AT_ONCE = 2
 
 
 class Status(msgspec.Struct, frozen=True):
-    """What ``/api/v1/status`` says. ``label`` is empty when signals are real."""
+    """What ``/api/v1/status`` says. ``label`` is empty when signals are real; ``*_seen``: such a worker is there."""
 
     mode: str
     label: str
@@ -46,6 +46,7 @@ class Status(msgspec.Struct, frozen=True):
     kafka: str
     clickhouse: str
     workers_seen: bool
+    research_seen: bool
     live: bool
 
 
@@ -69,7 +70,7 @@ class Backend:
         self.report: tuple[Report | None, float] = (None, 0.0)
         self.reading_report, self.asking_sql = asyncio.Lock(), asyncio.Semaphore(SQL_AT_ONCE)
         self._tables_away = "it was not asked yet"
-        self._workers_seen = False
+        self._seen: frozenset[str] = frozenset()
 
     async def run(self) -> None:
         """Follow the log and look after ClickHouse and the workers until cancelled."""
@@ -100,11 +101,15 @@ class Backend:
             self._tables_away = ""
 
     async def _look_for_workers(self) -> None:
-        try:
-            async with asyncio.timeout(LOOK_EVERY_S):
-                self._workers_seen = bool(await members_of(self.address, self.topics.group("worker")))
-        except (NewsproofError, KafkaError, OSError, TimeoutError):
-            self._workers_seen = False
+        found: set[str] = set()
+        for name in ("worker", RESEARCH.name):
+            try:
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    if await members_of(self.address, self.topics.group(name)):
+                        found.add(name)
+            except (NewsproofError, KafkaError, OSError, TimeoutError):
+                continue
+        self._seen = frozenset(found)
 
     def status(self) -> Status:
         """Return what is known now."""
@@ -115,7 +120,8 @@ class Backend:
             version=code_version(),
             kafka="away" if self.feed.away else "ok",
             clickhouse="away" if self._tables_away else "ok",
-            workers_seen=self._workers_seen,
+            workers_seen="worker" in self._seen,
+            research_seen=RESEARCH.name in self._seen,
             live=self.feed.ready and not self.feed.away,
         )
 

@@ -24,6 +24,7 @@ router = APIRouter(prefix="/api/v1", tags=["live"])
 
 CASE_ID = r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 TABLES_WITHIN_S = 15.0
+LATE_RECORDS = 2_000
 Asset = Annotated[str, Query(max_length=40, description="Only this asset, such as BTC.")]
 Kind = Annotated[str, Query(max_length=40, description="Only this type of event, such as listing.")]
 Least = Annotated[float, Query(ge=0, le=1, description="Only confidences from here on.")]
@@ -103,7 +104,7 @@ async def _from_tables(backend: Backend, wanted: Wanted, limit: int, before: Bef
 async def case(request: Request, case_id: Annotated[str, Path(pattern=CASE_ID)]) -> Response:
     """Return the whole story of a case: its timeline, evidence, critique, confidence, calls and raw events."""
     backend = backend_of(request)
-    records, note = await _records_of(backend, case_id)
+    records, note = await _records_of(backend, case_id), ""
     if not any(r.accepted for r in records):
         raise Refused(404, f"there is no case {case_id}", "look for it in /api/v1/cases")
     revisions: list[dict[str, Any]] = []
@@ -115,10 +116,10 @@ async def case(request: Request, case_id: Annotated[str, Path(pattern=CASE_ID)])
     return as_json({**document_of(records), "revisions": revisions, "note": note})
 
 
-async def _records_of(backend: Backend, case_id: str) -> tuple[list[JournalRecord], str]:
+async def _records_of(backend: Backend, case_id: str) -> list[JournalRecord]:
     """Where the case lies is known to ClickHouse, or here while it is recent; else its whole partition is looked through."""
-    first, through = backend.feed.first_offset_of(case_id), None
-    if first is None:
+    lies = backend.feed.lies(case_id)
+    if lies is None:
         try:
             async with asyncio.timeout(TABLES_WITHIN_S):
                 lies = await where_it_lies(backend.reachable_tables(), case_id)
@@ -126,10 +127,12 @@ async def _records_of(backend: Backend, case_id: str) -> tuple[list[JournalRecor
             lies = (0, None)
         if lies is None:
             if backend.feed.ready:
-                return [], ""
+                return []
             raise TransientError("the recent past is still being read: try again in a moment")
-        first, through = lies
-    return await backend.cases.read(case_id, first=first, through=through), ""
+    first, end = lies
+    # Some way behind its end too: what came late and was passed by was paid for, and is shown.
+    through = None if end is None else end + LATE_RECORDS
+    return await backend.cases.read(case_id, first=first, through=through)
 
 
 @router.get("/stream", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})

@@ -19,7 +19,7 @@ from infra.kafka import KafkaAddress, committed_by
 from schemas import envelope as wire
 from schemas.acceptance import TOMBSTONE_OFFSETS
 from schemas.errors import ContractError, NewsproofError
-from schemas.events import COMMANDS, EventReceived
+from schemas.events import COMMANDS, TERMINAL_NAMES, EventReceived
 from schemas.published import read_signal
 from schemas.topics import Topics
 from streams.following import FollowedPartition
@@ -46,7 +46,7 @@ class LiveFeed:
         self._address, self._topics, self._tell = address, topics, tell
         self.window = window or Window()
         self.cases: OrderedDict[str, CaseItem] = OrderedDict()
-        self._first: dict[str, int] = {}
+        self._lies: dict[str, tuple[int, int | None]] = {}
         self.newest: OrderedDict[str, int] = OrderedDict()
         self.passed_by = 0
         self._parts: dict[TopicPartition, FollowedPartition] = {}
@@ -92,9 +92,9 @@ class LiveFeed:
         """Return the cases that this process holds, in the order in which it met them."""
         return [case for case in self.cases.values() if case.is_whole]
 
-    def first_offset_of(self, case_id: str) -> int | None:
-        """Return where in its partition a case that this process holds begins; None of any other."""
-        return self._first.get(case_id)
+    def lies(self, case_id: str) -> tuple[int, int | None] | None:
+        """Return (first offset, last offset where the case has ended) of a case that this process holds, else None."""
+        return self._lies.get(case_id)
 
     # Signals
 
@@ -166,6 +166,8 @@ class LiveFeed:
         case = self._case(env, event, record.offset)
         if not isinstance(event, COMMANDS):
             case.take(env, event)
+        if env.type in TERMINAL_NAMES and env.case_id in self._lies:
+            self._lies[env.case_id] = self._lies[env.case_id][0], record.offset
         said = self._tell(case, env, event)
         return Item(
             kind="case",
@@ -183,10 +185,10 @@ class LiveFeed:
             case = self.cases[env.case_id] = CaseItem(case_id=env.case_id, opened_at=env.time)
             self.cases.move_to_end(env.case_id)
         if isinstance(event, EventReceived):
-            self._first[env.case_id] = offset
+            self._lies[env.case_id] = offset, None
         while len(self.cases) > RECENT_CASES:
             gone, _ = self.cases.popitem(last=False)
-            self._first.pop(gone, None)
+            self._lies.pop(gone, None)
         return case
 
     def _pass_by(self, record: Any, exc: ContractError) -> None:
