@@ -28,7 +28,9 @@ async def research(settings: Settings) -> AsyncIterator[None]:
 async def test_a_question_is_answered_by_the_agents_and_every_step_is_seen(
     world: World, web_settings: Settings, serving: Serving
 ) -> None:
-    at = web_settings.model_copy(update={"clickhouse_url": "http://127.0.0.1:9"})  # away: found signals are missing, and said
+    at = web_settings.model_copy(
+        update={"clickhouse_url": "http://127.0.0.1:9"}
+    )  # away: found signals are missing, and said
     async with serving() as http, research(at):
         question = {"message": "Should I buy Bitcoin now? Analyse macro, technicals and on-chain data."}
         async with streaming(http, CHAT, method="POST", json=question) as stream:
