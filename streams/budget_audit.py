@@ -1,7 +1,7 @@
 """The budget, read back from its topic: the state for people, and an audit that counts on its own.
 
 The audit does not trust the fold's books: it takes from it only who was granted, adds up by itself what those grants bind
-and cost, and compares at every log position. The journal tells which grants were spent.
+and cost, and compares at every log position. The journals tell which grants were spent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class DaySpent(msgspec.Struct):
 
 
 class BudgetAudit(msgspec.Struct, kw_only=True):
-    """What the topic and the journal say of the budget.
+    """What the topic and the journals, of cases and of chats, say of the budget.
 
     ``overshoot_units`` and ``overshoot_usd`` are the most by which grants passed a limit at any log position. ``above`` are
     settlements above their reservation, by ``above_usd`` in all. ``unsettled`` grants count in full until their month ends.
@@ -119,7 +119,7 @@ async def read_budget(address: KafkaAddress, topics: Topics) -> BudgetState:
 
 
 async def budget_overshoot(address: KafkaAddress, topics: Topics, *, journal: bool = True) -> BudgetAudit:
-    """Audit the budget; ``journal`` also looks for the grants in the calls of the cases."""
+    """Audit the budget; ``journal`` also looks for the grants in the calls of the cases and of the chats."""
     state, sums, audit = BudgetState(), _Sums(), BudgetAudit(days={}, months={})
     async for _, records in read_range(address, await offsets_of(address, topics.budget)):
         for record in records:
@@ -143,7 +143,7 @@ async def budget_overshoot(address: KafkaAddress, topics: Topics, *, journal: bo
     audit.garbage, audit.repeated, audit.unsettled = state.garbage, state.repeated, len(sums.bound)
     _books(audit, sums)
     if journal:
-        await _journal(address, topics, audit, sums.granted)
+        await _journals(address, topics, audit, sums.granted)
     return audit
 
 
@@ -176,9 +176,10 @@ def _books(audit: BudgetAudit, sums: _Sums) -> None:
             whole.paid_usd += paid
 
 
-async def _journal(address: KafkaAddress, topics: Topics, audit: BudgetAudit, granted: set[str]) -> None:
+async def _journals(address: KafkaAddress, topics: Topics, audit: BudgetAudit, granted: set[str]) -> None:
     paid_for: dict[str, str] = {}
-    async for _, records in read_range(address, await offsets_of(address, topics.cases)):
+    ranges = {**await offsets_of(address, topics.cases), **await offsets_of(address, topics.research)}
+    async for _, records in read_range(address, ranges):
         for record in records:
             if b'"grant"' not in (record.value or b""):
                 continue

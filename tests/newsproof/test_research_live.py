@@ -121,7 +121,7 @@ async def test_a_question_is_answered_from_figures_that_the_sources_served_and_p
     calls = model_calls(events)
     assert all(call.mode == "live" and call.cost_usd is not None and call.cost_usd > 0 and call.grant for call in calls)
     audit = await budget_overshoot(world.address, world.topics)
-    assert (audit.reservations, audit.granted, audit.settled, audit.overshoot) == (6, 6, 6, 0)
+    assert (audit.granted, audit.settled, audit.spent, audit.overshoot) == (6, 6, 6, 0)
     [month] = audit.months.values()
     assert month.paid_usd == sum(call.cost_usd for call in calls if call.cost_usd is not None) and month.held_usd == 0
 
