@@ -6,6 +6,7 @@ It serves the real page under the real headers, so what a browser refuses here i
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import mimetypes
 import uuid
@@ -72,7 +73,7 @@ class FakeApi:
 
     def __init__(self) -> None:
         self.status: Json = {"mode": "offline", "label": "offline: rules and invented pages, for trying and testing", "version": "0.1.0", "kafka": "ok", "clickhouse": "ok", "workers_seen": True, "live": True}  # fmt: skip
-        self.signals = recorded.newest_signals()
+        self.signals = copy.deepcopy(recorded.newest_signals())
         self.documents = dict(recorded.documents())
         self.report: Json = {"run_id": "live", "answers": recorded.ANSWERS}
         self.runs = list(recorded.RUNS)

@@ -36,7 +36,7 @@ class Watched:
         axe: bool = False,
         **more: Any,
     ) -> Watched:
-        """Open the path in a fresh context, with reduced motion, and wait until a heading stands there."""
+        """Open the path in a fresh context, with reduced motion, and wait until its heading and the system's state stand there."""
         context = await browser.new_context(
             viewport=size or (NARROW if narrow else WIDE),
             color_scheme="dark" if dark else "light",
@@ -54,6 +54,8 @@ class Watched:
         await watched._watch()
         await page.goto(address + path)
         await page.wait_for_selector("main h1")
+        # What the system says of itself moves what stands below it: first that, then clicks.
+        await page.wait_for_selector("#link-state span, #trouble:not([hidden])", state="attached")
         return watched
 
     async def _watch(self) -> None:
@@ -85,6 +87,18 @@ class Watched:
             if one["impact"] in ("serious", "critical")
             for node in one["nodes"]
         ]
+
+
+async def comes_to_be(locator: Any, count: int) -> None:
+    """Wait until exactly so many elements are there."""
+    if count:
+        await locator.nth(count - 1).wait_for(state="attached")
+    await locator.nth(count).wait_for(state="detached")
+
+
+async def is_said(page: Any, words: str) -> None:
+    """Wait until the polite status region says these words."""
+    await page.locator("#announcer", has_text=words).wait_for(state="attached")
 
 
 def _is_violation(said: Any) -> bool:

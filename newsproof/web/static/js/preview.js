@@ -46,7 +46,8 @@ function showPreview(button, source) {
     document.addEventListener("keydown", (event) => {
       if (event.key === "Escape") hidePreview();
     });
-    window.addEventListener("scroll", hidePreview, { passive: true });
+    // Focus by keyboard scrolls, too: the preview goes along, and ends when what it belongs to is out of sight.
+    window.addEventListener("scroll", () => owner && place(owner), { passive: true });
   }
   owner?.removeAttribute("aria-describedby");
   owner = button;
@@ -58,6 +59,10 @@ function showPreview(button, source) {
 
 function place(button) {
   const at = button.getBoundingClientRect();
+  if (at.bottom < 0 || at.top > window.innerHeight || !button.isConnected) {
+    hidePreview();
+    return;
+  }
   const size = box.getBoundingClientRect();
   const left = Math.max(8, Math.min(at.left, window.innerWidth - size.width - 8));
   const below = at.bottom + 6 + size.height < window.innerHeight;

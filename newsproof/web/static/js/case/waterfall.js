@@ -5,6 +5,8 @@ import { h, words } from "../dom.js";
 import { confidence, known, signed } from "../format.js";
 import { t, term } from "../i18n.js";
 
+const HEADS = [["waterfall.rule"], ["waterfall.change", true], ["confidence", true], ["waterfall.scale"], ["waterfall.why"]];
+
 export function waterfall(steps) {
   if (steps.length === 0) return h("p", { class: "hint" }, t("case.waterfall.none"));
   let before = 0;
@@ -13,16 +15,16 @@ export function waterfall(steps) {
     const from = whole ? 0 : before;
     before = step.total;
     const tone = whole ? "" : step.amount > 0 ? "up-ink" : step.amount < 0 ? "down-ink" : "";
-    return h("tr", { class: whole ? "total" : "", data: { step: at } },
-      h("th", { scope: "row" }, words(term(step.label))),
-      h("td", { class: `n ${tone}` }, whole ? "" : signed(step.amount)),
-      h("td", { class: "n" }, confidence(step.total)),
-      h("td", { class: "bar-cell" }, waterfallBar(from, step.total, whole ? "total" : "change")),
-      h("td", { class: "text" }, step.reason ? words(step.reason) : ""));
+    return h("tr", { role: "row", class: whole ? "total" : "", data: { step: at } },
+      h("th", { scope: "row", role: "rowheader" }, words(term(step.label))),
+      h("td", { role: "cell", class: `n ${tone}` }, whole ? "" : signed(step.amount)),
+      h("td", { role: "cell", class: "n" }, confidence(step.total)),
+      h("td", { role: "cell", class: "bar-cell" }, waterfallBar(from, step.total, whole ? "total" : "change")),
+      h("td", { role: "cell", class: "text" }, step.reason ? words(step.reason) : ""));
   });
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("case.waterfall") },
-    h("table", { class: "waterfall-table" },
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("waterfall.rule")), h("th", { scope: "col", class: "n" }, t("waterfall.change")),
-        h("th", { scope: "col", class: "n" }, t("confidence")), h("th", { scope: "col" }, t("waterfall.scale")), h("th", { scope: "col" }, t("waterfall.why")))),
-      h("tbody", {}, rows)));
+    // With their roles said: on narrow screens the rows are laid out as grids, which takes the roles of a table away.
+    h("table", { class: "waterfall-table", role: "table" },
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, HEADS.map(([key, right]) => h("th", { scope: "col", role: "columnheader", class: right ? "n" : "" }, t(key))))),
+      h("tbody", { role: "rowgroup" }, rows)));
 }

@@ -38,6 +38,7 @@ export function mount(main, { query, signal: gone, setTitle }) {
     board.clear();
     place.id = null;
     message.replaceChildren(loading());
+    drawState(state, "connecting");
     load(line, false).then((found) => found && connect());
   }
 
@@ -104,8 +105,8 @@ function readJson(text) {
 }
 
 function drawState(place, now) {
-  place.className = `state-dot ${now === "open" ? "on" : "lost"}`;
-  replace(place, t(now === "open" ? "stream.open" : "stream.lost"));
+  place.className = `state-dot ${{ open: "on", connecting: "busy" }[now] ?? "lost"}`;
+  replace(place, t(`stream.${now}`));
 }
 
 const filterQuery = (query) => ({ asset: query.get("asset"), event_type: query.get("event_type"), min_confidence: query.get("min_confidence") });

@@ -110,6 +110,7 @@ class Talk {
       for (const one of all) this.add(this.newTurn(one.message, one.chat_id));
       this.drawButtons();
       const last = this.turns.at(-1);
+      last.element.scrollIntoView({ block: "start" });
       this.follow(last);
       for (const turn of this.turns.slice(0, -1)) await this.follow(turn, { quiet: true });
     } catch (error) {
@@ -139,6 +140,7 @@ class Talk {
     this.box.value = draft = "";
     this.drawButtons();
     turn.element.scrollIntoView({ block: "start" });
+    turn.watch(this.signal);
     try {
       const body = { message, chat_history: history };
       if (this.conversation) Object.assign(body, { conversation: this.conversation, previous });

@@ -70,13 +70,13 @@ export class Turn {
     return false;
   }
 
-  /** Whether the reader looks at where the work is going on. */
-  isFollowed() {
-    return !this.ended && this.state.getBoundingClientRect().top < window.innerHeight;
+  /** Keep what happens in view, until the reader scrolls by hand. */
+  watch(signal) {
+    this.watched = true;
+    for (const moved of ["wheel", "touchmove", "keydown"]) window.addEventListener(moved, () => { this.watched = false; }, { once: true, passive: true, signal });
   }
 
   status(data, say) {
-    const following = this.isFollowed();
     this.asked(data.question);
     this.chatId ??= data.chat_id ?? null;
     const stage = this.stage(data.stage);
@@ -90,7 +90,7 @@ export class Turn {
       say(t(`stage.${data.stage}`));
     }
     this.drawState();
-    if (following && say === announce) this.state.scrollIntoView({ block: "nearest" });
+    if (this.watched) this.state.scrollIntoView({ block: "nearest" });
   }
 
   stage(name) {
@@ -135,10 +135,9 @@ export class Turn {
   }
 
   final(data, say) {
-    const following = this.isFollowed();
     this.answer = data.answer ?? "";
     replace(this.result, answer(data, `turn-${this.chatId ?? "new"}`));
-    if (following && say === announce) this.result.scrollIntoView({ block: "start" });
+    if (this.watched) this.result.scrollIntoView({ block: "start" });
     say(t("turn.answered"));
   }
 

@@ -1,0 +1,136 @@
+"""The page of one case in a real browser, and what hostile text does there: nothing."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import Opened
+from tests.browser.fake_api import FakeApi
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+HOSTILE = (
+    "<svg onload=alert(1)><img src=x onerror=\"fetch('https://evil.example/')\">"
+    "<script>alert(2)</script> [click](javascript:alert(3)) ![seen](https://evil.example/pixel.png) "
+    "paid \u202egnp.exe\u202c \u2066hidden\u2069"
+)
+
+
+def rich_case(fake: FakeApi) -> tuple[str, dict[str, Any]]:
+    """Return a case with evidence, a critique, and an adjustment."""
+    case_id = next(
+        k for k, d in fake.documents.items() if len(d["evidence"]) > 2 and len(d["waterfall"]) > 2 and d["claims"] and d["dropped_evidence"]
+    )  # fmt: skip
+    return case_id, fake.documents[case_id]
+
+
+async def test_a_case_is_told_from_its_opening_to_its_end(fake: FakeApi, opened: Opened) -> None:
+    case_id, document = rich_case(fake)
+    page = (await opened(f"/case/{case_id}")).page
+    await page.locator(".timeline").wait_for()
+    story = await page.locator(".timeline").inner_text()
+    for step in document["thought_steps"]:
+        assert step["title"] in story
+    assert document["news"]["text"] in await page.locator(".news").inner_text()
+    evidence = page.locator(".evidence > li")
+    assert await evidence.count() == len(document["evidence"])
+    first = await evidence.first.inner_text()
+    assert document["evidence"][0]["title"] in first and f"({document['evidence'][0]['domain']})" in first
+    official = sum(one["official"] for one in document["evidence"])
+    assert await page.locator(".evidence .tag", has_text="official source").count() == official > 0
+    assert await page.locator(".claims > li").count() == len(document["claims"])
+    assert document["claims"][0]["reason"] in await page.locator(".claims > li").first.inner_text()
+    assert f"./run case replay {case_id}" in await page.locator(".case-replay").inner_text()
+    calls = page.locator(".case-calls tbody tr")
+    assert await calls.count() == len(document["calls"])
+    prompts = await page.locator(".case-prompts").inner_text()
+    assert all(f"{one['name']} v{one['version']}" in prompts for one in document["prompts"])
+
+
+async def test_the_waterfall_draws_every_adjustment_from_where_the_confidence_stood(
+    fake: FakeApi, opened: Opened
+) -> None:
+    case_id, document = rich_case(fake)
+    page = (await opened(f"/case/{case_id}")).page
+    rows = page.locator(".waterfall-table tbody tr")
+    await rows.first.wait_for()
+    steps = document["waterfall"]
+    assert await rows.count() == len(steps)
+    before = 0.0
+    for number, step in enumerate(steps):
+        row = rows.nth(number)
+        cells = await row.locator("td").all_inner_texts()
+        assert cells[1] == f"{step['total']:.2f}"
+        bar = row.locator("rect.bar")
+        x, wide = [float(str(await bar.get_attribute(name))) for name in ("x", "width")]
+        if step["amount"] is None:
+            assert (x, wide) == pytest.approx((0, max(step["total"] * 200, 2)))
+        else:
+            sign = "−" if step["amount"] < 0 else "+"
+            assert cells[0] == f"{sign}{abs(step['amount']):.2f}"
+            assert x == pytest.approx(min(before, step["total"]) * 200, abs=0.01)
+            assert wide == pytest.approx(max(abs(step["total"] - before) * 200, 2), abs=0.01)
+        before = step["total"]
+
+
+async def test_raw_events_wait_behind_a_toggle(fake: FakeApi, opened: Opened) -> None:
+    case_id, document = rich_case(fake)
+    page = (await opened(f"/case/{case_id}")).page
+    toggle = page.locator(".raw-events > summary")
+    await toggle.wait_for()
+    assert await page.locator(".raw > li").count() == 0
+    await toggle.click()
+    assert await page.locator(".raw > li").count() == len(document["events"])
+    await page.locator(".raw summary").first.click()
+    assert '"news"' in await page.locator(".raw pre").first.inner_text()
+
+
+async def test_a_case_that_is_not_there_says_where_to_look(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/case/00000000-0000-0000-0000-000000000000")).page
+    alert = page.locator("main").get_by_role("alert")
+    await alert.wait_for()
+    assert "look for it in" in await alert.inner_text()
+
+
+async def test_hostile_news_renders_inert(fake: FakeApi, opened: Opened) -> None:
+    case_id, document = rich_case(fake)
+    bad = copy.deepcopy(document)
+    bad["news"]["text"] = bad["case"]["text"] = bad["signal"]["summary"] = bad["signal"]["notes"] = HOSTILE
+    for step in bad["thought_steps"]:
+        step["title"] = step["text"] = HOSTILE
+    for piece in bad["evidence"]:
+        piece |= {"title": HOSTILE, "snippet": HOSTILE, "url": "javascript:alert(document.domain)"}
+    bad["claims"][0] |= {"claim": HOSTILE, "reason": HOSTILE}
+    bad["events"][0]["json"]["news"]["text"] = HOSTILE
+    fake.documents[case_id] = bad
+    fake.signals[0] |= {"summary": HOSTILE, "case_id": case_id, "asset": HOSTILE[:40], "risk_flags": [HOSTILE]}
+    watched = await opened("/")
+    page = watched.page
+    await page.locator(".signal").first.wait_for()
+    await page.locator(".signal-link").first.click()
+    await page.locator(".timeline").wait_for()
+    await page.locator(".raw-events > summary").click()
+    await page.locator(".raw summary").first.click()
+    assert HOSTILE[:60] in await page.locator(".news").inner_text()
+    assert await page.locator("main img, main script, main svg[onload], main iframe").count() == 0
+    links = await page.eval_on_selector_all("main a", "all => all.map((a) => a.getAttribute('href'))")
+    assert not [href for href in links if not href.startswith(("/", "http://", "https://"))]
+    # Overrides stand there by their code points: nothing after them is turned around.
+    text = await page.locator("body").inner_text()
+    assert "[U+202E]gnp.exe[U+202C]" in text
+    assert not set(text) & set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+    # Two round trips through the page's loop: what would run, would have run by now.
+    await page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    assert (watched.elsewhere, watched.dialogs, watched.errors) == ([], [], [])
+
+
+async def test_the_policy_refuses_markup_even_if_the_page_made_a_mistake(fake: FakeApi, opened: Opened) -> None:
+    watched = await opened("/")
+    refused = await watched.page.evaluate(
+        """() => { try { document.body.innerHTML += '<img src=x onerror=alert(1)>'; return false; } catch (e) { return e.name; } }"""
+    )
+    assert refused == "TypeError"
+    assert watched.dialogs == []

@@ -1,0 +1,162 @@
+"""The pages Analytics and Backtests, languages and colours, in a real browser."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser import recorded
+from tests.browser.conftest import Opened
+from tests.browser.fake_api import FakeApi
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_charts_come_from_this_server_in_the_colours_of_the_page(fake: FakeApi, opened: Opened) -> None:
+    watched = await opened("/analytics", dark=True)
+    page = watched.page
+    for number in range(4):
+        await page.locator("img.chart:not([width])").nth(number).wait_for(state="attached")
+    charts = [asked for asked in fake.asked if "/charts/" in asked]
+    assert len(charts) == 4 and all("theme=dark" in asked and "days=30" in asked for asked in charts)
+    await page.get_by_role("button", name="Dark colours").click()
+    await page.locator('img.chart[src*="theme=light"]').nth(3).wait_for()
+    await page.select_option("select[name=days]", "7")
+    await page.locator('img.chart[src*="days=7"]').nth(3).wait_for()
+    assert "SYNTHETIC" in await page.locator("main").inner_text()
+    assert (watched.elsewhere, watched.errors) == ([], [])
+
+
+async def test_every_chart_has_its_figures_as_a_table(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/analytics")).page
+    figures = page.locator("details.figures", has_text="Latency by step")
+    await figures.locator("summary").click()
+    rows = figures.locator("tbody tr")
+    assert await rows.count() == len(recorded.ANSWERS["latency"])
+    assert "critique" in await rows.first.inner_text()
+
+
+async def test_sql_is_asked_with_ctrl_enter_and_a_refusal_says_what_to_write(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/analytics")).page
+    await page.locator("#sql").press("Control+Enter")
+    rows = page.get_by_role("region", name="Result").locator("tbody tr")
+    await rows.first.wait_for()
+    assert await rows.count() == len(recorded.ANSWERS["latency"])
+    await page.fill("#sql", "DROP TABLE signals")
+    await page.get_by_role("button", name="Run").click()
+    alert = page.locator(".sql-result").get_by_role("alert")
+    await alert.wait_for()
+    assert "write a SELECT" in await alert.inner_text()
+
+
+async def test_two_runs_are_compared_and_the_choice_stands_in_the_address(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/backtests")).page
+    await page.get_by_text("Choose A and B to compare them.").wait_for()
+    await page.get_by_role("radio", name="synth-v3 as A").check()
+    await page.get_by_role("radio", name="synth-v4 as B").check()
+    await page.wait_for_url("**/backtests?a=synth-v3&b=synth-v4")
+    await page.locator(".verdict").wait_for()
+    found = recorded.comparison()
+    assert await page.locator(".verdict").inner_text() == found["verdict"]
+    measured = [one for one in found["metrics"] if one["verdict"] != "not measured"]
+    rows = page.locator("table.metrics tbody tr")
+    assert await rows.count() == len(measured)
+    assert measured[0]["verdict"] in await rows.first.inner_text()
+    await page.get_by_text("largest differences, with their words").click()
+    assert await page.locator(".diff .removed").count() > 0
+
+
+async def test_without_runs_the_page_says_how_to_make_one(fake: FakeApi, opened: Opened) -> None:
+    fake.runs = []
+    page = (await opened("/backtests")).page
+    await page.get_by_text("There is no backtest yet.").wait_for()
+    assert "./run backtest run --sample-log" in await page.locator("main").inner_text()
+
+
+async def test_the_language_is_the_browsers_until_another_is_chosen(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/", locale="zh-CN")).page
+    assert await page.locator("h1").inner_text() == "实时信号"
+    assert await page.locator("html").get_attribute("lang") == "zh-CN"
+    await page.get_by_role("button", name="Switch to English").click()
+    assert await page.locator("h1").inner_text() == "Live signals"
+    await page.reload()
+    await page.locator("h1", has_text="Live signals").wait_for()
+
+
+async def test_chosen_colours_are_kept_and_otherwise_the_systems_hold(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/", dark=True)).page
+    paper = "() => getComputedStyle(document.body).backgroundColor"
+    dark = await page.evaluate(paper)
+    await page.get_by_role("button", name="Dark colours").click()
+    light = await page.evaluate(paper)
+    await page.reload()
+    await page.locator("main h1").wait_for()
+    assert light != dark and await page.evaluate(paper) == light
+    assert await (await opened("/")).page.evaluate(paper) == light
+
+
+async def test_the_skip_link_is_the_first_stop_and_leads_to_the_content(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/")).page
+    await page.keyboard.press("Tab")
+    assert await page.evaluate("document.activeElement.id") == "skip"
+    await page.keyboard.press("Enter")
+    assert await page.evaluate("document.activeElement.id") == "main"
+
+
+async def test_both_languages_have_the_same_texts(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/")).page
+    en, zh = await page.evaluate(
+        """async () => Promise.all(['en', 'zh'].map(async (name) =>
+             Object.keys((await import(`/static/js/texts/${name}.js`)).default)))"""
+    )
+    # One form of number is enough in Chinese; words of the domain are English in English.
+    wanted = {key for key in en if not key.endswith(".one") and not key.startswith("term.")}
+    assert wanted - set(zh) == set()
+    assert {key for key in zh if not key.startswith("term.")} - wanted == set()
+
+
+MARKDOWN = [
+    ("# a\n### b", "<h3>a</h3><h5>b</h5>"),
+    ("**b** *i* `c*d*` \\*x\\*", "<p><strong>b</strong> <em>i</em> <code>c*d*</code> *x*</p>"),
+    ("snake_case_name and 2 * 3 * 4", "<p>snake_case_name and 2 * 3 * 4</p>"),
+    ("- a\n  - b\n- c\n\n1. d\n2. e", "<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul><ol><li>d</li><li>e</li></ol>"),
+    ("> q\n> r\n\n---", "<blockquote><p>q r</p></blockquote><hr>"),
+    ("```js\n**x**\n```", "<pre><code>**x**</code></pre>"),
+    ("|a|b|\n|-|-:|\n|1|2|", "<div><table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>1</td><td>2</td></tr></tbody></table></div>"),
+    ("a [1][2] [x] [3](https://e.example)", "<p>a {1}{2} [x] <span><a>3</a> <span>(e.example)</span></span></p>"),
+    ("<b>not</b> &amp;", "<p>&lt;b&gt;not&lt;/b&gt; &amp;amp;</p>"),
+    ("unclosed **bold and `code", "<p>unclosed **bold and `code</p>"),
+    ("", ""),
+]  # fmt: skip
+
+
+async def test_markdown_becomes_elements_of_its_few_kinds(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/")).page
+    made = await page.evaluate(
+        """async (texts) => {
+             const { markdown } = await import('/static/js/markdown.js');
+             const bare = (node) => {
+               if (node.nodeType === 3) return node.textContent.replace(/\\s+/g, ' ').replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
+               const inside = [...node.childNodes].map(bare).join('');
+               const name = node.localName;
+               if (name === 'bdi') return inside;
+               return name === 'hr' ? '<hr>' : `<${name}>${inside}</${name}>`;
+             };
+             return texts.map((text) => [...markdown(text, {cite: (n) => document.createTextNode(`{${n}}`)}).childNodes].map(bare).join(''));
+           }""",
+        [text for text, _ in MARKDOWN],
+    )
+    assert made == [wanted for _, wanted in MARKDOWN]
+
+
+async def test_markdown_of_any_shape_is_read_in_time_that_grows_with_its_length(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/")).page
+    took = await page.evaluate(
+        """async () => {
+             const { markdown } = await import('/static/js/markdown.js');
+             const texts = ['*', '[', '`', '_a', '> ', '- ', '![](', '**a ', '|-', '\\n'].map((part) => part.repeat(100_000));
+             const began = performance.now();
+             for (const text of texts) markdown(text);
+             return performance.now() - began;
+           }"""
+    )
+    assert took < 60_000, "quadratic or worse: it would take hours"

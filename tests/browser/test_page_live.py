@@ -1,0 +1,181 @@
+"""The pages Live and Cases in a real browser."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import Opened
+from tests.browser.fake_api import FakeApi
+from tests.browser.watched_page import comes_to_be, is_said
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def a_signal(fake: FakeApi, **changes: Any) -> dict[str, Any]:
+    return {**fake.signals[0], "signal_id": "fresh", "case_id": fake.signals[0]["case_id"], "revision": 1, **changes}
+
+
+async def test_signals_are_listed_newest_first_with_flags_sources_and_both_confidences(
+    fake: FakeApi, opened: Opened
+) -> None:
+    page = (await opened("/")).page
+    row = page.locator(".signal").first
+    await row.wait_for()
+    newest = fake.signals[0]
+    text = await row.inner_text()
+    assert newest["asset"] in text and newest["summary"] in text
+    assert f"{newest['preliminary_confidence']:.2f} → {newest['confidence']:.2f}" in text
+    assert await row.locator("svg.confidence circle").count() == 2
+    assert newest["risk_flags"][0].replace("_", " ") in text
+    assert await page.locator(".signal").count() == len(fake.signals)
+
+
+async def test_a_published_signal_stands_on_the_page_within_a_second(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/")).page
+    await page.locator(".state-dot.on").first.wait_for()
+    # On the page's own clock: from the arrival of the bytes it may take a frame, not a poll.
+    await page.evaluate(
+        """() => { window.seen = new Promise((found) => new MutationObserver(() => {
+             if (document.querySelector('.signal[data-id="fresh"]')) found(performance.timeOrigin + performance.now());
+           }).observe(document.querySelector('.signals'), {childList: true})); }"""
+    )
+    published = time.time()
+    await fake.publish(a_signal(fake, summary="Freshly published", asset="DOGE"))
+    seen = await page.evaluate("() => window.seen")
+    assert seen / 1000 - published < 1.0
+    assert "Freshly published" in await page.locator(".signal").first.inner_text()
+    await is_said(page, "1 new signal: DOGE")
+
+
+async def test_a_retraction_takes_the_place_of_the_signal_that_it_withdraws(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/")).page
+    await page.locator(".state-dot.on").first.wait_for()
+    before = await page.locator(".signal").count()
+    old = fake.signals[3]
+    await fake.publish({**old, "revision": old["revision"] + 1, "status": "retracted", "confidence": 0.0})
+    await page.locator(f'.signal.gone[data-id="{old["signal_id"]}"]').wait_for()
+    assert await page.locator(".signal").count() == before
+
+
+async def test_filters_stand_in_the_address_and_in_what_is_asked_for(fake: FakeApi, opened: Opened) -> None:
+    watched = await opened("/?asset=ETH")
+    page = watched.page
+    await page.locator(".signal").first.wait_for()
+    assert set(await page.locator(".asset").all_inner_texts()) == {"ETH"}
+    await page.select_option("select[name=event_type]", "hack")
+    await page.wait_for_url("**/?asset=ETH&event_type=hack")
+    await page.locator(".page-head .state-dot.on").wait_for()
+    assert any("stream?asset=ETH&event_type=hack" in asked for asked in fake.asked)
+    await page.fill("input[name=asset]", "nothing")
+    await page.keyboard.press("Tab")
+    await page.get_by_text("No signal yet that fits.").wait_for()
+
+
+async def test_a_lost_connection_is_shown_and_taken_up_where_it_ended(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/")).page
+    await page.locator(".page-head .state-dot.on").wait_for()
+    await fake.publish(a_signal(fake, signal_id="before"))
+    await page.locator('.signal[data-id="before"]').wait_for()
+    await fake.stop()
+    await page.locator(".page-head .state-dot.lost").wait_for()
+    await fake.publish(a_signal(fake, signal_id="meanwhile"))
+    await fake.start()
+    await page.locator('.signal[data-id="meanwhile"]').wait_for()
+    await page.locator(".page-head .state-dot.on").wait_for()
+    assert await page.locator('.signal[data-id="before"]').count() == 1
+
+
+async def test_what_comes_while_one_reads_further_down_waits_behind_a_button(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/")).page
+    await page.locator(".page-head .state-dot.on").wait_for()
+    await page.locator(".signal").nth(12).scroll_into_view_if_needed()
+    await page.evaluate("window.scrollTo(0, 1200)")
+    await fake.publish(a_signal(fake))
+    await page.get_by_role("button", name="1 new signal").click()
+    await page.locator('.signal[data-id="fresh"]').wait_for()
+    assert await page.evaluate("window.scrollY") == 0
+
+
+async def test_cases_under_way_are_told_beside_the_list(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/")).page
+    await page.locator(".page-head .state-dot.on").wait_for()
+    told = {"case_id": "c1", "state": "open", "step": "search", "phase": "planned", "text": "Round 1: to look up", "news": "A rumour"}  # fmt: skip
+    await fake.tell("case", told)
+    await page.locator(".open-cases li", has_text="A rumour").wait_for()
+    await fake.tell("case", {**told, "state": "ended"})
+    await page.get_by_text("No case is open right now.").wait_for()
+
+
+async def test_arrow_keys_walk_through_the_list_and_enter_opens_a_case(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/")).page
+    await page.locator(".signal-link").nth(2).wait_for()
+    await page.locator(".signal-link").first.focus()
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("ArrowDown")
+    assert await page.evaluate("[...document.querySelectorAll('.signal-link')].indexOf(document.activeElement)") == 2
+    assert await page.locator('.signal-link[tabindex="0"]').count() == 1
+    await page.keyboard.press("Enter")
+    await page.wait_for_url(f"**/case/{fake.signals[2]['case_id']}")
+    await page.go_back()
+    await page.locator(".signal-link").first.wait_for()
+
+
+async def test_nothing_there_yet_says_how_to_publish_something(fake: FakeApi, opened: Opened) -> None:
+    fake.signals, fake.documents = [], {}
+    page = (await opened("/")).page
+    await page.get_by_text("No signal yet that fits.").wait_for()
+    assert "./run publish -" in await page.locator(".state").inner_text()
+    await page.get_by_role("link", name="Cases").click()
+    await page.get_by_text("There is no case yet.").wait_for()
+
+
+async def test_a_refusal_says_what_to_do_and_tries_again_when_asked(fake: FakeApi, opened: Opened) -> None:
+    fake.refusals["/api/v1/signals"] = (503, {"error": "Kafka does not answer", "do": "try again when it is back"})
+    page = (await opened("/")).page
+    alert = page.locator("main").get_by_role("alert")
+    await alert.wait_for()
+    assert await alert.locator("p").all_inner_texts() == [
+        "Kafka does not answer",
+        "try again when it is back",
+        "Try again",
+    ]
+    fake.refusals.clear()
+    await alert.get_by_role("button").click()
+    await page.locator(".signal").first.wait_for()
+
+
+async def test_the_offline_label_stands_on_every_page(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/")).page
+    for name in ("Cases", "Analytics", "Research", "Backtests", "Live"):
+        await page.get_by_role("navigation", name="Pages").get_by_role("link", name=name).click()
+        await page.locator("main h1").wait_for()
+        await page.mouse.wheel(0, 4000)
+        assert await page.locator("#strip").is_visible()
+        box = await page.locator("#strip").bounding_box()
+        assert box["y"] >= 0
+        assert "OFFLINE PROVIDERS" in await page.locator("#strip").inner_text()
+
+
+async def test_what_is_away_is_named_and_a_token_is_asked_for_by_a_link(fake: FakeApi, opened: Opened) -> None:
+    fake.status |= {"kafka": "away", "workers_seen": False}
+    page = (await opened("/")).page
+    await page.get_by_text("Kafka does not answer: what is shown may be old").wait_for()
+    assert "No worker was seen" in await page.locator("#trouble").inner_text()
+    fake.refusals["/api/v1/"] = (401, {"error": "this server asks for its token", "do": "log in at /login"})
+    page = (await opened("/cases?q=x")).page
+    link = page.get_by_role("link", name="Log in")
+    assert await link.get_attribute("href") == "/login?next=%2Fcases%3Fq%3Dx"
+
+
+async def test_cases_are_searched_and_paged(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/cases")).page
+    await page.locator(".case-row").nth(39).wait_for()
+    await page.get_by_role("button", name="Show older ones").click()
+    await comes_to_be(page.locator(".case-row"), len(fake.documents))
+    await page.fill("input[name=q]", "Wormhole")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/cases?q=Wormhole")
+    await comes_to_be(page.locator(".case-row"), 1)

@@ -1,0 +1,110 @@
+"""Every page in every state that is looked at: by axe-core in the tests, by a person in docs/screenshots."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from tests.browser.fake_api import FakeApi
+from tests.browser.recorded import CASE_OF_SOURCE
+
+QUESTION = "Where does Bitcoin stand now, and what speaks against it?"
+View = Callable[[FakeApi, Any], Awaitable[None]]
+
+
+async def live(fake: FakeApi, page: Any) -> None:
+    """Signals, and cases under way."""
+    await page.locator(".signal").nth(3).wait_for()
+    for number, told in enumerate(("Round 1: to look up with search", "First judgement: hack, SOL, sell (short)")):
+        news = ("Exchange halts withdrawals, users say", "传闻：某交易所暂停提币")[number]
+        said = {"case_id": f"open-{number}", "state": "open", "step": "search", "phase": "planned", "text": told, "news": news}  # fmt: skip
+        await fake.tell("case", said)
+    await page.locator(".open-cases li").nth(1).wait_for()
+
+
+async def cases(fake: FakeApi, page: Any) -> None:
+    """The list of cases."""
+    await page.locator(".case-row").nth(5).wait_for()
+
+
+async def case(fake: FakeApi, page: Any) -> None:
+    """One case, its first screen."""
+    await page.locator(".timeline").wait_for()
+
+
+async def waterfall(fake: FakeApi, page: Any) -> None:
+    """One case, its critique and confidence."""
+    await page.locator(".dropped summary").click()
+    await page.evaluate("() => document.getElementById('case-critique').scrollIntoView()")
+
+
+async def analytics(fake: FakeApi, page: Any) -> None:
+    """Charts."""
+    for number in range(4):
+        await page.locator("img.chart:not([width])").nth(number).wait_for(state="attached")
+
+
+async def sql(fake: FakeApi, page: Any) -> None:
+    """The SQL box with a result."""
+    await page.locator(".figures summary").first.click()
+    await page.locator("#sql").press("Control+Enter")
+    await page.locator(".sql-result tbody tr").first.wait_for()
+    await page.evaluate("() => document.getElementById('sql-head').scrollIntoView()")
+
+
+async def research_empty(fake: FakeApi, page: Any) -> None:
+    """Before the first question."""
+    await page.locator(".state .examples").wait_for()
+
+
+async def research(fake: FakeApi, page: Any) -> None:
+    """A question, answered; the steps above it."""
+    await page.fill("#question", QUESTION)
+    await page.keyboard.press("Enter")
+    await page.locator(".answer").wait_for()
+    await page.evaluate("() => window.scrollTo(0, 0)")
+
+
+async def research_answer(fake: FakeApi, page: Any) -> None:
+    """The answer with the preview of a citation; every step and agent opened above it."""
+    await page.locator(".process-list details").evaluate_all("(all) => all.forEach((one) => { one.open = true; })")
+    await page.locator(".answer").evaluate("(one) => one.scrollIntoView()")
+    await page.locator("button.cite").first.focus()
+    await page.get_by_role("tooltip").wait_for()
+
+
+async def research_running(fake: FakeApi, page: Any) -> None:
+    """In the middle of a turn, with both ways to stop."""
+    fake.records_at_once = 5
+    await page.fill("#question", QUESTION)
+    await page.keyboard.press("Enter")
+    await page.locator(".agent").first.wait_for()
+    fake.records_at_once = None
+
+
+async def backtests(fake: FakeApi, page: Any) -> None:
+    """Runs, two of them compared."""
+    await page.locator("table.metrics").wait_for()
+
+
+def source_case(fake: FakeApi) -> str:
+    """Let the case that the answers cite be one with evidence, a critique and an adjustment; return its id."""
+    rich = next(d for d in fake.documents.values() if len(d["evidence"]) > 2 and len(d["waterfall"]) > 2 and d["claims"] and d["dropped_evidence"])  # fmt: skip
+    fake.documents[CASE_OF_SOURCE] = {**rich, "case": {**rich["case"], "case_id": CASE_OF_SOURCE}}
+    return CASE_OF_SOURCE
+
+
+VIEWS: dict[str, tuple[str, tuple[View, ...]]] = {
+    "live": ("/", (live,)),
+    "cases": ("/cases", (cases,)),
+    "case": (f"/case/{CASE_OF_SOURCE}", (case,)),
+    "case-confidence": (f"/case/{CASE_OF_SOURCE}", (case, waterfall)),
+    "analytics": ("/analytics", (analytics,)),
+    "analytics-sql": ("/analytics", (analytics, sql)),
+    "research-empty": ("/research", (research_empty,)),
+    "research-running": ("/research", (research_running,)),
+    "research": ("/research", (research,)),
+    "research-answer": ("/research", (research, research_answer)),
+    "backtests": ("/backtests?a=synth-v3&b=synth-v4", (backtests,)),
+}
+"""By name: the path, and what is done until it looks as it is meant to."""
