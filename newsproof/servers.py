@@ -28,7 +28,7 @@ DEMO = "demo"
 """Directory of the demo's data, inside the data directory."""
 _OTHERS_START_S = 30.0
 """How long to wait for servers that another command is just starting on the same directory."""
-_PROBE_S = 2.0
+_PROBE_S = 10.0
 
 
 def say_on_stderr(text: str) -> None:

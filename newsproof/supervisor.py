@@ -10,6 +10,7 @@ import contextlib
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -70,8 +71,11 @@ class Service:
     def _last_words(self) -> str:
         """What the command line said of the error, else the last line of the log."""
         lines = self.child.log_tail(50).splitlines()
-        said = [line for line in lines if line.startswith(SAYS)]
-        return said[-1].removeprefix(SAYS) if said else (lines or ["it logged nothing"])[-1]
+        begins = [number for number, line in enumerate(lines) if line.startswith(SAYS)]
+        if not begins:
+            return (lines or ["it logged nothing"])[-1]
+        said = takewhile(lambda line: not line.startswith("{"), lines[begins[-1] :])  # an error of several settings
+        return " ".join(line.strip() for line in said).removeprefix(SAYS)
 
     async def stop(self) -> None:
         """End it in order."""
