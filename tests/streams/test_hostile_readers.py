@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import schemas.acceptance
 from agents.case import Case
+from agents.flow import NEWS
 from infra.kafka import KafkaAddress
 from newsproof.bench.graph import plain_registry
 from newsproof.hostile.generator import Generator
@@ -122,7 +123,7 @@ def folding(records: list[Any]) -> tuple[Projector, Heard]:
     heard = Heard()
     fatal: list[BaseException] = []
     configs = SimpleNamespace(get=lambda _hash: None, on_new=None)
-    projector = Projector(KafkaAddress(bootstrap="-"), "newsproof.cases", "g", configs, heard)  # type: ignore[arg-type]
+    projector = Projector(KafkaAddress(bootstrap="-"), "newsproof.cases", "g", NEWS, configs, heard)  # type: ignore[arg-type]
     projector.on_fatal = fatal.append
     projector._unpinned = SimpleNamespace(add=lambda *_: None)  # type: ignore[assignment]
     projector._count = PARTITIONS

@@ -13,6 +13,7 @@ from unittest.mock import AsyncMock, MagicMock
 import pytest
 from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
 
+from agents.flow import NEWS
 from infra.kafka import KafkaAddress, offsets_of
 from newsproof.bench.graph import plain_registry
 from schemas.errors import TransientError
@@ -93,7 +94,7 @@ async def test_a_gap_is_not_read_on_for_a_partition_that_was_let_go(monkeypatch:
     monkeypatch.setattr("streams.projector.read_range", slow)
     monkeypatch.setattr(Projector, "_load", AsyncMock())
     fatal: list[BaseException] = []
-    projector = Projector(KafkaAddress(bootstrap=""), "cases", "group", MagicMock(), MagicMock())
+    projector = Projector(KafkaAddress(bootstrap=""), "cases", "group", NEWS, MagicMock(), MagicMock())
     projector.on_fatal = fatal.append
     projector.partitions[0] = part = Partition()
     part.waiting = None
@@ -160,7 +161,7 @@ async def test_a_load_whose_cancellation_was_lost_in_a_closing_client_touches_no
     monkeypatch.setattr("streams.projector.offsets_of", closing)
     monkeypatch.setattr("streams.projector.committed_by", AsyncMock(return_value={}))
     fatal: list[BaseException] = []
-    projector = Projector(KafkaAddress(bootstrap=""), "cases", "group", MagicMock(), MagicMock())
+    projector = Projector(KafkaAddress(bootstrap=""), "cases", "group", NEWS, MagicMock(), MagicMock())
     projector.on_fatal = fatal.append
     projector.assign({0}, AsyncMock())
     await reading.wait()
