@@ -124,6 +124,7 @@ async def test_a_stop_before_the_grant_is_there_gives_it_back_and_asks_no_model(
     model = Priced()
     spending = Dammed(world.address, world.topics, limits_of(reserve="0"))
     async with world.working(research(), ports=ports(model), snapshot=SNAPSHOT, spending=spending) as worker:
+        await world.until(lambda: spending.state.limits is not None)
         spending.dam = True
         turn = await ask(world)
         await world.until(lambda: spending.reserved == spending.unheard == 1)
