@@ -108,7 +108,7 @@ class Guard:
             words = f"this server does not answer to the name {name[:100]!r}"
             return refusal(421, words, "open it as http://127.0.0.1 or http://localhost, or set WEB_HOST and WEB_TOKEN")
         path = scope["path"]
-        if path.startswith("/api/"):
+        if path.startswith("/api/") or scope["method"] == "POST":  # a login too: nobody shall try all tokens
             clock = asyncio.get_running_loop().time()
             if waits := self._rates.take(str((scope.get("client") or ("?",))[0]), clock):
                 after = {"retry-after": str(int(waits) + 1)}

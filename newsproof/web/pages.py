@@ -88,7 +88,7 @@ _LOGIN = """<!doctype html>
 @router.get("/login")
 async def login() -> Response:
     """Return the form."""
-    return Response(_LOGIN.format(said=""), 200, {"cache-control": "no-store"}, "text/html; charset=utf-8")
+    return _login_page(200, "")
 
 
 @router.post("/login")
@@ -98,10 +98,16 @@ async def logged_in(request: Request, next: Annotated[str, Query(max_length=2_00
     given = parse_qs((await request.body()).decode("utf-8", "replace")).get("token", [""])[0]
     if tokens.asked and not tokens.fits(given):
         said = '<p class="alert" role="alert">That is not the token that WEB_TOKEN is set to.</p>'
-        return Response(_LOGIN.format(said=said), 403, {"cache-control": "no-store"}, "text/html; charset=utf-8")
+        return _login_page(403, said)
     onward = next if next.startswith("/") and not next.startswith(("//", "/\\")) else "/"
     headers = {"set-cookie": tokens.cookie(secure=request.url.scheme == "https"), "cache-control": "no-store"}
     return RedirectResponse(onward, 303, headers)
+
+
+def _login_page(status: int, said: str) -> Response:
+    # Without any referrer a browser sends `Origin: null` with a form, as a page of another site may.
+    headers = {"cache-control": "no-store", "referrer-policy": "same-origin"}
+    return Response(_LOGIN.format(said=said), status, headers, "text/html; charset=utf-8")
 
 
 # Health

@@ -92,7 +92,11 @@ async def stop(
 
 
 @router.get("/chats")
-async def chats(request: Request, limit: Annotated[int, Query(ge=1, le=500)] = 50) -> Response:
+async def chats(
+    request: Request,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    conversation: Annotated[str | None, Query(pattern=CASE_ID, description="Only turns of this conversation.")] = None,
+) -> Response:
     """Return the recent turns, the newest first."""
     items = [
         {
@@ -104,7 +108,7 @@ async def chats(request: Request, limit: Annotated[int, Query(ge=1, le=500)] = 5
             "language": turn.language,
             "state": turn.state,
         }
-        for turn in backend_of(request).turns.recent(limit)
+        for turn in backend_of(request).turns.recent(limit, conversation=conversation)
     ]
     return as_json({"items": items})
 

@@ -85,6 +85,7 @@ def server_of(app: Any) -> WebServer:
             ws="none",
             lifespan="off",
             log_config=None,
+            log_level="warning",
             access_log=False,
             proxy_headers=False,
             server_header=False,

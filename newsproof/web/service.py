@@ -65,8 +65,15 @@ async def serve(settings: Settings, ending: asyncio.Event, *, tell: Callable[[st
             await parts[0]
         listening.close()
     for task in parts:
-        if not task.cancelled() and task.exception() is not None:
-            task.result()
+        if not task.cancelled() and (failed := task.exception()) is not None:
+            raise _first_of(failed)
     if unasked:
         raise TransientError(f"{unasked[0].get_name()} ended although nobody asked it to: start the service again")
     log.info("web ended in order")
+
+
+def _first_of(exc: BaseException) -> BaseException:
+    """Return what a person can mend out of a group of parts that fell together."""
+    while isinstance(exc, BaseExceptionGroup):
+        exc = exc.exceptions[0]
+    return exc

@@ -78,9 +78,10 @@ class TurnFeed:
 
     # The index
 
-    def recent(self, limit: int) -> list[TurnItem]:
-        """Return the turns that this process knows, the newest question first."""
-        return sorted(self._turns.values(), key=lambda turn: turn.asked_at, reverse=True)[:limit]
+    def recent(self, limit: int, *, conversation: str | None = None) -> list[TurnItem]:
+        """Return the turns that this process knows, of one conversation or all, the newest question first."""
+        known = [turn for turn in self._turns.values() if conversation in (None, turn.conversation)]
+        return sorted(known, key=lambda turn: turn.asked_at, reverse=True)[:limit]
 
     def known(self, chat_id: str) -> TurnItem | None:
         """Return a turn that this process knows."""

@@ -126,6 +126,7 @@ async def test_whoever_asks_too_often_is_told_when_to_come_back() -> None:
         refused = await http.get("/api/v1/status")
         assert int(refused.headers["retry-after"]) >= 1
         assert (await http.get("/healthz")).status_code == 200
+        assert (await http.post("/login", data={"token": "a guess"})).status_code == 429
 
 
 def test_rates_fill_evenly_and_the_clients_known_are_bounded() -> None:

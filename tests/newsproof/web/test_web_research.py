@@ -174,6 +174,8 @@ async def test_a_turn_says_what_it_follows_and_carries_its_history(world: World,
         assert (question.chat_id, question.previous, question.language) == (first, first, "en")
         assert [(m.role, m.content) for m in question.history] == [(m["role"], m["content"]) for m in history]
         other = await ask(http)
+        listed = (await http.get("/api/v1/research/chats", params={"conversation": first})).json()["items"]
+        assert [(one["chat_id"], one["previous"]) for one in listed] == [(second, first), (first, None)]
         foreign = await http.post(CHAT, json={"message": "?", "previous": first, "conversation": other})
         assert foreign.status_code == 400
 

@@ -37,7 +37,7 @@ async def test_a_question_is_answered_by_the_agents_and_every_step_is_seen(
             sent = await stream.rest()
         kinds = [one.event for one in sent]
         stages = [one.data["data"]["stage"] for one in sent if one.event == "status"]
-        assert [stage for stage in dict.fromkeys(stages)] == list(STAGES)
+        assert list(dict.fromkeys(stages)) == list(STAGES)
         assert kinds.index("super_agent_decision") < kinds.index("planning_result") < kinds.index("data_collected")
         agents = {one.data["data"]["agent_name"]: one.data["data"] for one in sent if one.event == "agent_result"}
         assert set(agents) == {"MacroAgent", "TAAgent", "OnChainAgent"}
