@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,14 +24,14 @@ Opened = Callable[..., Awaitable[Watched]]
 def chromium() -> str | None:
     """Return where a Chromium is: what ``CHROMIUM`` names, else one on the path."""
     named = os.environ.get("CHROMIUM")
-    return named or next((found for name in CANDIDATES if (found := shutil.which(name))), None)
+    return shutil.which(named) if named else next((found for name in CANDIDATES if (found := shutil.which(name))), None)
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def browser() -> AsyncIterator[Any]:
     """The browser of the session."""
     where = chromium()
-    if where is None or not Path(where).exists():
+    if where is None:
         pytest.skip("no Chromium here: install one (apt-get install chromium) or name it in CHROMIUM")
     playwright_api = pytest.importorskip("playwright.async_api", reason="playwright is not installed: ./run test does")
     async with playwright_api.async_playwright() as playwright:

@@ -259,7 +259,7 @@ class FakeApi:
         at = first
         while True:
             async with chat.moved:
-                await chat.moved.wait_for(lambda: len(chat.said) > at)
+                await chat.moved.wait_for(lambda at=at: len(chat.said) > at)
             for number, (name, data) in enumerate(chat.said[at], 1):
                 head = f"id: {at}\n" if number == len(chat.said[at]) else ""
                 text = json.dumps({"type": name, "data": data})

@@ -22,7 +22,7 @@ from tests.browser.views import VIEWS, source_case
 from tests.browser.watched_page import Watched
 
 FOLDER = Path(__file__).parents[2] / "docs" / "screenshots"
-COLOURS = 128
+COLOURS = 256
 SIZE = {"width": 1120, "height": 760}
 PAGES = ("live", "cases", "case", "analytics", "research", "backtests")
 """These are pictured dark and light, wide and narrow; other states light and wide, and dark and narrow."""

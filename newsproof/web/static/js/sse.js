@@ -75,6 +75,7 @@ async function once(open, { place, attempt, signal }, opened, onEvent) {
   try {
     const response = await open(place.id, attempt, line.signal);
     opened(response);
+    if (response.status === 204) return true; // All of it was sent before.
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     const parser = new Parser(place.id);
     let ended = false;

@@ -134,7 +134,7 @@ export default {
   "case.events.show.other": "Show {n} records of the journal",
 
   "analytics.title": "Analytics",
-  "analytics.lead": "The figures of the standard report, from ClickHouse.",
+  "analytics.lead": "The figures of the standard report, from ClickHouse. The days apply to cost; all else is of the whole run.",
   "analytics.span": "Days",
   "analytics.empty": "There are no figures for this time yet.",
   "days.one": "last day",

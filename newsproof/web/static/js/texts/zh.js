@@ -127,7 +127,7 @@ export default {
   "case.events.show.other": "显示日志中的 {n} 条记录",
 
   "analytics.title": "分析",
-  "analytics.lead": "标准报告的各项数字，来自 ClickHouse。",
+  "analytics.lead": "标准报告的各项数字，来自 ClickHouse。天数只用于费用，其余为全部运行。",
   "analytics.span": "天数",
   "analytics.empty": "这段时间还没有数据。",
   "days.other": "最近 {n} 天",
