@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from agents.research.agent_calls import signal_text
 from agents.research.blocks import told
+from agents.research.pages import page_behind, page_of
 from agents.verification.answers import one_line
 from schemas.evidence import FoundSignal, MarketValue
 from schemas.research_events import DataCollected, Source
@@ -26,7 +27,8 @@ def sources_of(data: DataCollected | None) -> tuple[Source, ...]:
     for value in (v for block in _BLOCKS for v in getattr(data, block)):
         by_source.setdefault(value.source, []).append(value)
     first = 1 + max((s.number for s in data.signals), default=0)
-    market = (_market(number, name, values) for number, (name, values) in enumerate(by_source.items(), start=first))
+    named = enumerate(by_source.items(), start=first)
+    market = (_market(number, name, values, page_of(name, data.asset)) for number, (name, values) in named)
     return (*map(_signal, data.signals), *market)
 
 
@@ -56,14 +58,14 @@ def _signal(signal: FoundSignal) -> Source:
         title=one_line(signal.summary, 160) or f"{signal.asset} {signal.event_type}",
         kind="signal",
         case_id=signal.case_id,
+        url=page_behind(signal),
         observed_at=signal.decided_at,
         preview=one_line(signal_text(signal), 300),
     )
 
 
-def _market(number: int, name: str, values: list[MarketValue]) -> Source:
+def _market(number: int, name: str, values: list[MarketValue], page: str | None) -> Source:
     figures = "; ".join(f"{v.name} {told(v.value):,} {v.unit}".strip() for v in values[:MAX_PREVIEW_FIGURES])
     more = f"; {len(values) - MAX_PREVIEW_FIGURES} more" if len(values) > MAX_PREVIEW_FIGURES else ""
-    return Source(
-        number=number, title=name, kind="market", observed_at=max(v.observed_at for v in values), preview=figures + more
-    )
+    newest = max(v.observed_at for v in values)
+    return Source(number=number, title=name, kind="market", url=page, observed_at=newest, preview=figures + more)

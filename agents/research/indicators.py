@@ -42,6 +42,8 @@ UNITS = {
     "volume_average_20": "units of the asset",
     "volume_ratio": "x",
 }
+COMPUTED_FROM = "computed from "
+"""Stands before the name of the bars' source."""
 LEVELS_WITHIN = 90
 """Bars that support and resistance are looked for in."""
 PIVOT_SIDE = 2
@@ -69,7 +71,7 @@ def indicators(candles: Iterable[Candle], *, unit: str, source: str) -> tuple[Ma
             name=name,
             value=found[name],
             unit=UNITS.get(name, unit),
-            source=f"computed from {source}",
+            source=COMPUTED_FROM + source,
             observed_at=bars[-1].ended_at,
         )
         for name in INDICATORS

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from agents.research.indicators import indicators
+from agents.research.pages import page_of
 from infra.clickhouse.client import ClickHouse
 from infra.embedded.clickhouse import EmbeddedClickHouse
 from infra.kafka import KafkaAddress
@@ -117,6 +118,11 @@ async def test_a_question_is_answered_from_figures_that_the_sources_served_and_p
     assert max(c.ended_at for c in data.candles) <= answer.metadata.as_of
     assert (answer.metadata.path, answer.metadata.provider_mode) == ("complete", "live")
     assert answer.metadata.unsupported_numbers == () and answer.metadata.unavailable == data.unavailable
+
+    every = (*data.price, *data.macro, *data.fear_greed, *data.onchain, *data.indicators)
+    assert {s.title for s in answer.sources} == {v.source for v in every}
+    assert {s.title: s.url for s in answer.sources} == {s.title: page_of(s.title, "BTC") for s in answer.sources}
+    assert all(s.url for s in answer.sources), "a person can look each of them up"
 
     calls = model_calls(events)
     assert all(call.mode == "live" and call.cost_usd is not None and call.cost_usd > 0 and call.grant for call in calls)
@@ -228,6 +234,7 @@ async def test_what_a_signal_or_a_source_says_changes_no_citation_even_where_the
     answer = events[-1]
     assert isinstance(answer, rev.AnswerGiven)
     assert [(s.number, s.kind, s.case_id) for s in answer.sources] == [(1, "signal", "case-a"), (2, "market", None)]
+    assert answer.sources[0].url == "https://ok.example/a", "the first that can be linked to"
     shown = "\n".join((answer.answer, answer.summary, *answer.key_insights))
     assert "evil.example" not in shown and "[77]" not in shown and "[99]" not in shown
     assert answer.metadata.citations_removed == 4
