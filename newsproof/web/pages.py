@@ -24,6 +24,8 @@ _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/sv
 
 
 @router.get("/")
+@router.get("/live")
+@router.get("/cases")
 @router.get("/case/{_rest:path}")
 @router.get("/analytics")
 @router.get("/research")

@@ -9,6 +9,12 @@ const TONE = { buy: "up", sell: "down", observe: "" };
 const GRAVE = new Set(["refuted", "retracted", "injection_suspected", "spoofed_source", "denied_or_conflict", "scam"]);
 const DOUBTFUL = new Set(["preliminary_only", "preliminary", "degraded"]);
 
+/** The ticker; where none was found that is said, in words. */
+export function assetName(asset) {
+  const found = asset && asset !== "UNKNOWN";
+  return h("strong", { class: `asset${found ? "" : " none"}` }, found ? words(asset) : t("asset.none"));
+}
+
 export function actionTag(action) {
   return h("span", { class: `tag ${TONE[action] ?? ""}` }, term(action));
 }
@@ -38,7 +44,7 @@ export function signalRow(signal) {
   const gone = signal.status === "retracted" || signal.status === "superseded";
   return h("li", { class: `signal${gone ? " gone" : ""}`, data: { id: signal.signal_id } },
     h("div", { class: "signal-what" },
-      h("strong", { class: "asset" }, words(signal.asset || "–")), actionTag(signal.action),
+      assetName(signal.asset), actionTag(signal.action),
       h("time", { class: "small faint", datetime: at, title: utc(at) }, ago(at))),
     h("div", { class: "signal-why" },
       h("a", { class: "signal-link", href: `/case/${encodeURIComponent(signal.case_id)}` }, words(signal.summary || t("untitled"))),

@@ -14,5 +14,6 @@ export function dataTable(columns, rows, label, { tall = false } = {}) {
 function shown(value, write) {
   if (write) return write(value);
   if (value === null || value === undefined) return "–";
+  if (typeof value === "number" && !Number.isInteger(value)) return String(Number(value.toPrecision(8)));
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }

@@ -5,7 +5,7 @@ import { confidenceMove } from "../drawings.js";
 import { h, words } from "../dom.js";
 import { dateTime, duration, known, utc } from "../format.js";
 import { t, term } from "../i18n.js";
-import { actionTag, flagTags, statusTag } from "../signal_row.js";
+import { actionTag, assetName, flagTags, statusTag } from "../signal_row.js";
 import { empty } from "../states.js";
 import { critique, evidence, searches } from "./evidence.js";
 import { calls, prompts, rawEvents, replay } from "./records.js";
@@ -52,7 +52,7 @@ const stamp = (at) => h("time", { datetime: at, title: utc(at) }, dateTime(at));
 
 function result(signal) {
   return h("section", { class: "card result", "aria-label": t("case.signal") },
-    h("div", { class: "row" }, h("strong", { class: "asset" }, words(signal.asset)), actionTag(signal.action), statusTag(signal.status),
+    h("div", { class: "row" }, assetName(signal.asset), actionTag(signal.action), statusTag(signal.status),
       h("span", { class: "tag" }, term(signal.event_type)), h("span", { class: "soft small" }, `${term(signal.direction)} · ${term(signal.strength)} · ${term(signal.timeframe)}`)),
     words(signal.summary, "p", { class: "lead" }),
     confidenceMove(signal.preliminary_confidence, signal.confidence),

@@ -21,10 +21,13 @@ export function answer(data, turnId) {
     data.summary && data.summary !== data.answer && words(data.summary, "p", { class: "lead" }),
     standing(data.metadata ?? {}),
     markdown(data.answer, { cite, top: 3 }),
-    data.key_insights?.length > 0 && h("div", { class: "insights" }, h("h3", {}, t("answer.insights")), h("ul", { class: "plain-list" }, data.key_insights.map((one) => words(one, "li")))),
+    data.key_insights?.length > 0 && h("div", { class: "insights" }, h("h3", {}, t("answer.insights")), h("ul", { class: "plain-list" }, data.key_insights.map((one) => h("li", { dir: "auto" }, cited(one, cite))))),
     sources.length > 0 && h("div", { class: "sources-list" }, h("h3", {}, t("answer.sources")), h("ol", {}, sources.map((one) => source(one, turnId)))),
     foot(data));
 }
+
+/** Words whose [n] are citations. */
+const cited = (text, cite) => String(text).split(/\[(\d{1,3})\]/).map((part, at) => (at % 2 ? cite(Number(part)) : part));
 
 function source(one, turnId) {
   return h("li", { id: `${turnId}-source-${one.number}`, tabindex: -1 }, h("span", { class: "number" }, `[${one.number}]`),
