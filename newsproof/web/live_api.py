@@ -12,7 +12,7 @@ from newsproof.web.answers import Events, Refused, as_json
 from newsproof.web.backend import Backend, now
 from newsproof.web.case_document import document_of
 from newsproof.web.case_tables import Before, cases_page, revisions_of, where_it_lies
-from schemas.errors import NewsproofError, TransientError
+from schemas.errors import NewsproofError
 from schemas.ids import signal_id
 from schemas.signals import SignalStatus
 from streams.gateway.case_items import CaseItem, Wanted
@@ -25,6 +25,8 @@ router = APIRouter(prefix="/api/v1", tags=["live"])
 CASE_ID = r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 TABLES_WITHIN_S = 15.0
 LATE_RECORDS = 2_000
+UNSUNK_RECORDS = 100_000
+"""Of a partition: so far behind the end a case is looked for that ClickHouse does not know."""
 Asset = Annotated[str, Query(max_length=40, description="Only this asset, such as BTC.")]
 Kind = Annotated[str, Query(max_length=40, description="Only this type of event, such as listing.")]
 Least = Annotated[float, Query(ge=0, le=1, description="Only confidences from here on.")]
@@ -125,10 +127,8 @@ async def _records_of(backend: Backend, case_id: str) -> list[JournalRecord]:
                 lies = await where_it_lies(backend.reachable_tables(), case_id)
         except (NewsproofError, TimeoutError):
             lies = (0, None)
-        if lies is None:
-            if backend.feed.ready:
-                return []
-            raise TransientError("the recent past is still being read: try again in a moment")
+        if lies is None:  # the sink may be behind
+            return await backend.cases.read(case_id, newest=UNSUNK_RECORDS)
     first, end = lies
     # Some way behind its end too: what came late and was passed by was paid for, and is shown.
     through = None if end is None else end + LATE_RECORDS

@@ -18,7 +18,7 @@ Bounds = Mapping[TopicPartition, tuple[int, int]]
 """First and end offset of each partition."""
 Start = Callable[[Bounds], Awaitable[dict[TopicPartition, int]]]
 Take = Callable[[TopicPartition, Sequence[Any]], None]
-BATCH = 500
+BATCH = 200
 """Records between two turns of the event loop: other streams are served while a long stretch is read."""
 AGAIN_S = 1.0
 ASK_S = 5.0

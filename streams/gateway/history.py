@@ -129,9 +129,14 @@ class CaseRecords:
 
     def __init__(self, address: KafkaAddress, topic: str) -> None:
         self._address, self._topic = address, topic
+        self._places = asyncio.Semaphore(_AT_ONCE)
 
-    async def read(self, case_id: str, *, first: int = 0, through: int | None = None) -> list[JournalRecord]:
+    async def read(
+        self, case_id: str, *, first: int = 0, through: int | None = None, newest: int | None = None
+    ) -> list[JournalRecord]:
         """Return its readable records between two offsets in log order, accepted or not; empty when there are none.
+
+        ``newest``: only so many offsets before the end are looked at.
 
         Raises:
             TransientError: the stretch is too long to be read now.
@@ -141,15 +146,15 @@ class CaseRecords:
         tp = TopicPartition(self._topic, partition_of(case_id, max(len(bounds), 1)))
         if tp not in bounds:
             return []
-        start = max(first, bounds[tp][0])
+        start = max(first, bounds[tp][0], 0 if newest is None else bounds[tp][1] - newest)
         end = bounds[tp][1] if through is None else min(through + 1, bounds[tp][1])
         found: list[JournalRecord] = []
         subject, part = case_id.encode(), FollowedPartition(start, partitions=len(bounds))
         try:
-            async with asyncio.timeout(SCAN_WITHIN_S):
+            async with asyncio.timeout(SCAN_WITHIN_S), self._places:
                 async for _, records in read_range(self._address, {tp: (start, end)}):
                     for record in records:
-                        if (b := dict(record.headers).get("ce_subject")) == subject and b is not None:
+                        if dict(record.headers).get("ce_subject") == subject:
                             _keep(part, record, found)
         except TimeoutError as exc:
             raise TransientError(

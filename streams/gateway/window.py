@@ -21,6 +21,7 @@ KINDS: tuple[Kind, ...] = ("signal", "case")
 _WRITTEN = re.compile(r"s([0-9.]*)-c([0-9.]*)").fullmatch
 _LONGEST = 12_000
 """512 partitions of two topics, and more digits than they will have."""
+WINDOW_ITEMS, WINDOW_BYTES = 20_000, 32 * 1024 * 1024
 WRITE_BYTES = 32 * 1024
 TICK_S = 0.02
 """Streams are woken once for what comes within this time: a write each for many items."""
@@ -70,7 +71,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 class Window:
     """The newest items, at most ``items`` and ``max_bytes`` of them. Numbers of items only grow."""
 
-    def __init__(self, *, items: int = 5_000, max_bytes: int = 32 * 1024 * 1024) -> None:
+    def __init__(self, *, items: int = WINDOW_ITEMS, max_bytes: int = WINDOW_BYTES) -> None:
         self._items: list[Item] = []
         self._limit, self._max_bytes, self._bytes = items, max_bytes, 0
         self.first = 0
