@@ -1,5 +1,5 @@
-"""``newsproof doctor``: what is configured, reachable and missing, and what to write where. Starts nothing, calls no paid
-service, and prints no secret."""
+"""``newsproof doctor``: what is configured, reachable and missing, and what to write where. Starts nothing, asks no service for
+anything that is paid, and prints no secret."""
 
 from __future__ import annotations
 
@@ -8,35 +8,24 @@ import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
-
-import msgspec
 
 from infra.settings import Settings
 from newsproof.bootstrap import address_of, clickhouse_of, refuse_unusable, topics_of
+from newsproof.check import Check, State
+from newsproof.doctor_research import chat_sources
 from newsproof.invocation import Invocation, json_line, say_result, table
 from newsproof.servers import running_clickhouse, running_kafka
 from newsproof.up import mode_in_words
 from schemas.errors import ConfigError, NewsproofError
 
-State = Literal["ok", "note", "missing"]
 FREE_BYTES = 2 * 1024**3
-
-
-class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing looked at. ``missing`` is what must be mended, ``note`` is worth knowing."""
-
-    name: str
-    state: State
-    found: str
-    do: str = ""
 
 
 async def diagnose(invocation: Invocation, *, as_json: bool) -> bool:
     """Print every check; return whether nothing is missing."""
     settings = invocation.settings()
-    of_servers = await asyncio.gather(_kafka(settings), _clickhouse(settings))
-    checks = [_python(), _disk(settings), *of_servers, *_providers(settings)]
+    kafka, clickhouse, sources = await asyncio.gather(_kafka(settings), _clickhouse(settings), chat_sources(settings))
+    checks = [_python(), _disk(settings), kafka, clickhouse, *_providers(settings), *sources]
     _print(checks, as_json=as_json)
     return all(check.state != "missing" for check in checks)
 

@@ -13,6 +13,11 @@ import psutil
 CHECKOUT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-P", "-m", "newsproof")
 
+OUTSIDE = ("COINBASE", "BINANCE", "COINGECKO", "FEAR_GREED", "FRED", "FRED_API", "BLOCKCHAIN_INFO", "DEFILLAMA")
+OUTSIDE += ("DEFILLAMA_STABLECOINS", "COINMETRICS", "BLOCKCHAIR", "GLASSNODE")
+NOBODY_OUTSIDE = {f"{name}_BASE_URL": "http://127.0.0.1:9" for name in OUTSIDE}
+"""Settings for a command of live mode that would look whether the chat's sources answer: no test asks them."""
+
 
 def environment(**settings: str) -> dict[str, str]:
     """Return the environment of a command: this process's, our code, and these settings."""

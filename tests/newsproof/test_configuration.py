@@ -7,7 +7,7 @@ from pathlib import Path
 
 from infra.settings import Settings
 from newsproof.configuration import MASK, masked, settings_page
-from tests.newsproof.command import CHECKOUT, newsproof
+from tests.newsproof.command import CHECKOUT, NOBODY_OUTSIDE, newsproof
 
 
 def shown(cwd: Path, *arguments: str, **env: str) -> dict[str, dict[str, str]]:
@@ -35,7 +35,7 @@ def test_no_secret_is_shown(tmp_path: Path) -> None:
         "CLICKHOUSE_URL": "http://me:clickhouse-geheim@db:8123",
     }
     for arguments in (["config", "--json"], ["config"], ["doctor", "--json"]):
-        done = newsproof(*arguments, cwd=tmp_path, env=secrets)
+        done = newsproof(*arguments, cwd=tmp_path, env=secrets | NOBODY_OUTSIDE)
         assert "geheim" not in done.stdout + done.stderr
     assert masked("http://me:clickhouse-geheim@db:8123") == f"http://me:{MASK}@db:8123"
 
