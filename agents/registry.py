@@ -14,7 +14,7 @@ from agents.case_core import CaseCore
 from agents.flow import NEWS, RESEARCH, Flow
 from agents.step import On, Step
 from schemas import events as ev
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, ContractError
 
 
 class Registry:
@@ -39,12 +39,25 @@ class Registry:
         self.depth = self._depths()
 
     def next_step(self, case: CaseCore) -> Step | None:
-        """Return the step that the head leads to, None when the case is closed. Pure."""
+        """Return the step that the head leads to, None when the case is closed. Pure.
+
+        Raises:
+            ContractError: as :meth:`step_after`.
+        """
         return self.step_after(case.head)
 
     def step_after(self, head: ev.Event) -> Step | None:
-        """Return the step that this head leads to: what :meth:`next_step` decides by."""
+        """Return the step that this head leads to: what :meth:`next_step` decides by.
+
+        Raises:
+            ContractError: it names a step that this graph has not (reason ``unknown_step``).
+        """
         if isinstance(head, ev.StepStarted) or (isinstance(head, ev.StepFailed) and head.outcome == "retry"):
+            if head.step not in self.steps:
+                raise ContractError(
+                    f"the case waits for the step {head.step[:80]!r}, which there is not (any more): requeue its letter",
+                    reason="unknown_step",
+                )
             return self.steps[head.step]
         found = self._table.get(type(head))
         if found is None:

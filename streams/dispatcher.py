@@ -74,7 +74,8 @@ class Dispatcher:
     # What the log says
 
     def on_folded(self, partition: int, case: CaseCore) -> None:
-        """A case moved on, or got one more reply."""
+        """A case moved on, or got one more reply. A head that leads nowhere raises; the projector puts such a case aside."""
+        self._registry.next_step(case)
         if case.seq == 0:
             self._deadlines.watch(partition, case)
         self._running.at_head(case.case_id, case.head_id)
@@ -126,11 +127,10 @@ class Dispatcher:
         if case.pinned is None or (step := self._registry.next_step(case)) is None:
             return
         head = case.head
-        if isinstance(head, ev.StepFailed) and head.retry_at is not None:
-            wait = (head.retry_at - utc_now()).total_seconds()
-            if wait > 0:
-                asyncio.get_running_loop().call_later(wait, self._due, partition, case.case_id, case.head_id)
-                return
+        due = head.retry_at if isinstance(head, ev.StepFailed) else None
+        if due is not None and (wait := (due - utc_now()).total_seconds()) > 0:
+            asyncio.get_running_loop().call_later(wait, self._due, partition, case.case_id, case.head_id)
+            return
         if self._suspects.line_up(partition, case):
             self._next_suspect()
             return
@@ -248,8 +248,8 @@ class Dispatcher:
             return calls
 
     def _settle(self, step: Step, case: CaseCore, replies: Replies, calls: tuple[Call, ...]) -> None:
-        event = with_calls(self._told(step, case, replies), calls)
-        self._running.spawn((case.case_id, case.head_id, ""), self._results.append(case, event))
+        told = with_calls(self._told(step, case, replies), calls)
+        self._running.spawn((case.case_id, case.head_id, ""), self._results.append(case, told))
 
     def _told(self, step: Step, case: CaseCore, replies: Replies) -> ev.Event:
         try:

@@ -128,6 +128,8 @@ class Meter:
 def _step_of(registry: Registry, case: CaseCore, event: ev.Event) -> str:
     if isinstance(event, ev.StepFailed | ev.StepStarted | ev.EffectCompleted):
         return event.step
+    if isinstance(event, ev.CaseFailed) and event.failed_step == "journal":
+        return event.failed_step  # of a case in quarantine, whose head may lead nowhere
     step = registry.next_step(case)
     return "deadline" if step is None else step.name
 

@@ -153,7 +153,7 @@ class Sink:
         signals = await offsets_of(self._address, self._topics.signals, isolation_level="read_committed")
         await self._reading.start({"read_uncommitted": list(logged), "read_committed": list(signals)})
         journals: dict[TopicPartition, SinkJournal] = {}
-        partitions = len(logged) // len(self._graphs)  # of each journal: ``ensure_topics`` saw to it
+        partitions = max(tp.partition for tp in logged) + 1  # of each journal: ``ensure_topics`` saw to it
         for tp, (first, _) in {**logged, **signals}.items():
             meta = known.get(tp)
             position = first if meta is None else meta.offset

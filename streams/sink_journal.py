@@ -71,6 +71,7 @@ class SinkJournal:
                 continue  # no record of this journal: the runtime keeps it as a dead letter
             try:
                 event = wire.decode(env.type, env.version, record.value)
+                self._registry.flow.refuse_foreign(event)
             except wire.NewerSchemaError:
                 if accepted:
                     raise
@@ -130,7 +131,7 @@ class SinkJournal:
     def _after(self, head: Event) -> str | None:
         try:
             step = self._registry.step_after(head)
-        except KeyError:  # whoever may write can name a step that there is not
+        except ContractError:  # whoever may write can name a step that there is not
             return None
         return None if step is None else step.name
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from agents.case_core import Replies
 from agents.failures import failed
 from agents.research.agent_calls import signal_text
-from agents.research.answer_calls import agents_missing, results_of, writing
+from agents.research.answer_calls import results_of, writing
 from agents.research.answer_directly import direct_answer
 from agents.research.answers import FinalAnswer
 from agents.research.blocks import AGENTS, BLOCKS, SCALES, given
-from agents.research.bounds import anything, bounded_confidence, without_data
-from agents.research.by_code import put_together
+from agents.research.bounds import bounded_confidence
+from agents.research.by_code import answered_by_code, metadata_of
 from agents.research.citations import cited_only, sources_of, used
+from agents.research.collected import with_data_so_far
 from agents.research.numbers import unsupported_numbers
 from agents.research.results import supported_words
 from agents.research.turn import ANSWER, Turn
@@ -20,9 +21,7 @@ from agents.step import Asked, On, StepFailure, only_reply
 from agents.verification.answers import answer, one_line
 from schemas.effects import Failure
 from schemas.events import Event, StepFailed
-from schemas.research_events import AgentResult, AgentsReported, AnswerGiven, AnswerMetadata, FinishRequested
-
-WRITER = "GeneralAnalysisAgent"
+from schemas.research_events import AgentResult, AgentsReported, AnswerGiven, AnswerStopped, FinishRequested
 
 
 class Answer:
@@ -30,18 +29,25 @@ class Answer:
 
     name = ANSWER
     takes = (On(AgentsReported), On(FinishRequested), On(StepFailed, outcome="degrade"))
-    emits = (AnswerGiven,)
+    emits = (AnswerGiven, AnswerStopped)
 
     def ask(self, turn: Turn) -> Asked:
+        if turn.stopped is not None:  # and then asked to finish: a stop is a stop
+            return AnswerStopped(requested_by=turn.stopped.requested_by, reason=turn.stopped.reason)
         if turn.routed is not None and turn.routed.direct_answer:
             return direct_answer(turn)  # it was there already when somebody asked to finish
-        return writing(turn)
+        return writing(with_data_so_far(turn))
 
     def tell(self, turn: Turn, replies: Replies) -> Event:
+        turn = with_data_so_far(turn)
         try:
             return _written(turn, answer(only_reply(replies), FinalAnswer))
         except StepFailure as stop:
-            return _without_writer(turn, replies, stop.failure)
+            again = failed(turn, ANSWER, stop.failure, now=replies.at or turn.head_at).outcome == "retry"
+            ending = None if again else answered_by_code(turn, stop.failure)
+            if ending is None:
+                raise
+            return ending
 
 
 def _written(turn: Turn, said: FinalAnswer) -> AnswerGiven:
@@ -59,42 +65,7 @@ def _written(turn: Turn, said: FinalAnswer) -> AnswerGiven:
         key_insights=tuple(line for line, _ in insights if line),
         confidence=bounded_confidence(said.confidence, turn, results, unsupported=bool(unsupported)),
         sources=used(shown, sources),
-        metadata=_metadata(turn, results, unsupported, removed + more + sum(n for _, n in insights)),
-    )
-
-
-def _without_writer(turn: Turn, replies: Replies, failure: Failure) -> AnswerGiven:
-    results = results_of(turn)
-    something = results or (turn.data is not None and anything(turn.data))
-    retried = failed(turn, ANSWER, failure, now=replies.at or turn.head_at).outcome == "retry"
-    if retried or not something:
-        raise StepFailure(failure)
-    text, summary, insights = put_together(turn, results, failure)
-    return AnswerGiven(
-        answer=text,
-        summary=summary,
-        key_insights=insights,
-        confidence=bounded_confidence(1.0, turn, results, unsupported=False, by_code=True),
-        sources=sources_of(turn.data),
-        metadata=_metadata(turn, results, (), 0, writer=False),
-    )
-
-
-def _metadata(
-    turn: Turn, results: tuple[AgentResult, ...], unsupported: tuple[str, ...], removed: int, *, writer: bool = True
-) -> AnswerMetadata:
-    lacking = (*agents_missing(turn, results), *(() if writer else (WRITER,)))
-    unavailable = turn.data.unavailable if turn.data else ("data: none was collected",)
-    whole = not (lacking or without_data(turn) or turn.finishing)
-    return AnswerMetadata(
-        path="complete" if whole else "partial",
-        provider_mode=turn.config.provider_mode,
-        agents=(*(r.agent_name for r in results), *((WRITER,) if writer else ())),
-        agents_missing=lacking,
-        unavailable=unavailable,
-        unsupported_numbers=unsupported,
-        citations_removed=removed,
-        as_of=turn.as_of,
+        metadata=metadata_of(turn, results, unsupported, removed + more + sum(n for _, n in insights)),
     )
 
 

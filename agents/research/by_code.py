@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from agents.research.answer_calls import agents_missing, results_of
 from agents.research.blocks import told
+from agents.research.bounds import anything, bounded_confidence, without_data
 from agents.research.citations import cited_only, sources_of
 from agents.research.turn import Turn
 from schemas.effects import Failure
-from schemas.research_events import AgentResult, DataCollected
+from schemas.research_events import AgentResult, AnswerGiven, AnswerMetadata, DataCollected
 
+WRITER = "GeneralAnalysisAgent"
 _WORDS = {
     "zh": {
         "summary": "撰写回答的模型未能应答，以下仅列出已有的数据与各代理的结论。",
@@ -26,6 +29,41 @@ _WORDS = {
         "confidence": "confidence",
     },
 }
+
+
+def answered_by_code(turn: Turn, failure: Failure) -> AnswerGiven | None:
+    """Return what is there as an answer, None where there is nothing. ``failure``: why nobody wrote it up."""
+    results = results_of(turn)
+    if not results and (turn.data is None or not anything(turn.data)):
+        return None
+    text, summary, insights = put_together(turn, results, failure)
+    return AnswerGiven(
+        answer=text,
+        summary=summary,
+        key_insights=insights,
+        confidence=bounded_confidence(1.0, turn, results, unsupported=False, by_code=True),
+        sources=sources_of(turn.data),
+        metadata=metadata_of(turn, results, (), 0, writer=False),
+    )
+
+
+def metadata_of(
+    turn: Turn, results: tuple[AgentResult, ...], unsupported: tuple[str, ...], removed: int, *, writer: bool = True
+) -> AnswerMetadata:
+    """Return how the answer came to be; ``removed``: citations that pointed nowhere, ``writer``: whether a model wrote it."""
+    lacking = (*agents_missing(turn, results), *(() if writer else (WRITER,)))
+    unavailable = turn.data.unavailable if turn.data else ("data: none was collected",)
+    whole = not (lacking or without_data(turn) or turn.finishing)
+    return AnswerMetadata(
+        path="complete" if whole else "partial",
+        provider_mode=turn.config.provider_mode,
+        agents=(*(r.agent_name for r in results), *((WRITER,) if writer else ())),
+        agents_missing=lacking,
+        unavailable=unavailable,
+        unsupported_numbers=unsupported,
+        citations_removed=removed,
+        as_of=turn.as_of,
+    )
 
 
 def put_together(turn: Turn, results: tuple[AgentResult, ...], failure: Failure) -> tuple[str, str, tuple[str, ...]]:

@@ -1,25 +1,30 @@
-"""Give up: not even an answer from what was there could be given before the deadline. The turn fails, and says why."""
+"""Give up: no model wrote the answer before the deadline. Code tells what is there; with nothing, the turn fails and says why."""
 
 from __future__ import annotations
 
 from agents.case_core import Replies
+from agents.research.by_code import answered_by_code
+from agents.research.collected import with_data_so_far
 from agents.research.turn import Turn
 from agents.step import Asked, On
 from schemas.events import CaseFailed, Event, StepFailed
+from schemas.research_events import AnswerGiven
 
 
 class GiveUp:
-    """Needs nothing from the world; the runtime writes the dead letter."""
+    """Needs nothing from the world. What was paid for is told, even if nobody wrote it up."""
 
     name = "give_up"
     takes = (On(StepFailed, outcome="give_up"),)
-    emits = (CaseFailed,)
+    emits = (AnswerGiven, CaseFailed)
 
     def ask(self, turn: Turn) -> Asked:
         return self.tell(turn, turn.replies)
 
     def tell(self, turn: Turn, replies: Replies) -> Event:
         failed: StepFailed = turn.head
+        if (ending := answered_by_code(with_data_so_far(turn), failed.failure)) is not None:
+            return ending
         reason = f"{failed.failure.kind}: {failed.failure.message}"
         return CaseFailed(reason=reason, failed_step=failed.step, attempts=failed.attempt)
 

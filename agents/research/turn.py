@@ -10,19 +10,22 @@ from schemas import research_events as rev
 from schemas.calls import Call
 from schemas.config import Snapshot
 from schemas.effects import Failure
-from schemas.events import EffectCompleted, Event, StepFailed
+from schemas.events import CancelRequested, EffectCompleted, Event, StepFailed
 
 ANSWER = "answer"
 """The step that writes the answer up: a turn's last resort."""
 ANALYZE = "analyze"
 """The step that asks the agents."""
+COLLECT = "collect"
+"""The step that asks the sources."""
 
 
 class Turn(CaseCore, frozen=True, kw_only=True):
     """The state of one question.
 
-    ``agent_calls`` are the calls of the agents that have answered so far. They are kept when a person asks to finish, or
-    the time is up, so that the answer is written from what is there. ``finishing``: that has happened.
+    ``source_calls`` and ``agent_calls`` are the calls of the sources and agents that have answered so far. They are kept when
+    a person asks to finish, or the time is up, so that the answer is written from what is there. ``finishing``: that has
+    happened before every agent had reported. ``stopped``: by whom, when a person did.
     """
 
     asked: rev.QuestionAsked
@@ -30,7 +33,9 @@ class Turn(CaseCore, frozen=True, kw_only=True):
     plan: rev.AnalysisPlanned | None = None
     data: rev.DataCollected | None = None
     reported: rev.AgentsReported | None = None
+    source_calls: tuple[Call, ...] = ()
     agent_calls: tuple[Call, ...] = ()
+    stopped: CancelRequested | None = None
     finishing: bool = False
 
     @property
@@ -71,6 +76,8 @@ def fold_turn(turn: Turn, event: Event, *, event_id: str, at: datetime) -> Turn:
 
 
 def _replied(turn: Turn, event: EffectCompleted) -> dict[str, Any]:
+    if event.step == COLLECT:
+        return {"source_calls": turn.source_calls + event.calls}
     if event.step != ANALYZE:
         return {}
     answered = tuple(c for c in event.calls if not isinstance(c.reply, Failure))
@@ -78,15 +85,20 @@ def _replied(turn: Turn, event: EffectCompleted) -> dict[str, Any]:
 
 
 def _failed(turn: Turn, event: StepFailed) -> dict[str, Any]:
-    return {"finishing": True} if event.outcome == "degrade" else {}
+    return {} if event.outcome == "retry" else _finishing(turn)
+
+
+def _finishing(turn: Turn) -> dict[str, Any]:
+    return {"finishing": turn.finishing or turn.reported is None}
 
 
 _APPLY: Apply = {
     EffectCompleted: _replied,
     StepFailed: _failed,
-    rev.FinishRequested: lambda _t, _e: {"finishing": True},
+    rev.FinishRequested: lambda t, _e: _finishing(t),
+    CancelRequested: lambda _t, e: {"stopped": e},
     rev.QuestionRouted: lambda _t, e: {"routed": e},
     rev.AnalysisPlanned: lambda _t, e: {"plan": e},
-    rev.DataCollected: lambda _t, e: {"data": e},
+    rev.DataCollected: lambda _t, e: {"data": e, "source_calls": ()},
     rev.AgentsReported: lambda _t, e: {"reported": e},
 }

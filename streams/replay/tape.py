@@ -60,7 +60,7 @@ class Tape:
         if (recorded := self.next) is None:
             return None
         match recorded.event:
-            case ev.CancelRequested() | ev.StepStarted():
+            case ev.CancelRequested() | ev.FinishRequested() | ev.StepStarted():
                 return recorded
             case ev.StepFailed(failure=failure, calls=()) if failure.kind in FROM_OUTSIDE:
                 return recorded

@@ -185,3 +185,30 @@ async def _has_closed(world: World, text: str) -> bool:
 
 async def _committed_is(world: World, number: int, right: Any) -> bool:
     return bool(right((await world.committed(world.topics.cases)).get(number, -1)))
+
+
+@pytest.mark.parametrize("live", [True, False])
+async def test_a_case_that_waits_for_a_step_that_there_is_not_is_put_aside_and_the_others_go_on(
+    world: World, live: bool
+) -> None:
+    case, opened, first, first_headers = opening(1)
+    _, value, headers = after(case, opened, ev.StepStarted(step="renamed", crashes=1))
+
+    async def forge() -> None:
+        await write(world, case, first, first_headers)
+        await write(world, case, value, headers)
+
+    if not live:
+        await forge()
+    async with world.working(plain_registry(asks=False)) as worker:
+        if live:
+            await world.until(lambda: worker.assigned and all(p.live for p in worker.projector.partitions.values()))
+            await forge()
+        await world.publish(2)
+        report = await world.until_closed(2)
+    async with world.working(plain_registry(asks=False)):  # and whoever comes after it meets nothing of it
+        await world.publish(3)
+        await world.until_closed(3)
+    assert report.failed == 1
+    [letter] = await world.letters()
+    assert letter["dl_reason"] == "unknown_step" and "renamed" in letter["dl_why"]

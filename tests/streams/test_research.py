@@ -166,6 +166,52 @@ async def test_finish_writes_the_answer_up_from_the_agents_that_have_answered(wo
     assert model.asked["research_macro"] == model.asked["research_ta"] == model.asked["research_answer"] == 1
 
 
+async def test_finish_keeps_what_the_sources_had_answered(world: World) -> None:
+    model, slow = Watched(), asyncio.Event()
+
+    class SlowCandles(OfflineCandles):
+        async def perform(self, effect: Any) -> Answer:
+            await slow.wait()
+            return await super().perform(effect)
+
+    chosen = Ports(
+        models={"light": model, "heavy": model},
+        market=OfflineMarket(mode="offline", latency_s=0),
+        candles=SlowCandles(mode="offline", latency_s=0),
+        signals=NoSignals(),
+    )
+    async with world.working(research(), ports=chosen, snapshot=SNAPSHOT):
+        turn = await ask(world)
+
+        async def five_answered() -> bool:
+            return sum(isinstance(e, ev.EffectCompleted) and e.step == "collect" for e in await told(world, turn)) == 5
+
+        await world.until(five_answered)
+        await append(world, turn, rev.FinishRequested(requested_by="page"), id=uuid5("finish", turn))
+        answer = (await until_ended(world, turn))[-1]
+    assert answer.metadata.path == "partial" and [s.title for s in answer.sources] == ["offline"]
+    assert [u for u in answer.metadata.unavailable if u.startswith("candles: no answer had come")]
+
+
+async def test_a_stop_holds_although_finish_was_asked_for_after_it(world: World) -> None:
+    model = Watched()
+    turn = await ask(world)
+    await append(world, turn, ev.CancelRequested(requested_by="page", reason="stopped"), id=uuid5("stop", turn))
+    await append(world, turn, rev.FinishRequested(requested_by="page"), id=uuid5("finish", turn))
+    async with world.working(research(), ports=ports(model), snapshot=SNAPSHOT):
+        events = await until_ended(world, turn)
+    assert isinstance(events[-1], rev.AnswerStopped) and not model.asked
+
+
+async def test_what_the_agents_said_is_told_when_nobody_can_write_it_up(world: World) -> None:
+    model = Watched()
+    model.fail["research_answer"] = [PermanentError("gone", kind="refused")] * 9
+    async with world.working(research(), ports=ports(model), snapshot=SNAPSHOT):
+        answer = (await until_ended(world, await ask(world)))[-1]
+    assert isinstance(answer, rev.AnswerGiven) and answer.confidence <= 0.25
+    assert answer.metadata.agents_missing == ("GeneralAnalysisAgent",)
+
+
 async def test_a_worker_that_ends_in_the_middle_is_followed_by_one_that_asks_only_what_is_missing(world: World) -> None:
     first, second = Watched(), Watched()
     first.hold["research_ta"] = asyncio.Event()  # never answers

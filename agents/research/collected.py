@@ -1,0 +1,103 @@
+"""What the sources of a turn are asked for, and what their answers amount to: block by block, with what did not answer."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from agents.case_core import Replies
+from agents.research.blocks import sound
+from agents.research.indicators import INDICATORS, indicators
+from agents.research.turn import Turn
+from agents.verification.answers import one_line
+from schemas.effects import (
+    CandlesReply,
+    Effect,
+    Failure,
+    FetchCandles,
+    FetchMarket,
+    FindSignals,
+    MarketReply,
+    Reply,
+    SignalsReply,
+)
+from schemas.research_events import DataCollected
+
+INTERVAL: Literal["1d"] = "1d"
+BARS = 240
+"""Enough daily bars for the longest average, of 200, and for the EMAs to have forgotten how they began."""
+SIGNALS_SINCE = timedelta(days=14)
+MAX_SIGNALS = 8
+_KINDS: dict[str, Literal["price", "economy", "sentiment", "network"]] = {
+    "price": "price",
+    "macro": "economy",
+    "fear_greed": "sentiment",
+    "onchain": "network",
+}
+"""Block of :class:`DataCollected` → kind of :class:`FetchMarket`."""
+
+
+def questions_to_sources(turn: Turn) -> dict[str, Effect]:
+    """Return block → what its source is asked."""
+    assert turn.plan is not None
+    asset, as_of = turn.plan.asset, turn.as_of
+    return {
+        **{block: FetchMarket(kind=kind, asset=asset, as_of=as_of) for block, kind in _KINDS.items()},
+        "candles": FetchCandles(asset=asset, interval=INTERVAL, limit=BARS, as_of=as_of),
+        "signals": FindSignals(asset=asset, since=as_of - SIGNALS_SINCE, as_of=as_of, limit=MAX_SIGNALS),
+    }
+
+
+def answers_of(turn: Turn, replies: Replies) -> dict[str, Reply | None]:
+    """Return block → what its source answered; None while it has not."""
+    return {block: replies.of(effect) for block, effect in questions_to_sources(turn).items()}
+
+
+def with_data_so_far(turn: Turn) -> Turn:
+    """Return the turn with what its sources have answered, where an early end came before all of them had."""
+    if turn.data is not None or turn.plan is None or not turn.source_calls:
+        return turn
+    return replace(turn, data=collected(turn, answers_of(turn, Replies(turn.source_calls))))
+
+
+def collected(turn: Turn, answered: dict[str, Reply | None]) -> DataCollected:
+    """Return the answers as one event; a source that failed, or has not answered, is named with why."""
+    assert turn.plan is not None
+    found: dict[str, Any] = {}
+    unavailable: list[str] = []
+    for block, reply in answered.items():
+        match reply:
+            case MarketReply() if block in _KINDS:
+                found[block] = sound(reply.values)
+                unavailable += [f"{block}: {one_line(said, 200)}" for said in reply.unknown]
+            case CandlesReply() if block == "candles" and reply.candles:
+                found |= _bars(reply)
+                unavailable += _too_few(found["indicators"])
+            case CandlesReply() if block == "candles":
+                unavailable.append(f"{block}: no bars of {turn.plan.asset}")
+            case SignalsReply() if block == "signals":
+                found[block] = tuple(replace(s, number=n) for n, s in enumerate(reply.signals[:MAX_SIGNALS], start=1))
+            case Failure():
+                unavailable.append(f"{block}: {reply.kind} ({one_line(reply.message, 200)})")
+            case None:
+                unavailable.append(f"{block}: no answer had come when the answer was wanted")
+            case _:
+                unavailable.append(f"{block}: an answer of another kind")
+    return DataCollected(asset=turn.plan.asset, **found, unavailable=tuple(unavailable))
+
+
+def _bars(reply: CandlesReply) -> dict[str, Any]:
+    return {
+        "candles": reply.candles,
+        "candle_interval": reply.interval,
+        "candle_source": reply.source,
+        "indicators": sound(indicators(reply.candles, unit=reply.unit, source=reply.source)),
+    }
+
+
+def _too_few(found: Any) -> list[str]:
+    names = {v.name for v in found}
+    absent = [name for name in INDICATORS if name not in names]
+    return [f"candles: too few bars for {', '.join(absent)}"] if absent else []
