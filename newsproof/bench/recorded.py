@@ -71,7 +71,7 @@ class _Remembered(Free):
     provider, mode = "offline", "offline"
 
     def __init__(self) -> None:
-        self._entries: list[tuple[list[float], MemoryEntry]] = []
+        self._entries: list[tuple[list[int], MemoryEntry]] = []
 
     def take(self, text: str, event: Event) -> None:
         if isinstance(event, SignalSynthesized):
