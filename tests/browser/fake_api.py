@@ -47,6 +47,11 @@ class Chat:
             self.said.append(recorded.stamped(events, len(self.said)))
             self.moved.notify_all()
 
+    async def has_said(self, records: int) -> None:
+        """Wait until it has said that many records."""
+        async with self.moved:
+            await self.moved.wait_for(lambda: len(self.said) >= records)
+
     async def go_on(self, records: int = 1) -> None:
         """Append the next planned records."""
         for _ in range(records):
@@ -258,8 +263,7 @@ class FakeApi:
         response = await self._events(request, **headers)
         at = first
         while True:
-            async with chat.moved:
-                await chat.moved.wait_for(lambda at=at: len(chat.said) > at)
+            await chat.has_said(at + 1)
             for number, (name, data) in enumerate(chat.said[at], 1):
                 head = f"id: {at}\n" if number == len(chat.said[at]) else ""
                 text = json.dumps({"type": name, "data": data})

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tests.browser.conftest import chromium
 from tests.browser.fake_api import FakeApi
@@ -33,7 +34,8 @@ TWO = ((False, False), (True, True))
 def packed(pixels: bytes, width: int, height: int) -> bytes:
     """Return RGBA pixels as a PNG with a palette: the most frequent colours as they are, others as the nearest of those."""
     rgb = np.frombuffer(pixels, np.uint8).reshape(-1, 4)[:, :3].astype(np.int32)
-    codes, where, counts = np.unique(rgb @ [65536, 256, 1], return_inverse=True, return_counts=True)
+    packed_rgb: npt.NDArray[np.int32] = rgb[:, 0] << 16 | rgb[:, 1] << 8 | rgb[:, 2]
+    codes, where, counts = np.unique(packed_rgb, return_inverse=True, return_counts=True)
     kept = np.argsort(-counts, kind="stable")[:COLOURS]
     every = np.stack([codes >> 16, codes >> 8 & 255, codes & 255], axis=1)
     nearest = np.abs(every[:, None, :] - every[kept][None, :, :]).sum(axis=2).argmin(axis=1)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.browser.conftest import Opened
 from tests.browser.fake_api import FakeApi
+from tests.browser.watched_page import comes_to_be
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -76,6 +77,25 @@ async def test_the_waterfall_draws_every_adjustment_from_where_the_confidence_st
         before = step["total"]
 
 
+async def test_an_open_case_is_followed_to_its_end(fake: FakeApi, opened: Opened) -> None:
+    case_id, whole = rich_case(fake)
+    begun = {
+        **whole,
+        "case": {**whole["case"], "state": "open", "ended_at": None, "outcome": ""},
+        "signal": None,
+        "revisions": [],
+    }
+    fake.documents[case_id] = {**begun, "thought_steps": whole["thought_steps"][:2], "waterfall": []}
+    page = (await opened(f"/case/{case_id}")).page
+    await page.get_by_text("This case is still open.").wait_for()
+    while not fake.live:  # the page opens its stream behind what it has read
+        await page.evaluate("() => new Promise(requestAnimationFrame)")
+    fake.documents[case_id] = whole
+    await fake.tell("case", {"case_id": case_id, "state": "ended", "step": "", "phase": "ended", "text": "Signal"})
+    await page.locator(".result").wait_for()
+    await comes_to_be(page.locator(".timeline li.phase-end"), 1)
+
+
 async def test_raw_events_wait_behind_a_toggle(fake: FakeApi, opened: Opened) -> None:
     case_id, document = rich_case(fake)
     page = (await opened(f"/case/{case_id}")).page
@@ -83,7 +103,7 @@ async def test_raw_events_wait_behind_a_toggle(fake: FakeApi, opened: Opened) ->
     await toggle.wait_for()
     assert await page.locator(".raw > li").count() == 0
     await toggle.click()
-    assert await page.locator(".raw > li").count() == len(document["events"])
+    await comes_to_be(page.locator(".raw > li"), len(document["events"]))
     await page.locator(".raw summary").first.click()
     assert '"news"' in await page.locator(".raw pre").first.inner_text()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
+from importlib import resources
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -108,6 +108,4 @@ def _is_violation(said: Any) -> bool:
 @lru_cache(maxsize=1)
 def axe_source() -> str:
     """Return axe-core as axe-playwright-python ships it."""
-    import axe_playwright_python
-
-    return (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
+    return resources.files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")

@@ -1,14 +1,16 @@
 // Cases: the list of them, and one of them whole.
 
-import { getJson } from "../api.js";
+import { getJson, request } from "../api.js";
 import { h, replace, roving, words } from "../dom.js";
 import { ago, confidence, utc } from "../format.js";
 import { t, term } from "../i18n.js";
 import { showCase } from "../case/story.js";
+import { follow } from "../sse.js";
 import { empty, failed, fill, loading } from "../states.js";
 import { EVENT_TYPES } from "../vocabulary.js";
 
 const PAGE = 40;
+const SETTLED_MS = 400; // Several events of one moment are one look.
 
 export function mount(main, place) {
   if (place.rest[0]) showOne(main, place);
@@ -19,10 +21,41 @@ function showOne(main, { rest, signal, setTitle }) {
   setTitle(t("case.title"));
   const body = h("div", {});
   main.append(h("div", { class: "page-head" }, h("h1", {}, t("case.title")), h("a", { href: "/cases" }, t("case.all"))), body);
+  const load = () => getJson(`cases/${encodeURIComponent(rest[0])}`, {}, signal);
   fill(body, async () => {
-    const found = await getJson(`cases/${encodeURIComponent(rest[0])}`, {}, signal);
+    const found = await load();
+    if (found.case.state === "open") watch(rest[0], signal, async () => {
+      const now = await load();
+      body.replaceChildren(showCase(now));
+      return now.case.state !== "open";
+    });
     return showCase(found);
   }, signal);
+}
+
+/** Look again whenever the live stream speaks of this case, until `look` says that it has ended. */
+function watch(caseId, gone, look) {
+  const line = new AbortController();
+  gone.addEventListener("abort", () => line.abort());
+  let waiting = null;
+  const soon = () => {
+    waiting ??= setTimeout(async () => {
+      waiting = null;
+      try {
+        if (await look()) line.abort();
+      } catch {
+        // What is shown stays; the next event, or a reload, tries again.
+      }
+    }, SETTLED_MS);
+  };
+  follow((lastId, attempt, signal) => request("stream", { signal, headers: lastId === null ? {} : { "Last-Event-ID": lastId } }), {
+    signal: line.signal,
+    // What happened between the reading and the opening of the stream is seen by one look more.
+    onState: (now) => now === "open" && soon(),
+    onEvent: ({ event, data }) => {
+      if (event === "gap" || (event === "case" && data.includes(caseId))) soon();
+    },
+  }).catch(() => {});
 }
 
 function showList(main, { query, signal, setTitle }) {

@@ -10,7 +10,7 @@ import { alarm, announce, empty, explained, failed } from "../states.js";
 import { Turn } from "../research/turn.js";
 import { knownTurns, rememberTurn } from "../research/turns_kept.js";
 
-const LONGEST = 4_000;
+const LONGEST = 8_000;
 const HISTORY = 12;
 let draft = "";
 

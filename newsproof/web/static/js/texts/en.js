@@ -75,7 +75,7 @@ export default {
   "case.opened": "Opened",
   "case.took": "Took",
   "case.open": "still open",
-  "case.open.long": "This case is still open. Load the page again to see how it goes on.",
+  "case.open.long": "This case is still open. The page follows it.",
   "case.id": "Case id",
   "case.signal": "The signal",
   "case.no_signal": "This case ended without a signal: {outcome}.",

@@ -73,7 +73,7 @@ export default {
   "case.opened": "立案时间",
   "case.took": "用时",
   "case.open": "未结",
-  "case.open.long": "案例尚未结束。重新加载页面可查看进展。",
+  "case.open.long": "案例尚未结束，页面会跟随其进展。",
   "case.id": "案例编号",
   "case.signal": "信号",
   "case.no_signal": "案例结束，没有信号：{outcome}。",
