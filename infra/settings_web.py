@@ -23,3 +23,8 @@ class WebSettings(BaseSettings):
     web_max_streams: int = Field(500, ge=1, description="Open event streams of one web process")
     web_requests_per_minute: int = Field(600, ge=1, description="Requests of one client address to the API")
     web_questions_per_minute: int = Field(20, ge=1, description="Questions of one client address to the research chat")
+
+    def page_at(self, port: int) -> str:
+        """Return the address that a person on this machine opens; ``port`` is the one that was opened."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.web_host, self.web_host)
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}/"

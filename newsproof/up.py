@@ -21,7 +21,8 @@ async def up(settings: Settings, *, workers: int) -> None:
     changes = {name: value for name, value in FULL_PIPELINE.items() if name not in settings.model_fields_set}
     at = settings.model_copy(update=changes)
     refuse_unusable(at)
-    if "web_port" not in settings.model_fields_set and not _is_free(at.web_host, at.web_port):
+    taken = "web_port" not in settings.model_fields_set and not _is_free(at.web_host, at.web_port)
+    if taken or at.web_port == 0:
         at = at.model_copy(update={"web_port": free_ports(1)[0]})
     lock = DirectoryLock(settings.newsproof_data_dir / "up", what="`newsproof up`")
     lock.acquire()
@@ -47,7 +48,7 @@ def _tell(running: Pipeline, changes: dict[str, object], workers: int) -> None:
     own = running.servers.own
     say("")
     say(f"Newsproof runs, {mode_in_words(settings)}; {workers} worker(s), one sink. Ctrl-C ends all of it.")
-    say(f"  Page        http://{settings.web_host}:{settings.web_port}/")
+    say(f"  Page        {settings.page_at(settings.web_port)}")
     say(f"  Kafka       {settings.kafka_bootstrap_servers}{'  (embedded)' if 'kafka' in own else ''}")
     say(
         f"  ClickHouse  {_without_password(settings.clickhouse_url or '')}{'  (embedded)' if 'clickhouse' in own else ''}"

@@ -28,6 +28,8 @@ def faust_app(group: str, address: KafkaAddress, options: WorkerOptions, monitor
     o = options
     return LedgerApp(
         group,
+        # Its own variables have plain names (WEB_PORT, TOPIC_PARTITIONS, PROCESSING_GUARANTEE) and would win over these.
+        env={},
         broker=f"kafka://{address.bootstrap.replace(',', ';kafka://')}",
         broker_credentials=_credentials(address),
         key_serializer="raw",
