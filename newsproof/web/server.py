@@ -17,7 +17,7 @@ from schemas.errors import ConfigError
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 SHUT_WITHIN_S = 5.0
 _OPEN_CONNECTIONS = 2_000
-_WRITE_BUFFER = 64 * 1024
+_WRITE_BUFFER, _KERNEL_BUFFER = 64 * 1024, 256 * 1024
 
 
 class CuttableConnection(H11Protocol):
@@ -27,6 +27,9 @@ class CuttableConnection(H11Protocol):
         """Bound what is buffered for this client."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=_WRITE_BUFFER)
+        if (connected := transport.get_extra_info("socket")) is not None:
+            # The kernel would hold megabytes for a client that takes nothing.
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BUFFER)
         app = self.app
 
         async def with_cut(scope: Any, receive: Any, send: Any) -> None:

@@ -77,7 +77,9 @@ async def test_cases_beyond_memory_come_from_the_tables_page_by_page(
         assert [step["phase"] for step in told["thought_steps"]] == ["received", "triaged", "ended"]
         unknown = await http.get(f"/api/v1/cases/{signal_id('live', 'nobody')}")
         assert unknown.status_code == 404
-    behind = await open_case(world, 200, TRIAGED, DROPPED)  # the sink has not seen it, and memory holds later ones alone
+    behind = await open_case(
+        world, 200, TRIAGED, DROPPED
+    )  # the sink has not seen it, and memory holds later ones alone
     for n in range(201, 211):
         await open_case(world, n, TRIAGED, DROPPED)
     async with serving(clickhouse_url=tables) as http:
