@@ -32,12 +32,14 @@ TWO = ((False, False), (True, True))
 
 
 def packed(pixels: bytes, width: int, height: int) -> bytes:
-    """Return RGBA pixels as a PNG with a palette: the most frequent colours as they are, others as the nearest of those."""
+    """Return RGBA pixels as a PNG with a palette: the most telling colours as they are, others as the nearest of those."""
     rgb = np.frombuffer(pixels, np.uint8).reshape(-1, 4)[:, :3].astype(np.int32)
     packed_rgb: npt.NDArray[np.int32] = rgb[:, 0] << 16 | rgb[:, 1] << 8 | rgb[:, 2]
     codes, where, counts = np.unique(packed_rgb, return_inverse=True, return_counts=True)
-    kept = np.argsort(-counts, kind="stable")[:COLOURS]
     every = np.stack([codes >> 16, codes >> 8 & 255, codes & 255], axis=1)
+    # Small marks of a strong colour say more than the many greys at the edges of letters.
+    weight = counts * (1 + np.ptp(every, axis=1))
+    kept = np.argsort(-weight, kind="stable")[:COLOURS]
     nearest = np.abs(every[:, None, :] - every[kept][None, :, :]).sum(axis=2).argmin(axis=1)
     rows = nearest[where].astype(np.uint8).reshape(height, width)
     raw = np.concatenate([np.zeros((height, 1), np.uint8), rows], axis=1).tobytes()

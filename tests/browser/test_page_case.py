@@ -70,7 +70,7 @@ async def test_the_waterfall_draws_every_adjustment_from_where_the_confidence_st
         if step["amount"] is None:
             assert (x, wide) == pytest.approx((0, max(step["total"] * 200, 2)))
         else:
-            sign = "−" if step["amount"] < 0 else "+"
+            sign = "−" if step["amount"] < 0 else "+" if step["amount"] else ""
             assert cells[0] == f"{sign}{abs(step['amount']):.2f}"
             assert x == pytest.approx(min(before, step["total"]) * 200, abs=0.01)
             assert wide == pytest.approx(max(abs(step["total"] - before) * 200, 2), abs=0.01)
@@ -105,7 +105,7 @@ async def test_raw_events_wait_behind_a_toggle(fake: FakeApi, opened: Opened) ->
     await toggle.click()
     await comes_to_be(page.locator(".raw > li"), len(document["events"]))
     await page.locator(".raw summary").first.click()
-    assert '"news"' in await page.locator(".raw pre").first.inner_text()
+    await page.locator(".raw pre code", has_text='"news"').first.wait_for()
 
 
 async def test_a_case_that_is_not_there_says_where_to_look(fake: FakeApi, opened: Opened) -> None:
@@ -134,6 +134,7 @@ async def test_hostile_news_renders_inert(fake: FakeApi, opened: Opened) -> None
     await page.locator(".timeline").wait_for()
     await page.locator(".raw-events > summary").click()
     await page.locator(".raw summary").first.click()
+    await page.locator(".raw pre code").first.wait_for()
     assert HOSTILE[:60] in await page.locator(".news").inner_text()
     assert await page.locator("main img, main script, main svg[onload], main iframe").count() == 0
     links = await page.eval_on_selector_all("main a", "all => all.map((a) => a.getAttribute('href'))")

@@ -42,6 +42,7 @@ async def test_an_answer_comes_step_by_step_and_the_steps_stay_with_it(fake: Fak
     await page.locator(".stage-planning").wait_for()
     await chat.go_on(2)
     await page.locator(".stage-analysis").wait_for()
+    assert await page.locator(".turn-state").evaluate("(e) => e.getBoundingClientRect().bottom <= innerHeight")
     assert "1 source missing" in await page.locator(".stage-data_collection").inner_text()
     await chat.go_on(2)
     await page.locator(".agent").nth(1).wait_for()

@@ -6,29 +6,47 @@ const locale = () => (language() === "zh" ? "zh-CN" : "en-GB");
 
 export const known = (value) => typeof value === "number" && Number.isFinite(value);
 
+/** The value without a sign where it rounds to nothing: there is no negative zero. */
+const unsigned = (value, digits) => (Math.abs(value) < 0.5 * 10 ** -digits ? 0 : value);
+
 export function number(value, digits = 0) {
   if (!known(value)) return "–";
-  return value.toLocaleString(locale(), { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return unsigned(value, digits).toLocaleString(locale(), { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** A figure of a source, with the digits that matter for its size. */
+/** A figure of a source, with the digits that matter for its size: below 1 those are the first four that are not 0. */
 export function figure(value, unit = "") {
   if (!known(value)) return "–";
   const size = Math.abs(value);
-  const digits = size >= 1000 || Number.isInteger(value) ? 0 : size >= 1 ? 2 : 4;
-  const shown = size >= 1e9 ? value.toLocaleString(locale(), { notation: "compact", maximumFractionDigits: 2 }) : value.toLocaleString(locale(), { maximumFractionDigits: digits });
+  let shown = "0";
+  if (size >= 1e9) shown = value.toLocaleString(locale(), { notation: "compact", maximumFractionDigits: 2 });
+  else if (size >= 1) shown = value.toLocaleString(locale(), { maximumFractionDigits: size >= 1000 ? 0 : 2 });
+  else if (size >= 1e-15) shown = value.toLocaleString(locale(), { maximumSignificantDigits: 4 });
+  else if (size > 0) shown = value.toExponential(3);
   return unit === "%" || unit === "percent" ? `${shown} %` : unit ? `${shown} ${unit}` : shown;
 }
 
-export const confidence = (value) => (known(value) ? value.toFixed(2) : "–");
-export const signed = (value, digits = 2) => (known(value) ? `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(digits)}` : "");
+export const fixed = (value, digits) => (known(value) ? unsigned(value, digits).toFixed(digits) : "–");
+export const confidence = (value) => fixed(value, 2);
 
-/** US dollars; a price that is not known is said to be so, never 0. */
+/** A change with its sign; one that rounds to nothing has none. */
+export function signed(value, digits = 2) {
+  if (!known(value)) return "";
+  const shown = Math.abs(value).toFixed(digits);
+  return `${Number(shown) === 0 ? "" : value < 0 ? "−" : "+"}${shown}`;
+}
+
+const LEAST_USD = 0.000001;
+
+/** US dollars; a price that is not known is said to be so, never 0, and neither is a small one. */
 export function usd(value, unknown = "?") {
   const amount = value === null || value === undefined || value === "" ? NaN : Number(value);
   if (!Number.isFinite(amount)) return unknown;
-  if (amount === 0) return "0";
-  return amount >= 1 ? amount.toFixed(2) : amount.toFixed(amount >= 0.01 ? 4 : 6);
+  const size = Math.abs(amount);
+  if (size === 0) return "0";
+  const sign = amount < 0 ? "−" : "";
+  if (size < LEAST_USD) return amount < 0 ? `>−${LEAST_USD.toFixed(6)}` : `<${LEAST_USD.toFixed(6)}`;
+  return sign + (size >= 1 ? size.toFixed(2) : size.toFixed(size >= 0.01 ? 4 : 6));
 }
 
 export function duration(ms) {

@@ -2,7 +2,7 @@
 
 import { getJson } from "../api.js";
 import { h } from "../dom.js";
-import { duration, known, number, signed, usd } from "../format.js";
+import { cost, duration, fixed, known, number, signed, usd } from "../format.js";
 import { t } from "../i18n.js";
 import { sqlBox } from "../sql_box.js";
 import { empty, fill } from "../states.js";
@@ -10,7 +10,7 @@ import { dataTable } from "../tables.js";
 
 const DAYS = ["7", "30", "90"];
 const plain = (value) => (known(value) ? number(value, Number.isInteger(value) ? 0 : 3) : String(value ?? "–"));
-const share = (value) => (known(value) ? value.toFixed(3) : "–");
+const share = (value) => fixed(value, 3);
 const money = (value) => usd(value, t("unknown"));
 /** Chart, then its tables: rows of the report, their columns, how a value is written. */
 const PARTS = [
@@ -59,12 +59,16 @@ function report(found, days, signal) {
 
 function keyFigures(answers) {
   const spend = answers.spend ?? [];
-  const total = spend.reduce((sum, row) => sum + (Number(row.cost_usd) || 0), 0);
+  // A row sums its calls of known price; where none of them has one, its sum is no sum.
+  const priced = spend.filter((row) => row.cost_usd !== null && row.cost_usd !== undefined && !(row.unpriced > 0 && row.unpriced >= (row.executed ?? row.calls)));
+  const total = priced.reduce((sum, row) => sum + (Number(row.cost_usd) || 0), 0);
   const unpriced = spend.reduce((sum, row) => sum + (row.unpriced || 0), 0);
   const all = (answers.deltas ?? []).reduce((sum, row) => sum + row.signals, 0);
-  const each = answers.cost_per_signal?.[0]?.cost_per_signal_usd;
-  const modes = (answers.modes ?? []).map((row) => `${row.provider_mode || "?"} ${number(row.calls)}`).join(" · ");
-  const facts = [[t("figure.signals"), number(all)], [t("figure.cost"), `${usd(total)} USD`], [t("figure.each"), `${money(each)} USD`],
+  const per = answers.cost_per_signal?.[0];
+  const modes = (answers.modes ?? []).map((row) => `${row.provider_mode ? t(`mode.${row.provider_mode}`) : "?"} ${number(row.calls)}`).join(" · ");
+  const facts = [[t("figure.signals"), number(all)],
+    [t("figure.cost"), cost(total, { some: priced.length > 0, missing: unpriced > 0 })],
+    [t("figure.each"), cost(per?.cost_per_signal_usd, { some: !(per?.unpriced_calls > 0 && Number(per.cost_usd) === 0), missing: per?.unpriced_calls > 0 })],
     [t("figure.unpriced"), number(unpriced)], [t("figure.modes"), modes || "–"]];
   return h("dl", { class: "facts key-figures" }, facts.map(([name, value]) => h("div", { class: "card" }, h("dt", {}, name), h("dd", {}, value))));
 }

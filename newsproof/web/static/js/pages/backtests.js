@@ -3,7 +3,7 @@
 import { getJson } from "../api.js";
 import { interval } from "../drawings.js";
 import { h, replace, words } from "../dom.js";
-import { confidence, dateTime, known, number, signed, usd } from "../format.js";
+import { confidence, dateTime, fixed, known, number, signed, usd } from "../format.js";
 import { t, term } from "../i18n.js";
 import { empty, fill } from "../states.js";
 
@@ -64,8 +64,13 @@ function comparison(found) {
     spend(found.spend ?? []));
 }
 
-const UNITS = { usd: (v) => usd(v), ms: (v) => number(v, 1), probability: (v) => v.toFixed(4), share: (v) => v.toFixed(4), score: (v) => v.toFixed(4) };
+const UNITS = { usd: (v) => usd(v), ms: (v) => number(v, 1), probability: (v) => fixed(v, 4), share: (v) => fixed(v, 4), score: (v) => fixed(v, 4) };
 const TONES = { better: "up", worse: "down", higher: "accent", lower: "accent", changed: "accent" };
+
+function change(delta, write) {
+  const size = write(Math.abs(delta));
+  return /[1-9]/.test(size) ? `${delta < 0 ? "−" : "+"}${size}` : size;
+}
 
 function metrics(all) {
   const measured = all.filter((one) => one.verdict !== "not measured");
@@ -74,7 +79,7 @@ function metrics(all) {
     const write = (value) => (known(value) ? (UNITS[one.unit] ?? String)(value) : "–");
     const span = Math.max(...[one.delta, one.low, one.high].map((v) => Math.abs(v ?? 0)));
     return h("tr", {}, h("th", { scope: "row" }, term(one.metric), one.horizon && ` @${one.horizon}`), h("td", { class: "n" }, write(one.a)), h("td", { class: "n" }, write(one.b)),
-      h("td", { class: "n" }, known(one.delta) ? `${one.delta < 0 ? "−" : "+"}${write(Math.abs(one.delta))}` : "–"),
+      h("td", { class: "n" }, known(one.delta) ? change(one.delta, write) : "–"),
       h("td", { class: "bar-cell" }, known(one.delta) && interval(one.delta, one.low, one.high, span, { better: "is-up", worse: "is-down" }[one.verdict] ?? "is-flat")),
       h("td", { class: "n" }, known(one.low) ? `${write(one.low)} … ${write(one.high)}` : "–"),
       h("td", { class: "n" }, known(one.p_holm) ? one.p_holm.toFixed(3) : "–"),

@@ -8,6 +8,7 @@ import { alarm, announce, explained } from "../states.js";
 import { answer } from "./answer.js";
 import { agent, collected, decision, outlookTag, plan } from "./steps.js";
 
+const SCROLLING = new Set(["PageUp", "PageDown", "ArrowUp", "ArrowDown", "Home", "End"]);
 const STAGES = ["routing", "planning", "data_collection", "analysis", "synthesis"];
 
 export class Turn {
@@ -73,7 +74,9 @@ export class Turn {
   /** Keep what happens in view, until the reader scrolls by hand. */
   watch(signal) {
     this.watched = true;
-    for (const moved of ["wheel", "touchmove", "keydown"]) window.addEventListener(moved, () => { this.watched = false; }, { once: true, passive: true, signal });
+    const leave = () => { this.watched = false; };
+    for (const moved of ["wheel", "touchmove"]) window.addEventListener(moved, leave, { once: true, passive: true, signal });
+    window.addEventListener("keydown", (event) => SCROLLING.has(event.key) && leave(), { signal });
   }
 
   status(data, say) {
