@@ -1,4 +1,4 @@
-"""Rewrite what is generated in the documentation: the marked blocks of README.md, and docs/asyncapi.json.
+"""Rewrite what is generated in the documentation: the marked blocks of README.md and research-chat.md, and asyncapi.json.
 
     ./.venv/bin/python docs/generate.py
 
@@ -17,32 +17,35 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from agents.registry import verification  # noqa: E402 - found by the line above, from wherever this is started
+from agents.registry import research, verification  # noqa: E402 - found by the line above, from wherever this is started
 from newsproof.exports import json_schemas  # noqa: E402
 from newsproof.version import VERSION  # noqa: E402
 from schemas.signals import SIGNAL_SCHEMA_VERSION  # noqa: E402
 from schemas.topics import Topics  # noqa: E402
 
 
-def blocks() -> dict[str, str]:
-    """Return marker → what stands between ``<!-- marker:begin -->`` and ``<!-- marker:end -->`` in README.md."""
+def blocks() -> dict[str, dict[str, str]]:
+    """Return page → marker → what stands between ``<!-- marker:begin -->`` and ``<!-- marker:end -->`` there."""
     return {
-        "flow": f"```mermaid\n{verification().mermaid()}\n```",
-        "bot": f"```python\n{(PROJECT / 'examples' / 'bot.py').read_text('utf-8').strip()}\n```",
+        "README.md": {
+            "flow": f"```mermaid\n{verification().mermaid()}\n```",
+            "bot": f"```python\n{(PROJECT / 'examples' / 'bot.py').read_text('utf-8').strip()}\n```",
+        },
+        "docs/research-chat.md": {"flow": f"```mermaid\n{research().mermaid()}\n```"},
     }
 
 
-def with_blocks(text: str) -> str:
-    """Return the README with every marked block as it has to be.
+def with_blocks(page: str, text: str) -> str:
+    """Return the page with every marked block as it has to be.
 
     Raises:
         LookupError: when a marker is missing.
     """
-    for marker, block in blocks().items():
+    for marker, block in blocks()[page].items():
         pattern = re.compile(rf"(<!-- {marker}:begin.*?-->\n).*?(<!-- {marker}:end -->)", re.DOTALL)
         text, count = pattern.subn(lambda m, block=block: f"{m[1]}{block}\n{m[2]}", text)
         if count != 1:
-            raise LookupError(f"README.md has {count} blocks {marker!r}: put one pair of markers there")
+            raise LookupError(f"{page} has {count} blocks {marker!r}: put one pair of markers there")
     return text
 
 
@@ -114,9 +117,10 @@ def _signal_headers() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write both."""
-    readme = PROJECT / "README.md"
-    readme.write_text(with_blocks(readme.read_text("utf-8")), "utf-8")
+    """Write all of it."""
+    for page in blocks():
+        path = PROJECT / page
+        path.write_text(with_blocks(page, path.read_text("utf-8")), "utf-8")
     (PROJECT / "docs" / "asyncapi.json").write_text(asyncapi(), "utf-8")
 
 

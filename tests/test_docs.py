@@ -55,14 +55,15 @@ def quoted(page: Path) -> list[str]:
     return re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL))
 
 
-def test_the_picture_and_the_bot_of_the_readme_are_the_ones_of_the_code(generate: ModuleType) -> None:
-    readme = text_of(PROJECT / "README.md")
-    assert generate.with_blocks(readme) == readme, HOW
+@pytest.mark.parametrize("page", ["README.md", "docs/research-chat.md"])
+def test_pictures_and_code_on_a_page_are_those_of_the_code(generate: ModuleType, page: str) -> None:
+    written = text_of(PROJECT / page)
+    assert generate.with_blocks(page, written) == written, HOW
 
 
 def test_a_readme_without_its_markers_is_noticed(generate: ModuleType) -> None:
     with pytest.raises(LookupError, match="flow"):
-        generate.with_blocks("no marker")
+        generate.with_blocks("README.md", "no marker")
 
 
 def test_the_description_of_the_public_topics_is_current_and_holds_together(generate: ModuleType) -> None:
