@@ -62,7 +62,11 @@ def _told_opening(event: Any) -> tuple[str, str, str]:
     match event:
         case ev.EventReceived(news=news, edits=edits, language=language):
             edit = f"; it edits the case {edits}" if edits else ""
-            return "received", f"The news came in from {news.source} ({LANGUAGES[language]}){edit}.", ""
+            return (
+                "received",
+                f"The news came in from {news.source} ({LANGUAGES.get(language, LANGUAGES['other'])}){edit}.",
+                "",
+            )
         case ev.CaseTriaged(draft=draft, route=route, gate_reason=reason):
             what = (
                 f"First judgement: {draft.event_type}, {draft.asset or 'no asset'}, {draft.action} "

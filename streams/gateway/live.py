@@ -159,10 +159,16 @@ class LiveFeed:
 
     def _told(self, tp: TopicPartition, env: wire.Envelope, record: Any) -> Item | None:
         try:
-            event = wire.decode(env.type, env.version, record.value)
-        except ContractError as exc:  # poison, or of newer code: the worker says so and stops
+            return self._item(tp, env, record)
+        except Exception as exc:
+            # Poison, or of newer code, or what nobody thought of: it would end this process, and the next that reads it.
             self._pass_by(record, exc)
-            return None
+            if env.type in TERMINAL_NAMES and (case := self.cases.get(env.case_id)) is not None:
+                case.state, case.ended_at = "ended", case.ended_at or env.time
+        return None
+
+    def _item(self, tp: TopicPartition, env: wire.Envelope, record: Any) -> Item:
+        event = wire.decode(env.type, env.version, record.value)
         case = self._case(env, event, record.offset)
         if not isinstance(event, COMMANDS):
             case.take(env, event)
@@ -191,7 +197,9 @@ class LiveFeed:
             self._lies.pop(gone, None)
         return case
 
-    def _pass_by(self, record: Any, exc: ContractError) -> None:
+    def _pass_by(self, record: Any, exc: Exception) -> None:
         self.passed_by += 1
         if self.passed_by & (self.passed_by - 1) == 0:  # the 1st, 2nd, 4th …: a flood must not fill the log
-            log.warning("not shown", topic=record.topic, offset=record.offset, why=str(exc), so_far=self.passed_by)
+            log.warning(
+                "not shown", topic=record.topic, offset=record.offset, why=repr(exc)[:500], so_far=self.passed_by
+            )
