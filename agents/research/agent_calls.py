@@ -87,9 +87,11 @@ def signal_parts(signals: Iterable[FoundSignal]) -> tuple[Part, ...]:
 
 
 def signal_text(signal: FoundSignal) -> str:
-    """Return a signal on one line: what it is about, what it says, how sure it is, and of when."""
+    """Return a signal on one line: what it is about, what it says, how sure it is, and of when; and that it is invented."""
     flags = f" flags: {', '.join(signal.risk_flags)}" if signal.risk_flags else ""
-    return (
+    # An installation that was tried out before it got its keys holds signals of both kinds.
+    made = f"[{signal.provider_mode}] " if signal.provider_mode not in {"", "live"} else ""
+    return made + (
         f"{signal.asset} {signal.event_type} {signal.action}/{signal.direction} confidence {signal.confidence:.2f} "
         f"{signal.status}, {signal.decided_at:%Y-%m-%d %H:%M} UTC: {signal.summary}{flags}"
     )

@@ -219,7 +219,14 @@ async def test_what_a_signal_or_a_source_says_changes_no_citation_even_where_the
     monkeypatch.setattr("infra.research.ports.FoundSignals", partial(FoundSignals, timeout_s=60.0))
     at_hand = datetime.now(UTC) - timedelta(hours=1)
     page = SignalEvidence(url="javascript:alert(1)", hash="h", stance="supports", reference_number=1)
-    told = signal(asset="BTC", summary=HOSTILE, decided_at=at_hand, evidence=(page,), links=("https://ok.example/a",))
+    told = signal(
+        asset="BTC",
+        provider_mode="offline",
+        summary=HOSTILE,
+        decided_at=at_hand,
+        evidence=(page,),
+        links=("https://ok.example/a",),
+    )
     await fill_signals(clickhouse, published(told, emitted_at=at_hand + seconds(1)))
     market = Market()
     market.routes["fear_greed"] = {"": Say({"message": HOSTILE}, status=503)}
@@ -240,5 +247,6 @@ async def test_what_a_signal_or_a_source_says_changes_no_citation_even_where_the
     assert answer.metadata.citations_removed == 4
     for task in (*AGENTS, "research_answer"):
         [asked] = models.of(task)
+        assert "[offline] BTC depeg" in asked.words, "a signal of rules is told from one of models"
         assert "BTC rallies." in asked.words and "[[/UNTRUSTED]]" not in asked.words
         assert "evil.example" not in str(asked.facts) and "1234567" not in str(asked.facts)
