@@ -1,6 +1,6 @@
 // Figures and times as they are read, in the language of the page.
 
-import { language } from "./i18n.js";
+import { language, t } from "./i18n.js";
 
 const locale = () => (language() === "zh" ? "zh-CN" : "en-GB");
 
@@ -47,6 +47,13 @@ export function usd(value, unknown = "?") {
   const sign = amount < 0 ? "−" : "";
   if (size < LEAST_USD) return amount < 0 ? `>−${LEAST_USD.toFixed(6)}` : `<${LEAST_USD.toFixed(6)}`;
   return sign + (size >= 1 ? size.toFixed(2) : size.toFixed(size >= 0.01 ? 4 : 6));
+}
+
+/** A sum of known prices as words: of `unpriced` other calls nobody knows the price, so it is the least it can be. */
+export function cost(amount, unpriced = 0, unit = " USD") {
+  const shown = usd(amount, t("unknown"));
+  if (shown === t("unknown") || (unpriced > 0 && Number(amount) === 0)) return t("unknown");
+  return unpriced > 0 ? t("cost.at_least", { cost: `${shown}${unit}` }) : `${shown}${unit}`;
 }
 
 export function duration(ms) {

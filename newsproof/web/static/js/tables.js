@@ -2,17 +2,17 @@
 
 import { h, words } from "./dom.js";
 
-/** `columns`: name, field (or index), and how a value is written; numbers are found by looking. */
+/** `columns`: name, field (or index), and how a value (of a row) is written; numbers are found by looking. */
 export function dataTable(columns, rows, label, { tall = false } = {}) {
   const right = columns.map(({ field }) => rows.length > 0 && rows.every((row) => row[field] === null || typeof row[field] === "number"));
   return h("div", { class: `scroll${tall ? " tall" : ""}`, tabindex: 0, role: "region", "aria-label": label },
     h("table", {},
       h("thead", {}, h("tr", {}, columns.map(({ name }, at) => h("th", { scope: "col", class: right[at] ? "n" : "" }, words(name))))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, columns.map(({ field, write }, at) => h("td", { class: right[at] ? "n" : "" }, words(shown(row[field], write)))))))));
+      h("tbody", {}, rows.map((row) => h("tr", {}, columns.map(({ field, write }, at) => h("td", { class: right[at] ? "n" : "" }, words(shown(row[field], write, row)))))))));
 }
 
-function shown(value, write) {
-  if (write) return write(value);
+function shown(value, write, row) {
+  if (write) return write(value, row);
   if (value === null || value === undefined) return "–";
   if (typeof value === "number" && !Number.isInteger(value)) return String(Number(value.toPrecision(8)));
   return typeof value === "object" ? JSON.stringify(value) : String(value);

@@ -1,19 +1,19 @@
 // The records behind the story: calls with latency and cost, prompt versions, raw events, and how to decide it again.
 
 import { h, words } from "../dom.js";
-import { duration, known, number, usd, utc } from "../format.js";
+import { cost, duration, known, number, usd, utc } from "../format.js";
 import { t, term } from "../i18n.js";
 import { announce } from "../states.js";
 
 export function calls(all) {
   if (all.length === 0) return h("p", { class: "hint" }, t("case.calls.none"));
   const priced = all.filter((one) => one.cost_usd !== null && one.cost_usd !== undefined);
-  const sum = priced.reduce((total, one) => total + Number(one.cost_usd), 0);
+  const sum = priced.length > 0 ? priced.reduce((total, one) => total + Number(one.cost_usd), 0) : null;
   const unpriced = all.length - priced.length;
   const columns = ["step", "kind", "by", "prompt", "latency", "tokens", "cost", "error"];
   const right = new Set(["latency", "tokens", "cost"]);
   return h("div", {},
-    h("p", { class: "hint" }, t("case.calls.sum", { n: all.length, cost: usd(sum) }), unpriced > 0 && ` ${t("case.calls.unpriced", { n: unpriced })}`),
+    h("p", { class: "hint" }, t("case.calls.sum", { n: all.length, cost: cost(sum, unpriced) }), unpriced > 0 && ` ${t("case.calls.unpriced", { n: unpriced })}`),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("case.calls") }, h("table", {},
       h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col", class: right.has(name) ? "n" : "" }, t(`calls.${name}`))))),
       h("tbody", {}, all.map((one) => h("tr", {},

@@ -2,8 +2,8 @@
 
 import { getJson } from "../api.js";
 import { h } from "../dom.js";
-import { cost, duration, fixed, known, number, signed, usd } from "../format.js";
-import { t } from "../i18n.js";
+import { cost, duration, fixed, known, number, signed } from "../format.js";
+import { t, term } from "../i18n.js";
 import { sqlBox } from "../sql_box.js";
 import { empty, fill } from "../states.js";
 import { dataTable } from "../tables.js";
@@ -11,7 +11,7 @@ import { dataTable } from "../tables.js";
 const DAYS = ["7", "30", "90"];
 const plain = (value) => (known(value) ? number(value, Number.isInteger(value) ? 0 : 3) : String(value ?? "–"));
 const share = (value) => fixed(value, 3);
-const money = (value) => usd(value, t("unknown"));
+const money = (value, row) => cost(value, row.unpriced, "");
 /** Chart, then its tables: rows of the report, their columns, how a value is written. */
 const PARTS = [
   { name: "cost", tables: [["spend", [["day"], ["step"], ["calls", plain], ["executed", plain], ["cost_usd", money], ["unpriced", plain]]]] },
@@ -59,16 +59,15 @@ function report(found, days, signal) {
 
 function keyFigures(answers) {
   const spend = answers.spend ?? [];
-  // A row sums its calls of known price; where none of them has one, its sum is no sum.
-  const priced = spend.filter((row) => row.cost_usd !== null && row.cost_usd !== undefined && !(row.unpriced > 0 && row.unpriced >= (row.executed ?? row.calls)));
-  const total = priced.reduce((sum, row) => sum + (Number(row.cost_usd) || 0), 0);
+  // A row sums its calls of known price: null where none of them has one.
+  const priced = spend.filter((row) => row.cost_usd !== null && row.cost_usd !== undefined);
+  const total = priced.length > 0 || spend.length === 0 ? priced.reduce((sum, row) => sum + Number(row.cost_usd), 0) : null;
   const unpriced = spend.reduce((sum, row) => sum + (row.unpriced || 0), 0);
   const all = (answers.deltas ?? []).reduce((sum, row) => sum + row.signals, 0);
   const per = answers.cost_per_signal?.[0];
-  const modes = (answers.modes ?? []).map((row) => `${row.provider_mode ? t(`mode.${row.provider_mode}`) : "?"} ${number(row.calls)}`).join(" · ");
-  const facts = [[t("figure.signals"), number(all)],
-    [t("figure.cost"), cost(total, { some: priced.length > 0, missing: unpriced > 0 })],
-    [t("figure.each"), cost(per?.cost_per_signal_usd, { some: !(per?.unpriced_calls > 0 && Number(per.cost_usd) === 0), missing: per?.unpriced_calls > 0 })],
+  const modes = (answers.modes ?? []).map((row) => `${row.provider_mode ? term(row.provider_mode) : "?"} ${number(row.calls)}`).join(" · ");
+  const facts = [[t("figure.signals"), number(all)], [t("figure.cost"), cost(total, unpriced)],
+    [t("figure.each"), cost(per?.cost_per_signal_usd, per?.unpriced_calls)],
     [t("figure.unpriced"), number(unpriced)], [t("figure.modes"), modes || "–"]];
   return h("dl", { class: "facts key-figures" }, facts.map(([name, value]) => h("div", { class: "card" }, h("dt", {}, name), h("dd", {}, value))));
 }

@@ -105,7 +105,7 @@ function changes(title, all, withTexts = false) {
 function spend(both) {
   if (both.length === 0) return null;
   const rows = ["executed", "reused", "missed", "cost_usd", "avoided_cost_usd", "would_have_cost_usd", "unpriced_calls"];
-  const write = (name, value) => (name.endsWith("_usd") ? usd(value, "–") : number(Number(value)));
+  const write = (name, value) => (name.endsWith("_usd") ? usd(value, t("unknown")) : number(Number(value)));
   return h("div", { class: "scroll spend", tabindex: 0, role: "region", "aria-label": t("compare.spend") }, h("table", {}, h("caption", {}, t("compare.spend")),
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, ""), both.map((one) => h("th", { scope: "col", class: "n" }, words(one.run_id))))),
     h("tbody", {}, rows.map((name) => h("tr", {}, h("th", { scope: "row" }, t(`spend.${name}`)), both.map((one) => h("td", { class: "n" }, write(name, one[name]))))))));
