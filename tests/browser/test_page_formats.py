@@ -26,6 +26,11 @@ WRITTEN: list[tuple[str, list[Any], str]] = [
     ("usd", ["0"], "0"),
     ("usd", [None, "unknown"], "unknown"),
     ("usd", [12.345], "12.35"),
+    ("cost", [0.5], "0.5000 USD"),
+    ("cost", [0.5, 3], "at least 0.5000 USD"),
+    ("cost", [0, 3], "unknown"),
+    ("cost", [0], "0 USD"),
+    ("cost", [None, 3], "unknown"),
     ("signed", [-0.004], "0.00"),
     ("signed", [-0.2], "−0.20"),
     ("signed", [0.1], "+0.10"),
@@ -45,3 +50,21 @@ async def test_small_figures_keep_the_digits_that_matter_and_no_zero_is_negative
         [[name, given] for name, given, _ in WRITTEN],
     )
     assert made == [wanted for _, _, wanted in WRITTEN]
+
+
+async def test_an_unknown_cost_is_never_nothing(fake: FakeApi, opened: Opened) -> None:
+    answers = fake.report["answers"]
+    spend = [{**row, "cost_usd": None, "unpriced": row["executed"]} for row in answers["spend"][:3]]
+    fake.report = {**fake.report, "answers": {**answers, "spend": spend, "cost_per_signal": []}}
+    page = (await opened("/analytics")).page
+    await page.locator(".key-figures").wait_for()
+    shown = await page.locator(".key-figures dd").all_inner_texts()
+    assert shown[1:3] == ["unknown", "unknown"]
+    document = next(d for d in fake.documents.values() if len(d["calls"]) > 2)
+    calls = [{**one, "cost_usd": None} for one in document["calls"]]
+    for known, said in (([], "unknown"), ([{**calls[0], "cost_usd": 0.25}], "at least 0.2500 USD")):
+        case_id = document["case"]["case_id"]
+        fake.documents[case_id] = {**document, "calls": [*calls, *known]}
+        page = (await opened(f"/case/{case_id}")).page
+        await page.locator(".case-calls .hint").wait_for()
+        assert f"cost {said}." in await page.locator(".case-calls .hint").inner_text()
