@@ -21,6 +21,9 @@ class WebSettings(BaseSettings):
         "is asked, and only loopback is served",
     )
     web_max_streams: int = Field(500, ge=1, description="Open event streams of one web process")
+    web_max_streams_per_address: int = Field(
+        100, ge=1, description="Of these, so many of one client address; behind a proxy all clients have its address"
+    )
     web_requests_per_minute: int = Field(600, ge=1, description="Requests of one client address to the API")
     web_questions_per_minute: int = Field(20, ge=1, description="Questions of one client address to the research chat")
 

@@ -115,6 +115,7 @@ async def _web(w: World) -> AsyncIterator[tuple[str, psutil.Process]]:
         "KAFKA_BOOTSTRAP_SERVERS": w.address.bootstrap,
         "NEWSPROOF_MODE": "offline",
         "WEB_REQUESTS_PER_MINUTE": "100000",
+        "WEB_MAX_STREAMS_PER_ADDRESS": "100000",
     }
     command = [sys.executable, "-P", "-m", "newsproof", "--data-dir", str(w.directory / "data"), "web", "--port", "0"]
     child = ChildProcess("the web service", command, log_file=log, cwd=w.directory, env=env)

@@ -20,6 +20,7 @@ from newsproof.bootstrap import address_of, topics_of
 from newsproof.report_data import Report
 from newsproof.up import mode_in_words
 from newsproof.version import code_version
+from newsproof.web.places import Places
 from newsproof.web.questions import Questions
 from newsproof.web.rates import Rates
 from newsproof.web.telling import told
@@ -66,7 +67,7 @@ class Backend:
         )
         self.question_rates = Rates(settings.web_questions_per_minute)
         self.ending = asyncio.Event()
-        self.streams = 0
+        self.places = Places(settings.web_max_streams, settings.web_max_streams_per_address)
         self.report: tuple[Report | None, float] = (None, 0.0)
         self.reading_report, self.asking_sql = asyncio.Lock(), asyncio.Semaphore(SQL_AT_ONCE)
         self._tables_away = "it was not asked yet"

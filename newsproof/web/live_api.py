@@ -151,22 +151,10 @@ async def stream(
     given = last_event_id or after
     place = Place.read(given) if given else None
     wanted = Wanted(asset=asset, event_type=event_type, min_confidence=min_confidence)
-    return streaming(backend, live_events(backend.feed, wanted, place, now=now()))
+    ended = backend.places.take(client_of(request))
+    return Events(live_events(backend.feed, wanted, place, now=now()), ending=backend.ending, ended=ended)
 
 
-def streaming(backend: Backend, chunks: Any, headers: dict[str, str] | None = None) -> Events:
-    """Return a stream, one of those that this process may have.
-
-    Raises:
-        Refused: there are ``WEB_MAX_STREAMS`` already.
-    """
-    if backend.streams >= backend.settings.web_max_streams:
-        raise Refused(
-            503, "too many event streams are open here", "close some, or raise WEB_MAX_STREAMS", retry_after="5"
-        )
-    backend.streams += 1
-
-    def ended() -> None:
-        backend.streams -= 1
-
-    return Events(chunks, ending=backend.ending, ended=ended, headers=headers)
+def client_of(request: Request) -> str:
+    """Return the address that a request comes from: what rates and places are counted by."""
+    return "?" if request.client is None else request.client.host

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from newsproof.web.answers import Refused, as_json
+from newsproof.web.answers import Events, Refused, as_json
 from newsproof.web.backend import Backend
-from newsproof.web.live_api import CASE_ID, backend_of, streaming
+from newsproof.web.live_api import CASE_ID, backend_of, client_of
 from schemas.research_events import ChatMessage
 from streams.gateway.turns import TurnItem
 
@@ -53,8 +54,15 @@ async def ask(request: Request, question: Question) -> Response:
         raise Refused(400, "the message is empty", "write a question")
     _refuse_foreign(backend, question)
     history = tuple(ChatMessage(role=one.role, content=one.content) for one in question.chat_history)
-    turn = await backend.questions.ask(message, history, conversation=question.conversation, previous=question.previous)
-    return _stream(backend, turn, None)
+    ended = backend.places.take(client_of(request))  # before it is asked: what is on the log is worked on, and paid
+    try:
+        turn = await backend.questions.ask(
+            message, history, conversation=question.conversation, previous=question.previous
+        )
+    except BaseException:
+        ended()
+        raise
+    return _stream(backend, turn, None, ended)
 
 
 @router.get("/chat/{chat_id}", response_class=Response, responses={**EVENTS, 204: {"description": "It was all sent."}})
@@ -73,7 +81,7 @@ async def resume(
     at = int(given) if given else None
     if at is not None and turn.last_offset is not None and at >= turn.last_offset:
         return Response(None, 204)  # a browser comes back for ever otherwise
-    return _stream(backend, turn, at)
+    return _stream(backend, turn, at, backend.places.take(client_of(request)))
 
 
 @router.post("/chat/{chat_id}/stop", status_code=202)
@@ -113,8 +121,9 @@ async def chats(
     return as_json({"items": items})
 
 
-def _stream(backend: Backend, turn: TurnItem, after: int | None) -> Response:
-    return streaming(backend, backend.turns.events(turn, after=after), {"x-chat-id": turn.chat_id})
+def _stream(backend: Backend, turn: TurnItem, after: int | None, ended: Callable[[], None]) -> Response:
+    chunks, headers = backend.turns.events(turn, after=after), {"x-chat-id": turn.chat_id}
+    return Events(chunks, ending=backend.ending, ended=ended, headers=headers)
 
 
 async def _found(backend: Backend, chat_id: str) -> TurnItem:
@@ -125,8 +134,7 @@ async def _found(backend: Backend, chat_id: str) -> TurnItem:
 
 
 def _refuse_hurry(request: Request, backend: Backend) -> None:
-    client = "?" if request.client is None else request.client.host
-    if waits := backend.question_rates.take(client, asyncio.get_running_loop().time()):
+    if waits := backend.question_rates.take(client_of(request), asyncio.get_running_loop().time()):
         raise Refused(
             429,
             "too many questions from this address",
