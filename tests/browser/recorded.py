@@ -262,7 +262,7 @@ Bitcoin trades at **64,000 USD**, up 1.8 % in a day [2]. The mood is *greedy* [3
 More at [the exchange](https://exchange.example/btc)."""
 
 SOURCES: list[Json] = [
-    {"number": 1, "title": "Listed miner sells 1,200 BTC", "kind": "signal", "case_id": "", "preview": "sell BTC, confidence 0.71, verified by 3 independent sources", "observed_at": "2026-11-22T07:10:00Z"},
+    {"number": 1, "title": "Listed miner sells 1,200 BTC", "kind": "signal", "case_id": "", "url": "https://wire.example/miner-sells", "preview": "sell BTC, confidence 0.71, verified by 3 independent sources", "observed_at": "2026-11-22T07:10:00Z"},
     {"number": 2, "title": "coinbase: price and 24 h change", "kind": "market", "url": "https://exchange.example/btc", "preview": "64,000.5 USD, +1.8 %", "observed_at": "2026-11-22T08:59:00Z"},
     {"number": 3, "title": "alternative.me: fear and greed", "kind": "market", "url": "https://mood.example/", "preview": "68 (greed)", "observed_at": "2026-11-22T00:00:00Z"},
 ]  # fmt: skip

@@ -70,9 +70,15 @@ function place(button) {
   box.style.top = `${below ? at.bottom + 6 : Math.max(8, at.top - size.height - 6)}px`;
 }
 
-/** What a source is called, and where it leads: a case of this page, or elsewhere. */
+/** What a source is called, and where it leads: a case of this page, and elsewhere. */
 export function sourceHead(source) {
   const kind = h("span", { class: `tag ${source.kind === "signal" ? "accent" : ""}` }, t(`source.${source.kind}`));
   const title = source.case_id ? h("a", { href: `/case/${encodeURIComponent(source.case_id)}` }, words(source.title)) : source.url ? external(source.url, source.title) : words(source.title);
-  return h("p", { class: "source-head" }, kind, " ", title);
+  const behind = source.case_id && source.url && [" · ", external(source.url, shortened(source.url))];
+  return h("p", { class: "source-head" }, kind, " ", title, behind);
+}
+
+/** An address as far as it is read; the host stands behind it whole. */
+function shortened(address) {
+  return address.length > 60 ? `${address.slice(0, 59)}…` : address;
 }
