@@ -58,6 +58,56 @@ async def test_a_retraction_takes_the_place_of_the_signal_that_it_withdraws(fake
     assert await page.locator(".signal").count() == before
 
 
+async def test_a_filtered_list_is_kept_true_by_revisions_and_ended_cases(fake: FakeApi, opened: Opened) -> None:
+    asset = fake.signals[0]["asset"]
+    told = {"case_id": "c1", "state": "open", "step": "search", "phase": "planned", "text": "Round 1", "news": "A rumour"}  # fmt: skip
+    page = (await opened(f"/?asset={asset}&min_confidence=0.3")).page
+    await page.locator(".page-head .state-dot.on").wait_for()
+    assert any("GET /api/v1/cases?" in a and "state=open" in a and f"asset={asset}" in a for a in fake.asked)
+    rows = page.locator(".signal")
+    before = await rows.count()
+    shown = [one for one in fake.signals if one["asset"] == asset and one["confidence"] >= 0.3]
+    await rows.first.locator(".signal-link").focus()
+    await fake.tell("signal", {**shown[0], "revision": 2, "status": "superseded", "summary": "Put right"})
+    await page.locator(".signal-link:focus", has_text="Put right").wait_for()
+    other = next(one for one in fake.signals if one["asset"] != asset)
+    await fake.tell("signal", {**other, "revision": 7, "status": "retracted"})
+    await fake.tell("signal", {**shown[0], "revision": 3, "status": "retracted", "confidence": 0.0})
+    await comes_to_be(rows, before - 1)
+    said = f"{asset} was revised (retracted, confidence 0.00), no longer fits the filters"
+    await page.locator(".live .notice", has_text=said).wait_for()
+    await is_said(page, said)
+    await fake.tell("case", told)
+    await page.locator(".open-cases li", has_text="A rumour").wait_for()
+    await fake.tell("case", {**told, "state": "ended", "phase": "ended"})
+    await page.get_by_text("No case is open right now.").wait_for()
+
+
+async def test_a_list_that_was_cut_or_left_with_a_hole_is_loaded_anew(fake: FakeApi, opened: Opened) -> None:
+    some = fake.signals[0]
+    fake.signals = [{**some, "signal_id": f"old-{n}"} for n in range(240)]
+    page = (await opened("/")).page
+    await page.locator(".page-head .state-dot.on").wait_for()
+    rows, button = page.locator(".signal"), page.locator(".more button")
+    await button.click()
+    await comes_to_be(rows, 100)
+    assert await page.evaluate("document.activeElement.closest('.signal').dataset.id") == "old-50"
+    await button.click()
+    await comes_to_be(rows, 150)
+    await button.click()
+    await comes_to_be(rows, 200)
+    await rows.first.locator(".signal-link").focus()
+    await page.evaluate("window.scrollTo(0, 0)")
+    await fake.publish(a_signal(fake, signal_id="one-more"))
+    await page.get_by_role("button", name="Older ones are no longer kept here").click()
+    await comes_to_be(rows, 50)
+    fake.signals = [{**some, "signal_id": f"new-{n}"} for n in range(60)] + fake.signals
+    await fake.tell("gap", {})
+    await page.locator('.signal[data-id="new-0"]').wait_for()
+    await comes_to_be(rows, 50)
+    assert await page.locator('.signal[data-id^="old-"]').count() == 0
+
+
 async def test_filters_stand_in_the_address_and_in_what_is_asked_for(fake: FakeApi, opened: Opened) -> None:
     watched = await opened("/?asset=ETH")
     page = watched.page

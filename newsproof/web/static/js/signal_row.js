@@ -40,7 +40,7 @@ export function sourcesLine(signal) {
 }
 
 export function signalRow(signal) {
-  const at = signal.published_at ?? signal.decided_at;
+  const at = signal.decided_at; // Not published_at: that is the time of the news, and the list is one of judgements.
   const gone = signal.status === "retracted" || signal.status === "superseded";
   return h("li", { class: `signal${gone ? " gone" : ""}`, data: { id: signal.signal_id } },
     h("div", { class: "signal-what" },

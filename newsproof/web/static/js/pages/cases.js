@@ -79,12 +79,15 @@ function showList(main, { query, signal, setTitle }) {
     try {
       const found = await getJson("cases", { ...Object.fromEntries(query), limit: PAGE, before }, mine.signal);
       if (mine.signal.aborted) return;
-      list.append(...found.items.map(caseRow));
+      const rows = found.items.map(caseRow);
+      list.append(...rows);
       next = found.next;
       more.hidden = !next;
       const filtered = [...query.keys()].length > 0;
       replace(message, list.childElementCount === 0 && empty(t(filtered ? "cases.none" : "cases.empty"), filtered ? null : t("live.empty.do")));
       settle();
+      // The focus was on the button below: reading goes on at the first row that came.
+      if (before !== null) rows[0]?.querySelector(".case-link").focus();
     } catch (error) {
       if (!mine.signal.aborted) message.replaceChildren(failed(error, () => load(before)));
     }

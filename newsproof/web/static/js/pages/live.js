@@ -1,17 +1,17 @@
 // Live: signals as they come, and the cases that are being worked on.
 
 import { getJson, request } from "../api.js";
-import { h, replace, roving, words } from "../dom.js";
+import { h, replace } from "../dom.js";
 import { confidence } from "../format.js";
 import { t, term } from "../i18n.js";
-import { signalRow } from "../signal_row.js";
+import { Board } from "../live/board.js";
+import { Running } from "../live/running.js";
 import { follow } from "../sse.js";
-import { announce, empty, failed, loading } from "../states.js";
+import { failed, loading } from "../states.js";
 import { EVENT_TYPES } from "../vocabulary.js";
 
-const KEPT = 200; // Rows; older ones are behind "show older".
 const PAGE = 50;
-const SAID_EVERY_MS = 4_000;
+const OPEN = 12;
 
 export function mount(main, { query, signal: gone, setTitle }) {
   setTitle(t("nav.live"));
@@ -22,20 +22,23 @@ export function mount(main, { query, signal: gone, setTitle }) {
   const fresh = h("button", { class: "button main fresh", type: "button", hidden: true });
   const older = h("button", { class: "button", type: "button", hidden: true }, t("older"));
   const message = h("div", {});
+  const note = h("div", {});
   main.append(
     h("div", { class: "page-head" }, h("h1", {}, t("live.title")), h("p", {}, t("live.lead")), state),
     filters(query, restart),
     body);
-  body.append(h("section", { "aria-label": t("live.list") }, h("div", { class: "fresh-place" }, fresh), message, list, h("p", { class: "row more" }, older)), open);
-  const board = new Board({ list, message, fresh, older });
+  body.append(h("section", { "aria-label": t("live.list") }, h("div", { class: "fresh-place" }, fresh), note, message, list, h("p", { class: "row more" }, older)), open);
+  const board = new Board({ list, message, note, fresh, older, fits: (signal) => fits(query, signal) });
   const running = new Running(open);
   let line = null;
+  let lists = 0; // How often the lists were begun anew: what was asked for before is no longer wanted.
   const place = { id: null };
 
   function restart() {
     line?.abort();
     line = new AbortController();
     board.clear();
+    lists += 1;
     place.id = null;
     message.replaceChildren(loading());
     drawState(state, "connecting");
@@ -48,11 +51,26 @@ export function mount(main, { query, signal: gone, setTitle }) {
       const found = await getJson("signals", { ...filterQuery(query), limit: PAGE }, mine.signal);
       if (mine.signal.aborted) return false;
       place.id ??= found.after ?? null;
-      board.loaded(found, again);
+      if (again) board.reloaded(found);
+      else board.loaded(found);
+      loadRunning();
       return true;
     } catch (error) {
       if (!mine.signal.aborted && board.empty) refuse(mine, error);
       return false;
+    }
+  }
+
+  /** The list of cases has no filter for the confidence: what is judged already is looked through here. */
+  async function loadRunning() {
+    const mine = lists;
+    running.clear();
+    const { min_confidence: least, ...asked } = filterQuery(query);
+    try {
+      const { items } = await getJson("cases", { ...asked, state: "open", limit: OPEN }, gone);
+      if (mine === lists) running.loaded(items.filter((one) => !(Number(least) > 0) || one.confidence >= Number(least)));
+    } catch {
+      // The stream tells of them as they move.
     }
   }
 
@@ -80,15 +98,21 @@ export function mount(main, { query, signal: gone, setTitle }) {
   }
 
   older.addEventListener("click", async () => {
-    older.disabled = true;
-    try {
-      board.loadedOlder(await getJson("signals", { ...filterQuery(query), limit: PAGE, before: board.next }, line.signal));
-    } catch (error) {
-      if (!line.signal.aborted) message.replaceChildren(failed(error));
+    if (board.trimmed) {
+      restart();
+      return;
     }
-    older.disabled = false;
+    if (older.getAttribute("aria-disabled")) return;
+    older.setAttribute("aria-disabled", "true");
+    const mine = lists;
+    try {
+      const found = await getJson("signals", { ...filterQuery(query), limit: PAGE, before: board.next }, gone);
+      if (mine === lists && !board.trimmed) board.loadedOlder(found);
+    } catch (error) {
+      if (!gone.aborted) message.replaceChildren(failed(error));
+    }
+    older.removeAttribute("aria-disabled");
   });
-  getJson("cases", { state: "open", limit: 12 }, gone).then((found) => running.loaded(found.items), () => {});
   gone.addEventListener("abort", () => line?.abort());
   // Browsers open few connections to one host: a tab that nobody looks at leaves its own to the others.
   const looked = () => (document.hidden ? line?.abort() : board.empty ? restart() : connect());
@@ -107,6 +131,12 @@ function readJson(text) {
 function drawState(place, now) {
   place.className = `state-dot ${{ open: "on", connecting: "busy" }[now] ?? "lost"}`;
   replace(place, t(`stream.${now}`));
+}
+
+/** Whether the filters take a signal: a revision may no longer be what was asked for. */
+function fits(query, signal) {
+  const same = (name) => !query.get(name) || String(signal[name]).toLowerCase() === query.get(name).toLowerCase();
+  return same("asset") && same("event_type") && signal.confidence >= Number(query.get("min_confidence") || 0);
 }
 
 const filterQuery = (query) => ({ asset: query.get("asset"), event_type: query.get("event_type"), min_confidence: query.get("min_confidence") });
@@ -133,139 +163,4 @@ function filters(query, changed) {
     h("label", { class: "field" }, h("span", {}, t("asset")), asset),
     h("label", { class: "field" }, h("span", {}, t("event_type")), type),
     h("label", { class: "field" }, h("span", {}, t("confidence.least"), " ", said), range));
-}
-
-/** The list: newest first, one row a signal, its highest revision. What comes while the reader is further down waits. */
-class Board {
-  constructor(parts) {
-    Object.assign(this, parts);
-    this.rows = new Map();
-    this.waiting = [];
-    this.next = null;
-    this.unsaid = [];
-    this.settle = roving(this.list, ".signal-link");
-    this.fresh.addEventListener("click", () => {
-      this.release();
-      window.scrollTo({ top: 0 });
-      this.list.querySelector(".signal-link")?.focus();
-    });
-  }
-
-  get empty() {
-    return this.rows.size === 0;
-  }
-
-  clear() {
-    this.rows.clear();
-    this.waiting = [];
-    this.list.replaceChildren();
-    this.fresh.hidden = true;
-    this.older.hidden = true;
-  }
-
-  loaded({ items, next }, again) {
-    for (const one of [...items].reverse()) this.place(one, again);
-    if (!again) this.next = next;
-    this.after();
-  }
-
-  loadedOlder({ items, next }) {
-    for (const one of items) if (!this.rows.has(one.signal_id)) this.add(one, "append");
-    this.next = next;
-    this.after();
-  }
-
-  arrived(signal) {
-    const known = this.rows.get(signal.signal_id);
-    if (known && known.signal.revision >= signal.revision) return;
-    this.say(signal);
-    if (!known && window.scrollY > 300) {
-      this.waiting.push(signal);
-      this.fresh.hidden = false;
-      replace(this.fresh, t("live.new", { n: this.waiting.length }));
-      return;
-    }
-    this.place(signal, true);
-    this.after();
-  }
-
-  release() {
-    for (const signal of this.waiting.splice(0)) this.place(signal, true);
-    this.fresh.hidden = true;
-    this.after();
-  }
-
-  place(signal, isNew) {
-    const known = this.rows.get(signal.signal_id);
-    if (known && known.signal.revision >= signal.revision) return;
-    if (known) {
-      const row = signalRow(signal);
-      known.row.replaceWith(row);
-      this.rows.set(signal.signal_id, { signal, row });
-      row.classList.add("new");
-      return;
-    }
-    this.add(signal, "prepend").classList.toggle("new", isNew);
-  }
-
-  add(signal, where) {
-    const row = signalRow(signal);
-    this.rows.set(signal.signal_id, { signal, row });
-    this.list[where](row);
-    return row;
-  }
-
-  after() {
-    while (this.rows.size > KEPT && this.list.lastElementChild && window.scrollY < 300) {
-      this.rows.delete(this.list.lastElementChild.dataset.id);
-      this.list.lastElementChild.remove();
-    }
-    this.message.replaceChildren(...(this.empty ? [empty(t("live.empty"), t("live.empty.do"))] : []));
-    this.older.hidden = !this.next;
-    this.settle();
-  }
-
-  say(signal) {
-    this.unsaid.push(signal);
-    this.timer ??= setTimeout(() => {
-      this.timer = null;
-      const all = this.unsaid.splice(0);
-      const last = all[all.length - 1];
-      announce(`${t("live.new", { n: all.length })}: ${last.asset} ${term(last.action)} ${confidence(last.confidence)}`);
-    }, this.unsaid.length > 1 ? SAID_EVERY_MS : 300);
-  }
-}
-
-/** The cases under way, by what was last heard of them. */
-class Running {
-  constructor(place) {
-    this.place = place;
-    this.cases = new Map();
-    this.draw();
-  }
-
-  loaded(items) {
-    for (const one of items ?? []) if (!this.cases.has(one.case_id)) this.cases.set(one.case_id, { ...one, news: one.text, text: "" });
-    this.draw();
-  }
-
-  saw(one) {
-    const before = this.cases.get(one.case_id);
-    this.cases.delete(one.case_id);
-    if (one.state === "open") this.cases.set(one.case_id, { ...before, ...one, news: one.news || before?.news });
-    while (this.cases.size > 60) this.cases.delete(this.cases.keys().next().value);
-    this.waiting ??= requestAnimationFrame(() => {
-      this.waiting = null;
-      this.draw();
-    });
-  }
-
-  draw() {
-    const newest = [...this.cases.values()].reverse().slice(0, 10);
-    replace(this.place, h("h2", {}, t("live.open")), newest.length === 0
-      ? h("p", { class: "hint" }, t("live.open.none"))
-      : h("ul", {}, newest.map((one) => h("li", {},
-        h("a", { href: `/case/${encodeURIComponent(one.case_id)}` }, words((one.news || one.case_id).slice(0, 90))),
-        one.text && h("p", { class: "small faint" }, h("span", { class: "tag" }, term(one.phase)), " ", words(one.text.slice(0, 140)))))));
-  }
 }
