@@ -79,7 +79,9 @@ async def test_a_citation_shows_its_source_on_hover_and_on_focus_and_esc_closes_
     await tip.wait_for()
     assert "Listed miner" in await tip.inner_text()
     assert await tip.get_by_role("link", name="Listed miner").get_attribute("href") == f"/case/{CASE_OF_SOURCE}"
-    assert await tip.get_by_role("link", name="wire.example").get_attribute("href") == "https://wire.example/miner-sells"
+    assert (
+        await tip.get_by_role("link", name="wire.example").get_attribute("href") == "https://wire.example/miner-sells"
+    )
     assert await page.get_by_role("button", name="Source 1").first.get_attribute("aria-describedby") == "preview"
     await page.keyboard.press("Enter")
     assert "source-1" in await page.evaluate("document.activeElement.id")
