@@ -32,6 +32,14 @@ _BY = "web"
 T = TypeVar("T")
 
 
+class Unconfirmed(TransientError):
+    """A question was handed to Kafka, which has not said in time that it has it: it may be on the log, or come there yet."""
+
+    def __init__(self, chat_id: str) -> None:
+        super().__init__("Kafka has not confirmed the question in time: it may still be answered", kind="timeout")
+        self.chat_id = chat_id
+
+
 class Questions:
     """Writes to ``research``. :meth:`run` connects, and publishes the snapshot that turns pin, before anything is asked."""
 
@@ -76,8 +84,12 @@ class Questions:
         """Open a turn, and return it once it is on the log.
 
         Raises:
-            TransientError: Kafka is away.
+            TransientError: Kafka is away, and nothing was asked.
+            Unconfirmed: it may have been asked.
         """
+        await _in_time(
+            self._ready.wait(), "Kafka does not answer, so nothing can be asked now: try again when it is back"
+        )
         chat_id, at = str(uuid.uuid4()), datetime.now(UTC)
         event = QuestionAsked(
             message=message,
@@ -87,7 +99,10 @@ class Questions:
             history=history,
             previous=previous,
         )
-        partition, offset = await self._append(chat_id, event, event_id=uuid5("question", chat_id), at=at)
+        try:
+            partition, offset = await self._append(chat_id, event, event_id=uuid5("question", chat_id), at=at)
+        except TransientError as exc:
+            raise Unconfirmed(chat_id) from exc
         return TurnItem(
             chat_id=chat_id,
             conversation=event.chat_id,
@@ -123,17 +138,17 @@ class Questions:
         key, value, headers = wire.encode(
             event, id=event_id, case_id=chat_id, causation_id=None, run_id=RESEARCH_RUN, time=at, source="newsproof-web"
         )
-        await _in_time(self._ready.wait())
+        away = "Kafka does not answer: try again when it is back; what is asked twice counts once"
+        await _in_time(self._ready.wait(), away)
         assert self._appender is not None
         partition = partition_of(chat_id, self._partitions)
-        return await _in_time(self._appender.append(self._topic, value, key=key, partition=partition, headers=headers))
+        appending = self._appender.append(self._topic, value, key=key, partition=partition, headers=headers)
+        return await _in_time(appending, away)
 
 
-async def _in_time(work: Awaitable[T]) -> T:
+async def _in_time(work: Awaitable[T], away: str) -> T:
     try:
         async with asyncio.timeout(WITHIN_S):
             return await work
     except (TimeoutError, KafkaError) as exc:
-        raise TransientError(
-            "Kafka does not answer, so nothing can be asked now: try again when it is back", kind="unavailable"
-        ) from exc
+        raise TransientError(away, kind="unavailable") from exc

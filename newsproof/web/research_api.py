@@ -13,7 +13,9 @@ from starlette.responses import Response
 from newsproof.web.answers import Events, Refused, as_json
 from newsproof.web.backend import Backend
 from newsproof.web.live_api import CASE_ID, backend_of, client_of
-from schemas.research_events import ChatMessage
+from newsproof.web.questions import Unconfirmed
+from schemas.events import CancelRequested
+from schemas.research_events import AgentsReported, ChatMessage, FinishRequested
 from streams.gateway.turns import TurnItem
 
 router = APIRouter(prefix="/api/v1/research", tags=["research"])
@@ -59,6 +61,11 @@ async def ask(request: Request, question: Question) -> Response:
         turn = await backend.questions.ask(
             message, history, conversation=question.conversation, previous=question.previous
         )
+    except Unconfirmed as exc:
+        ended()
+        do = f"look for it with GET /api/v1/research/chat/{exc.chat_id} before you ask again: asked twice, it is paid twice"
+        said = {"error": str(exc), "do": do, "chat_id": exc.chat_id}
+        return as_json(said, 503, {"x-chat-id": exc.chat_id, "retry-after": "5"})
     except BaseException:
         ended()
         raise
@@ -90,12 +97,19 @@ async def stop(
     chat_id: ChatId,
     finish: Annotated[bool, Query(description="Write up what is there instead of ending without an answer.")] = False,
 ) -> Response:
-    """Stop a turn on the server; asked twice, it counts once."""
+    """Stop a turn on the server; asked twice, it counts once. A finish that would change nothing is taken and not written."""
     backend = backend_of(request)
     turn = await _found(backend, chat_id)
     if turn.state != "running":
         raise Refused(409, f"this turn has ended already ({turn.state})", "ask the next question")
-    await (backend.questions.finish(chat_id) if finish else backend.questions.stop(chat_id))
+    if finish and turn.has_met(CancelRequested):
+        raise Refused(409, "this turn was asked to stop", "wait for its `done`, then ask the next question")
+    if finish and not turn.has_met(FinishRequested, AgentsReported):  # else its answer is being written already
+        await backend.questions.finish(chat_id)
+        turn.meet(FinishRequested)
+    if not finish and not turn.has_met(CancelRequested):
+        await backend.questions.stop(chat_id)
+        turn.meet(CancelRequested)
     return as_json({"chat_id": chat_id, "finishing" if finish else "stopping": True}, 202)
 
 

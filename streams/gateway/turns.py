@@ -42,7 +42,7 @@ SEEN_WITHIN_S = 10.0
 
 
 class TurnItem(msgspec.Struct, kw_only=True):
-    """One turn of a list. ``state`` is running, answered, stopped or failed; offsets are of its partition."""
+    """One turn of a list. ``state`` is running, answered, stopped or failed; offsets are of its partition. ``met``: wire names on its path."""
 
     chat_id: str
     conversation: str
@@ -55,6 +55,15 @@ class TurnItem(msgspec.Struct, kw_only=True):
     first_offset: int = 0
     last_offset: int | None = None
     partition: int = 0
+    met: set[str] = msgspec.field(default_factory=set)
+
+    def meet(self, kind: type[ev.Event]) -> None:
+        """Note that such an event is on the turn's path."""
+        self.met.add(ev.WIRE_NAMES[kind])
+
+    def has_met(self, *kinds: type[ev.Event]) -> bool:
+        """Whether one of these is on the turn's path, as far as this process has read."""
+        return any(ev.WIRE_NAMES[kind] in self.met for kind in kinds)
 
 
 class TurnFeed:
@@ -111,6 +120,7 @@ class TurnFeed:
         newest = next(r for r in reversed(records) if r.accepted)
         turn.state = state_of(newest.event)
         turn.last_offset = newest.offset if turn.state != "running" else None
+        turn.met |= {r.envelope.type for r in records if r.accepted}
         return self._keep(turn)
 
     async def _read_through(self, tp: TopicPartition, end: int) -> None:
@@ -149,6 +159,8 @@ class TurnFeed:
     def _take(self, tp: TopicPartition, records: Sequence[Any]) -> None:
         for env, record in self._parts[tp].accept(records):
             watching = self._watching.get(env.case_id)
+            if (known := self._turns.get(env.case_id)) is not None:
+                known.met.add(env.type)
             if not watching and env.type not in _INDEXED:
                 continue
             if (read := _read(env, record)) is None:

@@ -140,21 +140,19 @@ async def test_a_turn_that_is_cut_anywhere_and_resumed_comes_whole(world: World,
         assert named(got) == WHOLE
 
 
-async def test_a_stop_and_a_finish_are_accepted_once_and_refused_after_the_end(world: World, serving: Serving) -> None:
+async def test_a_stop_is_accepted_once_and_refused_after_the_end(world: World, serving: Serving) -> None:
     async with serving() as http:
         chat_id = await ask(http)
         for _ in range(2):  # a double click
             stopped = await http.post(f"{CHAT}/{chat_id}/stop", json={})
             assert (stopped.status_code, stopped.json()) == (202, {"chat_id": chat_id, "stopping": True})
-        finished = await http.post(f"{CHAT}/{chat_id}/stop?finish=true", json={})
-        assert finished.json() == {"chat_id": chat_id, "finishing": True}
         records = await world.records(world.topics.research)
         ids = [wire.read_envelope(r.headers).id for r in records]
-        assert ids[1:] == [uuid5("command", chat_id, name) for name in ("stop", "stop", "finish")]
+        assert ids[1:] == [uuid5("command", chat_id, name) for name in ("stop",)]
         await go_on(world, chat_id, [STOPPED])
         async with streaming(http, f"{CHAT}/{chat_id}") as stream:
             sent = await stream.rest()
-        assert named(sent) == [("status", "routing"), ("status", "synthesis"), ("done", "")]
+        assert named(sent) == [("status", "routing"), ("done", "")]
         assert sent[-1].data["data"]["stopped"] is True
         late = await http.post(f"{CHAT}/{chat_id}/stop", json={})
         assert (late.status_code, set(late.json())) == (409, {"error", "do"})
