@@ -74,7 +74,10 @@ class Chat:
 
 
 class FakeApi:
-    """The state of the system that it plays. ``records_at_once``: how much of a turn comes by itself (None: everything)."""
+    """The state of the system that it plays. ``records_at_once``: how much of a turn comes by itself (None: everything).
+
+    ``asking`` cleared holds questions back; without ``confirms`` they are taken, but refused for want of a confirmation.
+    """
 
     def __init__(self) -> None:
         self.status: Json = {"mode": "offline", "label": "offline: rules and invented pages, for trying and testing", "version": "0.1.0", "kafka": "ok", "clickhouse": "ok", "workers_seen": True, "live": True}  # fmt: skip
@@ -85,6 +88,9 @@ class FakeApi:
         self.chats: dict[str, Chat] = {}
         self.records_at_once: int | None = None
         self.answer: str | None = None
+        self.asking = asyncio.Event()
+        self.asking.set()
+        self.confirms = True
         self.refusals: dict[str, tuple[int, Json]] = {}
         self.asked: list[str] = []
         self.live: set[asyncio.Queue[bytes]] = set()
@@ -244,6 +250,7 @@ class FakeApi:
 
     async def _ask(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
+        await self.asking.wait()
         self._numbers += 1
         chat_id = str(uuid.UUID(int=self._numbers << 104))
         conversation = body.get("conversation") or chat_id
@@ -252,6 +259,9 @@ class FakeApi:
             planned[-1] = [("final_answer", recorded.final(self.answer)), ("done", {})]
         chat = self.chats[chat_id] = Chat(chat_id, conversation, body, planned)
         await chat.go_on(len(planned) if self.records_at_once is None else self.records_at_once)
+        if not self.confirms:
+            said = {"error": "Kafka has not confirmed the question in time", "do": "follow it", "chat_id": chat_id}
+            return web.json_response(said, status=503, headers={"X-Chat-Id": chat_id})
         return await self._send(request, chat, 0, **{"X-Chat-Id": chat_id})
 
     async def _resume(self, request: web.Request) -> web.StreamResponse:

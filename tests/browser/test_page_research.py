@@ -142,6 +142,49 @@ async def test_stop_is_a_stop_at_the_server_and_the_question_stays_in_the_histor
     assert second.body["conversation"] == chat.chat_id and second.body["previous"] == chat.chat_id
 
 
+async def test_a_stop_pressed_before_the_server_has_answered_is_sent_when_it_has(
+    fake: FakeApi, opened: Opened
+) -> None:
+    fake.records_at_once = 1
+    fake.asking.clear()
+    page = (await opened("/research")).page
+    await ask(page)
+    await page.get_by_role("button", name="Stop", exact=True).click()
+    await page.locator(".turn-state", has_text="Stopping …").wait_for()
+    assert fake.chats == {}
+    fake.asking.set()
+    await page.get_by_text("Stopped. The question stays").first.wait_for()
+    assert [chat.stops for chat in fake.chats.values()] == [["stop"]]
+
+
+async def test_a_question_that_may_have_been_taken_is_followed_and_not_asked_twice(
+    fake: FakeApi, opened: Opened
+) -> None:
+    fake.confirms = False
+    page = (await opened("/research")).page
+    await ask(page)
+    await page.locator(".answer").wait_for()
+    assert await page.input_value("#question") == ""
+    assert len(fake.chats) == 1 and f"GET /api/v1/research/chat/{next(iter(fake.chats))}" in fake.asked
+
+
+async def test_earlier_turns_are_waited_for_and_only_as_much_is_sent_as_the_server_takes(
+    fake: FakeApi, opened: Opened
+) -> None:
+    fake.answer = "言" * 30_000
+    page = (await opened("/research")).page
+    for number in range(3):
+        await ask(page, f"Question {number}")
+        await page.locator(".answer").nth(number).wait_for()
+    await page.reload()
+    await page.locator("#question").wait_for()
+    await ask(page, "And now?")
+    await page.locator(".answer").nth(3).wait_for()
+    history = list(fake.chats.values())[-1].body["chat_history"]
+    assert [one["content"] for one in history if one["role"] == "user"] == ["Question 1", "Question 2"]
+    assert [len(one["content"]) for one in history if one["role"] == "assistant"] == [30_000, 30_000]
+
+
 async def test_stop_and_write_up_ends_with_an_answer_from_what_is_there(fake: FakeApi, opened: Opened) -> None:
     fake.records_at_once = 4
     page = (await opened("/research")).page
@@ -229,6 +272,10 @@ async def test_enter_belongs_to_the_input_method_while_it_composes(fake: FakeApi
     await page.evaluate(
         """() => document.getElementById('question').dispatchEvent(
              new KeyboardEvent('keydown', {key: 'Enter', isComposing: true, bubbles: true, cancelable: true}))"""
+    )
+    await page.evaluate(
+        """() => document.getElementById('question').dispatchEvent(
+             new KeyboardEvent('keydown', {key: 'Enter', keyCode: 229, bubbles: true, cancelable: true}))"""
     )
     assert fake.chats == {}
     assert await page.input_value("#question") == "比特币"

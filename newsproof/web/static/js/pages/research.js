@@ -1,17 +1,19 @@
 // Research: ask, watch the agents work, read the answer with what it rests on. A turn lives on the server: leaving the
 // page, reloading it or losing the connection does not end it, and coming back shows it from its start.
 
-import { getJson, postJson, request } from "../api.js";
+import { ApiError, getJson, postJson, request } from "../api.js";
 import { h, icon, replace, roving, words } from "../dom.js";
 import { ago } from "../format.js";
 import { t } from "../i18n.js";
 import { follow } from "../sse.js";
 import { alarm, announce, empty, explained, failed } from "../states.js";
 import { Turn } from "../research/turn.js";
+import { chatHistory } from "../research/history.js";
 import { knownTurns, rememberTurn } from "../research/turns_kept.js";
 
 const LONGEST = 8_000;
-const HISTORY = 12;
+const EARLIER_WITHIN_MS = 5_000; // So long a question waits for what was said before it.
+const CONFIRMED_WITHIN_MS = 60_000; // A question that was taken without an answer shows up within this time, or never.
 let draft = "";
 
 export function mount(main, { rest, signal, setTitle }) {
@@ -56,8 +58,8 @@ class Talk {
     } } }, h("label", { class: "unseen", for: "question" }, t("ask.label")), this.box, this.buttons);
     this.box.addEventListener("input", () => { draft = this.box.value; });
     this.box.addEventListener("keydown", (event) => {
-      // While an input method composes (Chinese), Enter belongs to it.
-      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      // While an input method composes (Chinese), Enter belongs to it; some say so by the old code only.
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing && event.keyCode !== 229) {
         event.preventDefault();
         this.ask();
       }
@@ -112,7 +114,8 @@ class Talk {
       const last = this.turns.at(-1);
       last.element.scrollIntoView({ block: "start" });
       this.follow(last);
-      for (const turn of this.turns.slice(0, -1)) await this.follow(turn, { quiet: true });
+      this.earlier = this.readEarlier(this.turns.slice(0, -1));
+      await this.earlier;
     } catch (error) {
       if (!this.signal.aborted) this.place.replaceChildren(failed(error, () => this.load(conversation)));
     }
@@ -122,17 +125,14 @@ class Talk {
     return new Turn({ message, chatId, again: (text) => this.refill(text) });
   }
 
-  /** Only role and content: what else is known of earlier turns stays where it is. */
-  history() {
-    const said = this.turns.flatMap((turn) => [{ role: "user", content: turn.message }, ...(turn.answer ? [{ role: "assistant", content: turn.answer }] : [])]);
-    return said.filter((one) => one.content).slice(-HISTORY);
+  async readEarlier(turns) {
+    for (const turn of turns) await this.follow(turn, { quiet: true });
   }
 
   async ask() {
     const message = this.box.value.trim();
     if (!message || this.current || this.sending) return;
-    const history = this.history();
-    const previous = this.turns.at(-1)?.chatId ?? undefined;
+    const before = [...this.turns];
     this.trouble.replaceChildren();
     this.sending = true;
     const turn = this.newTurn(message);
@@ -142,20 +142,30 @@ class Talk {
     turn.element.scrollIntoView({ block: "start" });
     turn.watch(this.signal);
     try {
-      const body = { message, chat_history: history };
-      if (this.conversation) Object.assign(body, { conversation: this.conversation, previous });
+      await Promise.race([this.earlier, new Promise((resolve) => setTimeout(resolve, EARLIER_WITHIN_MS))]);
+      const body = { message };
+      if (this.conversation) Object.assign(body, { conversation: this.conversation, previous: before.at(-1)?.chatId ?? undefined });
       // Aborted with the page that shows it, never by a pause of the stream: the turn goes on without a reader.
-      const response = await request("research/chat", { method: "POST", body, signal: this.signal });
-      turn.chatId = response.headers.get("X-Chat-Id");
-      this.conversation ??= turn.chatId;
-      rememberTurn(this.conversation, turn.chatId, message);
-      keepPlace(this.conversation);
-      this.follow(turn, { first: response });
-      this.changed();
+      const response = await request("research/chat", { method: "POST", body: { ...body, chat_history: chatHistory(before) }, signal: this.signal });
+      this.taken(turn, response.headers.get("X-Chat-Id"), { first: response });
     } catch (error) {
-      if (!this.signal.aborted) this.notSent(turn, error);
+      // The server may have taken the question without being able to say so: asked again, it would be paid for twice.
+      if (error.chatId) this.taken(turn, error.chatId, { until: Date.now() + CONFIRMED_WITHIN_MS });
+      else if (!this.signal.aborted) this.notSent(turn, error);
     }
     this.sending = false;
+  }
+
+  /** The server has the question: follow it, and do what was wished for meanwhile. */
+  taken(turn, chatId, how) {
+    turn.chatId = chatId;
+    turn.unconfirmed = how.until > 0;
+    this.conversation ??= chatId;
+    rememberTurn(this.conversation, chatId, turn.message);
+    keepPlace(this.conversation);
+    this.follow(turn, how);
+    this.changed();
+    if (turn.wish !== undefined) this.stop(turn.wish);
   }
 
   notSent(turn, error) {
@@ -167,7 +177,7 @@ class Talk {
     this.trouble.replaceChildren(failed(error));
   }
 
-  async follow(turn, { first = null, quiet = false } = {}) {
+  async follow(turn, { first = null, quiet = false, until = 0 } = {}) {
     let response = first;
     const place = { id: null };
     const open = async (lastId, attempt, signal) => {
@@ -176,14 +186,23 @@ class Talk {
         response = null;
         return sent;
       }
-      return request(`research/chat/${encodeURIComponent(turn.chatId)}`, { signal, headers: lastId === null ? {} : { "Last-Event-ID": lastId } });
+      try {
+        return await request(`research/chat/${encodeURIComponent(turn.chatId)}`, { signal, headers: lastId === null ? {} : { "Last-Event-ID": lastId } });
+      } catch (error) {
+        if (error.status === 404 && Date.now() < until) throw new ApiError("unreachable");
+        throw error;
+      }
     };
     try {
       await follow(open, {
         place,
         signal: this.signal,
-        onState: (now) => turn.connection(now),
+        onState: (now) => turn.connection(now, { quiet }),
         onEvent: ({ event, data }) => {
+          if (turn.unconfirmed) {
+            turn.unconfirmed = false;
+            if (turn.wish !== undefined) this.stop(turn.wish);
+          }
           const said = read(event, data);
           const ended = said !== null && turn.take(said, { quiet });
           if (ended) this.drawButtons();
@@ -198,15 +217,18 @@ class Talk {
 
   async stop(finish) {
     const turn = this.current;
-    if (!turn?.chatId) return;
+    if (!turn) return;
+    if (turn.wish !== finish) announce(t(finish ? "turn.finishing" : "turn.stopping"));
+    turn.wish = finish;
     turn.stopping(finish);
-    announce(t(finish ? "turn.finishing" : "turn.stopping"));
+    if (!turn.chatId || turn.unconfirmed) return; // The wish is sent as soon as the server has said what the turn is called.
     try {
       await postJson(`research/chat/${encodeURIComponent(turn.chatId)}/stop`, undefined, finish ? { finish: true } : {});
     } catch (error) {
       const [said, todo] = explained(error);
       if (error.status === 409) announce(said);
       else alarm(`${said} ${todo}`);
+      turn.wish = undefined;
       turn.stoppingFailed();
     }
   }

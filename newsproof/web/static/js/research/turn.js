@@ -39,11 +39,13 @@ export class Turn {
     this.process.open = false;
   }
 
-  connection(now) {
+  connection(now, { quiet = false } = {}) {
     if (this.ended) return;
     this.lost = now === "lost";
     this.drawState();
-    if (this.lost) announce(t("turn.lost"));
+    // Once, however many attempts it takes until something comes again.
+    if (this.lost && !this.toldLost && !quiet) announce(t("turn.lost"));
+    this.toldLost ||= this.lost;
   }
 
   /** The server refused the stream for good. */
@@ -55,7 +57,7 @@ export class Turn {
 
   /** Take one event; true when it was the last. */
   take({ type, data = {} }, { quiet = false } = {}) {
-    this.lost = false;
+    this.lost = this.toldLost = false;
     const say = quiet ? () => {} : announce;
     switch (type) {
       case "status": this.status(data, say); break;
