@@ -77,6 +77,37 @@ async def test_the_waterfall_draws_every_adjustment_from_where_the_confidence_st
         before = step["total"]
 
 
+async def test_a_withdrawn_signal_ends_its_waterfall_at_nothing_and_its_gravest_flags_come_first(
+    fake: FakeApi, opened: Opened
+) -> None:
+    case_id, document = rich_case(fake)
+    flags = [
+        "rumour",
+        "old_news",
+        "price_gap",
+        "offline",
+        "second_hand",
+        "degraded:timeout",
+        "spoofed_source",
+        "retracted",
+    ]
+    last = {**document["revisions"][-1], "revision": 2, "status": "retracted", "confidence": 0.0, "notes": "An official page denies it.", "risk_flags": flags}  # fmt: skip
+    fake.documents[case_id] = {**document, "revisions": [*document["revisions"], last]}
+    fake.signals[0] |= {"case_id": case_id, "risk_flags": flags}
+    page = (await opened("/")).page
+    tags = page.locator(".signal").first.locator("ul.tags > li")
+    await tags.first.wait_for()
+    *shown, more = await tags.all_inner_texts()
+    assert shown == ["retracted", "spoofed source", "rumour", "old news", "price gap"] and more.startswith("+3")
+    assert await tags.last.get_attribute("title") == "offline, second hand, degraded: timeout"
+    await page.locator(".signal-link").first.click()
+    rows = page.locator(".waterfall-table tbody tr")
+    await comes_to_be(rows, len(document["waterfall"]) + 1)
+    cells = await rows.last.locator("th, td").all_inner_texts()
+    fell = f"−{document['waterfall'][-1]['total']:.2f}"
+    assert [*cells[:3], cells[4]] == ["revision 2: retracted", fell, "0.00", "An official page denies it."]
+
+
 async def test_an_open_case_is_followed_to_its_end(fake: FakeApi, opened: Opened) -> None:
     case_id, whole = rich_case(fake)
     begun = {

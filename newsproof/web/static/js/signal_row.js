@@ -6,7 +6,8 @@ import { ago, utc } from "./format.js";
 import { t, term } from "./i18n.js";
 
 const TONE = { buy: "up", sell: "down", observe: "" };
-const GRAVE = new Set(["refuted", "retracted", "injection_suspected", "spoofed_source", "denied_or_conflict", "scam"]);
+/** The gravest first: what has little room for flags shows these before others. */
+const GRAVE = ["retracted", "refuted", "superseded", "spoofed_source", "injection_suspected", "future_evidence", "denied_or_conflict", "scam"];
 const DOUBTFUL = new Set(["preliminary_only", "preliminary", "degraded"]);
 
 /** The ticker; where none was found that is said, in words. */
@@ -24,11 +25,17 @@ export function statusTag(status) {
   return h("span", { class: `tag ${tone}` }, term(status));
 }
 
+/** A flag may carry its reason ("degraded:timeout"). */
+const flagName = (flag) => String(flag).split(":").map(term).join(": ");
+
 export function flagTags(flags, most = Infinity) {
   if (!flags?.length) return null;
-  const shown = flags.slice(0, most).map((flag) => h("li", { class: `tag ${GRAVE.has(flag) ? "down" : "warn"}` }, term(flag)));
-  const more = flags.length - shown.length;
-  return h("ul", { class: "tags", "aria-label": t("flags") }, shown, more > 0 && h("li", { class: "tag" }, `+${more}`));
+  const rank = (flag) => (GRAVE.includes(flag) ? GRAVE.indexOf(flag) : GRAVE.length);
+  const ordered = [...flags].sort((one, other) => rank(one) - rank(other));
+  const shown = ordered.slice(0, most).map((flag) => h("li", { class: `tag ${GRAVE.includes(flag) ? "down" : "warn"}` }, flagName(flag)));
+  const rest = ordered.slice(most).map(flagName).join(", ");
+  return h("ul", { class: "tags", "aria-label": t("flags") }, shown,
+    rest && h("li", { class: "tag", title: rest }, h("span", { "aria-hidden": "true" }, `+${ordered.length - shown.length}`), h("span", { class: "unseen" }, rest)));
 }
 
 /** The hosts that speak for or against it, as far as a row has room. */

@@ -23,7 +23,7 @@ export function showCase(found) {
     section("searches", searches(found.searches ?? [])),
     section("evidence", evidence(found)),
     section("critique", critique(found.claims ?? [], found.evidence ?? [])),
-    section("waterfall", waterfall(found.waterfall ?? [])),
+    section("waterfall", waterfall(found.waterfall ?? [], found.revisions ?? [])),
     (found.revisions ?? []).length > 1 && section("revisions", revisions(found.revisions, found.signal)),
     section("calls", calls(found.calls ?? [])),
     section("prompts", prompts(found.prompts ?? [], found.config_hash)),
@@ -93,7 +93,8 @@ function phaseTone(phase) {
   return /synth|conclu|signal|end/.test(phase) ? "end" : "plain";
 }
 
-function revisions(all, { preliminary_confidence: first }) {
+function revisions(all, signal) {
+  const first = signal?.preliminary_confidence;
   return h("ol", { class: "revisions" }, all.map((one) => h("li", { class: "row" },
     h("span", { class: "tag" }, t("revision", { number: one.revision })), statusTag(one.status), actionTag(one.action),
     confidenceMove(one.preliminary_confidence ?? first, one.confidence), h("span", { class: "small faint" }, dateTime(one.decided_at)),

@@ -1,4 +1,5 @@
-// How the preliminary confidence became the final one, rule by rule: a table whose bars stand under each other.
+// How the preliminary confidence became the final one, rule by rule, and what later revisions made of it: a table whose
+// bars stand under each other.
 
 import { waterfallBar } from "../drawings.js";
 import { h, words } from "../dom.js";
@@ -7,7 +8,11 @@ import { t, term } from "../i18n.js";
 
 const HEADS = [["waterfall.rule"], ["waterfall.change", true], ["confidence", true], ["waterfall.scale"], ["waterfall.why"]];
 
-export function waterfall(steps) {
+const WITHDRAWN = new Set(["retracted", "superseded"]);
+
+/** `steps` of the case itself; `revisions` that withdrew its signal afterwards are rows of their own. */
+export function waterfall(decided, revisions = []) {
+  const steps = [...decided, ...later(decided, revisions)];
   if (steps.length === 0) return h("p", { class: "hint" }, t("case.waterfall.none"));
   let before = 0;
   const rows = steps.map((step, at) => {
@@ -27,4 +32,13 @@ export function waterfall(steps) {
     h("table", { class: "waterfall-table", role: "table" },
       h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, HEADS.map(([key, right]) => h("th", { scope: "col", role: "columnheader", class: right ? "n" : "" }, t(key))))),
       h("tbody", { role: "rowgroup" }, rows)));
+}
+
+function later(decided, revisions) {
+  let before = decided.at(-1)?.total;
+  return revisions.filter((one) => one.revision > 1 && WITHDRAWN.has(one.status)).map((one) => {
+    const step = { label: t("waterfall.revision", { number: one.revision, status: term(one.status) }), amount: known(before) ? one.confidence - before : null, total: one.confidence, reason: one.notes };
+    before = one.confidence;
+    return step;
+  });
 }

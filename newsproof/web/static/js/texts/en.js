@@ -110,6 +110,7 @@ export default {
   "case.waterfall": "How the confidence came about",
   "case.waterfall.none": "Without a signal there is no confidence to explain.",
   "waterfall.rule": "Rule",
+  "waterfall.revision": "revision {number}: {status}",
   "waterfall.change": "Change",
   "waterfall.scale": "0 to 1",
   "waterfall.why": "Why",

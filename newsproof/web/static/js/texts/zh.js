@@ -106,6 +106,7 @@ export default {
   "case.waterfall": "置信度是怎样得出的",
   "case.waterfall.none": "没有信号，也就没有置信度可解释。",
   "waterfall.rule": "规则",
+  "waterfall.revision": "第 {number} 版：{status}",
   "waterfall.change": "变化",
   "waterfall.scale": "0 到 1",
   "waterfall.why": "原因",
