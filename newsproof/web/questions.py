@@ -32,7 +32,7 @@ _BY = "web"
 T = TypeVar("T")
 
 
-class Unconfirmed(TransientError):
+class Unconfirmed(TransientError):  # noqa: N818 - it may have worked
     """A question was handed to Kafka, which has not said in time that it has it: it may be on the log, or come there yet."""
 
     def __init__(self, chat_id: str) -> None:

@@ -25,7 +25,7 @@ from schemas.topics import Topics
 from streams.following import FollowedPartition
 from streams.gateway.case_items import CaseItem
 from streams.gateway.follower import Bounds, Follower
-from streams.gateway.window import Item, Window
+from streams.gateway.window import Facts, Item, Window
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +37,7 @@ RECENT_CASES = 20_000
 FARTHEST = 500_000
 """Offsets of a partition that a start reads at most, should a case be open for that long."""
 _REMEMBERED_SIGNALS = 100_000
+_FACTS = 8
 
 
 class LiveFeed:
@@ -48,6 +49,7 @@ class LiveFeed:
         self.cases: OrderedDict[str, CaseItem] = OrderedDict()
         self._lies: dict[str, tuple[int, int | None]] = {}
         self.newest: OrderedDict[str, int] = OrderedDict()
+        self._shown_by: dict[str, tuple[Facts, ...]] = {}
         self.passed_by = 0
         self._parts: dict[TopicPartition, FollowedPartition] = {}
         self._shown_from: dict[TopicPartition, int] = {}
@@ -115,6 +117,9 @@ class LiveFeed:
                 continue  # an older one that came again
             self.newest[signal.signal_id] = signal.revision
             self.newest.move_to_end(signal.signal_id)
+            earlier = self._shown_by.get(signal.signal_id, ())
+            facts = signal.asset, signal.event_type, signal.confidence
+            self._shown_by[signal.signal_id] = earlier if facts in earlier else (*earlier, facts)[-_FACTS:]
             items.append(
                 Item(
                     kind="signal",
@@ -124,10 +129,13 @@ class LiveFeed:
                     event_type=signal.event_type,
                     confidence=signal.confidence,
                     data=b'{"type":"signal","data":' + msgspec.json.encode(signal) + b"}",
+                    earlier=earlier,
+                    for_all=signal.revision > 1 and not earlier,
                 )
             )
         while len(self.newest) > _REMEMBERED_SIGNALS:
-            self.newest.popitem(last=False)
+            gone, _ = self.newest.popitem(last=False)
+            self._shown_by.pop(gone, None)
         self.window.add("signal", tp.partition, records[-1].offset, items)
 
     # Cases
@@ -183,6 +191,7 @@ class LiveFeed:
             event_type=case.event_type,
             confidence=case.confidence,
             data=msgspec.json.encode({"type": "case", "data": said}),
+            for_all=env.type in TERMINAL_NAMES,
         )
 
     def _case(self, env: wire.Envelope, event: Any, offset: int) -> CaseItem:

@@ -92,6 +92,6 @@ class _Reader:
             if item.offset < nexts[item.partition]:
                 continue  # it has been sent, perhaps by another process
             nexts[item.partition] = item.offset + 1
-            if wanted.fits(item.asset, item.event_type, item.confidence):
+            if item.for_all or any(wanted.fits(*facts) for facts in item.shown_by()):
                 made.append(frame(item.kind, item.data, id=self.id))
         return made

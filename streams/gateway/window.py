@@ -56,8 +56,16 @@ class Place(msgspec.Struct, frozen=True):
         return cls(signal=signal, case=case)
 
 
+Facts = tuple[str, str, float | None]
+"""Asset, type of event and confidence: what streams are filtered by."""
+
+
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to show. ``data`` is the SSE event's JSON, on one line."""
+    """One thing to show. ``data`` is the SSE event's JSON, on one line.
+
+    ``earlier`` are the facts that it was shown by before: whoever was sent those must hear what became of it. ``for_all``:
+    no filter holds it back, since what was shown before is not known, or it ends something.
+    """
 
     kind: Kind
     partition: int
@@ -66,6 +74,12 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     event_type: str
     confidence: float | None
     data: bytes
+    earlier: tuple[Facts, ...] = ()
+    for_all: bool = False
+
+    def shown_by(self) -> tuple[Facts, ...]:
+        """Return the facts that it is, and was, shown by."""
+        return (self.asset, self.event_type, self.confidence), *self.earlier
 
 
 class Window:

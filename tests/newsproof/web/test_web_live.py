@@ -91,6 +91,21 @@ async def test_a_stream_holds_what_it_is_filtered_by_alone(world: World, serving
         assert first.data["data"]["signal_id"] == signal("yes").signal_id
 
 
+async def test_a_filtered_stream_holds_what_becomes_of_a_signal_and_how_a_case_ends(
+    world: World, serving: Serving
+) -> None:
+    async with serving() as http, streaming(http, "/api/v1/stream?asset=eth&min_confidence=0.5") as stream:
+        await stream.connected()
+        await write_signals(world.address, world.topics, signal("was", asset="ETH", confidence=0.6))
+        changed = signal("was", asset="BTC", confidence=0.1, revision=2, status="retracted")
+        await write_signals(world.address, world.topics, changed, signal("other"))
+        await open_case(world, 1, DROPPED)
+        got = [await stream.next() for _ in range(3)]
+        signals = [one.data["data"] for one in got if one is not None and one.event == "signal"]
+        assert [(one["revision"], one["status"]) for one in signals][1:] == [(2, "retracted")]
+        assert [one.data["data"]["state"] for one in got if one is not None and one.event == "case"] == ["ended"]
+
+
 async def test_pages_of_signals_hold_each_signal_once_in_its_newest_revision(world: World, serving: Serving) -> None:
     many = [signal(f"p{n}", asset="SOL" if n % 10 == 0 else "BTC") for n in range(60)]
     await write_signals(world.address, world.topics, *many, signal("p7", revision=2, status="retracted"))
