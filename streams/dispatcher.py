@@ -80,7 +80,7 @@ class Dispatcher:
             self._deadlines.watch(partition, case)
         self._running.at_head(case.case_id, case.head_id)
         if isinstance(case.head, ev.COMMANDS):  # what still runs would be passed by
-            self._running.cancel_behind(case.case_id, case.head_id)
+            self._running.leave_behind(case.case_id, case.head_id)
         if self._suspects.is_over(case):
             self._next_suspect()
         if partition in self._live_since:
@@ -225,7 +225,7 @@ class Dispatcher:
     # Running
 
     async def _only_one(self, step: Step, case: CaseCore, effect: Effect) -> None:
-        calls = await self._perform(step, case, effect)
+        calls = await self._running.asking(self._perform(step, case, effect))
         try:
             event = with_calls(self._told(step, case, Replies(calls)), calls)
         except StepFailure as exc:
@@ -233,7 +233,7 @@ class Dispatcher:
         await self._results.append(case, event)
 
     async def _one_of_several(self, step: Step, case: CaseCore, effect: Effect) -> None:
-        calls = await self._perform(step, case, effect)
+        calls = await self._running.asking(self._perform(step, case, effect))
         event = ev.EffectCompleted(step=step.name, request_hash=request_hash(effect), calls=calls)
         await self._results.append(case, event)
 

@@ -8,6 +8,7 @@ its grant unsettled: it may be on the bill, so it counts in full.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -43,6 +44,10 @@ TRIAGE = "triage"
 """The task without which a case has no preliminary signal."""
 GOES_ON = PROVIDER_FAILURES | {"breaker_open"}
 """Failures after which the next provider of the chain is asked."""
+
+
+UNWANTED = "unwanted"
+"""The message of a cancellation that lets a call which is out be answered, paid and recorded, and asks nothing more."""
 
 
 class EffectsHost:
@@ -159,14 +164,24 @@ class EffectsHost:
         if isinstance(grant, Failure):
             denied = _unpaid(grant)
             return self._record(effect, denied, port.provider, port.mode, attempt, self._clock(), None), False
-        began = self._clock()
+        began, unwanted = self._clock(), False
+        asking = asyncio.ensure_future(port.perform(effect))
         try:
-            answer = await port.perform(effect)
+            try:
+                answer = await asyncio.shield(asking)
+            except asyncio.CancelledError as exc:
+                if exc.args != (UNWANTED,):
+                    asking.cancel()
+                    raise
+                unwanted = True  # it is out and costs what it costs: that is to be known, though nobody waits for it
+                answer = await asking
         except Exception as exc:
             answer = _failed(exc, effect)
         call = self._record(effect, answer, port.provider, port.mode, attempt, began, grant)
         if grant is not None:
             self._spending.settle(grant, call)
+        if unwanted and call.error in GOES_ON:
+            raise asyncio.CancelledError  # and its fallback is not asked
         return call, True
 
     def _record(

@@ -6,13 +6,15 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from structlog.contextvars import bind_contextvars
 
+from streams.effects import UNWANTED
 from streams.slot_file import SlotFile
 
+R = TypeVar("R")
 log = structlog.get_logger(__name__)
 
 Key = tuple[str, str, str]
@@ -29,6 +31,7 @@ class Running:
     def __init__(self, slot: SlotFile) -> None:
         self._slot = slot
         self._tasks: dict[Key, asyncio.Task[None]] = {}
+        self._asking: set[asyncio.Task[Any]] = set()
         self._appended: dict[str, tuple[str, set[str]]] = {}
         self._per_head: Counter[str] = Counter()
         self.is_head: Callable[[str, str], bool] = lambda _case_id, _head_id: False
@@ -68,11 +71,21 @@ class Running:
         for case_id in [c for c in self._appended if of(c)]:
             del self._appended[case_id]
 
-    def cancel_behind(self, case_id: str, head_id: str) -> None:
-        """Cancel what runs for a case at any head but this one."""
+    async def asking(self, work: Coroutine[Any, Any, R]) -> R:
+        """Await the asking part of a task: what :meth:`leave_behind` may end. Its append is never ended by it."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._asking.add(task)
+        try:
+            return await work
+        finally:
+            self._asking.discard(task)
+
+    def leave_behind(self, case_id: str, head_id: str) -> None:
+        """Ask nothing more for a case at any head but this one. A call that is out already is answered, paid and recorded."""
         for key, task in list(self._tasks.items()):
-            if key[0] == case_id and key[1] != head_id:
-                task.cancel()
+            if key[0] == case_id and key[1] != head_id and task in self._asking:
+                task.cancel(UNWANTED)
 
     async def wait(self, timeout_s: float) -> int:
         """Give what runs up to ``timeout_s``; return how much is still under way."""

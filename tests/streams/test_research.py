@@ -133,9 +133,9 @@ async def test_a_question_that_needs_no_data_is_answered_by_one_call(world: Worl
     assert events[-1].metadata.path == "direct" and model.asked == {"research_route": 1}
 
 
-async def test_a_stop_ends_the_turn_at_once_and_what_still_ran_is_cut_off(world: World) -> None:
+async def test_a_stop_ends_the_turn_at_once_and_asks_nothing_more(world: World) -> None:
     model = Watched()
-    model.hold["research_plan"] = asyncio.Event()  # never answers
+    out = model.hold["research_plan"] = asyncio.Event()
     async with world.working(research(), ports=ports(model), snapshot=SNAPSHOT) as worker:
         turn = await ask(world)
         await world.until(lambda: model.asked["research_plan"] == 1)
@@ -143,8 +143,11 @@ async def test_a_stop_ends_the_turn_at_once_and_what_still_ran_is_cut_off(world:
         for _ in range(2):  # a double click
             await append(world, turn, stop, id=uuid5("stop", turn))
         events = await until_ended(world, turn)
+        out.set()  # what was out comes back, and is passed by
         await world.until(lambda: worker.dispatcher.running == 0)
+        assert await told(world, turn) == events
     assert path(events) == ["QuestionAsked", "QuestionRouted", "CancelRequested", "AnswerStopped"]
+    assert model.asked == {"research_route": 1, "research_plan": 1}
 
 
 async def test_finish_writes_the_answer_up_from_the_agents_that_have_answered(world: World) -> None:

@@ -28,24 +28,13 @@ STOP = ev.CancelRequested(requested_by="page", reason="stopped")
 
 
 class Priced(Watched):
-    """The offline model at a price. ``stubborn``: a call that is cut off answers nevertheless, as one that was done already."""
-
-    def __init__(self, *, stubborn: bool = False) -> None:
-        super().__init__()
-        self.stubborn = stubborn
+    """The offline model at a price."""
 
     def worst_case_usd(self, effect: Any) -> Decimal | None:
         return AT_MOST
 
     async def perform(self, effect: CallModel) -> Answer:
-        try:
-            answer = await super().perform(effect)
-        except asyncio.CancelledError:
-            if not self.stubborn:
-                raise
-            self.hold.clear()
-            answer = await super().perform(effect)
-        return replace(answer, cost_usd=COST)
+        return replace(await super().perform(effect), cost_usd=COST)
 
 
 class Dammed(BudgetLedger):
@@ -60,15 +49,22 @@ class Dammed(BudgetLedger):
             super()._fold(record)
 
 
-async def stopped_while_planning(world: World, model: Priced, spending: BudgetLedger) -> list[Any]:
-    """Stop a turn while the call of its second step is out; return its accepted events."""
-    model.hold["research_plan"] = asyncio.Event()
+async def stopped_while_planning(
+    world: World, model: Priced, spending: BudgetLedger, *, answers: bool = False
+) -> list[Any]:
+    """Stop a turn while the call of its second step is out; return its accepted events.
+
+    ``answers``: the call comes back after the stop; else the worker ends before it does, and cuts it off.
+    """
+    out = model.hold["research_plan"] = asyncio.Event()
     async with world.working(research(), ports=ports(model), snapshot=SNAPSHOT, spending=spending) as worker:
         turn = await ask(world)
         await world.until(lambda: model.asked["research_plan"] == 1)
         await append(world, turn, STOP, id=uuid5("stop", turn))
         events = await until_ended(world, turn)
-        await world.until(lambda: worker.dispatcher.running == 0)
+        if answers:
+            out.set()
+            await world.until(lambda: worker.dispatcher.running == 0)
     return events
 
 
@@ -80,7 +76,9 @@ def ledger(world: World, **limits: Any) -> BudgetLedger:
     return BudgetLedger(world.address, world.topics, limits_of(reserve="0", **limits))
 
 
-async def test_a_call_that_a_stop_cuts_off_counts_in_full_and_what_was_paid_before_it_as_it_was(world: World) -> None:
+async def test_a_call_that_is_cut_off_after_a_stop_counts_in_full_and_what_was_paid_before_it_as_it_was(
+    world: World,
+) -> None:
     events = await stopped_while_planning(world, Priced(), ledger(world))
     assert path(events) == ["QuestionAsked", "QuestionRouted", "CancelRequested", "AnswerStopped"]
     assert [c.cost_usd for e in events for c in e.calls] == [COST], "what was cut off has no record: no answer, no cost"
@@ -90,7 +88,9 @@ async def test_a_call_that_a_stop_cuts_off_counts_in_full_and_what_was_paid_befo
     assert (month.paid_usd, month.held_usd) == (COST, AT_MOST)
 
 
-async def test_the_next_worker_keeps_what_the_stop_left_bound_and_grants_what_is_left_to_the_last(world: World) -> None:
+async def test_the_next_worker_keeps_what_a_call_that_was_cut_off_left_bound_and_grants_what_is_left_to_the_last(
+    world: World,
+) -> None:
     whole = COST + AT_MOST + 6 * AT_MOST  # what the stopped turn binds, and one more turn at its worst
     await stopped_while_planning(world, Priced(), ledger(world, usd=str(whole)))
     after = ledger(world, usd=str(whole))
@@ -105,7 +105,7 @@ async def test_the_next_worker_keeps_what_the_stop_left_bound_and_grants_what_is
 
 
 async def test_an_answer_that_comes_after_the_stop_is_paid_passed_by_and_not_shown(world: World) -> None:
-    events = await stopped_while_planning(world, Priced(stubborn=True), ledger(world))
+    events = await stopped_while_planning(world, Priced(), ledger(world), answers=True)
     assert path(events) == ["QuestionAsked", "QuestionRouted", "CancelRequested", "AnswerStopped"]
     found = [f for f in await world.journal(world.topics.research) if f.envelope is not None]
     [late] = [f for f in found if not f.accepted]
