@@ -1,12 +1,32 @@
-"""The first rows of an answer, however long it is: for whoever shows it rather than reads it."""
+"""The first rows of an answer, however long it is: for whoever shows it rather than reads it.
+
+The answer is read as lines of JSON and let go of as soon as there is enough of it: a single row of a hundred megabytes is never
+held. Values come as JSON has them, but for what a browser's numbers cannot hold, which is text, and for times, which are UTC.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, tzinfo
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 
 from infra.clickhouse.client import ClickHouse
+from schemas.errors import PermanentError
+
+_FORMAT = "JSONCompactEachRowWithNamesAndTypes"
+_HEAD = 2
+"""Lines before the rows: names, and types."""
+_WHOLE = 2**53
+"""Beyond it a browser's numbers have gaps; in digits: 15 are always safe."""
+_SAFE_DIGITS = 15
+_WRAPPED = re.compile(r"(?:Nullable|LowCardinality)\((.*)\)$")
+_ZONE = re.compile(r"DateTime[^']*'([^']+)'")
 
 
 class FirstRows(msgspec.Struct, frozen=True):
@@ -14,23 +34,91 @@ class FirstRows(msgspec.Struct, frozen=True):
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
-    rows: list[tuple[Any, ...]]
+    rows: list[list[Any]]
     cut: bool
 
 
-async def first_rows(client: ClickHouse, sql: str, *, most: int, most_characters: int) -> FirstRows:
-    """Run a query and take its first rows only: memory is bounded by them.
+async def first_rows(client: ClickHouse, sql: str, *, most: int, most_bytes: int) -> FirstRows:
+    """Run a query and take its first rows only, ``most`` of them and as many as are sent in so many bytes.
 
     Raises:
-        TransientError, PermanentError: as every method of the client.
+        PermanentError: the statement is refused, or not even its first row is that small.
+        TransientError: as every method of the client.
     """
-    rows: list[tuple[Any, ...]] = []
-    characters, cut = 0, False
-    async with client._errors(sql) as connected, await connected.query_rows_stream(sql) as stream:
-        columns, types = stream.source.column_names, [one.name for one in stream.source.column_types]
-        async for row in stream:
-            characters += sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)
-            if cut := len(rows) >= most or characters > most_characters:
+    rest, lines, cut, size = b"", list[bytes](), False, 0
+    async with client._errors(sql) as connected, await connected.raw_stream(sql, fmt=_FORMAT) as stream:
+        zone = connected.server_tz
+        async for chunk in stream:
+            size += len(chunk)
+            *whole, rest = (rest + chunk).split(b"\n")
+            lines += whole
+            if cut := len(lines) > most + _HEAD or size > most_bytes:
                 break
-            rows.append(tuple(row))
-    return FirstRows(tuple(columns), tuple(types), rows, cut)
+    if rest and not cut:
+        lines.append(rest)
+    if cut and len(lines) <= _HEAD:
+        raise PermanentError(f"the first row alone is larger than {most_bytes} bytes: ask for less of it")
+    return await asyncio.to_thread(_read, lines[: most + _HEAD], cut, zone)
+
+
+def _read(lines: Sequence[bytes], cut: bool, zone: tzinfo) -> FirstRows:
+    if len(lines) < _HEAD:
+        return FirstRows((), (), [], cut)  # a statement that answers nothing
+    try:
+        names, types, *rows = [_line(one) for one in lines]
+    except ValueError as exc:  # ClickHouse says so within the answer when it fails on the way
+        said = lines[-1].decode("utf-8", "replace")[:1000]
+        raise PermanentError(f"the query broke off: {said}; ask for less, or correct it") from exc
+    return FirstRows(tuple(names), tuple(types), [_row(types, row, zone) for row in rows], cut)
+
+
+def _line(line: bytes) -> list[Any]:
+    found: list[Any] = json.loads(line.decode("utf-8", "replace"), parse_float=_Digits)
+    return found
+
+
+class _Digits(str):
+    """A number with a fraction or an exponent, as it was written."""
+
+    __slots__ = ()
+
+
+def _row(types: Sequence[str], row: Sequence[Any], zone: tzinfo) -> list[Any]:
+    return [_cell(kind, value, zone) for kind, value in zip(types, row, strict=True)]
+
+
+def _cell(kind: str, value: Any, zone: tzinfo) -> Any:
+    while (inner := _WRAPPED.match(kind)) is not None:
+        kind = inner.group(1)
+    if isinstance(value, str) and not isinstance(value, _Digits):
+        if kind.startswith("DateTime"):
+            return _utc(kind, value, zone)
+        if kind.startswith(("Int", "UInt")):  # an engine that quotes wide ones
+            return _plain(kind, int(value))
+    return _plain(kind, value)
+
+
+def _plain(kind: str, value: Any) -> Any:
+    match value:
+        case bool():
+            return value
+        case int():
+            return value if abs(value) <= _WHOLE else str(value)
+        case _Digits():
+            exact = "Decimal" not in kind or sum(c.isdigit() for c in value) <= _SAFE_DIGITS
+            return float(value) if exact else str(value)
+        case list():
+            return [_plain(kind, one) for one in value]
+        case dict():
+            return {name: _plain(kind, one) for name, one in value.items()}
+        case _:
+            return value
+
+
+def _utc(kind: str, value: str, zone: tzinfo) -> datetime | str:
+    named = _ZONE.match(kind)
+    try:
+        at = datetime.fromisoformat(value)
+        return at.replace(tzinfo=zone if named is None else ZoneInfo(named.group(1))).astimezone(UTC)
+    except (ValueError, OverflowError, KeyError):
+        return value

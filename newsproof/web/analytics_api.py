@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable
-from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Any, TypeVar
+from datetime import date, timedelta
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,20 +19,19 @@ from newsproof.web.answers import Refused, as_json
 from newsproof.web.backend import Backend, now
 from newsproof.web.live_api import backend_of
 from newsproof.web.report_charts import CHARTS, Theme, drawn
-from schemas.errors import ConfigError, PermanentError, TransientError
+from newsproof.web.statements import a_place, in_time, while_there
+from schemas.errors import ConfigError, PermanentError
 from schemas.ids import LIVE_RUN
 
 router = APIRouter(prefix="/api/v1", tags=["analytics"])
 
-MOST_ROWS, MOST_CHARACTERS = 2_000, 4_000_000
+MOST_ROWS, MOST_BYTES = 2_000, 4_000_000
 """Of an answer to SQL that a page is sent; `newsproof sql` gives all."""
 REPORT_FOR_S = 5.0
 """The four charts of a page and its tables are made from one reading."""
-_WITHIN_S = 90.0
 SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 Days = Annotated[int, Query(ge=1, le=3650, description="Cost of so many days; the other figures are of the whole run.")]
 RunId = Annotated[str, Query(min_length=1, max_length=200)]
-T = TypeVar("T")
 
 
 @router.get("/report")
@@ -66,7 +63,7 @@ async def _report(backend: Backend, days: int) -> Report:
     async with backend.reading_report:
         kept, at = backend.report
         if kept is None or time.monotonic() - at > REPORT_FOR_S:
-            kept = await _in_time(read_report(backend.reachable_tables(), run_id=LIVE_RUN))
+            kept = await in_time(read_report(backend.reachable_tables(), run_id=LIVE_RUN))
             backend.report = kept, time.monotonic()
     first = now().date() - timedelta(days=days - 1)
     spend = [row for row in kept["spend"] if date.fromisoformat(row["day"]) >= first]
@@ -89,17 +86,17 @@ async def sql(request: Request, statement: Statement) -> Response:
     if len(statements) != 1:
         raise Refused(400, f"these are {len(statements)} statements", "send one")
     began = time.monotonic()
-    async with backend.asking_sql:
+    async with a_place(backend.asking_sql):
         try:
-            tables = backend.reachable_tables()
-            found = await _in_time(first_rows(tables, statements[0], most=MOST_ROWS, most_characters=MOST_CHARACTERS))
+            asking = first_rows(backend.reachable_tables(), statements[0], most=MOST_ROWS, most_bytes=MOST_BYTES)
+            found = await while_there(request, in_time(asking))
         except PermanentError as exc:
             raise Refused(
                 400, _words_of(exc), "correct the statement; `SHOW TABLES` lists what there is to read"
             ) from exc
     return as_json({
         "columns": [{"name": n, "type": t} for n, t in zip(found.columns, found.types, strict=True)],
-        "rows": [[_cell(value) for value in row] for row in found.rows],
+        "rows": found.rows,
         "truncated": found.cut,
         "seconds": round(time.monotonic() - began, 3),
     })  # fmt: skip
@@ -110,36 +107,23 @@ def _words_of(exc: PermanentError) -> str:
     return words or str(exc)
 
 
-def _cell(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.astimezone(UTC)
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, float) and not (abs(value) < float("inf")):
-        return str(value)
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 2**53:
-        return str(value)  # a browser's numbers end here
-    if isinstance(value, list | tuple | set):
-        return [_cell(one) for one in value]
-    return {str(k): _cell(v) for k, v in value.items()} if isinstance(value, dict) else value
-
-
 # Backtests
 
 
 @router.get("/backtests")
 async def backtests(request: Request) -> Response:
     """Return all runs, the newest first."""
-    return as_json({"items": await _in_time(read_runs(backend_of(request).reachable_tables()))})
+    return as_json({"items": await in_time(read_runs(backend_of(request).reachable_tables()))})
 
 
 @router.get("/backtests/compare")
 async def compare(request: Request, a: RunId, b: RunId) -> Response:
     """Compare two runs; `live` is what was judged live. Keys: docs/verdict.md."""
     backend = backend_of(request)
-    async with backend.asking_sql:
+    async with a_place(backend.asking_sql):
         try:
-            return as_json(await _in_time(compare_runs(backend.reachable_tables(), a, b)))
+            comparing = compare_runs(backend.reachable_tables(), a, b)
+            return as_json(await while_there(request, in_time(comparing)))
         except ConfigError as exc:
             raise Refused(404, str(exc), "choose two runs of /api/v1/backtests that share cases") from exc
 
@@ -148,22 +132,14 @@ async def compare(request: Request, a: RunId, b: RunId) -> Response:
 async def backtest(request: Request, run_id: Annotated[str, Path(max_length=200)]) -> Response:
     """Return one run, and how its cases came out."""
     tables = backend_of(request).reachable_tables()
-    runs = await _in_time(read_runs(tables, run_id))
+    runs = await in_time(read_runs(tables, run_id))
     if not runs:
         raise Refused(404, f"there is no run {run_id!r}", "look at /api/v1/backtests")
-    states = await _in_time(tables.query(_STATES, {"run_id": run_id}))
-    others = await _in_time(tables.query(_OTHERS, {"run_id": run_id}))
+    states = await in_time(tables.query(_STATES, {"run_id": run_id}))
+    others = await in_time(tables.query(_OTHERS, {"run_id": run_id}))
     return as_json({**runs[0], "cases_by_status": dict(states.rows), "not_replayed": others.dicts()})
 
 
 _STATES = "SELECT status, count() FROM run_cases FINAL WHERE run_id = {run_id:String} GROUP BY status ORDER BY status"
 _OTHERS = """SELECT case_id, repeat, status, reason FROM run_cases FINAL
 WHERE run_id = {run_id:String} AND status != 'replayed' ORDER BY case_id, repeat LIMIT 20"""
-
-
-async def _in_time(work: Awaitable[T]) -> T:
-    try:
-        async with asyncio.timeout(_WITHIN_S):
-            return await work
-    except TimeoutError as exc:
-        raise TransientError("ClickHouse did not answer in time: ask for less, or try again", kind="timeout") from exc

@@ -115,7 +115,7 @@ class Events(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         tasks = {
             asyncio.create_task(self._pump(send)),
-            asyncio.create_task(_left(receive)),
+            asyncio.create_task(left(receive)),
             asyncio.create_task(self._ending.wait()),
         }
         try:
@@ -132,7 +132,7 @@ class Events(Response):
             cut_off(scope)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1):  # until the server knows: it would report an answer that has no end
-                    await _left(receive)
+                    await left(receive)
         elif failed:
             raise failed[0]
         else:
@@ -147,7 +147,8 @@ class Events(Response):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
 
 
-async def _left(receive: Receive) -> None:
+async def left(receive: Receive) -> None:
+    """Return when the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

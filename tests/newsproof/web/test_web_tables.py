@@ -114,6 +114,17 @@ async def test_report_charts_sql_and_backtests_read_as_the_analysts_user(
         ).json()
         assert few["columns"] == [{"name": "number", "type": "UInt64"}, {"name": "t", "type": "String"}]
         assert (few["rows"][9], few["truncated"]) == ([9, "9"], False)
+        wide = "toDecimal128('12345678901234567.89', 2), toDecimal64('0.5', 2), toUInt64(-1), [toUInt64(-1), 1], 0.25, NULL"
+        at = "toDateTime64('2026-03-01 13:00:00.5', 3, 'Europe/Berlin')"
+        query = {"query": f"SELECT {wide}, {at}, true, 'a' || char(255)"}
+        assert (await http.post("/api/v1/sql", json=query)).json()["rows"] == [
+            ["12345678901234567.89", 0.5, "18446744073709551615", ["18446744073709551615", 1], 0.25, None,
+             "2026-03-01T12:00:00.500000Z", True, "a\ufffd"]
+        ]  # fmt: skip
+        none = (await http.post("/api/v1/sql", json={"query": "SELECT 1 AS one WHERE false"})).json()
+        assert (none["columns"], none["rows"]) == ([{"name": "one", "type": "UInt8"}], [])
+        huge = await http.post("/api/v1/sql", json={"query": "SELECT range(10000000)"})
+        assert huge.status_code == 400 and "ask for less of it" in huge.text
         many = (await http.post("/api/v1/sql", json={"query": "SELECT * FROM numbers(500000)"})).json()
         assert (len(many["rows"]), many["truncated"]) == (10, True)
         for refused in (

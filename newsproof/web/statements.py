@@ -1,0 +1,68 @@
+"""Statements that take their time: few at once, none for a client that has gone, and nobody waits for long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from starlette.requests import Request
+
+from newsproof.web.answers import Refused, left
+from schemas.errors import TransientError
+
+PLACE_WITHIN_S = 5.0
+"""So long a statement waits for one of the others to end."""
+WITHIN_S = 90.0
+T = TypeVar("T")
+
+
+async def in_time(work: Awaitable[T]) -> T:
+    """Return what ClickHouse answers.
+
+    Raises:
+        TransientError: it takes too long.
+    """
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            return await work
+    except TimeoutError as exc:
+        raise TransientError("ClickHouse did not answer in time: ask for less, or try again", kind="timeout") from exc
+
+
+@asynccontextmanager
+async def a_place(places: asyncio.Semaphore) -> AsyncIterator[None]:
+    """Hold one of the places.
+
+    Raises:
+        Refused: none became free in time.
+    """
+    try:
+        async with asyncio.timeout(PLACE_WITHIN_S):
+            await places.acquire()
+    except TimeoutError as exc:
+        do = "try again when one of them has ended"
+        raise Refused(503, "other statements are running", do, retry_after=str(int(PLACE_WITHIN_S))) from exc
+    try:
+        yield
+    finally:
+        places.release()
+
+
+async def while_there(request: Request, work: Awaitable[T]) -> T:
+    """Return what the work gives; it is cancelled when the client goes.
+
+    Raises:
+        Refused: the client has gone; nobody reads it.
+    """
+    working, gone = asyncio.ensure_future(work), asyncio.ensure_future(left(request.receive))
+    try:
+        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise Refused(499, "the client has gone", "ask again")
+        return working.result()
+    finally:
+        for task in (working, gone):
+            task.cancel()
+        await asyncio.gather(working, gone, return_exceptions=True)

@@ -1,0 +1,54 @@
+"""Statements that take their time, without any database."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+
+from newsproof.web import statements
+from newsproof.web.answers import Refused
+from newsproof.web.statements import a_place, while_there
+
+
+async def test_whoever_finds_no_place_is_told_so_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statements, "PLACE_WITHIN_S", 0.01)
+    places = asyncio.Semaphore(1)
+    async with a_place(places):
+        with pytest.raises(Refused, match="other statements are running"):
+            async with a_place(places):
+                raise AssertionError("two hold one place")
+    async with a_place(places):
+        assert places.locked()
+
+
+def asked_by(gone: asyncio.Event) -> Request:
+    async def receive() -> dict[str, Any]:
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    return Request({"type": "http", "headers": []}, receive)
+
+
+async def test_what_nobody_waits_for_any_more_is_ended() -> None:
+    gone, begun, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    asking = asyncio.create_task(while_there(asked_by(gone), work()))
+    await begun.wait()
+    gone.set()
+    with pytest.raises(Refused):
+        await asking
+    assert ended.is_set()
+
+
+async def test_whoever_stays_gets_the_answer() -> None:
+    assert await while_there(asked_by(asyncio.Event()), asyncio.sleep(0, "answer")) == "answer"
