@@ -9,7 +9,7 @@ import structlog
 from msgspec.structs import replace
 
 from agents.registry import research
-from infra.clickhouse.client import ClickHouse
+from infra.clickhouse.client import ClickHouse, connect
 from infra.kafka import ensure_topics
 from infra.ports import Port, Ports
 from infra.settings import Settings
@@ -64,6 +64,16 @@ def research_ports_of(settings: Settings, clickhouse: ClickHouse) -> Ports:
         return Ports(models=models, fallbacks=fallbacks, **data)
     data = {**offline_research(settings, clickhouse)}
     return Ports(models=_offline_models(settings), **data)
+
+
+def refuse_unusable_research(settings: Settings) -> None:
+    """Refuse settings that no worker of the chat could start with, before anything is started.
+
+    Raises:
+        ConfigError: a key is missing, or an address or a prompt cannot be one.
+    """
+    research_snapshot_of(settings)
+    research_ports_of(settings, connect("http://127.0.0.1:1", database="none"))  # made to see that they can be
 
 
 def _offline_models(settings: Settings) -> dict[str, Port]:

@@ -8,6 +8,7 @@ from infra.embedded.child import DirectoryLock, free_ports
 from infra.settings import Settings
 from newsproof.bootstrap import FULL_PIPELINE, refuse_unusable
 from newsproof.invocation import command_name
+from newsproof.research import refuse_unusable_research
 from newsproof.servers import say_on_stderr as say
 from newsproof.supervisor import Pipeline, pipeline
 
@@ -21,6 +22,7 @@ async def up(settings: Settings, *, workers: int) -> None:
     changes = {name: value for name, value in FULL_PIPELINE.items() if name not in settings.model_fields_set}
     at = settings.model_copy(update=changes)
     refuse_unusable(at)
+    refuse_unusable_research(at)
     taken = "web_port" not in settings.model_fields_set and not _is_free(at.web_host, at.web_port)
     if taken or at.web_port == 0:
         at = at.model_copy(update={"web_port": free_ports(1)[0]})

@@ -25,7 +25,7 @@ LOGS = {"worker": "worker-0.log", "sink": "sink.log"}
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """`up` in this test's directory, from the moment when it says that it runs."""
-    env = environment(METRICS_PORT="0")
+    env = environment(METRICS_PORT="0", WEB_PORT="0")
     up = subprocess.Popen([*COMMAND, "up"], cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True)
     assert up.stderr is not None
     while "Newsproof runs" not in (line := up.stderr.readline()):
@@ -33,6 +33,27 @@ def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     yield up
     up.kill()
     up.communicate()
+
+
+def test_a_question_is_answered_at_the_address_that_up_prints(running: subprocess.Popen[str]) -> None:
+    assert running.stderr is not None
+    while "Page" not in (line := running.stderr.readline()):
+        assert line, "it printed no address"
+    address = line.split()[-1]
+    retrying = httpx.HTTPTransport(retries=10)  # the page is another process, which starts beside this one
+    with httpx.Client(base_url=address, timeout=60, transport=retrying, trust_env=False) as client:
+        assert client.get("/").headers["content-type"].startswith("text/html")
+        question = {"message": "Where does BTC stand? Please analyse.", "chat_history": []}
+        with client.stream("POST", "/api/v1/research/chat", json=question) as answer:
+            told = [line.removeprefix("event: ") for line in answer.iter_lines() if line.startswith("event: ")]
+    assert told[0] == "status" and told.count("agent_result") == 3 and told[-2:] == ["final_answer", "done"]
+
+
+def test_what_the_chat_cannot_use_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    env = {"NEWSPROOF_MODE": "live", "GEMINI_API_KEY": "k" * 20, "TAVILY_API_KEY": "k", "COINGECKO_BASE_URL": "nowhere"}
+    done = newsproof("up", cwd=tmp_path, env=env)
+    assert done.returncode == exits.USAGE and "COINGECKO_BASE_URL" in done.stderr
+    assert processes_in(tmp_path) == []
 
 
 def test_news_from_standard_input_becomes_a_signal_once_and_bad_input_a_letter(
