@@ -68,3 +68,47 @@ async def test_an_unknown_cost_is_never_nothing(fake: FakeApi, opened: Opened) -
         page = (await opened(f"/case/{case_id}")).page
         await page.locator(".case-calls .hint").wait_for()
         assert f"cost {said}." in await page.locator(".case-calls .hint").inner_text()
+
+
+async def test_tables_and_answers_of_any_size_become_a_page_of_bounded_size(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/")).page
+    wide = "|" * 60 + "\n" + "|-" * 60 + "|\n" + "|\n" * 5_000
+    tall = "|a" * 20 + "|\n" + "|-" * 20 + "|\n" + "|\n" * 5_000
+    sizes = await page.evaluate(
+        """async (texts) => {
+             const { markdown } = await import('/static/js/markdown.js');
+             return texts.map((text) => {
+               const made = markdown(text);
+               return [made.querySelectorAll('th, td').length, made.querySelectorAll('*').length, made.textContent.length];
+             });
+           }""",
+        [wide, tall, tall + "\n" + tall, "word **b** " * 20_000],
+    )
+    assert [cells for cells, *_ in sizes] == [0, 2_000, 2_000, 0]
+    assert max(elements for _, elements, _ in sizes) < 10_000
+    assert sizes[-1][2] > 200_000, "what is too long is there as plain text"
+
+
+async def test_what_hides_in_words_is_shown_and_a_look_alike_host_is_named(fake: FakeApi, opened: Opened) -> None:
+    page = (await opened("/")).page
+    shown = await page.evaluate(
+        """async ([texts, addresses]) => {
+             const { clean } = await import('/static/js/dom.js');
+             const { markdown } = await import('/static/js/markdown.js');
+             return [texts.map(clean), addresses.map((text) => markdown(text).textContent)];
+           }""",
+        [
+            ["US\u200bDT", "a\u2060\ufeffb\u061c\u200f", "x\U000e0041", "\U0001f468\u200d\U0001f469", "a\u200db"],
+            ["https://fine.example/a?b=c", "see https://\u0430pple.com/x now", "https://EXAMPLE.com/"],
+        ],
+    )
+    assert shown == [
+        [
+            "US[U+200B]DT",
+            "a[U+2060][U+FEFF]b[U+061C][U+200F]",
+            "x[U+E0041]",
+            "\U0001f468\u200d\U0001f469",
+            "a[U+200D]b",
+        ],
+        ["https://fine.example/a?b=c", "see https://\u0430pple.com/x (xn--pple-43d.com) now", "https://EXAMPLE.com/"],
+    ]

@@ -2,22 +2,32 @@
 // the page. What comes from outside cannot add an element, an attribute that runs, or an address that does.
 
 const SVG = "http://www.w3.org/2000/svg";
-// Overrides and embeddings turn the order of what follows around; isolates may swallow it. Controls draw nothing.
-const TURNING = /[\u202a-\u202e\u2066-\u2069]/g;
+// Overrides and embeddings turn the order of what follows around; isolates may swallow it. What has no width hides words
+// between others, or makes two names look the same. Controls draw nothing.
+const UNSEEN = /[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u{e0000}-\u{e007f}]/gu;
 const CONTROLS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
 
-/** Text as it may be shown: what would reorder the line stands there visibly, by its code point. */
+/** Text as it may be shown: what would reorder the line, or not be seen, stands there visibly, by its code point. */
 export function clean(text) {
   return String(text ?? "")
-    .replace(TURNING, (mark) => `[U+${mark.charCodeAt(0).toString(16).toUpperCase()}]`)
+    .replace(UNSEEN, (mark, at, whole) => (joinsPictures(mark, at, whole) ? mark : `[U+${mark.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}]`))
     .replace(CONTROLS, "\ufffd");
+}
+
+/** A joiner within one emoji ("family") hides nothing. */
+function joinsPictures(mark, at, whole) {
+  return mark === "\u200d" && /(?:\p{Extended_Pictographic}|\p{Emoji_Modifier}|\ufe0f)$/u.test(whole.slice(Math.max(0, at - 2), at)) && /^\p{Extended_Pictographic}/u.test(whole.slice(at + 1, at + 3));
 }
 
 /** Make an element. `on` holds listeners, `data` the dataset; false, null and undefined leave an attribute out. */
 export function h(tag, attributes, ...children) {
   const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes ?? {})) put(node, name, value);
-  return fill(node, children);
+  // The direction last: set before, it would be looked for anew with every child that comes.
+  const { dir, ...others } = attributes ?? {};
+  for (const [name, value] of Object.entries(others)) put(node, name, value);
+  fill(node, children);
+  put(node, "dir", dir);
+  return node;
 }
 
 /** Make an SVG element; geometry stands in attributes, which a strict policy for styles allows. */

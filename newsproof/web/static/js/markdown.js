@@ -4,16 +4,23 @@
 import { external, h, httpUrl, words } from "./dom.js";
 import { t } from "./i18n.js";
 
-const LONGEST = 200_000;
+// What is longer or larger stands there as plain text: some characters of an answer must not become a page that hangs.
+const LONGEST = 40_000;
+const COLUMNS = 30;
+const CELLS = 2_000;
 const DEEPEST = 6;
 
 /** `cite(number)` makes the element of a citation. Headings begin at `top` (3 = h3). */
 export function markdown(text, { cite = null, top = 3 } = {}) {
-  const lines = String(text ?? "").slice(0, LONGEST).replace(/\r\n?/g, "\n").split("\n");
+  const whole = String(text ?? "").replace(/\r\n?/g, "\n");
+  const end = whole.length <= LONGEST ? whole.length : Math.max(whole.lastIndexOf("\n", LONGEST), 0) || LONGEST;
+  const lines = whole.slice(0, end).split("\n");
   // The highest heading of the text becomes an h3, whatever its author began with.
   const highest = lines.reduce((least, line) => Math.min(least, /^\s{0,3}(#{1,6})\s/.exec(line)?.[1].length ?? 6), 6);
-  return h("div", { class: "markdown", dir: "auto" }, blocks(lines, { cite, top: top - highest + 1, depth: 0 }));
+  return h("div", { class: "markdown", dir: "auto" }, blocks(lines, { cite, top: top - highest + 1, depth: 0, cells: { left: CELLS } }), plain(whole.slice(end)));
 }
+
+const plain = (text) => text !== "" && h("pre", { tabindex: 0, dir: "auto" }, text);
 
 function blocks(lines, context) {
   const made = [];
@@ -91,15 +98,17 @@ function table(lines, at, context) {
   const heads = cells(lines[at]);
   const right = cells(lines[at + 1]).map((rule) => /^-+:$/.test(rule));
   let end = at + 2;
-  const rows = [];
-  while (end < lines.length && lines[end].includes("|")) {
-    rows.push(cells(lines[end]));
-    end += 1;
-  }
+  while (end < lines.length && lines[end].includes("|")) end += 1;
+  const fits = heads.length > COLUMNS ? 0 : Math.floor(context.cells.left / heads.length) - 1;
+  if (fits < 1) return [plain(lines.slice(at, end).join("\n")), end];
+  const last = Math.min(end, at + 2 + fits);
+  const rows = lines.slice(at + 2, last).map(cells);
+  context.cells.left -= (rows.length + 1) * heads.length;
   const cell = (tag, text, column) => h(tag, { class: right[column] ? "n" : "", scope: tag === "th" ? "col" : null, dir: "auto" }, inline(text ?? "", context));
-  return [h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("table") }, h("table", {},
+  const drawn = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("table") }, h("table", {},
     h("thead", {}, h("tr", {}, heads.map((text, column) => cell("th", text, column)))),
-    h("tbody", {}, rows.map((row) => h("tr", {}, heads.map((_, column) => cell("td", row[column], column))))))), end];
+    h("tbody", {}, rows.map((row) => h("tr", {}, heads.map((_, column) => cell("td", row[column], column)))))));
+  return [last < end ? h("div", {}, drawn, plain(lines.slice(last, end).join("\n"))) : drawn, end];
 }
 
 function paragraph(lines, at, context) {
@@ -157,7 +166,7 @@ function span(rest, context, depth, before) {
   const link = LINK.exec(rest);
   if (link) return [rest[0] === "!" ? picture(link) : leads(link), link[0].length];
   const bare = rest[0] === "h" && ADDRESS.exec(rest);
-  if (bare) return [external(bare[0], bare[0], { host: false }), bare[0].length];
+  if (bare) return [external(bare[0], bare[0], { host: !saysItsHost(bare[0]) }), bare[0].length];
   return depth < DEEPEST ? stressed(rest, context, depth, before) : null;
 }
 
@@ -170,5 +179,10 @@ function stressed(rest, context, depth, before) {
   return [h(mark[1].length === 2 ? "strong" : "em", {}, inline(rest.slice(mark[1].length, end), context, depth + 1)), end + mark[1].length];
 }
 
+/** Whether an address names its host as it is resolved; look-alike letters of other scripts do not. */
+const saysItsHost = (address) => {
+  const url = httpUrl(address);
+  return url !== null && address.toLowerCase().startsWith(`${url.protocol}//${url.host}`);
+};
 const leads = (link) => (httpUrl(link[2]) ? external(link[2], link[1]) : words(link[1], "span", { class: "no-link", title: t("link.not_opened") }));
 const picture = (link) => words(`[${t("picture.not_loaded")}: ${link[1] || "–"}]`, "span", { class: "no-link" });
