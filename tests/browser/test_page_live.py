@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -106,6 +107,19 @@ async def test_a_list_that_was_cut_or_left_with_a_hole_is_loaded_anew(fake: Fake
     await page.locator('.signal[data-id="new-0"]').wait_for()
     await comes_to_be(rows, 50)
     assert await page.locator('.signal[data-id^="old-"]').count() == 0
+
+
+async def test_how_long_ago_a_judgement_was_is_kept_true(fake: FakeApi, opened: Opened) -> None:
+    decided = datetime.now(UTC)
+    fake.signals[0] |= {"decided_at": decided.isoformat(), "published_at": "2020-01-01T00:00:00Z"}
+    page = (await opened("/")).page
+    await page.clock.install()
+    await page.reload()
+    told = page.locator(".signal time").first
+    await told.wait_for()
+    assert await told.get_attribute("title") == f"{decided:%Y-%m-%d %H:%M:%S} UTC"
+    await page.clock.fast_forward("03:00:00")
+    await page.locator(".signal time", has_text="3 hr ago").wait_for()
 
 
 async def test_filters_stand_in_the_address_and_in_what_is_asked_for(fake: FakeApi, opened: Opened) -> None:

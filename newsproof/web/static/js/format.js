@@ -70,15 +70,10 @@ function moment(text) {
   return Number.isNaN(at.getTime()) ? null : at;
 }
 
-/** Date and time in the reader's zone; a time element says the exact one in UTC. */
+/** Date and time in the reader's zone, which is named. */
 export function dateTime(text) {
   const at = moment(text);
-  return at === null ? "–" : at.toLocaleString(locale(), { dateStyle: "medium", timeStyle: "short" });
-}
-
-export function clock(text) {
-  const at = moment(text);
-  return at === null ? "–" : at.toLocaleTimeString(locale(), { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+  return at === null ? "–" : at.toLocaleString(locale(), { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
 }
 
 export function day(text) {

@@ -11,6 +11,7 @@ import * as live from "./pages/live.js";
 import * as research from "./pages/research.js";
 import { hidePreview } from "./preview.js";
 import { failed } from "./states.js";
+import { keepTimes } from "./times.js";
 
 const PAGES = { live, cases, analytics, research, backtests };
 const ICONS = {
@@ -144,6 +145,7 @@ function start() {
   window.addEventListener("popstate", () => show());
   window.addEventListener("error", (event) => byId("main").prepend(failed(new Error(event.message))));
   show({ move: false });
+  keepTimes();
   askStatus();
   setInterval(askStatus, STATUS_EVERY_MS);
   window.addEventListener("online", askStatus);

@@ -2,8 +2,8 @@
 
 import { confidenceMove } from "./drawings.js";
 import { h, httpUrl, words } from "./dom.js";
-import { ago, utc } from "./format.js";
 import { t, term } from "./i18n.js";
+import { agoTime } from "./times.js";
 
 const TONE = { buy: "up", sell: "down", observe: "" };
 /** The gravest first: what has little room for flags shows these before others. */
@@ -52,7 +52,7 @@ export function signalRow(signal) {
   return h("li", { class: `signal${gone ? " gone" : ""}`, data: { id: signal.signal_id } },
     h("div", { class: "signal-what" },
       assetName(signal.asset), actionTag(signal.action),
-      h("time", { class: "small faint", datetime: at, title: utc(at) }, ago(at))),
+      agoTime(at)),
     h("div", { class: "signal-why" },
       h("a", { class: "signal-link", href: `/case/${encodeURIComponent(signal.case_id)}` }, words(signal.summary || t("untitled"))),
       h("div", { class: "tags meta" }, statusTag(signal.status), h("span", { class: "tag" }, term(signal.event_type)),

@@ -2,7 +2,7 @@
 
 import { meter } from "../drawings.js";
 import { external, h, words } from "../dom.js";
-import { confidence, day, known } from "../format.js";
+import { confidence, day, known, utc } from "../format.js";
 import { t, term } from "../i18n.js";
 
 const STANCE = { supports: "up", denies: "down", hedges: "warn", unrelated: "" };
@@ -32,7 +32,7 @@ function piece(one) {
     one.independent ? h("li", { class: "tag up" }, t("independent")) : h("li", { class: "tag" }, t("dependent")),
     one.credibility && one.credibility !== "unknown" && h("li", { class: "tag" }, t("credibility"), " ", term(one.credibility)),
     known(one.quality) && h("li", { class: "tag" }, t("quality", { score: Math.round(one.quality) })),
-    one.published_at && h("li", { class: "tag" }, day(one.published_at)),
+    one.published_at && h("li", { class: "tag", title: utc(one.published_at) }, day(one.published_at)),
   ];
   return h("li", { id: `evidence-${one.number}`, tabindex: -1 },
     h("span", { class: "number" }, `[${one.number}]`),

@@ -3,10 +3,11 @@
 
 import { confidenceMove } from "../drawings.js";
 import { h, words } from "../dom.js";
-import { dateTime, duration, known, utc } from "../format.js";
+import { dateTime, duration, known } from "../format.js";
 import { t, term } from "../i18n.js";
 import { actionTag, assetName, flagTags, statusTag } from "../signal_row.js";
 import { empty } from "../states.js";
+import { exactTime } from "../times.js";
 import { critique, evidence, searches } from "./evidence.js";
 import { calls, prompts, rawEvents, replay } from "./records.js";
 import { waterfall } from "./waterfall.js";
@@ -38,8 +39,8 @@ function section(name, content) {
 function head({ case: one, news }) {
   const facts = [
     [t("case.source"), words(news?.source ?? one.source)],
-    [t("case.published"), news?.published_at && stamp(news.published_at)],
-    [t("case.opened"), stamp(one.opened_at)],
+    [t("case.published"), news?.published_at && exactTime(news.published_at)],
+    [t("case.opened"), exactTime(one.opened_at)],
     [t("case.took"), one.ended_at ? duration(new Date(one.ended_at) - new Date(one.opened_at)) : t("case.open")],
     [t("case.id"), h("code", {}, one.case_id)],
   ];
@@ -47,8 +48,6 @@ function head({ case: one, news }) {
     words(news?.text ?? one.text, "p", { class: "news", lang: (news?.language ?? one.language) === "zh" ? "zh" : null }),
     h("dl", { class: "facts case-facts" }, facts.filter(([, value]) => value).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))));
 }
-
-const stamp = (at) => h("time", { datetime: at, title: utc(at) }, dateTime(at));
 
 function result(signal) {
   return h("section", { class: "card result", "aria-label": t("case.signal") },
@@ -97,6 +96,6 @@ function revisions(all, signal) {
   const first = signal?.preliminary_confidence;
   return h("ol", { class: "revisions" }, all.map((one) => h("li", { class: "row" },
     h("span", { class: "tag" }, t("revision", { number: one.revision })), statusTag(one.status), actionTag(one.action),
-    confidenceMove(one.preliminary_confidence ?? first, one.confidence), h("span", { class: "small faint" }, dateTime(one.decided_at)),
+    confidenceMove(one.preliminary_confidence ?? first, one.confidence), h("span", { class: "small faint" }, exactTime(one.decided_at)),
     one.notes && words(one.notes, "p", { class: "small soft wide" }))));
 }

@@ -2,11 +2,12 @@
 
 import { getJson, request } from "../api.js";
 import { h, replace, roving, words } from "../dom.js";
-import { ago, confidence, utc } from "../format.js";
+import { confidence } from "../format.js";
 import { t, term } from "../i18n.js";
 import { showCase } from "../case/story.js";
 import { follow } from "../sse.js";
 import { empty, failed, fill, loading } from "../states.js";
+import { agoTime } from "../times.js";
 import { EVENT_TYPES } from "../vocabulary.js";
 
 const PAGE = 40;
@@ -130,5 +131,5 @@ function caseRow(one) {
         one.source && h("span", { class: "tag" }, words(one.source)))),
     h("div", { class: "case-end" },
       typeof one.confidence === "number" && h("strong", {}, confidence(one.confidence)),
-      h("time", { class: "small faint", datetime: one.opened_at, title: utc(one.opened_at) }, ago(one.opened_at))));
+      agoTime(one.opened_at)));
 }

@@ -3,10 +3,10 @@
 
 import { ApiError, getJson, postJson, request } from "../api.js";
 import { h, icon, replace, roving, words } from "../dom.js";
-import { ago } from "../format.js";
 import { t } from "../i18n.js";
 import { follow } from "../sse.js";
 import { alarm, announce, empty, explained, failed } from "../states.js";
+import { agoTime } from "../times.js";
 import { Turn } from "../research/turn.js";
 import { chatHistory } from "../research/history.js";
 import { knownTurns, rememberTurn } from "../research/turns_kept.js";
@@ -39,7 +39,7 @@ async function listChats(place, current, signal) {
       firsts.set(one.conversation, { title: known?.title ?? one.message, at: one.asked_at });
     }
     const newest = [...firsts].sort(([, a], [, b]) => (a.at < b.at ? 1 : -1)).slice(0, 20);
-    const list = h("ul", {}, newest.map(([id, one]) => h("li", {}, h("a", { class: "chat-link", href: `/research/${encodeURIComponent(id)}`, "aria-current": id === current && "true" }, words(one.title), h("span", { class: "small faint" }, ago(one.at))))));
+    const list = h("ul", {}, newest.map(([id, one]) => h("li", {}, h("a", { class: "chat-link", href: `/research/${encodeURIComponent(id)}`, "aria-current": id === current && "true" }, words(one.title), agoTime(one.at)))));
     roving(list, ".chat-link");
     replace(place, fresh, h("details", { open: window.innerWidth > 960 }, h("summary", {}, t("chats")), newest.length ? list : h("p", { class: "hint" }, t("chats.none"))));
   } catch (error) {
