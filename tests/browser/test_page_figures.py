@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
+from agents.policy import BaseRule
+from schemas.calls import CallKind, ProviderMode
+from schemas.errors import FailureKind
 from tests.browser import recorded
 from tests.browser.conftest import Opened
 from tests.browser.fake_api import FakeApi
@@ -80,6 +85,25 @@ async def test_the_language_is_the_browsers_until_another_is_chosen(fake: FakeAp
     assert await page.locator("h1").inner_text() == "Live signals"
     await page.reload()
     await page.locator("h1", has_text="Live signals").wait_for()
+
+
+async def test_words_of_the_domain_are_chinese_in_chinese(fake: FakeApi, opened: Opened) -> None:
+    document = next(d for d in fake.documents.values() if len(d["waterfall"]) > 2 and d["claims"])
+    case_id = document["case"]["case_id"]
+    page = (await opened(f"/case/{case_id}", locale="zh-CN")).page
+    await page.locator(".timeline").wait_for()
+    assert "以英文记录" in await page.locator(".case-story .hint").inner_text()
+    assert "仅供试用与测试" in await page.locator("#strip").inner_text()
+    shown = await page.locator(
+        ".waterfall-table th[scope=row], .case-calls tbody td:nth-child(2), .phase"
+    ).all_inner_texts()
+    assert [one for one in shown if one.isascii()] == []
+    wanted = {*get_args(CallKind), *get_args(FailureKind), *get_args(ProviderMode), *get_args(BaseRule)}
+    wanted |= {"choice_clamped", "memory", "bounds"}
+    terms = await page.evaluate(
+        "async () => Object.keys((await import('/static/js/texts/zh.js')).default).filter((key) => key.startsWith('term.'))"
+    )
+    assert wanted - {key.removeprefix("term.") for key in terms} == set()
 
 
 async def test_chosen_colours_are_kept_and_otherwise_the_systems_hold(fake: FakeApi, opened: Opened) -> None:

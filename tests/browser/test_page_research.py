@@ -142,9 +142,7 @@ async def test_stop_is_a_stop_at_the_server_and_the_question_stays_in_the_histor
     assert second.body["conversation"] == chat.chat_id and second.body["previous"] == chat.chat_id
 
 
-async def test_a_stop_pressed_before_the_server_has_answered_is_sent_when_it_has(
-    fake: FakeApi, opened: Opened
-) -> None:
+async def test_a_stop_pressed_before_the_server_has_answered_is_sent_when_it_has(fake: FakeApi, opened: Opened) -> None:
     fake.records_at_once = 1
     fake.asking.clear()
     page = (await opened("/research")).page

@@ -114,7 +114,7 @@ async function askStatus() {
 function drawStatus(status) {
   const strip = byId("strip");
   strip.hidden = status.mode === "live";
-  if (!strip.hidden) replace(strip, h("strong", {}, t(`mode.${status.mode}`)), words(status.label || t("mode.hint"), "span"));
+  if (!strip.hidden) replace(strip, h("strong", {}, t(`mode.${status.mode}`)), words((language() === "en" && status.label) || t("mode.hint"), "span"));
   const away = ["kafka", "clickhouse"].filter((part) => status[part] === "away");
   const missing = [...away.map((part) => t(`away.${part}`)), status.workers_seen === false && t("away.workers")].filter(Boolean);
   drawTrouble(missing.length ? "away" : null, missing);

@@ -26,14 +26,14 @@ export function statusTag(status) {
 }
 
 /** A flag may carry its reason ("degraded:timeout"). */
-const flagName = (flag) => String(flag).split(":").map(term).join(": ");
+const flagName = (flag) => String(flag).split(":").map(term).join(t("colon"));
 
 export function flagTags(flags, most = Infinity) {
   if (!flags?.length) return null;
   const rank = (flag) => (GRAVE.includes(flag) ? GRAVE.indexOf(flag) : GRAVE.length);
   const ordered = [...flags].sort((one, other) => rank(one) - rank(other));
   const shown = ordered.slice(0, most).map((flag) => h("li", { class: `tag ${GRAVE.includes(flag) ? "down" : "warn"}` }, flagName(flag)));
-  const rest = ordered.slice(most).map(flagName).join(", ");
+  const rest = ordered.slice(most).map(flagName).join(t("comma"));
   return h("ul", { class: "tags", "aria-label": t("flags") }, shown,
     rest && h("li", { class: "tag", title: rest }, h("span", { "aria-hidden": "true" }, `+${ordered.length - shown.length}`), h("span", { class: "unseen" }, rest)));
 }
@@ -43,7 +43,7 @@ export function sourcesLine(signal) {
   const hosts = [...new Set((signal.evidence ?? []).map((one) => httpUrl(one.url)?.host ?? "").filter(Boolean))];
   const shown = hosts.slice(0, 3).join(" · ") + (hosts.length > 3 ? ` +${hosts.length - 3}` : "");
   const count = t("sources.independent", { n: signal.independent_sources ?? 0 });
-  return h("p", { class: "sources small faint" }, count, shown && ": ", shown && words(shown));
+  return h("p", { class: "sources small faint" }, count, shown && t("colon"), shown && words(shown));
 }
 
 export function signalRow(signal) {

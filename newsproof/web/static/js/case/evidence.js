@@ -52,7 +52,7 @@ export function critique(claims, found) {
 
 function reliability(value) {
   if (known(value)) return h("span", { class: "small faint" }, t("reliability"), " ", meter(value), " ", confidence(value));
-  return value && h("span", { class: "small faint" }, t("reliability"), ": ", term(value));
+  return value && h("span", { class: "small faint" }, t("reliability"), t("colon"), term(value));
 }
 
 function cited(number, there) {

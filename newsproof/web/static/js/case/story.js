@@ -20,7 +20,7 @@ export function showCase(found) {
     found.note && words(found.note, "p", { class: "notice warn small" }),
     head(found),
     signal ? result(signal) : outcome(found),
-    section("story", timeline(found)),
+    section("story", [t("case.story.english") && h("p", { class: "hint" }, t("case.story.english")), timeline(found)]),
     section("searches", searches(found.searches ?? [])),
     section("evidence", evidence(found)),
     section("critique", critique(found.claims ?? [], found.evidence ?? [])),

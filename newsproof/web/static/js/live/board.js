@@ -167,7 +167,7 @@ export class Board {
       this.timer = null;
       const all = this.unsaid.splice(0);
       const last = all[all.length - 1];
-      announce(`${t("live.new", { n: all.length })}: ${last.asset} ${term(last.action)} ${confidence(last.confidence)}`);
+      announce(`${t("live.new", { n: all.length })}${t("colon")}${last.asset} ${term(last.action)} ${confidence(last.confidence)}`);
     }, this.unsaid.length > 1 ? SAID_EVERY_MS : 300);
   }
 }

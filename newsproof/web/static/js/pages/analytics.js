@@ -14,17 +14,17 @@ const share = (value) => fixed(value, 3);
 const money = (value, row) => cost(value, row.unpriced, "");
 /** Chart, then its tables: rows of the report, their columns, how a value is written. */
 const PARTS = [
-  { name: "cost", tables: [["spend", [["day"], ["step"], ["calls", plain], ["executed", plain], ["cost_usd", money], ["unpriced", plain]]]] },
+  { name: "cost", tables: [["spend", [["day"], ["step", term], ["calls", plain], ["executed", plain], ["cost_usd", money], ["unpriced", plain]]]] },
   { name: "latency", tables: [
-    ["latency", [["step"], ["results", plain], ["failures", plain], ["p50_ms", duration], ["p95_ms", duration], ["p99_ms", duration]]],
-    ["to_signal", [["status"], ["signals", plain], ["opened_p50_ms", duration], ["opened_p95_ms", duration], ["opened_p99_ms", duration]]]] },
+    ["latency", [["step", term], ["results", plain], ["failures", plain], ["p50_ms", duration], ["p95_ms", duration], ["p99_ms", duration]]],
+    ["to_signal", [["status", term], ["signals", plain], ["opened_p50_ms", duration], ["opened_p95_ms", duration], ["opened_p99_ms", duration]]]] },
   { name: "confidence", tables: [
     ["deltas", [["delta_from", (v) => signed(v, 1)], ["signals", plain]]],
-    ["deltas_by_type", [["event_type"], ["signals", plain], ["mean_preliminary", share], ["mean_final", share], ["mean_delta", (v) => signed(v, 3)], ["raised", plain], ["lowered", plain]]]] },
+    ["deltas_by_type", [["event_type", term], ["signals", plain], ["mean_preliminary", share], ["mean_final", share], ["mean_delta", (v) => signed(v, 3)], ["raised", plain], ["lowered", plain]]]] },
   { name: "reliability", tables: [
     ["calibration", [["horizon_s", (v) => duration(v * 1000)], ["cases", plain], ["mean_confidence", share], ["hit_rate", share], ["brier", share], ["ece", share]]],
     ["reliability", [["horizon_s", (v) => duration(v * 1000)], ["confidence_from", share], ["cases", plain], ["stories", plain], ["mean_confidence", share], ["hit_rate", share]]],
-    ["coverage", [["horizon_s", (v) => duration(v * 1000)], ["standing"], ["signals", plain], ["on_synthetic_prices", plain]]]] },
+    ["coverage", [["horizon_s", (v) => duration(v * 1000)], ["standing", term], ["signals", plain], ["on_synthetic_prices", plain]]]] },
 ];
 
 export function mount(main, { query, signal, setTitle }) {

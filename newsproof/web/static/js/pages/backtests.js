@@ -88,7 +88,7 @@ function metrics(all) {
   const heads = [[t("metric")], ["A", 1], ["B", 1], ["B − A", 1], [t("metric.drawn")], [t("metric.interval"), 1], ["p (Holm)", 1], [t("metric.verdict")]];
   return h("div", {}, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("compare.metrics") }, h("table", { class: "metrics" },
     h("thead", {}, h("tr", {}, heads.map(([name, right]) => h("th", { scope: "col", class: right ? "n" : "" }, name)))), h("tbody", {}, measured.map(row)))),
-  missing.length > 0 && h("p", { class: "hint pad-top" }, t("compare.not_measured"), " ", missing.map((one) => `${term(one.metric)}${one.horizon ? ` @${one.horizon}` : ""}`).join(", ")));
+  missing.length > 0 && h("p", { class: "hint pad-top" }, t("compare.not_measured"), " ", missing.map((one) => `${term(one.metric)}${one.horizon ? ` @${one.horizon}` : ""}`).join(t("comma"))));
 }
 
 function changes(title, all, withTexts = false) {

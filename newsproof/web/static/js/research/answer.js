@@ -37,7 +37,7 @@ function source(one, turnId) {
 function standing(meta) {
   const said = [];
   if (meta.path === "partial") said.push(h("p", {}, t("answer.partial")));
-  if (meta.agents_missing?.length) said.push(h("p", {}, t("answer.agents_missing"), " ", meta.agents_missing.map(term).join(", ")));
+  if (meta.agents_missing?.length) said.push(h("p", {}, t("answer.agents_missing"), " ", meta.agents_missing.map(term).join(t("comma"))));
   if (meta.unavailable?.length) said.push(h("p", {}, t("data.unavailable")), h("ul", {}, meta.unavailable.map((one) => words(one, "li"))));
   return [said.length > 0 && h("div", { class: "notice warn small" }, said), doubts({ unsupported_numbers: meta.unsupported_numbers ?? [] })];
 }
@@ -46,7 +46,7 @@ function foot(data) {
   const meta = data.metadata ?? {};
   return h("p", { class: "answer-foot small faint" },
     known(data.confidence) && h("span", {}, t("confidence"), " ", meter(data.confidence), " ", confidence(data.confidence)),
-    meta.agents?.length > 0 && h("span", {}, meta.agents.map(term).join(", ")),
+    meta.agents?.length > 0 && h("span", {}, meta.agents.map(term).join(t("comma"))),
     meta.as_of && h("span", {}, t("as_of", { at: dateTime(meta.as_of) })),
     meta.provider_mode && meta.provider_mode !== "live" && h("span", { class: "tag warn" }, t(`mode.${meta.provider_mode}`)));
 }

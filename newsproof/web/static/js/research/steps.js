@@ -27,8 +27,8 @@ export function plan(data) {
       h("div", { class: "row" }, h("strong", {}, term(task.agent)), h("span", { class: "tag" }, t("priority"), " ", term(task.priority)),
         h("span", { class: "small faint" }, (task.data_required ?? []).map(term).join(" · "))),
       words(task.reason, "p", { class: "soft" })))),
-    h("p", { class: "small faint" }, t("plan.parallel"), " ", (strategy.parallel_agents ?? []).map(term).join(", ") || "–",
-      after.length > 0 && ` · ${t("plan.after")} ${after.map(term).join(", ")}`, strategy.estimated_time && " · ", strategy.estimated_time && words(strategy.estimated_time)),
+    h("p", { class: "small faint" }, t("plan.parallel"), " ", (strategy.parallel_agents ?? []).map(term).join(t("comma")) || "–",
+      after.length > 0 && ` · ${t("plan.after")} ${after.map(term).join(t("comma"))}`, strategy.estimated_time && " · ", strategy.estimated_time && words(strategy.estimated_time)),
     data.reasoning && words(data.reasoning, "p", { class: "soft" }));
 }
 
@@ -69,8 +69,8 @@ function indicators(all) {
 export function doubts({ missing = [], unsupported_numbers: unsupported = [] }) {
   if (missing.length + unsupported.length === 0) return null;
   return h("div", { class: "notice warn small" },
-    missing.length > 0 && h("p", {}, t("agent.missing"), " ", missing.map((one, at) => [at > 0 && ", ", words(term(one))])),
-    unsupported.length > 0 && h("p", {}, t("agent.unsupported"), " ", unsupported.map((one, at) => [at > 0 && ", ", words(one)])));
+    missing.length > 0 && h("p", {}, t("agent.missing"), " ", missing.map((one, at) => [at > 0 && t("comma"), words(term(one))])),
+    unsupported.length > 0 && h("p", {}, t("agent.unsupported"), " ", unsupported.map((one, at) => [at > 0 && t("comma"), words(one)])));
 }
 
 function exchange({ prompt_sent: sent, llm_response: reply }) {

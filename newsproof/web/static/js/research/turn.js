@@ -62,7 +62,7 @@ export class Turn {
     switch (type) {
       case "status": this.status(data, say); break;
       case "super_agent_decision": this.fill("routing", decision(data), t(`decision.${data.decision}`)); break;
-      case "planning_result": this.fill("planning", plan(data), (data.task_breakdown ?? []).map((one) => term(one.agent)).join(", ")); break;
+      case "planning_result": this.fill("planning", plan(data), (data.task_breakdown ?? []).map((one) => term(one.agent)).join(t("comma"))); break;
       case "data_collected": this.fill("data_collection", collected(data), dataInShort(data)); break;
       case "agent_result": this.agent(data, say); break;
       case "final_answer": this.final(data, say); break;
@@ -134,7 +134,7 @@ export class Turn {
       stage.agentList ??= h("ul", { class: "agents" });
       if (!stage.agentList.isConnected) stage.item.insertBefore(stage.agentList, stage.notes);
       stage.agentList.append(box);
-      say(`${term(name)}: ${data.error ? t("agent.failed") : term(data.signal)}`);
+      say(`${term(name)}${t("colon")}${data.error ? t("agent.failed") : term(data.signal)}`);
     }
     replace(stage.short, t("agents.reported", { n: stage.agents.size }));
   }
@@ -197,5 +197,5 @@ function inShort(data) {
 function dataInShort(data) {
   const blocks = ["price", "macro", "fear_greed", "onchain", "indicators", "signals"].filter((name) => data[name]?.length > 0);
   const missing = data.unavailable?.length ?? 0;
-  return [blocks.map((name) => t(`block.${name}`)).join(", "), missing > 0 && t("data.missing", { n: missing })].filter(Boolean).join(" · ");
+  return [blocks.map((name) => t(`block.${name}`)).join(t("comma")), missing > 0 && t("data.missing", { n: missing })].filter(Boolean).join(" · ");
 }
