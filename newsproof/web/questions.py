@@ -61,9 +61,10 @@ class Questions:
             try:
                 await appender.start()
                 await configs.start()
+                self._configs = configs
                 await configs.publish(self._snapshot, appender)
                 self._partitions = len(await offsets_of(self._address, self._topic))
-                self._appender, self._configs = appender, configs
+                self._appender = appender
                 if self._partitions:  # else the topics are still to be made
                     self._ready.set()
                     await asyncio.Event().wait()

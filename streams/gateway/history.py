@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from aiokafka import TopicPartition
 
 from infra.kafka import KafkaAddress, offsets_of, read_range
 from schemas import envelope as wire
+from schemas import events as ev
 from schemas.errors import ContractError, TransientError
 from schemas.published import read_signal
 from schemas.signals import Signal
@@ -132,11 +133,17 @@ class CaseRecords:
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def read(
-        self, case_id: str, *, first: int = 0, through: int | None = None, newest: int | None = None
+        self,
+        case_id: str,
+        *,
+        first: int = 0,
+        through: int | None = None,
+        newest: int | None = None,
+        read: Callable[[wire.Envelope, Any], ev.CaseEvent | None] | None = None,
     ) -> list[JournalRecord]:
         """Return its readable records between two offsets in log order, accepted or not; empty when there are none.
 
-        ``newest``: only so many offsets before the end are looked at.
+        ``newest``: only so many offsets before the end are looked at. ``read`` decodes accepted records, None: pass it by.
 
         Raises:
             TransientError: the stretch is too long to be read now.
@@ -155,7 +162,7 @@ class CaseRecords:
                 async for _, records in read_range(self._address, {tp: (start, end)}):
                     for record in records:
                         if dict(record.headers).get("ce_subject") == subject:
-                            _keep(part, record, found)
+                            _keep(part, record, found, read)
         except TimeoutError as exc:
             raise TransientError(
                 "the case was not found in the log in time: ask again when ClickHouse, which knows where it is, is back",
@@ -164,12 +171,17 @@ class CaseRecords:
         return found
 
 
-def _keep(part: FollowedPartition, record: Any, found: list[JournalRecord]) -> None:
+def _keep(part: FollowedPartition, record: Any, found: list[JournalRecord], read: Any) -> None:
     env, accepted = part.judge(record)
     if env is None:
         return
     try:
-        event = wire.decode(env.type, env.version, record.value)
+        if accepted and read is not None:
+            event = read(env, record)
+            if event is None:
+                return
+        else:
+            event = wire.decode(env.type, env.version, record.value)
     except wire.NewerSchemaError:
         if accepted:
             raise

@@ -48,8 +48,9 @@ class TurnTeller:
                 event, case_id=env.case_id, event_id=env.id, run_id=env.run_id, at=env.time, config=self._config
             )
         else:
-            self._turn = fold_turn(self._turn, event, event_id=env.id, at=env.time)
-        self.over = isinstance(event, ev.TERMINAL)
+            self.over = isinstance(event, ev.TERMINAL)
+            if not self.over:  # an end is told whatever came before it
+                self._turn = fold_turn(self._turn, event, event_id=env.id, at=env.time)
         return [(name, {**data, "timestamp": env.time}) for name, data in self._told(self._turn, event)]
 
     def _told(self, turn: Turn, event: Any) -> list[Said]:
@@ -71,7 +72,7 @@ class TurnTeller:
             case rev.AgentsReported() | rev.FinishRequested():
                 return [self._status("synthesis")]
             case ev.StepFailed():
-                return [self._failed(event)]
+                return self._failed(event)
             case _:
                 return []
 
@@ -79,14 +80,16 @@ class TurnTeller:
         self._stage = stage
         return "status", {"stage": stage, "message": message or self._words(STAGES[stage]), **more}
 
-    def _failed(self, event: ev.StepFailed) -> Said:
+    def _failed(self, event: ev.StepFailed) -> list[Said]:
+        if event.outcome == "give_up":
+            return []  # an answer made by code, or an error, follows
         why = f"{event.step}: {event.failure.message} ({event.failure.kind})"
         if event.outcome == "retry":
             at = "" if event.retry_at is None else f"{event.retry_at:%H:%M:%S} UTC"
             words = (f"{why}; it is tried again at {at}", f"{why};将于 {at} 重试")
-            return self._status(self._stage, self._words(words), retry_at=event.retry_at, attempt=event.attempt)
+            return [self._status(self._stage, self._words(words), retry_at=event.retry_at, attempt=event.attempt)]
         words = (f"{why}; the answer is written from what is there", f"{why};将根据已有内容作答")
-        return self._status("synthesis", self._words(words))
+        return [self._status("synthesis", self._words(words))]
 
     def _words(self, both: tuple[str, str]) -> str:
         return both[1] if self._turn is not None and self._turn.language == "zh" else both[0]

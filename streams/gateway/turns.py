@@ -24,8 +24,9 @@ from streams.clock import appended_at
 from streams.following import FollowedPartition
 from streams.gateway.follower import Bounds, Follower
 from streams.gateway.history import CaseRecords
-from streams.gateway.sse import HEARTBEAT_S, RETRY_MS, Lagging, frame, heartbeat
+from streams.gateway.sse import RETRY_MS, frame, heartbeat
 from streams.gateway.turn_events import TurnTeller, state_of
+from streams.gateway.turn_reader import TurnReader
 from streams.reading import JournalRecord
 
 log = structlog.get_logger(__name__)
@@ -36,9 +37,8 @@ RECENT_RECORDS = 1_000
 """Of each partition, at a start: turns of this stretch are listed, and found without looking further."""
 KNOWN_TURNS = 5_000
 MESSAGE_CHARS = 280
-WAITING = 256
-"""Records of one turn that wait for one reader; a turn has some dozens."""
 SEEN_WITHIN_S = 10.0
+CONFIG_WITHIN_S = 20
 
 
 class TurnItem(msgspec.Struct, kw_only=True):
@@ -74,7 +74,7 @@ class TurnFeed:
         self._records = CaseRecords(address, topics.research)
         self._turns: OrderedDict[str, TurnItem] = OrderedDict()
         self._parts: dict[TopicPartition, FollowedPartition] = {}
-        self._watching: dict[str, set[_Reader]] = {}
+        self._watching: dict[str, set[TurnReader]] = {}
         self._moved = asyncio.Event()
         self._looking = asyncio.Semaphore(2)
         self.follower = Follower(
@@ -112,7 +112,7 @@ class TurnFeed:
         if (turn := self._turns.get(chat_id)) is not None:
             return turn
         async with self._looking:  # an old one: its partition is looked through by headers
-            records = await self._records.read(chat_id)
+            records = await self._records.read(chat_id, read=_event_of)
         opening = next((r for r in records if r.accepted and isinstance(r.event, QuestionAsked)), None)
         if opening is None:
             return None
@@ -175,8 +175,8 @@ class TurnFeed:
         asyncio.get_running_loop().call_soon(moved.set)  # when the follower's positions say so too
 
     @contextmanager
-    def _watched(self, chat_id: str) -> Iterator[_Reader]:
-        reader = _Reader()
+    def _watched(self, chat_id: str) -> Iterator[TurnReader]:
+        reader = TurnReader()
         self._watching.setdefault(chat_id, set()).add(reader)
         try:
             yield reader
@@ -197,7 +197,9 @@ class TurnFeed:
         with self._watched(turn.chat_id) as reader:
             here = self._position(tp)
             if here > turn.first_offset:
-                for record in await self._records.read(turn.chat_id, first=turn.first_offset, through=here - 1):
+                for record in await self._records.read(
+                    turn.chat_id, first=turn.first_offset, through=here - 1, read=_event_of
+                ):
                     if record.accepted:
                         yield record
                         if isinstance(record.event, ev.TERMINAL):
@@ -217,38 +219,23 @@ class TurnFeed:
     async def events(self, turn: TurnItem, *, after: int | None) -> AsyncIterator[bytes]:
         """Yield the SSE events of a turn, from the start or behind a record; the last of each record carries its offset."""
         yield b"retry: %d\n: connected\n\n" % RETRY_MS
-        teller = TurnTeller(self._config_of(turn.config_hash))
+        for _ in range(CONFIG_WITHIN_S):  # a process that has just started reads it yet
+            if (config := self._config_of(turn.config_hash)) is not None:
+                break
+            await asyncio.sleep(1)
+            yield heartbeat()
+        teller = TurnTeller(config)
         async for record in self.records(turn):
             if record is None:
                 yield heartbeat()
                 continue
-            said = teller.take(record.envelope, record.event)
+            try:
+                said = teller.take(record.envelope, record.event)
+            except Exception as exc:  # the stream goes on to its end, whatever a record holds
+                log.warning("not told", topic=self._topic, offset=record.offset, why=repr(exc)[:500])
+                continue
             if said and (after is None or record.offset > after):
                 yield b"".join(_frames(said, record.offset))
-
-
-class _Reader:
-    """The records that wait for one reader of a turn."""
-
-    def __init__(self) -> None:
-        self._waiting: asyncio.Queue[JournalRecord] = asyncio.Queue(WAITING)
-        self._dropped = False
-
-    def put(self, record: JournalRecord) -> None:
-        if self._waiting.full():
-            self._dropped = True
-        else:
-            self._waiting.put_nowait(record)
-
-    async def next(self) -> JournalRecord | None:
-        try:
-            async with asyncio.timeout(HEARTBEAT_S):
-                record = await self._waiting.get()
-        except TimeoutError:
-            return None
-        if self._dropped:
-            raise Lagging
-        return record
 
 
 _INDEXED = ev.OPENING_NAMES | ev.TERMINAL_NAMES
@@ -261,11 +248,20 @@ def _frames(said: list[tuple[str, dict[str, Any]]], offset: int) -> Iterator[byt
         yield frame(name, body, id=str(offset) if number == len(said) else None)
 
 
-def _read(env: wire.Envelope, record: Any) -> JournalRecord | None:
+def _event_of(env: wire.Envelope, record: Any) -> ev.CaseEvent | None:
+    """Return what an accepted record says; of an end that cannot be read, that it is the end: its readers wait for it."""
     try:
-        event = wire.decode(env.type, env.version, record.value)
+        return wire.decode(env.type, env.version, record.value)
     except ContractError as exc:
         log.warning("not shown", topic=record.topic, offset=record.offset, why=str(exc))
+    if env.type not in ev.TERMINAL_NAMES:
+        return None
+    words = "its end cannot be read by this version of Newsproof: update the web service, or ask again"
+    return ev.CaseFailed(reason=words, failed_step="", attempts=0)
+
+
+def _read(env: wire.Envelope, record: Any) -> JournalRecord | None:
+    if (event := _event_of(env, record)) is None:
         return None
     return JournalRecord(
         offset=record.offset, appended_at=appended_at(record), envelope=env, event=event, accepted=True

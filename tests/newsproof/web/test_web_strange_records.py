@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
+from newsproof.web.questions import Questions
 from schemas import envelope as wire
 from schemas import events as ev
-from schemas.ids import LIVE_RUN, uuid5
+from schemas.config import Snapshot
+from schemas.ids import LIVE_RUN, RESEARCH_RUN, event_id, uuid5
+from schemas.topics import partition_of
 from streams.clock import utc_now
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.reading import streaming
 from tests.newsproof.web.test_web_live import open_case, until_ready
-from tests.streams.records import DROPPED, TRIAGED, after, opening, write
+from tests.newsproof.web.test_web_research import ANSWERED, CHAT, COLLECTED, PLANNED, ROUTED, ask, go_on, head_of
+from tests.streams.gateway.test_turn_events import replied, well
+from tests.streams.records import DROPPED, TRIAGED, opening, write
 from tests.streams.world import World
 
 
@@ -41,3 +47,56 @@ async def test_a_record_that_cannot_be_told_ends_neither_the_service_nor_its_nex
         await until_ready(again, world)
         listed = (await again.get("/api/v1/cases")).json()["items"]
         assert last in {one["case_id"] for one in listed}
+
+
+async def end_from_the_future(world: World, chat_id: str, version: int, value: bytes) -> None:
+    """Append an accepted end of the turn that this code cannot read."""
+    head = await head_of(world, chat_id)
+    new = event_id(RESEARCH_RUN, chat_id, head)
+    key, _, headers = wire.encode(
+        ANSWERED, id=new, case_id=chat_id, causation_id=head, run_id=RESEARCH_RUN, time=utc_now()
+    )
+    headers = [(n, b"%d" % version if n == "ce_schemaversion" else v) for n, v in headers]
+    where = partition_of(chat_id, world.partitions)
+    await world.producer.send_and_wait(world.topics.research, value, key=key, partition=where, headers=headers)
+
+
+@pytest.mark.parametrize(("version", "value"), [(99, b"{}"), (1, b"not json")])
+async def test_a_turn_whose_end_cannot_be_read_ends_all_the_same(
+    world: World, serving: Serving, version: int, value: bytes
+) -> None:
+    async with serving() as http:
+        chat_id = await ask(http)
+        async with streaming(http, f"{CHAT}/{chat_id}") as stream:
+            await stream.until("status")
+            await go_on(world, chat_id, [ROUTED])
+            await end_from_the_future(world, chat_id, version, value)
+            sent = await stream.rest()
+        assert [one.event for one in sent[-2:]] == ["error", "done"]
+        assert "cannot be read by this version" in sent[-2].data["data"]["message"]
+        [listed] = (await http.get("/api/v1/research/chats")).json()["items"]
+        assert listed["state"] == "failed"
+        assert (await http.get(f"{CHAT}/{chat_id}", headers={"last-event-id": sent[-1].id})).status_code == 204
+    async with serving() as again, streaming(again, f"{CHAT}/{chat_id}") as stream:
+        assert [one.event for one in await stream.rest()][-2:] == ["error", "done"]
+
+
+async def test_agents_are_told_once_the_configuration_that_their_turn_pins_is_here(
+    world: World, serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing, config_of = 0, Questions.config_of
+
+    def late(self: Questions, config_hash: str) -> Snapshot | None:
+        nonlocal missing
+        missing -= 1
+        return None if missing >= 0 else config_of(self, config_hash)
+
+    monkeypatch.setattr(Questions, "config_of", late)
+    async with serving() as http:
+        chat_id = await ask(http)
+        await go_on(world, chat_id, [ROUTED, PLANNED, COLLECTED, replied(well())])
+        missing = 2
+        async with streaming(http, f"{CHAT}/{chat_id}") as stream:
+            told = (await stream.until("agent_result"))[-1].data["data"]
+        assert missing < 0
+        assert (told["agent_name"], told.get("error"), told["signal"]) == ("TAAgent", None, "BULLISH")

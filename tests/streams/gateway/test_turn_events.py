@@ -82,6 +82,11 @@ def test_a_turn_that_degrades_goes_to_the_answer_and_says_why() -> None:
     assert "written from what is there" in data["message"]
 
 
+def test_a_turn_that_gives_up_says_so_by_what_follows_alone() -> None:
+    ended = ev.CaseFailed(reason="no model answered", failed_step="plan", attempts=2)
+    assert in_short(ASKED, ROUTED, failed("give_up"), ended)[-3:] == ["status:planning", "error", "done"]
+
+
 def test_a_finish_goes_to_the_answer_and_a_stop_ends_without_one() -> None:
     assert in_short(ASKED, ROUTED, FINISH, ANSWERED)[-3:] == ["status:synthesis", "final_answer", "done"]
     cancelled = ev.CancelRequested(requested_by="web", reason="stopped by its user")
@@ -96,10 +101,7 @@ def test_a_failed_turn_is_an_error_and_then_done() -> None:
 
 
 def test_each_agent_is_told_as_it_answers_with_the_whole_beside_the_head_of_its_reasoning() -> None:
-    reasoning = "word " * 100
-    reply = {"signal": "BULLISH", "confidence": 0.9, "reasoning": reasoning, "indicators": [], "key_factors": ["k"],
-             "risk_assessment": "r"}  # fmt: skip
-    said = told(ASKED, ROUTED, PLANNED, COLLECTED, _reply(ModelReply(text="", data=reply)), _reply(SLOW))
+    said = told(ASKED, ROUTED, PLANNED, COLLECTED, replied(well()), replied(SLOW))
     (good, data), (bad, error) = said[-2:]
     assert (good, bad) == ("agent_result", "agent_result")
     assert error == {"agent_name": "TAAgent", "error": "nobody answered", "kind": "timeout"}
@@ -108,7 +110,15 @@ def test_each_agent_is_told_as_it_answers_with_the_whole_beside_the_head_of_its_
     assert data["full"]["prompt_sent"]
 
 
-def _reply(reply: Any) -> ev.EffectCompleted:
+def well() -> ModelReply:
+    """What an agent's model answers, with a long reasoning."""
+    data = {"signal": "BULLISH", "confidence": 0.9, "reasoning": "word " * 100, "indicators": [], "key_factors": ["k"],
+            "risk_assessment": "r"}  # fmt: skip
+    return ModelReply(text="", data=data)
+
+
+def replied(reply: Any) -> ev.EffectCompleted:
+    """The record of one agent's reply."""
     call = Call(kind="model", provider="offline", mode="offline", request_hash="r", reply=reply, latency_ms=1.0,
                 replied_at=NOW, cost_usd=None, prompt_name="research_ta")  # fmt: skip
     return ev.EffectCompleted(calls=(call,), step="analyze", request_hash="r")
