@@ -232,6 +232,8 @@ class FakeApi:
 
     async def _sql(self, request: web.Request) -> web.StreamResponse:
         query = str((await request.json())["query"])
+        if "repeat(" in query:
+            return web.json_response({"columns": [], "rows": [], "truncated": True, "seconds": 0.01})
         if not query.lstrip().upper().startswith(("SELECT", "SHOW")):
             said = {
                 "error": "only statements that read are allowed",

@@ -46,11 +46,15 @@ async def test_sql_is_asked_with_ctrl_enter_and_a_refusal_says_what_to_write(fak
     rows = page.get_by_role("region", name="Result").locator("tbody tr")
     await rows.first.wait_for()
     assert await rows.count() == len(recorded.ANSWERS["latency"])
+    await page.fill("#sql", "SELECT repeat('x', 1e9)")
+    await page.locator("#sql").press("Control+Enter")
+    await page.get_by_text("The first row is larger than what is shown here").wait_for()
     await page.fill("#sql", "DROP TABLE signals")
-    await page.get_by_role("button", name="Run").click()
+    await page.get_by_role("button", name="Run").press("Enter")
     alert = page.locator(".sql-result").get_by_role("alert")
     await alert.wait_for()
     assert "write a SELECT" in await alert.inner_text()
+    assert await page.evaluate("document.activeElement.type") == "submit", "the button keeps the focus"
 
 
 async def test_two_runs_are_compared_and_the_choice_stands_in_the_address(fake: FakeApi, opened: Opened) -> None:

@@ -62,6 +62,35 @@ async def test_an_answer_comes_step_by_step_and_the_steps_stay_with_it(fake: Fak
     assert not any(live), "the stream itself is no live region"
 
 
+async def test_what_has_the_focus_is_not_hidden_by_the_composer_on_a_phone(fake: FakeApi, opened: Opened) -> None:
+    fake.records_at_once = 5
+    page = (await opened("/research", narrow=True)).page
+    await ask(page)
+    chat = await only_chat(fake, page)
+    stops = page.locator("[data-stop]")
+    await stops.nth(1).wait_for()
+    tops = [(await stops.nth(n).bounding_box())["y"] for n in range(2)]
+    assert tops[0] == pytest.approx(tops[1], abs=8), "both in one row"
+    await chat.finish()
+    await page.locator(".answer").wait_for()
+    covered = """() => {
+      const [focus, composer] = [document.activeElement, document.querySelector('.composer')];
+      return !composer.contains(focus) && focus.closest('main') && focus.getBoundingClientRect().bottom > composer.getBoundingClientRect().top ? focus.outerHTML : null;
+    }"""
+    await page.evaluate("() => { window.scrollTo(0, 0); document.querySelector('main h1').focus(); }")
+    for _ in range(14):
+        await page.keyboard.press("Tab")
+        assert await page.evaluate(covered) is None
+    await page.locator("#question").focus()
+    await page.keyboard.press("Shift+Tab")
+    assert await page.evaluate(covered) is None
+    await page.locator("#question").focus()
+    before = await page.evaluate("window.scrollY")
+    await page.keyboard.type("Why?")
+    moved = abs(await page.evaluate("window.scrollY") - before)
+    assert moved < 40, "the composer is in view wherever the page stands: no jump to its place at the end"
+
+
 async def test_a_citation_shows_its_source_on_hover_and_on_focus_and_esc_closes_it(
     fake: FakeApi, opened: Opened
 ) -> None:

@@ -24,7 +24,7 @@ export function sqlBox(gone) {
     asked?.abort();
     asked = new AbortController();
     const mine = asked;
-    run.disabled = true;
+    run.setAttribute("aria-disabled", "true"); // Not disabled: that would take the focus away.
     result.replaceChildren(loading());
     try {
       const found = await postJson("sql", { query: box.value }, {}, mine.signal);
@@ -32,7 +32,7 @@ export function sqlBox(gone) {
     } catch (error) {
       if (!mine.signal.aborted) result.replaceChildren(failed(error));
     }
-    if (mine === asked) run.disabled = false;
+    if (mine === asked) run.removeAttribute("aria-disabled");
   }
 
   gone.addEventListener("abort", () => asked?.abort());
@@ -49,7 +49,7 @@ export function sqlBox(gone) {
   } } }, t(key)));
   return h("form", { class: "sql-box", on: { submit: (event) => {
     event.preventDefault();
-    ask();
+    if (!run.getAttribute("aria-disabled")) ask();
   } } }, h("label", { for: "sql", class: "unseen" }, t("sql.title")), box,
   h("div", { class: "row" }, run, h("span", { class: "small faint" }, t("sql.keys")), h("span", { class: "row examples" }, examples)), result);
 }
@@ -59,6 +59,6 @@ function answer({ columns, rows, truncated, seconds }) {
   announce(said);
   const place = h("div", {});
   return replace(place,
-    h("p", { class: "hint" }, said, truncated && ` · ${t("sql.truncated")}`),
-    rows.length === 0 ? empty(t("sql.none")) : dataTable(columns.map((column, at) => ({ name: column.name, field: at })), rows, t("sql.result"), { tall: true }));
+    h("p", { class: "hint" }, said, truncated && rows.length > 0 && ` · ${t("sql.truncated")}`),
+    rows.length === 0 ? empty(t(truncated ? "sql.too_large" : "sql.none")) : dataTable(columns.map((column, at) => ({ name: column.name, field: at })), rows, t("sql.result"), { tall: true }));
 }

@@ -65,6 +65,9 @@ class Talk {
       }
     });
     this.drawButtons();
+    const size = new ResizeObserver(() => document.documentElement.style.setProperty("--composer", `${Math.ceil(this.composer.offsetHeight)}px`));
+    size.observe(this.composer);
+    signal.addEventListener("abort", () => size.disconnect());
   }
 
   get current() {

@@ -221,6 +221,7 @@ export default {
   "sql.rows.one": "1 row",
   "sql.rows.other": "{n} rows",
   "sql.truncated": "cut off: there are more rows",
+  "sql.too_large": "The first row is larger than what is shown here: choose fewer columns, or shorten the texts.",
   "sql.none": "The statement gave no rows.",
   "sql.example.steps": "Latency by step",
   "sql.example.spend": "Spend by day",

@@ -210,6 +210,7 @@ export default {
   "sql.result": "结果",
   "sql.rows.other": "{n} 行",
   "sql.truncated": "已截断：还有更多行",
+  "sql.too_large": "第一行就超出了此处可显示的大小：请选择较少的列，或截短文本。",
   "sql.none": "语句没有返回行。",
   "sql.example.steps": "各步骤延迟",
   "sql.example.spend": "每日花费",
