@@ -22,6 +22,9 @@ from streams.gateway.case_items import CaseItem, Wanted
 
 _TOLD = (OPENING_NAME, WIRE_NAMES[CaseTriaged], *sorted(TERMINAL_NAMES))
 
+_DIGITS = 14
+"""Of a time in milliseconds; ClickHouse's times end in the year 2299."""
+
 
 class Before(msgspec.Struct, frozen=True):
     """What a page of cases begins behind: the opening time (milliseconds since 1970) and id of the last one shown."""
@@ -41,6 +44,8 @@ class Before(msgspec.Struct, frozen=True):
         """
         try:
             ms, _, case_id = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().partition(":")
+            if not (ms.isascii() and ms.isdigit() and len(ms) <= _DIGITS):
+                raise ValueError
             return cls(int(ms), case_id)
         except (ValueError, binascii.Error) as exc:
             raise ContractError(

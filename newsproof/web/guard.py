@@ -108,7 +108,7 @@ class Guard:
             words = f"this server does not answer to the name {name[:100]!r}"
             return refusal(421, words, "open it as http://127.0.0.1 or http://localhost, or set WEB_HOST and WEB_TOKEN")
         path = scope["path"]
-        if path.startswith("/api/") or scope["method"] == "POST":  # a login too: nobody shall try all tokens
+        if path.startswith("/api/") or scope["method"] == "POST" or self._offers_token(scope, headers):
             clock = asyncio.get_running_loop().time()
             if waits := self._rates.take(str((scope.get("client") or ("?",))[0]), clock):
                 after = {"retry-after": str(int(waits) + 1)}
@@ -119,6 +119,10 @@ class Guard:
             return self._unknown(scope)
         return None
 
+    def _offers_token(self, scope: Scope, headers: Headers) -> bool:
+        """Whether this request could be one of many that try tokens, as a login could."""
+        return self._tokens.asked and (b"token" in scope["query_string"] or "authorization" in headers)
+
     def _unknown(self, scope: Scope) -> Any:
         from starlette.responses import RedirectResponse
 
@@ -127,7 +131,8 @@ class Guard:
             return refusal(401, "this server asks for its token", do, {"www-authenticate": "Bearer"})
         query = parse_qsl(scope["query_string"].decode("latin-1"))
         rest = [(name, value) for name, value in query if name != "token"]
-        here = quote(scope["path"]) + (f"?{urlencode(rest)}" if rest else "")
+        # One slash: a browser takes two for the name of another server.
+        here = "/" + quote(scope["path"].lstrip("/\\")) + (f"?{urlencode(rest)}" if rest else "")
         if any(name == "token" and self._tokens.fits(value) for name, value in query):
             secure = scope.get("scheme") == "https"
             return RedirectResponse(
@@ -137,20 +142,26 @@ class Guard:
 
 
 def _host(header: str) -> str:
-    return (urlsplit(f"//{header}").hostname or "") if header.isascii() else header
+    try:
+        return (urlsplit(f"//{header}").hostname or "") if header.isascii() else header
+    except ValueError:  # such as an open bracket
+        return header
 
 
 def _same_origin(headers: Headers) -> bool:
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = headers.get("origin")
-    return origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+    try:
+        return origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+    except ValueError:
+        return False
 
 
 async def _body_of(headers: Headers, receive: Receive) -> tuple[bytes, Any]:
     large = refusal(413, f"the body is larger than {MAX_BODY_BYTES} bytes", "shorten it", {"connection": "close"})
     said = headers.get("content-length", "0")
-    if not said.isdigit() or int(said) > MAX_BODY_BYTES:
+    if not (said.isascii() and said.isdigit() and len(said) < 20) or int(said) > MAX_BODY_BYTES:
         return b"", large
     body = b""
     try:

@@ -18,7 +18,7 @@ from newsproof.web.guard import Tokens
 
 router = APIRouter(include_in_schema=False)
 
-STATIC = Path(__file__).with_name("static")
+STATIC = Path(__file__).resolve().with_name("static")
 _FOR_EVER = "public, max-age=31536000, immutable"
 _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
 
@@ -56,8 +56,12 @@ async def favicon(request: Request) -> Response:
 
 
 def _file(request: Request, name: str) -> Response:
-    file = (STATIC / name).resolve()
-    if not file.is_relative_to(STATIC) or not file.is_file():
+    try:
+        file = (STATIC / name).resolve()
+        there = file.is_relative_to(STATIC) and file.is_file()
+    except (ValueError, OSError):  # a NUL, or a name longer than any file's
+        there = False
+    if not there:
         raise Refused(404, f"there is no {name[:200]}", "look at / or /docs")
     known = file.stat()
     body, digest = _read(file, known.st_mtime_ns, known.st_size)

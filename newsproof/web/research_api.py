@@ -82,7 +82,7 @@ async def resume(
     """Send a turn's stream from its start, or behind Last-Event-ID, up to `done`. Any web process can."""
     backend = backend_of(request)
     given = last_event_id or after
-    if given and not (given.isdigit() and len(given) < 20):
+    if given and not (given.isascii() and given.isdigit() and len(given) < 20):
         raise Refused(400, "the Last-Event-ID is none of this chat's", "send the id of the last event that came")
     turn = await _found(backend, chat_id)
     at = int(given) if given else None

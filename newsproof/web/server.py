@@ -75,8 +75,8 @@ def opened(settings: Settings) -> socket.socket:
 
 def address_at(settings: Settings, listening: socket.socket) -> str:
     """Return the address that a person opens."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "::1": "[::1]"}.get(settings.web_host, settings.web_host)
-    return f"http://{host}:{listening.getsockname()[1]}/"
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.web_host, settings.web_host)
+    return f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
 
 
 def server_of(app: Any) -> WebServer:

@@ -118,7 +118,7 @@ def _read_before(text: str | None, partitions: int) -> list[int] | None:
     if text is None:
         return None
     parts = text.split(".")
-    if len(parts) != partitions or not all(p.isdigit() and len(p) <= 19 for p in parts):
+    if len(parts) != partitions or not all(p.isascii() and p.isdigit() and len(p) <= 19 for p in parts):
         raise ContractError(
             "`before` is none of this list's: take it from `next` of the page before", reason="bad_page"
         )

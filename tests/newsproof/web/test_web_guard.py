@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import httpx
@@ -12,7 +13,7 @@ from newsproof.web.app import application
 from newsproof.web.backend import Backend
 from newsproof.web.guard import POLICY
 from newsproof.web.rates import Rates
-from newsproof.web.server import opened
+from newsproof.web.server import address_at, opened
 from schemas.errors import ConfigError
 
 TOKEN = "a token of some length"
@@ -40,7 +41,9 @@ async def test_every_answer_has_the_headers_that_keep_a_page_to_itself() -> None
             assert "server" not in answer.headers
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8700", "127.0.0.1.evil.example", "", "[::2]:8700"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8700", "127.0.0.1.evil.example", "", "[::2]:8700", "[", "[::1"]
+)
 async def test_on_loopback_only_loopback_names_are_answered(host: str) -> None:
     async with asking(settings_of()) as http:
         refused = await http.get("/api/v1/status", headers={"host": host})
@@ -51,7 +54,12 @@ async def test_on_loopback_only_loopback_names_are_answered(host: str) -> None:
 
 async def test_a_page_of_another_site_cannot_post() -> None:
     async with asking(settings_of()) as http:
-        for headers in ({"origin": "https://evil.example"}, {"sec-fetch-site": "cross-site"}, {"origin": "null"}):
+        for headers in (
+            {"origin": "https://evil.example"},
+            {"sec-fetch-site": "cross-site"},
+            {"origin": "null"},
+            {"origin": "http://["},
+        ):
             assert (await http.request(**POST, headers=headers)).status_code == 403
         own = {"origin": "http://127.0.0.1:8700", "sec-fetch-site": "same-origin"}
         assert (await http.request(**POST, headers=own)).status_code == 503  # ClickHouse is away
@@ -119,6 +127,41 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_read() -> None:
             assert (answer.status_code, set(answer.json())) == (413, {"error", "do"})
 
 
+@pytest.mark.parametrize("length", ["\u00b2", "-1", "1e3", ""])
+async def test_a_body_of_no_length_is_refused(length: str) -> None:
+    async with asking(settings_of()) as http:
+        headers = [(b"content-length", length.encode("latin-1")), (b"content-type", b"application/json")]
+        answer = await http.post("/api/v1/sql", content=b"{}", headers=headers)
+        assert (answer.status_code, set(answer.json())) == (413, {"error", "do"})
+
+
+async def test_a_token_in_an_address_leads_to_this_server_alone() -> None:
+    async with asking(settings_of(web_token=TOKEN)) as http:
+        for path in ("//evil.example/", "///evil.example", "/%5C/evil.example", "/\\evil.example"):
+            done = await http.send(
+                httpx.Request("GET", f"http://127.0.0.1:8700{path}?token={TOKEN.replace(' ', '%20')}")
+            )
+            assert done.status_code == 303
+            assert not done.headers["location"].startswith(("//", "/\\")), path
+
+
+@pytest.mark.parametrize(
+    "offered", [{"params": {"token": "a guess"}}, {"headers": {"authorization": "Bearer a guess"}}]
+)
+async def test_whoever_tries_tokens_is_slowed_down_wherever_they_are_offered(offered: dict[str, Any]) -> None:
+    async with asking(settings_of(web_token=TOKEN, web_requests_per_minute=5)) as http:
+        statuses = [(await http.get("/live", **offered)).status_code for _ in range(6)]
+        assert statuses == [303] * 5 + [429]
+
+
+def test_the_address_that_is_told_can_be_opened() -> None:
+    for host, told in (("::1", "[::1]"), ("::", "[::1]"), ("fe80::1", "[fe80::1]"), ("0.0.0.0", "127.0.0.1")):
+        with socket.socket() as some:
+            some.bind(("127.0.0.1", 0))
+            at = settings_of(web_host=host, web_token=TOKEN)
+            assert address_at(at, some) == f"http://{told}:{some.getsockname()[1]}/"
+
+
 async def test_whoever_asks_too_often_is_told_when_to_come_back() -> None:
     async with asking(settings_of(web_requests_per_minute=5)) as http:
         statuses = [(await http.get("/api/v1/status")).status_code for _ in range(6)]
@@ -155,6 +198,12 @@ def test_rates_fill_evenly_and_the_clients_known_are_bounded() -> None:
         ("/api/v1/report/charts/nothing.svg", 404),
         ("/api/v1/backtests", 503),
         ("/static/nothing.js", 404),
+        ("/static/%00", 404),
+        ("/static/" + "x" * 5_000, 404),
+        ("/case/" + "x" * 5_000, 200),
+        ("/api/v1/cases?before=OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTphYg", 400),
+        ("/api/v1/stream?after=" + "s" + "9" * 5_000 + "-c1", 400),
+        ("/api/v1/research/chat/00000000-0000-4000-8000-000000000000?after=%C2%B2", 400),
         ("/static/%2e%2e/%2e%2e/app.py", 404),
     ],
 )
@@ -162,6 +211,9 @@ async def test_bad_input_is_answered_with_what_to_do(path: str, status: int) -> 
     async with asking(settings_of()) as http:
         answer = await http.get(path)
         assert answer.status_code == status, answer.text
+        assert answer.headers["content-security-policy"]
+        if status == 200:
+            return
         assert set(answer.json()) == {"error", "do"}
         assert all(answer.json().values())
 
