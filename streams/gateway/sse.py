@@ -13,11 +13,12 @@ import msgspec
 
 from streams.gateway.case_items import Wanted
 from streams.gateway.live import LiveFeed
-from streams.gateway.window import Item, Place
+from streams.gateway.window import Item, Place, Window
 
 RETRY_MS = 2_000
 """How long a browser waits before it comes back."""
 HEARTBEAT_S = 10.0
+REACHED_WITHIN_S, _LOOK_S = 10.0, 0.05
 _HELLO = b"retry: %d\n: connected\n\n" % RETRY_MS
 
 
@@ -55,8 +56,11 @@ async def live_events(
     window = feed.window
     reader = _Reader(window.place if after is None else after)
     at = window.end if after is None else window.first
-    if after is not None and not window.holds(after):
-        reader = _Reader(window.behind(after))
+    if after is not None and not (await _reached(window, after) and window.holds(after)):
+        if window.has_reached(after):
+            reader = _Reader(window.behind(after))
+        else:  # of a log that is no more: what its offsets meant is nowhere
+            reader, at = _Reader(window.place), window.end
         words = "Some of what happened since is no longer at hand here: read the lists again."
         yield typed("gap", {"message": words}, at=now, id=reader.id)
     yield heartbeat(reader.id)  # a client that is cut before the first event has a place to come back to
@@ -73,6 +77,14 @@ async def live_events(
             yield chunk
         else:
             await asyncio.sleep(0)
+
+
+async def _reached(window: Window, place: Place) -> bool:
+    """Wait a little for a place that another process has read before this one."""
+    until = asyncio.get_running_loop().time() + REACHED_WITHIN_S
+    while not (found := window.has_reached(place)) and asyncio.get_running_loop().time() < until:
+        await asyncio.sleep(_LOOK_S)
+    return found
 
 
 class _Reader:

@@ -135,6 +135,14 @@ class Window:
             for offset, floor in zip(offsets, floors, strict=True)
         )
 
+    def has_reached(self, place: Place) -> bool:
+        """Whether this place lies no farther than what has been read; one of another log may never be reached."""
+        return all(
+            offset <= end
+            for offsets, ends in ((place.signal, self._next["signal"]), (place.case, self._next["case"]))
+            for offset, end in zip(offsets, ends, strict=False)
+        )
+
     def behind(self, place: Place) -> Place:
         """Return the place, moved to what is still here where it lies before that."""
         floors = self._floor["signal"], self._floor["case"]

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from newsproof.web import answers
-from streams.gateway import live
+from streams.gateway import live, sse
 from tests.newsproof.signal_samples import signal, write_signals
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.reading import streaming
@@ -101,3 +101,17 @@ async def test_a_place_that_is_no_longer_at_hand_is_said_and_the_stream_goes_on(
         following = await stream.next()
         assert following is not None and following.event == "signal"
         assert int(following.data["data"]["summary"][1:]) >= 10  # the oldest of the window, not of the log
+
+
+async def test_a_place_of_another_log_is_said_and_the_stream_goes_on_from_now(
+    world: World, serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "REACHED_WITHIN_S", 0.1)
+    await write_signals(world.address, world.topics, signal("old"))
+    place = "s900.900-c900.900"  # of a data directory that held more
+    async with serving() as http, streaming(http, "/api/v1/stream", last_id=place) as stream:
+        first = await stream.next()
+        assert first is not None and first.event == "gap"
+        await write_signals(world.address, world.topics, signal("new"))
+        following = await stream.next()
+        assert following is not None and following.data["data"]["summary"] == "new"
