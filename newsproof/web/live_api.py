@@ -6,6 +6,7 @@ import asyncio
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from newsproof.web.answers import Events, Refused, as_json
@@ -84,11 +85,12 @@ async def cases(
     known = {c.case_id: c for c in backend.feed.recent_cases()}
     found = {one.case_id: one for one in known.values() if wanted.takes(one) and (at is None or not at.hides(one))}
     note = ""
-    if state != "open":  # open ones are all known here
+    if state != "open" or wanted.text:  # open ones are all known here, but only the beginnings of their texts
         try:
             for one in await _from_tables(backend, wanted, limit + 1, at):
-                if one.case_id not in known:
-                    found[one.case_id] = one
+                newer = known.get(one.case_id, one)  # what is known here may have gone on since
+                if newer is one or replace(wanted, text="").takes(newer):
+                    found[one.case_id] = newer
         except (NewsproofError, TimeoutError):
             note = "ClickHouse is away: these are only the cases that this process has seen."
     items = sorted(found.values(), key=lambda c: (Before.of(c).ms, c.case_id), reverse=True)

@@ -48,7 +48,7 @@ async def test_cases_beyond_memory_come_from_the_tables_page_by_page(
 ) -> None:
     made = [await open_case(world, n, TRIAGED, DROPPED, text=f"story {n} of {'hacks' if n % 5 == 0 else 'listings'}")
             for n in range(25)]  # fmt: skip
-    going = await open_case(world, 100, TRIAGED)
+    going = await open_case(world, 100, TRIAGED, text="long " * 80 + "needle")  # more than is held in memory
     await fill(world, web_settings, tables)
     monkeypatch.setattr(live, "RECENT_RECORDS", 4)  # the newest alone are remembered
     async with serving(clickhouse_url=tables) as http:
@@ -72,6 +72,9 @@ async def test_cases_beyond_memory_come_from_the_tables_page_by_page(
         found = (await http.get("/api/v1/cases?q=HACKS&state=ended")).json()["items"]
         assert [one["case_id"] for one in found] == [made[n] for n in (20, 15, 10, 5, 0)]
         assert [one["case_id"] for one in (await http.get("/api/v1/cases?state=open")).json()["items"]] == [going]
+        for state, there in (("", [going]), ("&state=open", [going]), ("&state=ended", [])):
+            found = (await http.get(f"/api/v1/cases?q=NEEDLE{state}")).json()["items"]
+            assert [one["case_id"] for one in found] == there, state
         told = (await http.get(f"/api/v1/cases/{made[0]}")).json()
         assert told["news"]["text"] == "story 0 of hacks"
         assert [step["phase"] for step in told["thought_steps"]] == ["received", "triaged", "ended"]
