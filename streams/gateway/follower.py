@@ -11,6 +11,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from infra.kafka import KafkaAddress, partitions_of
+from schemas.errors import TransientError
 
 log = structlog.get_logger(__name__)
 
@@ -27,7 +28,7 @@ ASK_S = 5.0
 class Follower:
     """Reads a topic from where ``start`` says, and hands on what comes. ``ready`` is set when the end of the start is reached.
 
-    ``start`` is asked once, with the offsets of that moment; after that the follower goes on from its own positions.
+    ``start`` is asked once, with the offsets of that moment, and again where it fails with a TransientError; after that the follower goes on from its own positions.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Follower:
                     if await self._assign(consumer):
                         self.away = False
                         await self._follow(consumer)
-            except (KafkaError, OSError, TimeoutError) as exc:
+            except (KafkaError, OSError, TimeoutError, TransientError) as exc:
                 if not self.away:
                     log.warning("Kafka is away, trying again", topic=self._topic, error=repr(exc)[:300])
                 self.away, self.why = True, repr(exc)[:300]

@@ -17,7 +17,7 @@ from infra.kafka import KafkaAddress, committed_by, offsets_of
 from schemas import envelope as wire
 from schemas import events as ev
 from schemas.config import Snapshot
-from schemas.errors import ContractError, NewsproofError, TransientError
+from schemas.errors import ContractError, TransientError
 from schemas.research_events import QuestionAsked
 from schemas.topics import Topics, partition_of
 from streams.clock import appended_at
@@ -144,11 +144,8 @@ class TurnFeed:
     # Following
 
     async def _start(self, bounds: Bounds) -> dict[TopicPartition, int]:
-        known = {}
-        try:
-            known = await committed_by(self._address, self._group)
-        except NewsproofError as exc:
-            log.warning("no watermark of the research workers: only the last stretch is read", why=str(exc))
+        # Without the workers' watermark a turn that is open for long would be nobody's here: better to ask again.
+        known = await committed_by(self._address, self._group)
         starts = {}
         for tp, (first, end) in bounds.items():
             oldest_open = min(known[tp].offset, end) if tp in known else end

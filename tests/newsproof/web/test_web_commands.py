@@ -6,11 +6,15 @@ import asyncio
 from typing import Any
 
 import pytest
+from aiokafka import TopicPartition
 
+from infra.kafka import Committed, KafkaAddress
 from newsproof.web import questions
 from schemas import envelope as wire
 from schemas import events as ev
+from schemas.errors import TransientError
 from streams.append import Appender
+from streams.gateway import turns
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.reading import streaming
 from tests.newsproof.web.test_web_research import (
@@ -92,3 +96,30 @@ async def test_a_process_that_has_just_started_knows_what_was_asked(world: World
         assert await stopped(first, chat_id) == (202, {"chat_id", "stopping"})
     async with serving() as second:
         assert await stopped(second, chat_id, "?finish=true") == (409, {"error", "do"})
+
+
+async def test_turns_are_followed_from_the_workers_watermark_however_late_it_is_known(
+    world: World, serving: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, asked = turns.committed_by, 0
+
+    async def committed_by(address: KafkaAddress, group: str) -> dict[TopicPartition, Committed]:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            raise TransientError("the coordinator does not answer: check the broker")
+        return {**await known(address, group), **{tp: Committed(0, "") for tp in tps}}
+
+    tps = [TopicPartition(world.topics.research, p) for p in range(world.partitions)]
+    monkeypatch.setattr(turns, "committed_by", committed_by)
+    monkeypatch.setattr(turns, "RECENT_RECORDS", 0)
+    async with serving() as first:
+        chat_id = await ask(first)
+    asked = 0
+    async with serving() as second:
+
+        async def listed() -> bool:
+            items = (await second.get("/api/v1/research/chats")).json()["items"]
+            return [one["chat_id"] for one in items] == [chat_id]
+
+        await world.until(listed, 60)
