@@ -81,10 +81,11 @@ async def live_events(
 
 async def _reached(window: Window, place: Place) -> bool:
     """Wait a little for a place that another process has read before this one."""
-    until = asyncio.get_running_loop().time() + REACHED_WITHIN_S
-    while not (found := window.has_reached(place)) and asyncio.get_running_loop().time() < until:
+    for _ in range(int(REACHED_WITHIN_S / _LOOK_S)):
+        if window.has_reached(place):
+            return True
         await asyncio.sleep(_LOOK_S)
-    return found
+    return window.has_reached(place)
 
 
 class _Reader:
