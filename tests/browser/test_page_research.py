@@ -71,6 +71,9 @@ async def test_what_has_the_focus_is_not_hidden_by_the_composer_on_a_phone(fake:
     await stops.nth(1).wait_for()
     tops = [(await stops.nth(n).bounding_box())["y"] for n in range(2)]
     assert tops[0] == pytest.approx(tops[1], abs=8), "both in one row"
+    reached = "() => document.querySelector('.turn-state').getBoundingClientRect().bottom - document.querySelector('.composer').getBoundingClientRect().top"
+    await page.locator(".agent").first.wait_for()
+    assert await page.evaluate(reached) <= 0, "what happens now is in view, above the composer"
     await chat.finish()
     await page.locator(".answer").wait_for()
     covered = """() => {
@@ -268,7 +271,7 @@ async def test_a_turn_that_fails_says_so_as_an_alert(fake: FakeApi, opened: Open
     await chat.say([("error", {"error": "plan", "message": "the model gave no plan"}), ("done", {})])
     await page.locator(".turn .notice.error").wait_for()
     assert "the model gave no plan" in await page.locator("#alerts").inner_text()
-    assert await page.get_by_role("button", name="Ask", exact=True).is_visible()
+    await page.get_by_role("button", name="Ask", exact=True).wait_for()
 
 
 async def test_hostile_words_of_a_model_render_inert(fake: FakeApi, opened: Opened) -> None:

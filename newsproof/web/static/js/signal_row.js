@@ -7,7 +7,7 @@ import { agoTime } from "./times.js";
 
 const TONE = { buy: "up", sell: "down", observe: "" };
 /** The gravest first: what has little room for flags shows these before others. */
-const GRAVE = ["retracted", "refuted", "superseded", "spoofed_source", "injection_suspected", "future_evidence", "denied_or_conflict", "scam"];
+const GRAVE = ["retracted", "refuted", "superseded", "spoofed_source", "injection_suspected", "denied_or_conflict", "scam"];
 const DOUBTFUL = new Set(["preliminary_only", "preliminary", "degraded"]);
 
 /** The ticker; where none was found that is said, in words. */

@@ -70,6 +70,7 @@ export class Turn {
       case "done": this.done(data, say); return true;
       default: break;
     }
+    if (this.watched && this.answer === null) this.state.scrollIntoView({ block: "nearest" });
     return false;
   }
 
@@ -95,7 +96,6 @@ export class Turn {
       say(t(`stage.${data.stage}`));
     }
     this.drawState();
-    if (this.watched) this.state.scrollIntoView({ block: "nearest" });
   }
 
   stage(name) {
