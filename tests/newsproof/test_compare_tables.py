@@ -80,6 +80,7 @@ async def two_runs(tables: ClickHouse) -> None:
                 "repeat": 0,
                 "story_id": f"s{max(n - 2, 0)}",
                 "version": 1,
+                "reason": "",
             }
             row |= {"confidence": confidence, "signal": str(SIGNAL["signal"]).replace("%s", run_id)}
             if run_id == "v4" and n == 9:

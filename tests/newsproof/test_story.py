@@ -190,7 +190,7 @@ def test_an_event_is_told_in_a_sentence_with_its_thought(event: ev.Event, what: 
 
 
 def test_every_event_type_has_a_sentence_of_its_own() -> None:
-    assert {type(event) for event, _, _ in EVENTS} == set(ev.EVENT_TYPES)
+    assert {type(event) for event, _, _ in EVENTS} == set(ev.NEWS_EVENTS)
 
 
 def test_only_accepted_records_make_the_story_and_time_counts_from_the_opening() -> None:
