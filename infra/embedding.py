@@ -27,6 +27,11 @@ LARGEST = 127
 MAX_CHARACTERS = 4096
 """Characters read of a text. A news item's start says what it is about."""
 
+AT_ONCE = 200
+"""Texts of :func:`embed_all`: some ten thousand characters, which fit the processor's cache with all that is computed of
+them. Six times faster than one by one, measured on news items."""
+_LETTER = np.uint64(21)
+"""Bits of a character in an n-gram."""
 _HAN_FIRST, _HAN_LAST = 0x3400, 0x9FFF
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xBF58476D1CE4E5B9)
@@ -37,17 +42,37 @@ def embed(text: str) -> list[int]:
 
     The :func:`cosine` of two of them is 1 for texts equal up to layout and near 0 for unrelated ones.
     """
-    folded = normalise_text(text)[:MAX_CHARACTERS]
-    if not folded:
-        return []
-    codes = np.frombuffer(f" {folded} ".encode("utf-32-le", "replace"), dtype=np.uint32).astype(np.uint64)
+    components: list[int] = embed_all([text])[0].tolist()
+    return components
+
+
+def embed_all(texts: Sequence[str]) -> list[npt.NDArray[np.int8]]:
+    """Return the vector of each text; an empty one for a text without letters or digits."""
+    vectors: list[npt.NDArray[np.int8]] = []
+    for first in range(0, len(texts), AT_ONCE):
+        vectors += _embedded([normalise_text(text)[:MAX_CHARACTERS] for text in texts[first : first + AT_ONCE]])
+    return vectors
+
+
+def _embedded(folded: Sequence[str]) -> list[npt.NDArray[np.int8]]:
+    codes = np.frombuffer("".join(f" {text} " for text in folded).encode("utf-32-le", "replace"), dtype=np.uint32)
+    lengths = np.array([len(text) + 2 for text in folded])
+    of = np.repeat(np.arange(len(folded)), lengths)
     han = (codes >= _HAN_FIRST) & (codes <= _HAN_LAST)
-    grams = np.concatenate([codes[han], _grams(codes, 2, han), _grams(codes, 3, ~han)])
-    hashes = _hash(grams)
-    places = (hashes >> np.uint64(8)) % np.uint64(DIMENSIONS)
+    # A run of letters that reaches into the next text is of neither.
+    two, three = han[:-1] & (of[:-1] == of[1:]), ~han[:-2] & (of[:-2] == of[2:])
+    wide = codes.astype(np.uint64)
+    pairs = (wide[:-1] << _LETTER) | wide[1:]
+    triples = (pairs[:-1] << _LETTER) | wide[2:]
+    hashes = _hash(np.concatenate([wide[han], pairs[two], triples[three]]))
+    text_of = np.concatenate([of[han], of[:-1][two], of[:-2][three]])
+    places = ((hashes >> np.uint64(8)) % np.uint64(DIMENSIONS)).astype(np.int64) + text_of * DIMENSIONS
     signs = np.where(hashes & np.uint64(1), 1.0, -1.0)
-    counts = np.bincount(places.astype(np.int64), weights=signs, minlength=DIMENSIONS)
-    return quantised(np.sign(counts) * np.sqrt(np.abs(counts)))
+    counts = np.bincount(places, weights=signs, minlength=DIMENSIONS * len(folded)).reshape(-1, DIMENSIONS)
+    damped = np.sign(counts) * np.sqrt(np.abs(counts))
+    largest = np.abs(damped).max(axis=1, keepdims=True, initial=0.0)
+    whole = np.rint(damped * (LARGEST / np.where(largest == 0.0, 1.0, largest))).astype(np.int8)
+    return [vector if some else vector[:0] for vector, some in zip(whole, largest[:, 0] > 0.0, strict=True)]
 
 
 def quantised(vector: Sequence[float] | npt.NDArray[np.float64]) -> list[int]:
@@ -74,17 +99,6 @@ def cosine(a: Sequence[int], b: Sequence[int]) -> float:
 def length(vector: Sequence[int]) -> float:
     """Return the length of a vector."""
     return math.sqrt(sum(x * x for x in vector))
-
-
-def _grams(codes: npt.NDArray[np.uint64], n: int, wanted: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
-    """Return every run of n characters that begins with a wanted one, packed into 21 bits a character."""
-    count = len(codes) - n + 1
-    if count < 1:
-        return np.empty(0, dtype=np.uint64)
-    packed = np.zeros(count, dtype=np.uint64)
-    for k in range(n):
-        packed = (packed << np.uint64(21)) | codes[k : k + count]
-    return packed[wanted[:count]]
 
 
 def _hash(grams: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
