@@ -14,12 +14,9 @@ from infra.embeddings.port import Embedded
 from infra.embeddings.reading import embedded, most_tokens
 from infra.http import UselessAnswerError, checked_address, checked_key, guarded_client
 from infra.http_json import Service, exchange, json_object, own_words, refused
-from infra.models.openai_compatible import DEFAULT_BASE_URL, PRICE_LISTS
+from infra.models.openai_compatible import DEFAULT_BASE_URL, PRICE_LISTS, UNLISTED, plan_used_up
 from infra.models.prices import Prices
 from schemas.errors import NewsproofError, PermanentError
-
-_NO_LIST = "unlisted"
-_PLAN_USED_UP = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
 
 
 class OpenAICompatibleEmbedder:
@@ -54,7 +51,7 @@ class OpenAICompatibleEmbedder:
         self._url = address.rstrip("/") + "/embeddings"
         self._dimensions = dimensions
         self._sends_dimensions = True
-        self._prices = prices or Prices(provider=PRICE_LISTS.get(urlsplit(address).hostname or "", _NO_LIST))
+        self._prices = prices or Prices(provider=PRICE_LISTS.get(urlsplit(address).hostname or "", UNLISTED))
         self._timeout_s = timeout_s
         self._service = Service(
             name="The OpenAI-compatible embedding model",
@@ -120,12 +117,9 @@ class OpenAICompatibleEmbedder:
             raise self._failure(response, said)
 
     def _failure(self, response: httpx.Response, said: str) -> NewsproofError:
-        status, code = response.status_code, own_words(response, "error", "code")
-        if status == 402 or code in _PLAN_USED_UP:
-            text = (
-                f"the plan behind {self._service.key_setting} is used up ({status}: {said}); pay, or name another model"
-            )
-            return PermanentError(text, kind="plan_limit", status=status)
+        if (used_up := plan_used_up(response, said, self._service)) is not None:
+            return used_up
+        status = response.status_code
         if status == 404:
             text = (
                 f"{self._service.name}'s server has no {self.model!r} at this address ({said}); "

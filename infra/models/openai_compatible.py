@@ -47,7 +47,7 @@ PRICE_LISTS = {
     "openrouter.ai": "openrouter",
 }
 """Host → its id in ``genai-prices``. Another host's prices are unknown, unless a dated override names the model."""
-_NO_LIST = "unlisted"
+UNLISTED = "unlisted"
 _PLAN_USED_UP = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
 _TOO_LONG = {"context_length_exceeded", "string_above_max_length"}
 
@@ -101,7 +101,7 @@ class OpenAICompatibleModel:
         host = urlsplit(address).hostname or ""
         self.model = model
         self._url = address.rstrip("/") + "/chat/completions"
-        self._prices = prices or Prices(provider=PRICE_LISTS.get(host, _NO_LIST))
+        self._prices = prices or Prices(provider=PRICE_LISTS.get(host, UNLISTED))
         self._timeout_s = timeout_s
         self._dialect = Dialect()
         if host == "api.openai.com":
@@ -163,14 +163,19 @@ class OpenAICompatibleModel:
             raise _failure(response, said, self.model)
 
 
+def plan_used_up(response: httpx.Response, said: str, service: Service) -> PermanentError | None:
+    """Return the failure of a plan that is used up, None when this answer is not about that."""
+    status = response.status_code
+    if status != 402 and own_words(response, "error", "code") not in _PLAN_USED_UP:
+        return None
+    text = f"the plan behind {service.key_setting} is used up ({status}: {said}); pay, or name another model"
+    return PermanentError(text, kind="plan_limit", status=status)
+
+
 def _failure(response: httpx.Response, said: str, model: str) -> NewsproofError:
     status, code = response.status_code, own_words(response, "error", "code")
-    if status == 402 or code in _PLAN_USED_UP:
-        return PermanentError(
-            f"the plan behind OPENAI_API_KEY is used up ({status}: {said}); pay, or name another model",
-            kind="plan_limit",
-            status=status,
-        )
+    if (used_up := plan_used_up(response, said, SERVICE)) is not None:
+        return used_up
     if status == 404:
         return PermanentError(
             f"{SERVICE.name}'s server has no {model!r} at this address ({said}); correct the model's name or OPENAI_BASE_URL",
