@@ -10,7 +10,6 @@ escape the token; first-wins rows under ``FINAL`` (the ``v_*`` views) are the se
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -24,6 +23,7 @@ from infra.kafka import KafkaAddress, committed_by, offsets_of
 from schemas.errors import TransientError
 from schemas.topics import Topics
 from streams.append import Appender
+from streams.collecting import SINKING, rarely_collected
 from streams.failpoints import SINK_INSERTED, SINK_PLANNED, hit
 from streams.sink_batches import Batch, SinkSignals, Source, Tables, made_of
 from streams.sink_journal import Progress, SinkJournal
@@ -32,8 +32,6 @@ from streams.tombstones import Tombstones
 
 MAX_BATCH = 20_000
 COMMIT_IDLE_S = 5.0
-COLLECTED = (250_000, 20, 100)
-"""Records and rows hold no cycles, and there are many at a time: Python's own thresholds look through them again and again."""
 
 
 class Sink:
@@ -96,28 +94,29 @@ class Sink:
     async def run(self) -> None:
         """Insert until stopped."""
         await self._appender.start()
-        before = gc.get_threshold()
-        gc.set_threshold(*COLLECTED)
         try:
-            await self._start()
-            loop = asyncio.get_running_loop()
-            committed_at = loop.time()
-            while not self._stopped.is_set():
-                got = await self._reading.next()
-                if got:
-                    await self._take(got)
-                    committed_at = loop.time()
-                elif self._inserting is None or self._inserting.done():
-                    await self._inserted()
-                    if loop.time() - committed_at > COMMIT_IDLE_S:
-                        await self._commit()
-                        committed_at = loop.time()
-                await self._settle()
-            await self._inserted()
-            await self._commit()
+            with rarely_collected(SINKING):
+                await self._start()
+                await self._insert_until_stopped()
         finally:
-            gc.set_threshold(*before)
             await self._end()
+
+    async def _insert_until_stopped(self) -> None:
+        loop = asyncio.get_running_loop()
+        committed_at = loop.time()
+        while not self._stopped.is_set():
+            got = await self._reading.next()
+            if got:
+                await self._take(got)
+                committed_at = loop.time()
+            elif self._inserting is None or self._inserting.done():
+                await self._inserted()
+                if loop.time() - committed_at > COMMIT_IDLE_S:
+                    await self._commit()
+                    committed_at = loop.time()
+            await self._settle()
+        await self._inserted()
+        await self._commit()
 
     async def _end(self) -> None:
         if self._inserting is not None:

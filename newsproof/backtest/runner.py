@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from newsproof.backtest.collecting import rarely_collected
 from newsproof.backtest.deciding import Deciding
 from newsproof.backtest.journal import Source, Survey, recordings
 from newsproof.backtest.performer import Performer, replay_one
@@ -17,6 +16,7 @@ from newsproof.backtest.purse import PurseEmpty
 from newsproof.backtest.rows import CaseRow, call_rows, case_row, unreplayable
 from newsproof.backtest.tables import RunTables, Totals
 from newsproof.backtest.topic import CaseReplayed, Held, RunTopic
+from streams.collecting import rarely_collected
 from streams.replay import Recording, Replayed
 
 AT_ONCE = 16

@@ -7,11 +7,11 @@ import time
 import msgspec
 
 from agents.registry import Registry, verification
-from newsproof.backtest.collecting import rarely_collected
 from newsproof.backtest.deciding import Deciding
 from newsproof.backtest.journal import Source, recordings, survey
 from newsproof.backtest.plan import drawn
 from schemas.events import RetractionFound
+from streams.collecting import rarely_collected
 from streams.replay import Change, Recording, Replayed, reused_alone
 from streams.replay.outcome import signal_bytes
 

@@ -13,7 +13,6 @@ from typing import Any
 import psutil
 
 from agents.registry import Registry, verification
-from newsproof.backtest.collecting import rarely_collected
 from newsproof.backtest.deciding import Deciding
 from newsproof.backtest.sample import LogFile, Record, by_partition, read_log_file
 from newsproof.backtest.verify import same
@@ -23,6 +22,7 @@ from newsproof.bench.measures import Figure
 from newsproof.bench.world import news
 from schemas.config import Snapshot
 from schemas.ids import uuid5
+from streams.collecting import rarely_collected
 from streams.replay import Change, Recordings, reused_alone
 
 CASES = 100_000
