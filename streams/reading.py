@@ -57,20 +57,32 @@ async def read_case(address: KafkaAddress, topics: Topics, case_id: str) -> list
     async for record, env, accepted in _judged(address, {tp: bounds[tp]} if tp in bounds else {}, len(bounds)):
         if env.case_id != case_id:
             continue
-        try:
-            event = wire.decode(env.type, env.version, record.value)
-        except wire.NewerSchemaError:
-            if accepted:
-                raise
-            continue  # whoever may write can claim a version; only one that the rule accepts is a reason to stop
-        except ContractError:
-            continue  # a poison record: the dead letters keep it, and the case's end says why it was closed
-        found.append(
-            JournalRecord(
-                offset=record.offset, appended_at=appended_at(record), envelope=env, event=event, accepted=accepted
-            )
-        )
+        if (read := readable_record(env, record, accepted=accepted)) is not None:
+            found.append(read)
     return found
+
+
+def readable_record(env: wire.Envelope, record: Any, *, accepted: bool) -> JournalRecord | None:
+    """Return the record with its event, None for one that does not decode.
+
+    Raises:
+        NewerSchemaError: an accepted one was written by newer code.
+    """
+    try:
+        event = wire.decode(env.type, env.version, record.value)
+    except wire.NewerSchemaError:
+        if accepted:
+            raise
+        return None  # whoever may write can claim a version; only one that the rule accepts is a reason to stop
+    except ContractError:
+        return None  # a poison record: the dead letters keep it, and the case's end says why it was closed
+    return record_of(env, record, event, accepted=accepted)
+
+
+def record_of(env: wire.Envelope, record: Any, event: Event, *, accepted: bool) -> JournalRecord:
+    """Return the record of this event."""
+    at = appended_at(record)
+    return JournalRecord(offset=record.offset, appended_at=at, envelope=env, event=event, accepted=accepted)
 
 
 async def read_cases(address: KafkaAddress, topics: Topics) -> list[CaseSummary]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -17,10 +16,9 @@ from schemas.errors import ContractError, TransientError
 from schemas.published import read_signal
 from schemas.signals import Signal
 from schemas.topics import Topics, partition_of
-from streams.clock import appended_at
 from streams.following import FollowedPartition
 from streams.gateway.case_items import Wanted
-from streams.reading import JournalRecord
+from streams.reading import JournalRecord, readable_record, record_of
 
 READ_AT_MOST = 20_000
 """Records that one page of signals looks at; a page that finds less than was asked for says where to go on."""
@@ -175,18 +173,10 @@ def _keep(part: FollowedPartition, record: Any, found: list[JournalRecord], read
     env, accepted = part.judge(record)
     if env is None:
         return
-    try:
-        if accepted and read is not None:
-            event = read(env, record)
-            if event is None:
-                return
-        else:
-            event = wire.decode(env.type, env.version, record.value)
-    except wire.NewerSchemaError:
-        if accepted:
-            raise
-        return
-    except ContractError:
-        return  # a poison record: the dead letters keep it
-    at: datetime = appended_at(record)
-    found.append(JournalRecord(offset=record.offset, appended_at=at, envelope=env, event=event, accepted=accepted))
+    if accepted and read is not None:
+        event = read(env, record)
+        kept = None if event is None else record_of(env, record, event, accepted=True)
+    else:
+        kept = readable_record(env, record, accepted=accepted)
+    if kept is not None:
+        found.append(kept)

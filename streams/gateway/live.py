@@ -18,7 +18,7 @@ from aiokafka import TopicPartition
 from infra.kafka import KafkaAddress, committed_by
 from schemas import envelope as wire
 from schemas.acceptance import TOMBSTONE_OFFSETS
-from schemas.errors import ContractError, NewsproofError
+from schemas.errors import ContractError
 from schemas.events import COMMANDS, TERMINAL_NAMES, EventReceived
 from schemas.published import read_signal
 from schemas.topics import Topics
@@ -141,11 +141,8 @@ class LiveFeed:
     # Cases
 
     async def _start_cases(self, bounds: Bounds) -> dict[TopicPartition, int]:
-        watermarks = {}
-        try:
-            watermarks = await committed_by(self._address, self._topics.group("worker"))
-        except NewsproofError as exc:
-            log.warning("no watermark of the workers: only the last stretch is folded", why=str(exc))
+        # Without the workers' watermark a case that is open for long would be nobody's here: better to ask again.
+        watermarks = await committed_by(self._address, self._topics.group("worker"))
         starts = {}
         for tp, (first, end) in bounds.items():
             oldest_open = min(watermarks[tp].offset, end) if tp in watermarks else end

@@ -20,14 +20,13 @@ from schemas.config import Snapshot
 from schemas.errors import ContractError, TransientError
 from schemas.research_events import QuestionAsked
 from schemas.topics import Topics, partition_of
-from streams.clock import appended_at
 from streams.following import FollowedPartition
 from streams.gateway.follower import Bounds, Follower
 from streams.gateway.history import CaseRecords
 from streams.gateway.sse import RETRY_MS, frame, heartbeat
 from streams.gateway.turn_events import TurnTeller, state_of
 from streams.gateway.turn_reader import TurnReader
-from streams.reading import JournalRecord
+from streams.reading import JournalRecord, record_of
 
 log = structlog.get_logger(__name__)
 
@@ -258,11 +257,8 @@ def _event_of(env: wire.Envelope, record: Any) -> ev.CaseEvent | None:
 
 
 def _read(env: wire.Envelope, record: Any) -> JournalRecord | None:
-    if (event := _event_of(env, record)) is None:
-        return None
-    return JournalRecord(
-        offset=record.offset, appended_at=appended_at(record), envelope=env, event=event, accepted=True
-    )
+    event = _event_of(env, record)
+    return None if event is None else record_of(env, record, event, accepted=True)
 
 
 def _turn_of(record: JournalRecord, partition: int) -> TurnItem:
