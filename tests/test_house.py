@@ -16,7 +16,8 @@ import pytest
 PROJECT = Path(__file__).parents[1]
 PACKAGES = ("schemas", "agents", "infra", "streams", "newsproof")
 MODULES = sorted(path for package in PACKAGES for path in (PROJECT / package).rglob("*.py"))
-MAX_LINES = 300
+MAX_LINES = 500
+"""An alarm, not a measure: a file is as long as one idea, and none so far needed more."""
 MAX_STEP_LINES = 120
 MAX_FUNCTION_LINES = 40
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "base", "common", "misc"}
