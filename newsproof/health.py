@@ -146,6 +146,12 @@ class _Pages(BaseHTTPRequestHandler):
         """Say nothing: a scrape every few seconds is no news."""
 
 
+def serve_health(settings: Settings, collector: Any, unready: Unready) -> None:
+    """Answer on ``METRICS_PORT`` from now on, where one is set."""
+    if settings.metrics_port is not None:
+        HealthServer(settings, collector, unready).start()
+
+
 def worker_unready(worker: Worker, publisher: Publisher, budget: BudgetLedger | None = None) -> dict[str, str]:
     """Return what this worker still waits for. ClickHouse is not among it: a case goes on without recall."""
     waits = research_unready(worker, budget)

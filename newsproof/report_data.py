@@ -94,6 +94,11 @@ async def read_report(tables: ClickHouse, *, run_id: str) -> Report:
     return Report(run_id=run_id, answers=answers)
 
 
+def horizon(seconds: int) -> str:
+    """Return the name of a ``horizon_s``."""
+    return HORIZONS.get(seconds, f"{seconds} s")
+
+
 def by_day(report: Report) -> dict[str, dict[str, float]]:
     """Return the known cost in USD by day and step, days in order; what is unknown counts as 0 and stands in ``unpriced``."""
     days: dict[str, dict[str, float]] = {}

@@ -11,19 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from xml.sax.saxutils import escape
 
-from newsproof.charts import (
-    STYLE,
-    Bin,
-    Percentiles,
-    ReliabilityBin,
-    ReliabilityLine,
-    Stack,
-    histogram,
-    percentile_ranges,
-    reliability_curve,
-    stacked_bars,
-)
-from newsproof.report_data import HORIZONS, Report, Rows, by_day, milliseconds, usd
+from newsproof import report_charts as charts
+from newsproof.charts import STYLE
+from newsproof.report_data import Report, Rows, horizon, milliseconds, usd
 
 _STYLE = (
     STYLE
@@ -92,7 +82,6 @@ def _table(caption: str, rows: Rows, columns: Sequence[tuple[str, str, Cell]]) -
 
 
 def _cost(report: Report) -> str:
-    stacks = [Stack(day, parts) for day, parts in by_day(report).items()]
     unpriced = sum(row["unpriced"] for row in report["spend"])
     calls = sum(row["calls"] for row in report["spend"])
     told = f"{unpriced} of {calls} calls have no known price: they are in no sum." if calls else ""
@@ -102,22 +91,16 @@ def _cost(report: Report) -> str:
         *(("day", "day (UTC)", str), ("step", "step", str), ("calls", "calls", str), ("executed", "executed", str)),
         *(("cost_usd", "cost USD", usd), ("unpriced", "of unknown price", str)),
     )
-    chart = stacked_bars(stacks, title="Cost by day and step", unit="USD")
     return _section(
         "Cost by day and step",
         "v_spend",
-        chart,
+        charts.cost(report),
         f"<p>{escape(told)}</p>",
         _table("Cost by day and step", report["spend"], columns),
     )
 
 
 def _latency(report: Report) -> str:
-    rows = [
-        Percentiles(r["step"], r["p50_ms"], r["p95_ms"], r["p99_ms"], r["results"])
-        for r in report["latency"]
-        if r["p99_ms"] is not None
-    ]
     ms: list[tuple[str, str, Cell]] = [(f"p{n}_ms", f"p{n} ms", milliseconds) for n in (50, 95, 99)]
     steps = _table(
         "Latency by step",
@@ -130,13 +113,12 @@ def _latency(report: Report) -> str:
         report["to_signal"],
         [("status", "status", str), ("signals", "signals", str), *opened],
     )
-    chart = percentile_ranges(rows, title="Latency by step")
-    return _section("Latency by step", "v_latency_by_step, v_latency_to_signal", chart, steps, signals)
+    views = "v_latency_by_step, v_latency_to_signal"
+    return _section("Latency by step", views, charts.latency(report), steps, signals)
 
 
 def _deltas(report: Report) -> str:
-    bins = [Bin(r["delta_from"], r["signals"]) for r in report["deltas"]]
-    chart = histogram(bins, step=0.1, title="What verification did to confidence", noun="signals")
+    chart = charts.confidence(report)
     table = _table(
         "Change of confidence, in steps of 0.1",
         report["deltas"],
@@ -160,32 +142,19 @@ def _deltas(report: Report) -> str:
     return _section("What verification did to confidence", "v_confidence_delta_bins", chart, table, types)
 
 
-def _horizon(seconds: int) -> str:
-    return HORIZONS.get(seconds, f"{seconds} s")
-
-
 def _reliability(report: Report) -> str:
-    lines = []
-    for c in report["calibration"]:
-        bins = [
-            ReliabilityBin(r["mean_confidence"], r["hit_rate"], r["cases"])
-            for r in report["reliability"]
-            if r["horizon_s"] == c["horizon_s"]
-        ]
-        lines.append(ReliabilityLine(_horizon(c["horizon_s"]), bins, c["ece"]))
     notes = [report.without_outcomes] if report.without_outcomes else []
     if report.synthetic:
         notes.append("These outcomes rest on SYNTHETIC prices: they show how it works and say nothing of the market.")
     told = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
-    chart = reliability_curve(lines, title="Reliability: stated confidence and share of hits")
     views = "v_reliability, v_calibration, v_outcome_coverage"
-    return _section("Reliability", views, chart, told, *_reliability_tables(report))
+    return _section("Reliability", views, charts.reliability(report), told, *_reliability_tables(report))
 
 
 def _reliability_tables(report: Report) -> list[str]:
     named = {"mean_confidence": "confidence", "hit_rate": "hit rate", "brier": "Brier", "ece": "ECE"}
     figures: list[tuple[str, str, Cell]] = [(name, words, lambda v: f"{v:.3f}") for name, words in named.items()]
-    at: tuple[str, str, Cell] = ("horizon_s", "horizon", _horizon)
+    at: tuple[str, str, Cell] = ("horizon_s", "horizon", horizon)
     cases: tuple[str, str, Cell] = ("cases", "cases", str)
     bins: list[tuple[str, str, Cell]] = [
         at,

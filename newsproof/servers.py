@@ -212,6 +212,17 @@ async def running_clickhouse(directory: Path) -> str | None:
     return None
 
 
+def is_embedded_here(settings: Settings) -> bool:
+    """Whether ``CLICKHOUSE_URL`` is the embedded engine of this data directory, whose passwords lie there."""
+    written = settings.newsproof_data_dir / "clickhouse" / "address"
+    try:
+        ours = urlsplit(written.read_text("ascii").strip())
+    except (OSError, ValueError):
+        return False
+    there = urlsplit(settings.clickhouse_url or "")
+    return (ours.hostname, ours.port) == (there.hostname, there.port)
+
+
 async def _pings(url: str) -> bool:
     import httpx
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 import structlog
 
@@ -17,8 +15,9 @@ from infra.kafka import ensure_topics
 from infra.ports import Ports
 from infra.settings import Settings
 from newsproof.bootstrap import address_of, budget_of, clickhouse_of, ports_of, snapshot_of, topics_of, worker_options
-from newsproof.health import HealthServer, Unready, sink_unready, worker_unready
+from newsproof.health import serve_health, sink_unready, worker_unready
 from newsproof.hot import HotSettings, hot_file, overlaid
+from newsproof.lifecycle import heed_signals, run_until
 from newsproof.metrics import SinkMetrics, WorkerMetrics
 from schemas.errors import TransientError
 from streams.claim_index import ClaimIndex
@@ -72,7 +71,7 @@ async def run_worker(
     )
     publisher = Publisher(address, topics, tombstones=worker.projector.tombstones)
     hot = HotSettings(started, settings, ports, worker.adopt)
-    _serve(settings, WorkerMetrics(worker, publisher, budget), lambda: worker_unready(worker, publisher, budget))
+    serve_health(settings, WorkerMetrics(worker, publisher, budget), lambda: worker_unready(worker, publisher, budget))
     starting(worker, publisher)
     log.info("worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
     await run_until(signalled, (hot.run, hot.stop), (worker.run, worker.stop), (publisher.run, publisher.stop))
@@ -91,7 +90,7 @@ async def run_sink(settings: Settings, *, registry: Registry | None = None) -> N
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
     sink = Sink(address, topics, clickhouse, registry=registry)
-    _serve(settings, SinkMetrics(sink), lambda: sink_unready(sink))
+    serve_health(settings, SinkMetrics(sink), lambda: sink_unready(sink))
     if not await _migrated(clickhouse, signalled):
         return
     log.info("sink starts")
@@ -100,11 +99,6 @@ async def run_sink(settings: Settings, *, registry: Registry | None = None) -> N
     finally:
         await clickhouse.close()
     log.info("sink ended in order")
-
-
-def _serve(settings: Settings, collector: Any, unready: Unready) -> None:
-    if settings.metrics_port is not None:
-        HealthServer(settings, collector, unready).start()
 
 
 async def _migrated(clickhouse: ClickHouse, signalled: asyncio.Event) -> bool:
@@ -118,47 +112,3 @@ async def _migrated(clickhouse: ClickHouse, signalled: asyncio.Event) -> bool:
         else:
             return True
     return False
-
-
-Part = tuple[Callable[[], Coroutine[Any, Any, None]], Callable[[], Any]]
-
-
-def heed_signals() -> asyncio.Event:
-    """Return the event that SIGINT and SIGTERM set from now on."""
-    # Before anything is opened: a signal that comes while a service starts ends it in order too. A start that hangs
-    # is ended by whoever asked, with SIGKILL, and the log makes that harmless.
-    signalled = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, signalled.set)
-    return signalled
-
-
-async def run_until(signalled: asyncio.Event, *parts: Part) -> None:
-    """Run the parts side by side; on a signal, or when one of them ends, stop all of them in the order given.
-
-    Raises:
-        NewsproofError: what a part ended with.
-        TransientError: a part ended although nobody asked it to: that is no end in order.
-    """
-    running = [asyncio.create_task(run()) for run, _ in parts]
-    stopped = asyncio.create_task(signalled.wait())
-    unasked: list[asyncio.Task[None]] = []
-    try:
-        await asyncio.wait({*running, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        unasked = [task for task in running if task.done() and not signalled.is_set()]
-    finally:
-        stopped.cancel()
-        for (_, end), task in zip(parts, running, strict=True):
-            if not task.done():
-                said = end()
-                if isinstance(said, Awaitable):
-                    await said
-            with contextlib.suppress(BaseException):
-                await task
-    for task in running:
-        if not task.cancelled():
-            task.result()
-    if unasked:
-        which = ", ".join(task.get_coro().__qualname__ for task in unasked)  # type: ignore[union-attr]
-        raise TransientError(f"{which} ended although nobody asked it to: start the service again", kind="internal")

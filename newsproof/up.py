@@ -8,7 +8,7 @@ from infra.embedded.child import DirectoryLock, free_ports
 from infra.settings import Settings
 from newsproof.bootstrap import FULL_PIPELINE, refuse_unusable
 from newsproof.invocation import command_name
-from newsproof.research import refuse_unusable_research
+from newsproof.research_parts import refuse_unusable_research
 from newsproof.servers import say_on_stderr as say
 from newsproof.supervisor import Pipeline, pipeline
 

@@ -10,6 +10,9 @@ import typer
 from newsproof.invocation import of, run
 
 HERE = "Run the pipeline"
+TakeOver = Annotated[
+    bool, typer.Option("--take-over", help="The slot's former worker has ended for certain: do not wait for Kafka.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -55,9 +58,7 @@ def demo(
 
 def worker(
     ctx: typer.Context,
-    take_over: Annotated[
-        bool, typer.Option("--take-over", help="The slot's former worker has ended for certain: do not wait for Kafka.")
-    ] = False,
+    take_over: TakeOver = False,
 ) -> None:
     """Run one worker (and a publisher beside it) against configured servers, until SIGTERM."""
     from newsproof.services import run_worker
@@ -68,9 +69,7 @@ def worker(
 
 def research_worker(
     ctx: typer.Context,
-    take_over: Annotated[
-        bool, typer.Option("--take-over", help="The slot's former worker has ended for certain: do not wait for Kafka.")
-    ] = False,
+    take_over: TakeOver = False,
 ) -> None:
     """Run one worker that answers the research chat's questions, against configured servers, until SIGTERM."""
     from newsproof.research import run_research

@@ -27,8 +27,8 @@ def web(
 
 
 async def _web(invocation: Invocation, port: int | None) -> None:
+    from newsproof.lifecycle import heed_signals
     from newsproof.servers import servers, with_data
-    from newsproof.services import heed_signals
     from newsproof.supervisor import prepare_tables, prepare_topics
     from newsproof.web.service import serve
 

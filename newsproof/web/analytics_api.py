@@ -16,12 +16,13 @@ from newsproof.backtest.tables import read_runs
 from newsproof.compare.running import compare_runs
 from newsproof.report_data import Report, read_report
 from newsproof.web.answers import Refused, as_json
-from newsproof.web.backend import Backend, now
+from newsproof.web.backend import Backend
 from newsproof.web.live_api import backend_of
 from newsproof.web.report_charts import CHARTS, Theme, drawn
 from newsproof.web.statements import a_place, in_time, while_there
 from schemas.errors import ConfigError, PermanentError
 from schemas.ids import LIVE_RUN
+from streams.clock import utc_now
 
 router = APIRouter(prefix="/api/v1", tags=["analytics"])
 
@@ -65,7 +66,7 @@ async def _report(backend: Backend, days: int) -> Report:
         if kept is None or time.monotonic() - at > REPORT_FOR_S:
             kept = await in_time(read_report(backend.reachable_tables(), run_id=LIVE_RUN))
             backend.report = kept, time.monotonic()
-    first = now().date() - timedelta(days=days - 1)
+    first = utc_now().date() - timedelta(days=days - 1)
     spend = [row for row in kept["spend"] if date.fromisoformat(row["day"]) >= first]
     return Report(run_id=kept.run_id, answers={**kept.answers, "spend": spend})
 

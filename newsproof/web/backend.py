@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
-from urllib.parse import urlsplit
+from typing import Any
 
 import msgspec
 import structlog
@@ -18,13 +17,14 @@ from infra.settings import Settings
 from newsproof.analysts import analyst_client
 from newsproof.bootstrap import address_of, topics_of
 from newsproof.report_data import Report
+from newsproof.research_parts import research_snapshot_of
+from newsproof.servers import is_embedded_here
 from newsproof.up import mode_in_words
 from newsproof.version import code_version
 from newsproof.web.places import Places
 from newsproof.web.questions import Questions
 from newsproof.web.rates import Rates
 from newsproof.web.telling import told
-from schemas.config import Snapshot
 from schemas.errors import NewsproofError, TransientError
 from streams.gateway.history import CaseRecords, SignalHistory
 from streams.gateway.live import LiveFeed
@@ -60,8 +60,8 @@ class Backend:
         self.feed = LiveFeed(self.address, self.topics, tell=told)
         self.signals = SignalHistory(self.address, self.topics)
         self.cases = CaseRecords(self.address, self.topics.cases)
-        self.tables = analyst_client(settings, embedded=_is_ours(settings)) if settings.clickhouse_url else None
-        self.questions = Questions(self.address, self.topics, research_snapshot(settings))
+        self.tables = analyst_client(settings, embedded=is_embedded_here(settings)) if settings.clickhouse_url else None
+        self.questions = Questions(self.address, self.topics, research_snapshot_of(settings))
         self.turns = TurnFeed(
             self.address, self.topics, self.questions.config_of, group=self.topics.group(RESEARCH.name)
         )
@@ -72,17 +72,31 @@ class Backend:
         self.reading_report, self.asking_sql = asyncio.Lock(), asyncio.Semaphore(SQL_AT_ONCE)
         self._tables_away = "it was not asked yet"
         self._seen: frozenset[str] = frozenset()
+        self._running: asyncio.Task[Any] | None = None
 
     async def run(self) -> None:
-        """Follow the log and look after ClickHouse and the workers until cancelled."""
-        async with AsyncExitStack() as stack:
-            if self.tables is not None:
-                await stack.enter_async_context(self.tables)
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self.feed.run(), name="live feed")
-                group.create_task(self.questions.run(), name="questions")
-                group.create_task(self.turns.run(), name="turns")
-                group.create_task(self._look(), name="look")
+        """Follow the log and look after ClickHouse and the workers until :meth:`stop`.
+
+        Raises:
+            NewsproofError: what a part ended with; of several that fell together, the first.
+        """
+        self._running = asyncio.current_task()
+        try:
+            async with AsyncExitStack() as stack:
+                if self.tables is not None:
+                    await stack.enter_async_context(self.tables)
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self.feed.run(), name="live feed")
+                    group.create_task(self.questions.run(), name="questions")
+                    group.create_task(self.turns.run(), name="turns")
+                    group.create_task(self._look(), name="look")
+        except BaseExceptionGroup as exc:
+            raise _first_of(exc) from exc
+
+    def stop(self) -> None:
+        """End."""
+        if self._running is not None:
+            self._running.cancel()
 
     async def _look(self) -> None:
         while True:
@@ -154,24 +168,8 @@ class Backend:
         return self.tables
 
 
-def research_snapshot(settings: Settings) -> Snapshot:
-    """Return the snapshot that turns pin: that of the research workers."""
-    from newsproof.research import research_snapshot_of
-
-    return research_snapshot_of(settings)
-
-
-def now() -> datetime:
-    """The wall clock (UTC)."""
-    return datetime.now(UTC)
-
-
-def _is_ours(settings: Settings) -> bool:
-    """Whether ``CLICKHOUSE_URL`` is the embedded engine of this data directory, whose passwords lie there."""
-    written = settings.newsproof_data_dir / "clickhouse" / "address"
-    try:
-        ours = urlsplit(written.read_text("ascii").strip())
-    except (OSError, ValueError):
-        return False
-    there = urlsplit(settings.clickhouse_url or "")
-    return (ours.hostname, ours.port) == (there.hostname, there.port)
+def _first_of(exc: BaseException) -> BaseException:
+    """Return what a person can mend out of a group of parts that fell together."""
+    while isinstance(exc, BaseExceptionGroup):
+        exc = exc.exceptions[0]
+    return exc

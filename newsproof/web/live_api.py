@@ -10,12 +10,13 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from newsproof.web.answers import Events, Refused, as_json
-from newsproof.web.backend import Backend, now
+from newsproof.web.backend import Backend
 from newsproof.web.case_document import document_of
 from newsproof.web.case_tables import Before, cases_page, revisions_of, where_it_lies
 from schemas.errors import NewsproofError
 from schemas.ids import signal_id
 from schemas.signals import SignalStatus
+from streams.clock import utc_now
 from streams.gateway.case_items import CaseItem, Wanted
 from streams.gateway.sse import live_events
 from streams.gateway.window import Place
@@ -154,7 +155,7 @@ async def stream(
     place = Place.read(given) if given else None
     wanted = Wanted(asset=asset, event_type=event_type, min_confidence=min_confidence)
     ended = backend.places.take(client_of(request))
-    return Events(live_events(backend.feed, wanted, place, now=now()), ending=backend.ending, ended=ended)
+    return Events(live_events(backend.feed, wanted, place, now=utc_now()), ending=backend.ending, ended=ended)
 
 
 def client_of(request: Request) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeVar
 
 import structlog
@@ -21,6 +21,7 @@ from schemas.news import News, language_of
 from schemas.research_events import ChatMessage, FinishRequested, QuestionAsked
 from schemas.topics import Topics, partition_of
 from streams.append import Appender
+from streams.clock import utc_now
 from streams.configs import ConfigStore
 from streams.gateway.turns import TurnItem
 
@@ -91,7 +92,7 @@ class Questions:
         await _in_time(
             self._ready.wait(), "Kafka does not answer, so nothing can be asked now: try again when it is back"
         )
-        chat_id, at = str(uuid.uuid4()), datetime.now(UTC)
+        chat_id, at = str(uuid.uuid4()), utc_now()
         event = QuestionAsked(
             message=message,
             config_hash=self._snapshot.config_hash,
@@ -133,7 +134,7 @@ class Questions:
         await self._command(chat_id, "finish", FinishRequested(requested_by=_BY))
 
     async def _command(self, chat_id: str, name: str, event: Event) -> None:
-        await self._append(chat_id, event, event_id=uuid5("command", chat_id, name), at=datetime.now(UTC))
+        await self._append(chat_id, event, event_id=uuid5("command", chat_id, name), at=utc_now())
 
     async def _append(self, chat_id: str, event: Event, *, event_id: str, at: datetime) -> tuple[int, int]:
         key, value, headers = wire.encode(

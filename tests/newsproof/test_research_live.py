@@ -22,7 +22,8 @@ from infra.embedded.clickhouse import EmbeddedClickHouse
 from infra.kafka import KafkaAddress
 from infra.research.signals import FoundSignals
 from infra.settings import Settings, load_settings
-from newsproof.research import research_snapshot_of, serve_research
+from newsproof.research import serve_research
+from newsproof.research_parts import research_snapshot_of
 from schemas import research_events as rev
 from schemas.calls import Call
 from schemas.signals import SignalEvidence

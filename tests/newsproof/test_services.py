@@ -11,7 +11,7 @@ import pytest
 
 from infra.embedded.clickhouse import EmbeddedClickHouse
 from infra.embedded.kafka import EmbeddedKafka
-from newsproof.services import run_until
+from newsproof.lifecycle import run_until
 from schemas.errors import TransientError
 from schemas.topics import Topics
 from tests.newsproof.command import environment

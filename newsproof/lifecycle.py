@@ -1,0 +1,55 @@
+"""The life of a long-running process: begun, run until a signal or until a part of it ends, ended in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from schemas.errors import TransientError
+
+Part = tuple[Callable[[], Coroutine[Any, Any, None]], Callable[[], Any]]
+"""How a part runs, and what asks it to end."""
+
+
+def heed_signals() -> asyncio.Event:
+    """Return the event that SIGINT and SIGTERM set from now on."""
+    # Before anything is opened: a signal that comes while a service starts ends it in order too. A start that hangs
+    # is ended by whoever asked, with SIGKILL, and the log makes that harmless.
+    signalled = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, signalled.set)
+    return signalled
+
+
+async def run_until(signalled: asyncio.Event, *parts: Part) -> None:
+    """Run the parts side by side; on a signal, or when one of them ends, stop all of them in the order given.
+
+    Raises:
+        NewsproofError: what a part ended with.
+        TransientError: a part ended although nobody asked it to: that is no end in order.
+    """
+    running = [asyncio.create_task(run()) for run, _ in parts]
+    stopped = asyncio.create_task(signalled.wait())
+    unasked: list[asyncio.Task[None]] = []
+    try:
+        await asyncio.wait({*running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        unasked = [task for task in running if task.done() and not signalled.is_set()]
+    finally:
+        stopped.cancel()
+        for (_, end), task in zip(parts, running, strict=True):
+            if not task.done():
+                said = end()
+                if isinstance(said, Awaitable):
+                    await said
+            with contextlib.suppress(BaseException):
+                await task
+    for task in running:
+        if not task.cancelled():
+            task.result()
+    if unasked:
+        which = ", ".join(task.get_coro().__qualname__ for task in unasked)  # type: ignore[union-attr]
+        raise TransientError(f"{which} ended although nobody asked it to: start the service again", kind="internal")
