@@ -192,6 +192,24 @@ def test_the_development_set_holds_the_runtime_set() -> None:
     assert runtime <= development
 
 
+def test_an_installation_says_nothing_when_all_is_well() -> None:
+    # What ./run gives pip, on packages that are there already, so that no index is asked. pip must not resolve anew what
+    # uv resolved: pip 23 does not find an extra that a package spells "html-clean" and another asks for as "html_clean".
+    told = re.search(r"-m pip install ((?:.*\\\n)*.*--requirement) ", (CHECKOUT / "run").read_text())
+    assert told is not None
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", *told[1].replace("\\\n", "").split(), LOCKS[1]],
+        cwd=CHECKOUT, env=clean_environment(), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_what_the_locks_list_needs_nothing_that_they_do_not_list() -> None:
+    # Nothing else sees to it: pip installs the lists as they are.
+    done = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 def test_every_direct_dependency_is_locked_at_its_version() -> None:
     import tomllib
 
