@@ -60,9 +60,13 @@ def kafka_server(request: pytest.FixtureRequest) -> Iterator[str]:
 
     # The broker tells its clients where it is, so the port has to be known before it starts.
     (port,) = free_ports(1)
-    listeners = f"INTERNAL://localhost:9092,HOST://127.0.0.1:{port}"
+    # docker-compose.yml publishes no listener without a log-in; here one on loopback lives as long as the test.
     broker = _container(
-        "kafka", KAFKA_ADVERTISED_LISTENERS=listeners, KAFKA_CONTROLLER_QUORUM_VOTERS="1@localhost:9093"
+        "kafka",
+        KAFKA_LISTENERS="INTERNAL://:9092,CONTROLLER://:9093,HOST://:9094",
+        KAFKA_ADVERTISED_LISTENERS=f"INTERNAL://localhost:9092,HOST://127.0.0.1:{port}",
+        KAFKA_LISTENER_SECURITY_PROTOCOL_MAP="INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT,HOST:PLAINTEXT",
+        KAFKA_CONTROLLER_QUORUM_VOTERS="1@localhost:9093",
     )
     broker.with_bind_ports(9094, port).waiting_for(LogMessageWaitStrategy("Kafka Server started"))
     with broker:
