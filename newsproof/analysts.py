@@ -60,6 +60,9 @@ def limits_of(settings: Settings) -> dict[str, str]:
         "max_memory_usage": str(settings.clickhouse_analyst_max_memory_mb * 1024**2),
         "max_result_rows": str(settings.clickhouse_analyst_max_rows),
         "result_overflow_mode": "throw",
+        # Of one report: the pipeline's own questions go on beside a few of them.
+        "max_threads": "4",
+        "max_block_size": "65409",
     }
 
 

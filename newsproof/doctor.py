@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from infra.embedded.landlock import FILES_SINCE, NETWORK_SINCE, abi_version
 from infra.settings import Settings
 from newsproof.bootstrap import address_of, clickhouse_of, refuse_unusable, topics_of
 from newsproof.check import Check, State
@@ -25,7 +26,8 @@ async def diagnose(invocation: Invocation, *, as_json: bool) -> bool:
     """Print every check; return whether nothing is missing."""
     settings = invocation.settings()
     kafka, clickhouse, sources = await asyncio.gather(_kafka(settings), _clickhouse(settings), chat_sources(settings))
-    checks = [_python(), _disk(settings), kafka, clickhouse, *_providers(settings), *sources]
+    fence = [] if settings.clickhouse_url else [engine_fence(abi_version())]
+    checks = [_python(), _disk(settings), kafka, clickhouse, *fence, *_providers(settings), *sources]
     _print(checks, as_json=as_json)
     return all(check.state != "missing" for check in checks)
 
@@ -81,6 +83,20 @@ async def _kafka(settings: Settings) -> Check:
     if topics_of(settings).cases not in topics:
         return Check(name="Kafka", state="note", found=f"{at}, without topics", do="newsproof topics create")
     return Check(name="Kafka", state="ok", found=at)
+
+
+def engine_fence(version: int) -> Check:
+    """Return what holds the embedded ClickHouse engine back; ``version`` is that of the kernel's Landlock, 0 without it."""
+    name = "engine's fence"
+    if version < FILES_SINCE:
+        found = "none: this kernel has no Landlock, so a hole in the engine could write wherever you may"
+        do = "Linux 5.13 or later (with landlock among CONFIG_LSM), or a ClickHouse server of another user: CLICKHOUSE_URL"
+        return Check(name=name, state="note", found=found, do=do)
+    if version < NETWORK_SINCE:
+        found = f"Landlock {version}: the embedded ClickHouse writes to its own folders alone, but may open connections"
+        return Check(name=name, state="note", found=found, do="Linux 6.7 or later closes that too")
+    found = f"Landlock {version}: the embedded ClickHouse writes to its own folders alone and opens no connection"
+    return Check(name=name, state="ok", found=found)
 
 
 _START_KAFKA = "start it, correct KAFKA_BOOTSTRAP_SERVERS, or unset it to use an embedded Kafka"

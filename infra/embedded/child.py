@@ -164,18 +164,24 @@ class ChildProcess:
         log_file: Path,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
+        inherits: Sequence[str] | None = None,
+        stdin: bytes = b"",
         keep_fds: Sequence[int] = (),
     ) -> None:
         """Describe the child; nothing runs yet.
 
-        ``env`` is added to this process's environment. ``keep_fds`` stay open in the child (the
-        ``fd`` of a ``DirectoryLock``). Standard output and error are appended to ``log_file``.
+        ``env`` is added to what it inherits of this process's environment: the variables named in
+        ``inherits``, by default all. ``stdin`` is what it reads from its standard input (at most 64 KiB).
+        ``keep_fds`` stay open in the child (the ``fd`` of a ``DirectoryLock``). Standard output and
+        error are appended to ``log_file``.
         """
         self.name = name
         self.command = list(command)
         self.log_file = log_file
         self._cwd = cwd
         self._env = dict(env or {})
+        self._inherits = inherits
+        self._stdin = stdin
         self._keep_fds = tuple(keep_fds)
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: _Guard | None = None
@@ -205,21 +211,27 @@ class ChildProcess:
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
         if self.log_file.exists() and self.log_file.stat().st_size > _LOG_LIMIT_BYTES:
             self.log_file.replace(self.log_file.with_name(self.log_file.name + ".1"))
+        names = os.environ if self._inherits is None else self._inherits
+        inherited = {name: os.environ[name] for name in names if name in os.environ}
         with self.log_file.open("ab") as log:
             self._log_start = log.tell()
             self._guard = _Guard()
             try:
                 self._process = subprocess.Popen(
                     self.command,
-                    stdin=subprocess.DEVNULL,
+                    stdin=subprocess.PIPE if self._stdin else subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     cwd=self._cwd,
-                    env={**os.environ, **self._env},
+                    env={**inherited, **self._env},
                     pass_fds=(self._guard.program_end, *self._keep_fds),
                     start_new_session=True,
                 )
                 self._guard.watch(self._process.pid)
+                if self._process.stdin is not None:
+                    # Not longer than a pipe holds, so this waits for nobody; a child that has ended is found out soon.
+                    with contextlib.suppress(BrokenPipeError), self._process.stdin as stdin:
+                        stdin.write(self._stdin)
             except BaseException:
                 self.kill()
                 raise

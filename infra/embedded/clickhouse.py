@@ -21,11 +21,13 @@ import httpx
 import msgspec
 
 from infra.embedded.child import ChildProcess, DirectoryLock
-from infra.embedded.clickhouse_wire import USERS_VARIABLE, EngineUser, default_memory_bytes, loopback_socket
+from infra.embedded.clickhouse_wire import EngineUser, default_memory_bytes, loopback_socket
 
 __all__ = ["EmbeddedClickHouse", "EngineUser"]
 
 _START_TIMEOUT_S = 60.0
+_INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+"""Of this process's environment: it holds keys, and the engine can read its own."""
 _PROJECT = Path(__file__).resolve().parents[2]
 
 
@@ -97,14 +99,16 @@ class EmbeddedClickHouse:
         with loopback_socket(self._wanted_port or 0) as listener:
             self._port = listener.getsockname()[1]
             path = os.pathsep.join(filter(None, (str(_PROJECT), os.environ.get("PYTHONPATH"))))
-            command = [sys.executable, "-m", "infra.embedded.clickhouse_server"]
+            command = [sys.executable, "-m", "infra.embedded.clickhouse_process"]
             command += ["--data-dir", str(self.data_dir), "--memory-bytes", str(self._memory_bytes)]
             command += ["--listen-fd", str(listener.fileno()), "--lock-fd", str(self._lock.fd)]
             self._child = ChildProcess(
                 "ClickHouse",
                 command,
                 log_file=self.data_dir / "server.log",
-                env={USERS_VARIABLE: msgspec.json.encode(self._users).decode(), "PYTHONPATH": path},
+                env={"PYTHONPATH": path},
+                inherits=_INHERITED,
+                stdin=msgspec.json.encode(self._users),
                 keep_fds=(listener.fileno(), self._lock.fd),
             )
             self._child.start()

@@ -30,6 +30,7 @@ __all__ = [
     "TABLE_FUNCTIONS",
     "AccessDeniedError",
     "check_statement",
+    "in_a_row",
     "role_of",
     "settings_for",
     "write_access",
@@ -68,15 +69,18 @@ _KINDS = frozenset(
         *("ShowColumnsQuery", "ShowFunctionsQuery", "ShowIndexesQuery"),
     }
 )
-_KINDS_WITHOUT_JSON = re.compile(
-    r"(DescribeQuery|ShowColumns\w*|ShowFunctions\w*|ShowIndexes\w*|ShowEngine\w*|ShowSetting\w*"
-    r"|(Show|Exists)(Create)?(Table|View|Database)\w*)\Z"
+_NAME = r"(?:[A-Za-z_][A-Za-z0-9_]*|`[ -Z\[\]^_a-~]+`)"
+_WITHOUT_JSON = re.compile(
+    rf"(?:(?P<of>DESCRIBE TABLE|(?:SHOW CREATE|EXISTS) (?:TABLE|VIEW|DATABASE)) (?P<name>{_NAME}(?:\.{_NAME})?)"
+    r"|SHOW FUNCTIONS(?: I?LIKE '[ -&(-\[\]-~]*')?|SHOW ENGINES|SHOW SETTING [A-Za-z0-9_]+)"
+    r"(?: FORMAT [A-Za-z][A-Za-z0-9]*)?\Z"
 )
-"""Each names a table or nothing; EXPLAIN AST is asked whether there is more in it."""
+"""What may be sent of the kinds that the engine has no tree in JSON for, as the engine itself prints them: in ASCII, one blank
+between two words. A quote or a backslash within a name or a pattern is not among it."""
 _EXPLAINED = frozenset(
     {"EXPLAIN", "EXPLAIN AST", "EXPLAIN SYNTAX", "EXPLAIN QUERY TREE", "EXPLAIN PIPELINE", "EXPLAIN ESTIMATE"}
 )
-_NO_JSON = re.compile(r"AST node of type '([^']*)' does not support JSON")
+_NO_JSON = "does not support JSON serialization"
 
 TIGHTENED = frozenset(
     {
@@ -87,7 +91,7 @@ TIGHTENED = frozenset(
 _FREE = re.compile(
     r"(enable_http_compression|http_zlib_compression_level|send_progress_in_http_headers|http_headers_progress_interval_ms"
     r"|http_wait_end_of_query|http_write_exception_in_output_format|http_make_head_request|http_response_buffer_size"
-    r"|cancel_http_readonly_queries_on_client_close|add_http_cors_header|extremes|join_use_nulls|final|log_comment|offset"
+    r"|cancel_http_readonly_queries_on_client_close|add_http_cors_header|extremes|join_use_nulls|final|offset"
     r"|date_time_(in|out)put_format|session_timezone|timezone|result_overflow_mode|connect_timeout|receive_timeout"
     r"|send_timeout|use_client_time_zone|prefer_column_name_to_alias|union_default_mode|log_queries"
     r"|show_table_uuid_in_table_create_query_if_not_nil|allow_experimental_\w+|enable_\w+_type"
@@ -97,14 +101,15 @@ _FREE = re.compile(
 """Settings of a request that change how an answer is written, and nothing else. Formats that read a file of the server by
 a setting (format_schema, format_template_*) are not among them."""
 
-_ACCESS_DENIED, _READONLY = 497, 164
+_ONLY = "this statement: SELECT, WITH, SHOW TABLES, SHOW CREATE, DESCRIBE, EXISTS and EXPLAIN of what is named plainly may be sent"
+_ACCESS_DENIED, _READONLY, _NO_NUMBER = 497, 164, 72
 
 
 class AccessDeniedError(Exception):
     """The statement is one that this user may not send; ``code`` is ClickHouse's number."""
 
     def __init__(self, code: int, message: str) -> None:
-        name = {_ACCESS_DENIED: "ACCESS_DENIED", _READONLY: "READONLY"}[code]
+        name = {_ACCESS_DENIED: "ACCESS_DENIED", _READONLY: "READONLY", _NO_NUMBER: "CANNOT_PARSE_NUMBER"}[code]
         super().__init__(f"Code: {code}. DB::Exception: {message} ({name})")
         self.code = code
 
@@ -157,7 +162,9 @@ def settings_for(user: EngineUser, asked: Mapping[str, str]) -> dict[str, str]:
     for name, value in asked.items():
         if name in TIGHTENED:
             own = chosen.get(name, "0")
-            if value.isdigit() and int(value) > 0 and (own == "0" or int(value) < int(own)):
+            if not (value.isascii() and value.isdigit()):
+                raise AccessDeniedError(_NO_NUMBER, f"The limit {name} is a whole number: {value[:20]!r} is none.")
+            if int(value) > 0 and (own == "0" or int(value) < int(own)):
                 chosen[name] = value
         elif _FREE.match(name):
             chosen[name] = value
@@ -172,51 +179,45 @@ Ask = Callable[[str, Mapping[str, str]], str]
 """Runs a statement with parameters on the engine and returns its text; raises ValueError with the engine's words."""
 
 
-def check_statement(sql: str, parameters: Mapping[str, str], ask: Ask) -> None:
-    """Refuse what a restricted user may not send, by the engine's own reading of it. Runs nothing of the statement.
+def check_statement(sql: str, ask: Ask) -> str:
+    """Refuse what a restricted user may not send, by the engine's own reading of it; return the text that is to run.
+
+    Runs nothing of the statement. The text is the given one where the engine shows its tree in JSON, and otherwise the
+    engine's own print of it: what was looked at is then what runs, whatever the given one looked like.
 
     Raises:
         AccessDeniedError: it is none of the kinds that read, or something in it reaches outside the user's databases.
         ValueError: the engine cannot parse it; the text is the engine's.
     """
+    text = {"statement_text": in_a_row(sql)}
     try:
-        tree = orjson.loads(ask("SELECT parseQueryToJSON({statement_text:String})", {"statement_text": _in_a_row(sql)}))
+        tree = orjson.loads(ask("SELECT parseQueryToJSON({statement_text:String})", text))
     except ValueError as exc:
-        kind = _NO_JSON.search(str(exc))
-        if kind is None:
+        if _NO_JSON not in str(exc):
             raise
-        _check_kind_without_json(kind.group(1), sql, parameters, ask)
-        return
+        return _checked_print(ask("SELECT formatQuerySingleLine({statement_text:String})", text).rstrip("\n"))
     if tree["type"] not in _KINDS:
-        raise _denied(
-            "this statement: SELECT, WITH, SHOW TABLES, SHOW CREATE, DESCRIBE, EXISTS and EXPLAIN may be sent"
-        )
+        raise _denied(_ONLY)
     for node in _nodes(tree):
-        _check_node(node, parameters)
+        _check_node(node)
+    return sql
 
 
-def _in_a_row(text: str) -> str:
-    # Values of parameters are read as a field of TabSeparated is.
+def in_a_row(text: str) -> str:
+    """Return the text as the value of a parameter: those are read as a field of TabSeparated is."""
     return (
         text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r").replace("\0", "\\0")
     )
 
 
-def _check_kind_without_json(kind: str, sql: str, parameters: Mapping[str, str], ask: Ask) -> None:
-    if not _KINDS_WITHOUT_JSON.match(kind.partition(" ")[0]):
-        raise _denied(
-            "this statement: SELECT, WITH, SHOW TABLES, SHOW CREATE, DESCRIBE, EXISTS and EXPLAIN may be sent"
-        )
-    lines = [line.strip() for line in ask(f"EXPLAIN AST {sql}", parameters).splitlines()]
-    if any(line.startswith(("Function ", "Subquery", "Columns")) for line in lines):
-        raise _denied("a function or a query in this statement: name a table, or send the query itself")
-    for line in lines:
-        word, _, name = line.partition(" ")
-        if word in ("TableIdentifier", "Identifier"):
-            _check_name(name.split(" (")[0].split("."))
-    # Without names of their own in the tree: SHOW CREATE TABLE system.x, EXISTS system.x.
-    for name in re.findall(r"system`?\.`?(\w+)", f"{kind} {sql}", re.IGNORECASE):
-        _check_name(["system", name])
+def _checked_print(canonical: str) -> str:
+    match = _WITHOUT_JSON.match(canonical)
+    if match is None:
+        raise _denied(_ONLY)
+    if match["name"]:
+        parts = [part.strip("`") for part in re.findall(_NAME, match["name"])]
+        _check_name(parts)
+    return canonical
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
@@ -231,7 +232,7 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
             waiting.extend(one)
 
 
-def _check_node(node: dict[str, Any], parameters: Mapping[str, str]) -> None:
+def _check_node(node: dict[str, Any]) -> None:
     if node.get("out_file") is not None:
         raise _denied("INTO OUTFILE: save the answer's body yourself")
     function = node.get("table_function")
@@ -247,7 +248,7 @@ def _check_node(node: dict[str, Any], parameters: Mapping[str, str]) -> None:
         case "Identifier" | "TableIdentifier":
             _check_name(node.get("name_parts") or str(node.get("name")).split("."))
         case "QueryParameter" if node.get("param_type") == "Identifier":
-            _check_name(parameters.get(str(node.get("name")), "").replace("`", "").replace('"', "").split("."))
+            raise _denied("a parameter of type Identifier: write the name into the statement")
 
 
 def _check_function(name: str) -> None:

@@ -15,7 +15,7 @@ What this engine lacks beside a server (chdb 4.4, ClickHouse 26.9), found by try
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,9 +24,8 @@ from typing import IO, Any
 import orjson
 from chdb.state.sqlitelike import Connection
 
-from infra.embedded.clickhouse_access import AccessDeniedError, check_statement, write_access
+from infra.embedded.clickhouse_access import AccessDeniedError, check_statement
 from infra.embedded.clickhouse_statement import Statement
-from infra.embedded.clickhouse_wire import EngineUser
 
 __all__ = ["Answer", "Engine", "EngineError", "Request"]
 
@@ -104,16 +103,14 @@ class Answer:
 class Engine:
     """The one engine of a data directory. Methods are safe to call from several threads."""
 
-    def __init__(self, directory: Path, *, memory_bytes: int, users: Sequence[EngineUser] = ()) -> None:
-        """Open or create ``directory``. ``memory_bytes`` bounds all that the engine holds together.
+    def __init__(self, directory: Path, *, memory_bytes: int, access: Path) -> None:
+        """Open ``directory``, empty or of an earlier run. ``memory_bytes`` bounds all that the engine holds together.
 
-        A query may use three quarters of it, and sorts and groupings move to disk at a third. ``users``
-        are those for whom the engine knows a role: the restricted ones.
+        A query may use three quarters of it, and sorts and groupings move to disk at a third. ``access`` is the
+        configuration with a role for each restricted user (``clickhouse_access.write_access``).
         """
-        directory.mkdir(parents=True, exist_ok=True)
         self._directory = str(directory)
-        config = write_access(directory.parent, users)
-        self._root = Connection(f"{self._directory}?max_server_memory_usage={memory_bytes}&config-file={config}")
+        self._root = Connection(f"{self._directory}?max_server_memory_usage={memory_bytes}&config-file={access}")
         self._limits = {
             "max_memory_usage": str(memory_bytes * 3 // 4),
             "max_bytes_before_external_group_by": str(memory_bytes // 3),
@@ -129,11 +126,8 @@ class Engine:
         if shape.lower() in _PYTHON_FORMATS:
             raise EngineError(f"Code: 73. DB::Exception: Unknown format {shape}. (UNKNOWN_FORMAT)")
         with self._connection(request) as connection:
-            if request.role:
-                _check(connection, request)
-            result = connection.query(
-                request.statement.sql, request.default_format, params=dict(request.parameters) or None
-            )
+            sql = _checked(connection, request.statement.sql) if request.role else request.statement.sql
+            result = connection.query(sql, request.default_format, params=dict(request.parameters) or None)
             return Answer(
                 size=result.size(),
                 buffer=result.get_memview(),
@@ -200,18 +194,18 @@ class Engine:
         connection.query(f"SET {pairs}", "Null")
 
 
-def _check(connection: Connection, request: Request) -> None:
-    """Hold a restricted user's statement against what it may do. Raises EngineError."""
+def _checked(connection: Connection, sql: str) -> str:
+    """Hold a restricted user's statement against what it may do; return what is to run. Raises EngineError."""
 
-    def ask(sql: str, parameters: Mapping[str, str]) -> str:
+    def ask(question: str, parameters: Mapping[str, str]) -> str:
         try:
-            result = connection.query(sql, "TabSeparatedRaw", params=dict(parameters) or None)
+            result = connection.query(question, "TabSeparatedRaw", params=dict(parameters))
         except RuntimeError as exc:
             raise ValueError(str(exc)) from exc
         return bytes(result.get_memview().view()).decode("utf-8", "replace") if result.size() else ""
 
     try:
-        check_statement(request.statement.sql, request.parameters, ask)
+        return check_statement(sql, ask)
     except (AccessDeniedError, ValueError) as exc:
         raise EngineError(str(exc)) from exc
 

@@ -26,8 +26,8 @@ __all__ = ["FrameDecoder", "framed"]
 NONE, LZ4, ZSTD = 0x02, 0x82, 0x90
 FRAME_BYTES = 1024 * 1024
 """Data of one frame, as ClickHouse's own ``max_compress_block_size``."""
-MAX_FRAME_BYTES = 256 * 1024 * 1024
-"""Of a frame that a client sends. ClickHouse takes 1 GiB; this engine shares its machine."""
+MAX_FRAME_BYTES = 16 * 1024 * 1024
+"""Of a frame that a client sends: it is unpacked whole. ClickHouse takes 1 GiB; clients send 1 MiB, some of them 10."""
 _CHECKSUM = 16
 _HEAD = struct.Struct("<BII")
 _HALF = (1 << 64) - 1

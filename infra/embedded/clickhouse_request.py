@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import IO
 
 from aiohttp import BodyPartReader, web
@@ -10,40 +11,97 @@ from aiohttp import BodyPartReader, web
 from infra.embedded.clickhouse_access import role_of, settings_for
 from infra.embedded.clickhouse_engine import Request
 from infra.embedded.clickhouse_frames import FrameDecoder
-from infra.embedded.clickhouse_statement import Statement, StatementError
+from infra.embedded.clickhouse_statement import MAX_STATEMENT_BYTES, Statement, StatementError
 from infra.embedded.clickhouse_wire import NOT_SETTINGS, Decoder, EncodingError, EngineUser
 
 __all__ = ["request_of", "says_yes", "take_in"]
 
 
-async def take_in(http: web.Request, body: IO[bytes]) -> dict[str, str]:
-    """Write the statement and what follows it to ``body``; return the parameters of URL and form."""
+_LONGEST_FORM_BYTES = 64 * 1024 * 1024
+_HEAVY_BYTES = 64 * 1024
+
+
+async def take_in(http: web.Request, user: EngineUser, body: IO[bytes]) -> dict[str, str]:
+    """Write the statement and what follows it to ``body``; return the parameters of URL and form.
+
+    Of a restricted user, who sends no rows, 4 MiB are taken, as they are after unpacking.
+
+    Raises:
+        StatementError: it is longer than that, or not what its headers say.
+    """
     fields = dict(http.query)
+    restricted = bool(user.databases)
     form = http.content_type == "multipart/form-data"
     if form:
+        fields |= await _form(http, MAX_STATEMENT_BYTES if restricted else _LONGEST_FORM_BYTES)
+    taken = 0
+    if query := fields.get("query", "").rstrip():
+        # As ClickHouse does: the text of the URL and the body are one.
+        taken = body.write(query.encode("utf-8", "surrogateescape") + b"\n")
+    if not form:
+        try:
+            async for data in _unpacked(http):
+                taken += len(data)
+                if restricted and taken > MAX_STATEMENT_BYTES:
+                    raise _too_long()
+                body.write(data)
+        except EncodingError as exc:
+            raise StatementError(354, "ZLIB_INFLATE_FAILED", str(exc)) from exc
+    return fields
+
+
+async def _unpacked(http: web.Request) -> AsyncIterator[bytes]:
+    decoder = Decoder(http.headers.get("Content-Encoding", "").strip().lower())
+    frames = FrameDecoder() if says_yes(http.query, "decompress") else None
+
+    def unpacked(piece: bytes) -> Iterator[bytes]:
+        for data in decoder.decode(piece):
+            yield from frames.decode(data) if frames else (data,)
+
+    packed, taken = frames is not None or "Content-Encoding" in http.headers, 0
+    async for piece in http.content.iter_any():
+        pieces = unpacked(piece)
+        # What is long is unpacked beside the loop; a hand-over costs more than a short body does.
+        while (
+            data := await asyncio.to_thread(next, pieces, None)
+            if packed and taken > _HEAVY_BYTES
+            else next(pieces, None)
+        ) is not None:
+            taken += len(data)
+            yield data
+    decoder.finish()
+    if frames:
+        frames.finish()
+
+
+async def _form(http: web.Request, most: int) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    left = most
+    try:
         async for part in await http.multipart():
             if not isinstance(part, BodyPartReader) or part.filename or part.name is None:
                 raise StatementError(
                     48, "NOT_IMPLEMENTED", "External tables are not spoken here: insert into a table first."
                 )
-            fields[part.name] = bytes(await part.read(decode=True)).decode("utf-8", "surrogateescape")
-    if query := fields.get("query", "").rstrip():
-        # As ClickHouse does: the text of the URL and the body are one.
-        body.write(query.encode("utf-8", "surrogateescape") + b"\n")
-    if not form:
-        try:
-            decoder = Decoder(http.headers.get("Content-Encoding", "").strip().lower())
-            frames = FrameDecoder() if says_yes(http.query, "decompress") else None
-            async for piece in http.content.iter_any():
-                for data in decoder.decode(piece):
-                    for row in frames.decode(data) if frames else (data,):
-                        body.write(row)
-            decoder.finish()
-            if frames:
-                frames.finish()
-        except EncodingError as exc:
-            raise StatementError(354, "ZLIB_INFLATE_FAILED", str(exc)) from exc
+            value = bytearray()
+            # Taken as it is: an encoding of the part's own would be unpacked without a bound.
+            while chunk := await part.read_chunk():
+                value += chunk
+                left -= len(chunk)
+                if left < 0:
+                    raise _too_long()
+            fields[part.name] = value.decode("utf-8", "surrogateescape")
+    except StatementError:
+        raise
+    except ValueError as exc:
+        raise StatementError(27, "CANNOT_PARSE_INPUT", f"The form cannot be read ({exc}): send it again.") from exc
     return fields
+
+
+def _too_long() -> StatementError:
+    return StatementError(
+        229, "QUERY_IS_TOO_LARGE", "The body is longer than 4 MiB: a statement that reads is shorter."
+    )
 
 
 def says_yes(query: Mapping[str, str], name: str) -> bool:

@@ -1,6 +1,4 @@
-"""The engine of ClickHouse behind ClickHouse's HTTP protocol on loopback, as a process of its own.
-
-    python -m infra.embedded.clickhouse_server --data-dir DIR --port 8123
+"""The engine of ClickHouse behind ClickHouse's HTTP protocol on loopback, in a process of its own (``clickhouse_process.py``).
 
 chdb lets one process open a data directory; this is that process, so that the sink, the web page,
 analysts and BI tools share one engine and use the client and code path that they use in production.
@@ -12,15 +10,12 @@ long report does not keep the sink waiting.
 
 Not spoken: sessions (``session_id`` is tolerated, temporary tables end with their request) and external
 tables.
-
-Users come as JSON in the environment (``NEWSPROOF_CLICKHOUSE_USERS``), where ``ps`` does not show them.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import os
+import re
 import signal
 import socket
 import sys
@@ -30,10 +25,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
-import msgspec
 from aiohttp import web
 
-from infra.embedded.child import DirectoryLock
 from infra.embedded.clickhouse_access import AccessDeniedError
 from infra.embedded.clickhouse_engine import Answer, Engine, EngineError, Request
 from infra.embedded.clickhouse_frames import framed
@@ -44,21 +37,17 @@ from infra.embedded.clickhouse_statement import (
     read_statement,
 )
 from infra.embedded.clickhouse_wire import (
-    USERS_VARIABLE,
     EngineUser,
     answer_encoding,
     compressed,
     content_type,
     credentials,
-    default_memory_bytes,
     is_loopback,
-    loopback_socket,
     matching_user,
     status_of,
 )
-from schemas.errors import ConfigError
 
-__all__ = ["main"]
+__all__ = ["serve"]
 
 QUERY_THREADS = 8
 INSERT_THREADS = 2
@@ -68,6 +57,7 @@ _SPOOL_BYTES = 64 * 1024 * 1024
 """A range of the sink, as a rule: a file would be written to the disk for nothing."""
 _SHUTDOWN_S = 5.0
 _HEAVY_BYTES = 64 * 1024
+_QUERY_ID = re.compile(r"[\w.-]{1,64}\Z", re.ASCII)
 
 
 class Front:
@@ -102,6 +92,9 @@ class Front:
     async def _handle(self, http: web.Request) -> web.StreamResponse:
         query_id = http.query.get("query_id") or str(uuid.uuid4())
         try:
+            if not _QUERY_ID.match(query_id):
+                query_id = ""
+                raise StatementError(36, "BAD_ARGUMENTS", "query_id is 1 to 64 letters, digits, dots, dashes and _.")
             return await self._answer(http, query_id)
         except (EngineError, StatementError, AccessDeniedError) as exc:
             headers = {"X-ClickHouse-Query-Id": query_id, "X-ClickHouse-Exception-Code": str(exc.code)}
@@ -110,7 +103,7 @@ class Front:
     async def _answer(self, http: web.Request, query_id: str) -> web.StreamResponse:
         user = self._authenticated(http)
         with tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=str(self._spool)) as body:
-            fields = await take_in(http, body)
+            fields = await take_in(http, user, body)
             statement = (
                 await asyncio.to_thread(read_statement, body) if body.tell() > _HEAVY_BYTES else read_statement(body)
             )
@@ -194,12 +187,13 @@ async def _options(_: web.Request) -> web.Response:
     return web.Response(status=204, headers={"Allow": "GET, HEAD, OPTIONS, POST"})
 
 
-async def serve(data_dir: Path, listener: socket.socket, users: list[EngineUser], memory_bytes: int) -> None:
-    """Serve until SIGTERM or SIGINT; then let requests end within 5 s, cancel the rest, close the engine."""
+async def serve(engine: Engine, listener: socket.socket, users: list[EngineUser], spool: Path) -> None:
+    """Serve until SIGTERM or SIGINT; then let requests end within 5 s, cancel the rest, close the engine.
+
+    ``spool`` is the directory of bodies that are too long for memory.
+    """
     loop, ending = asyncio.get_running_loop(), asyncio.Event()
-    spool = data_dir / "spool"
-    spool.mkdir(parents=True, exist_ok=True)
-    front = Front(Engine(data_dir / "engine", memory_bytes=memory_bytes, users=users), users, spool)
+    front = Front(engine, users, spool)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.set)
     runner = web.AppRunner(
@@ -220,31 +214,3 @@ async def serve(data_dir: Path, listener: socket.socket, users: list[EngineUser]
     finally:
         await runner.cleanup()
         await front.close()
-
-
-def main() -> None:
-    """Run the server. Exit status 1 and one line on standard error when it cannot start."""
-    parser = argparse.ArgumentParser(prog="clickhouse_server", description="ClickHouse's engine over HTTP.")
-    parser.add_argument("--data-dir", type=Path, required=True, help="directory of tables and rows")
-    parser.add_argument("--port", type=int, default=8123, help="port of 127.0.0.1; 0 lets the system choose")
-    parser.add_argument("--listen-fd", type=int, help="a bound socket that was inherited, instead of --port")
-    parser.add_argument("--lock-fd", type=int, help="the directory's lock that was inherited")
-    parser.add_argument("--memory-bytes", type=int, default=default_memory_bytes(), help="engine's limit")
-    options = parser.parse_args()
-    try:
-        users = msgspec.json.decode(os.environ.get(USERS_VARIABLE) or b'[{"name":"default"}]', type=list[EngineUser])
-        if options.lock_fd is None:
-            DirectoryLock(options.data_dir, what="ClickHouse").acquire()
-        if options.listen_fd is not None:
-            listener = socket.socket(fileno=options.listen_fd)
-        else:
-            listener = loopback_socket(options.port)
-        asyncio.run(serve(options.data_dir, listener, users, options.memory_bytes))
-    except msgspec.DecodeError as exc:
-        sys.exit(f'{USERS_VARIABLE} is wrong ({exc}). Write [{{"name": "default", "password": "…"}}] or unset it.')
-    except (ConfigError, RuntimeError) as exc:
-        sys.exit(f"clickhouse_server: {exc}")
-
-
-if __name__ == "__main__":
-    main()

@@ -18,10 +18,14 @@ MAX_STATEMENT_BYTES = 4 * 1024 * 1024
 """Longest statement (without an insert's rows), in bytes. A guard for memory, far above any real one."""
 
 _TOKEN = re.compile(
-    rb"(?P<space>\s++|--[^\n]*|\#[! ][^\n]*|/\*.*?\*/)"
-    # Possessive, so that a quote that never closes is found out in one pass.
-    rb"|(?P<quoted>'(?:[^'\\]++|\\.|'')*+'|\"(?:[^\"\\]++|\\.|\"\")*+\"|`(?:[^`\\]++|\\.|``)*+`)"
-    rb"|(?P<word>[A-Za-z_][A-Za-z0-9_]*+)"
+    # What the engine takes for a blank beyond ASCII: U+0085, U+00A0, U+180E, U+2000 to U+200D, U+2028 and the like.
+    rb"(?P<space>(?:\s|\xc2[\x85\xa0]|\xe1\xa0\x8e|\xe2\x80[\x80-\x8d\xa8\xa9\xaf]|\xe2\x81[\x9f\xa0]|\xe3\x80\x80"
+    rb"|\xef\xbb\xbf)++|(?:--|//|\#[! ])[^\n]*|/\*(?:.*?\*/|.*))"
+    # Possessive, or to the end: what never closes is found out in one pass.
+    rb"|(?P<quoted>'(?:[^'\\]++|\\.|'')*+'|\"(?:[^\"\\]++|\\.|\"\")*+\"|`(?:[^`\\]++|\\.|``)*+`"
+    rb""
+    rb"|\$(?P<tag>\w*)\$(?:.*?\$(?P=tag)\$|.*)|\xe2\x80\x98(?:.*?\xe2\x80\x99|.*)|\xe2\x80\x9c(?:.*?\xe2\x80\x9d|.*))"
+    rb"|(?P<word>[A-Za-z_][A-Za-z0-9_$]*+)"
     rb"|(?P<number>[0-9][A-Za-z0-9_.]*)"
     rb"|(?P<mark>.)",
     re.DOTALL,
@@ -190,6 +194,7 @@ def _refuse_files(head: bytes, at: int) -> None:
 def _text(statement: bytes) -> str:
     try:
         return statement.decode("utf-8")
-    except UnicodeDecodeError:
-        # ClickHouse's strings are bytes; such a statement passes on unchanged as far as text can.
-        return statement.decode("utf-8", "surrogateescape")
+    except UnicodeDecodeError as exc:
+        raise StatementError(
+            36, "BAD_ARGUMENTS", "The statement is not UTF-8: send other bytes as rows, or write them with unhex('…')."
+        ) from exc

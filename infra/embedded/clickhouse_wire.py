@@ -30,7 +30,6 @@ else:
 
 __all__ = [
     "NOT_SETTINGS",
-    "USERS_VARIABLE",
     "Decoder",
     "EncodingError",
     "EngineUser",
@@ -44,9 +43,6 @@ __all__ = [
     "matching_user",
     "status_of",
 ]
-
-USERS_VARIABLE = "NEWSPROOF_CLICKHOUSE_USERS"
-"""Environment variable that hands the server its users: a JSON list of ``EngineUser``."""
 
 NOT_SETTINGS = frozenset(
     {
@@ -126,7 +122,11 @@ class _Decompressor(Protocol):
     def eof(self) -> bool: ...
     @property
     def unused_data(self) -> bytes | None: ...
-    def decompress(self, data: bytes, /) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+PIECE_BYTES = 1024 * 1024
+"""What is unpacked of a body at a time: 33 KB can hold 2 GB, and whoever reads decides after each piece whether to go on."""
 
 
 class Decoder:
@@ -138,18 +138,24 @@ class Decoder:
         self._current = self._fresh()
 
     def decode(self, piece: bytes) -> Iterator[bytes]:
-        """Yield what ``piece`` decodes to. Raises EncodingError."""
+        """Yield what ``piece`` decodes to, at most 1 MiB at a time. Raises EncodingError."""
         self._started = True
         if self._current is None:
             yield piece
             return
+        more = True
         try:
-            while piece:
+            while piece or more:
                 if self._current is None or self._current.eof:
                     self._current = self._fresh()
                     assert self._current is not None
-                yield self._current.decompress(piece)
-                piece = (self._current.unused_data or b"") if self._current.eof else b""
+                data = self._current.decompress(piece, PIECE_BYTES)
+                if self._current.eof:
+                    piece, more = self._current.unused_data or b"", False
+                else:
+                    # zlib hands back what it did not take; the others keep it. A full piece may have more behind it.
+                    piece, more = getattr(self._current, "unconsumed_tail", b""), len(data) == PIECE_BYTES
+                yield data
         except (zlib.error, zstd.ZstdError, RuntimeError, EOFError) as exc:
             raise EncodingError(f"The body is not valid {self._encoding}: {exc}.") from exc
 

@@ -163,6 +163,37 @@ OUTPUT = (
     "SELECT 1 AS a FORMAT CapnProto SETTINGS format_schema = '/etc/passwd:Message'",
     "SELECT 1 SETTINGS output_format_schema = '{dir}/out.proto' FORMAT Protobuf",
 )
+# The engine takes each of these blanks and quotes for what it looks like, knows $$heredocs$$ and comments within comments, and
+# has no tree in JSON for the kinds that SHOW, DESCRIBE and EXISTS begin. Parameters: see PAYLOAD.
+SPELLED_OTHERWISE = (
+    "SHOW SETTING log_comment INTO\u00a0OUTFILE '{dir}/p' FORMAT RawBLOB",
+    "SHOW SETTING log_comment INTO OUTFILE $${dir}/p$$ FORMAT RawBLOB",
+    "SHOW SETTING max_threads INTO\u3000OUTFILE ‘{dir}/p’",
+    "SHOW SETTING max_threads /* /* */ ' */ INTO OUTFILE '{dir}/p' -- '",
+    "SHOW FUNCTIONS INTO\u200bOUTFILE '{dir}/p'",
+    "SHOW FUNCTIONS LIKE 'file%' INTO\u2028OUTFILE '{dir}/p' APPEND",
+    "SHOW ENGINES INTO\ufeffOUTFILE '{dir}/p' TRUNCATE",
+    "SHOW CREATE TABLE newsproof.notes INTO\u00a0OUTFILE '{dir}/p'",
+    "SHOW CREATE VIEW newsproof.v_notes INTO\u00a0OUTFILE '{dir}/p' AND STDOUT",
+    "SHOW CREATE DATABASE newsproof INTO//x\nOUTFILE '{dir}/p'",
+    "DESCRIBE TABLE newsproof.notes INTO\u2060OUTFILE '{dir}/p'",
+    "EXISTS TABLE newsproof.notes INTO\u205fOUTFILE '{dir}/p'",
+    "EXISTS DATABASE newsproof INTO\u0085OUTFILE '{dir}/p'",
+    "SELECT 1 INTO\u00a0OUTFILE '{dir}/p'",
+    "SHOW TABLES INTO\u00a0OUTFILE '{dir}/p'",
+    "SHOW COLUMNS FROM notes INTO\u00a0OUTFILE '{dir}/p'",
+    "EXPLAIN SELECT 1 INTO\u00a0OUTFILE '{dir}/p'",
+)
+BY_IDENTIFIER = (
+    "SELECT * FROM {{d:Identifier}}.{{t:Identifier}}",
+    "SELECT * FROM system.{{t:Identifier}}",
+    "SELECT {{d:Identifier}}.{{t:Identifier}}.query FROM system.one",
+    "EXISTS TABLE {{d:Identifier}}.{{t:Identifier}}",
+    "DESCRIBE TABLE {{d:Identifier}}.{{t:Identifier}}",
+    "SHOW CREATE TABLE {{d:Identifier}}.{{t:Identifier}}",
+    "SELECT 1 IN {{d:Identifier}}.{{t:Identifier}}",
+)
+"""Parameters: d = system, t = processes."""
 ATTACKS = (*WRITES, *RIGHTS, *TABLE_FUNCTIONS, *FUNCTIONS, *TABLES, *OUTPUT)
 UNKNOWN = (
     ("SET ROLE ALL; SELECT * FROM other.secrets", 62),
@@ -192,7 +223,6 @@ NEAR_MISSES = (
     ("SELECT arrayMap(x -> x + 1, [1])", "[2]"),
     ("SELECT COLUMNS('n') APPLY(toString) FROM newsproof.notes WHERE n = 1", "1"),
     ("SELECT n FROM newsproof.v_notes WHERE n = {{n:UInt64}}", "2"),
-    ("SELECT n FROM {{t:Identifier}} WHERE n = {{n:UInt64}}", "2"),
     ("SELECT name FROM system.databases WHERE name != 'system' ORDER BY lower(name)", "newsproof"),
     ("SELECT name FROM system.tables WHERE database NOT IN ('system') ORDER BY name LIMIT 1", "notes"),
     ("SELECT count() > 1000 FROM system.settings", "1"),

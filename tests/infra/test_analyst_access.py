@@ -15,7 +15,7 @@ from clickhouse_connect.driver.exceptions import DatabaseError
 
 from infra.embedded.clickhouse import EmbeddedClickHouse, EngineUser
 from infra.embedded.clickhouse_access import DENIED_FUNCTIONS, SYSTEM_TABLES
-from tests.infra.analyst_statements import ATTACKS, NEAR_MISSES, READS_TOO, UNKNOWN
+from tests.infra.analyst_statements import ATTACKS, BY_IDENTIFIER, NEAR_MISSES, READS_TOO, SPELLED_OTHERWISE, UNKNOWN
 
 ANALYST = EngineUser(
     "analyst",
@@ -23,6 +23,7 @@ ANALYST = EngineUser(
     databases=("newsproof",),
     settings={"max_execution_time": "20", "max_memory_usage": "300000000", "max_result_rows": "50000"},
 )
+pytestmark = pytest.mark.security
 PARAMETERS = {"param_n": "2", "param_t": "notes"}
 
 
@@ -113,6 +114,28 @@ async def test_what_only_looks_like_an_attack_is_answered(analyst: httpx.AsyncCl
         if reply.status_code != 200 or not reply.content:
             refused[statement] = reply.text[:200]
     assert not refused, "\n".join(f"{s} -> {t}" for s, t in refused.items())
+
+
+@pytest.mark.parametrize("statement", SPELLED_OTHERWISE)
+async def test_an_output_file_is_refused_however_it_is_spelled(
+    analyst: httpx.AsyncClient, tmp_path: Path, statement: str
+) -> None:
+    kept = tmp_path / "kept"
+    kept.write_text("as it was", "utf-8")
+    for name in ("p", "kept"):
+        asked = statement.replace("{dir}/p", f"{tmp_path}/{name}")
+        # Without the parameter of the first attack it would only be refused for that parameter.
+        reply = await analyst.post("/", content=asked.encode(), params={"session_timezone": "UTC"})
+        assert reply.headers.get("X-ClickHouse-Exception-Code") in ("497", "358"), f"{reply.status_code} {reply.text}"
+    assert (names_in(tmp_path), kept.read_text("utf-8")) == (["kept"], "as it was")
+
+
+@pytest.mark.parametrize("statement", BY_IDENTIFIER)
+async def test_a_parameter_cannot_be_the_name_of_a_table(analyst: httpx.AsyncClient, statement: str) -> None:
+    asked = statement.replace("{{", "{").replace("}}", "}")
+    for database, table in (("system", "processes"), ("system", "server_settings"), ("newsproof", "notes")):
+        reply = await analyst.post("/", content=asked, params={"param_d": database, "param_t": table})
+        assert reply.headers.get("X-ClickHouse-Exception-Code") == "497", reply.text
 
 
 async def test_rows_that_follow_a_statement_are_refused_as_the_statement_is(analyst: httpx.AsyncClient) -> None:
