@@ -56,6 +56,8 @@ READER_THREADS = 4
 _SPOOL_BYTES = 64 * 1024 * 1024
 """A range of the sink, as a rule: a file would be written to the disk for nothing."""
 _SHUTDOWN_S = 5.0
+IDLE_S = 10.0
+"""As a ClickHouse server's ``keep_alive_timeout``. Half-sent heads would hold their connections for an hour otherwise."""
 _HEAVY_BYTES = 64 * 1024
 _QUERY_ID = re.compile(r"[\w.-]{1,64}\Z", re.ASCII)
 
@@ -187,6 +189,22 @@ async def _options(_: web.Request) -> web.Response:
     return web.Response(status=204, headers={"Allow": "GET, HEAD, OPTIONS, POST"})
 
 
+def runner_of(app: web.Application, *, idle_s: float = IDLE_S) -> web.AppRunner:
+    """Return the server of an application: ``idle_s`` seconds are left to send a request's head, on a new connection or on a
+    kept one."""
+    return web.AppRunner(
+        app,
+        access_log=None,
+        auto_decompress=False,
+        handler_cancellation=True,
+        shutdown_timeout=_SHUTDOWN_S,
+        keepalive_timeout=idle_s,
+        read_bufsize=1024 * 1024,
+        # As a ClickHouse server's http_max_uri_size: clients put the values of parameters into the URL.
+        max_line_size=1024 * 1024,
+    )
+
+
 async def serve(engine: Engine, listener: socket.socket, users: list[EngineUser], spool: Path) -> None:
     """Serve until SIGTERM or SIGINT; then let requests end within 5 s, cancel the rest, close the engine.
 
@@ -196,16 +214,7 @@ async def serve(engine: Engine, listener: socket.socket, users: list[EngineUser]
     front = Front(engine, users, spool)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.set)
-    runner = web.AppRunner(
-        front.application(),
-        access_log=None,
-        auto_decompress=False,
-        handler_cancellation=True,
-        shutdown_timeout=_SHUTDOWN_S,
-        read_bufsize=1024 * 1024,
-        # As a ClickHouse server's http_max_uri_size: clients put the values of parameters into the URL.
-        max_line_size=1024 * 1024,
-    )
+    runner = runner_of(front.application())
     await runner.setup()
     try:
         await web.SockSite(runner, listener, backlog=512).start()

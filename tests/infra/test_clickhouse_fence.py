@@ -16,6 +16,7 @@ import httpx
 import lz4.frame
 import psutil
 import pytest
+from aiohttp import web
 
 from infra.embedded.clickhouse import EmbeddedClickHouse, EngineUser
 from infra.embedded.clickhouse_wire import Decoder
@@ -225,6 +226,32 @@ async def test_a_long_body_of_the_pipelines_own_is_unpacked_beside_the_loop(
             async with asyncio.timeout(2):
                 assert (await other.get("/ping")).text == "Ok.\n"
     assert unpacking.result().status_code == 200, unpacking.result().text
+
+
+async def test_a_connection_whose_request_does_not_arrive_is_closed() -> None:
+    from infra.embedded.clickhouse_server import IDLE_S, runner_of
+
+    assert IDLE_S <= 10
+    runner = runner_of(web.Application(), idle_s=0.2)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0]
+        for sent in (
+            b"",
+            b"POST / HT",
+            b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-",
+            b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /",
+        ):
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(sent)
+            async with asyncio.timeout(5):
+                answered = await reader.read()
+            assert answered.startswith(b"HTTP/1.1 404") == sent.startswith(b"GET")
+            writer.close()
+    finally:
+        await runner.cleanup()
 
 
 # Requests that were answered with 500
