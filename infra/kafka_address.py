@@ -64,7 +64,7 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
         if self.security_protocol == "SASL_PLAINTEXT" and not (here and self.password_file):
             raise ConfigError(
                 f"SASL without TLS would send the password to {self.bootstrap} in the clear: it is for the embedded Kafka "
-                f"at {LOOPBACK} alone; set KAFKA_SECURITY_PROTOCOL=SASL_SSL"
+                f"at {LOOPBACK} alone; unset KAFKA_EMBEDDED_PASSWORD_FILE, and set KAFKA_SECURITY_PROTOCOL=SASL_SSL"
             )
 
     def __repr__(self) -> str:

@@ -43,7 +43,7 @@ class EmbeddedKafka:
 
     Broker and controller ask for a password, which the directory keeps for its owner alone: other users of the machine
     reach the ports, and get no further. Who knows it may do everything. It crosses loopback in the clear, so a process that
-    takes the port of a broker that has ended could be told it.
+    takes the port of a broker that has ended, or is just starting, is told it.
 
     Starts on an empty directory or on one that an earlier run left, however that one ended. Without
     ``port`` the system chooses one, and this object keeps it over ``stop`` or ``kill`` and ``start``,
