@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,19 +24,27 @@ from aiokafka.errors import (
 )
 from aiokafka.helpers import create_ssl_context
 
+from infra.redaction import know
 from infra.settings import Settings
 from schemas.errors import ConfigError, NewsproofError, TransientError
 from schemas.topics import MAX_MESSAGE_BYTES
 
 ASK_WITHIN_S = 10.0
 """How long one try at logging in may take before the broker counts as away."""
+EMBEDDED_USER = "newsproof"
+"""Whom an embedded broker knows: its one user, who may do everything."""
+LOOPBACK = "127.0.0.1"
 
 
 class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """Bootstrap servers (``host:port,…``) and how to log in. SASL is sent over TLS only.
+    """Bootstrap servers (``host:port,…``) and how to log in. SASL is sent over TLS only, but to an embedded broker.
 
     ``ca_file``: PEM certificates that the brokers' ones are checked against; None: those of the operating system. The
     name in a broker's certificate is always checked. ``cert_file`` and ``key_file``: this client's own, where brokers ask.
+    ``password_file``: where the password of an embedded broker was read (:meth:`embedded`); None for any other.
+
+    Raises:
+        ConfigError: SASL without TLS would leave this machine.
     """
 
     bootstrap: str
@@ -46,6 +56,16 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
     cert_file: str | None = None
     key_file: str | None = None
     key_password: str | None = None
+    password_file: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse to be an address that would send a password in the clear."""
+        here = all(one.strip().rpartition(":")[0] == LOOPBACK for one in self.bootstrap.split(","))
+        if self.security_protocol == "SASL_PLAINTEXT" and not (here and self.password_file):
+            raise ConfigError(
+                f"SASL without TLS would send the password to {self.bootstrap} in the clear: it is for the embedded Kafka "
+                f"at {LOOPBACK} alone; unset KAFKA_EMBEDDED_PASSWORD_FILE, and set KAFKA_SECURITY_PROTOCOL=SASL_SSL"
+            )
 
     def __repr__(self) -> str:
         return f"KafkaAddress({self.bootstrap!r}, {self.security_protocol}, username={self.username!r})"
@@ -55,8 +75,12 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
         """Return the address of these settings; ``bootstrap`` is the one in force (perhaps the embedded server's).
 
         Raises:
-            ConfigError: when SASL is configured without TLS, or half configured, or a PEM file cannot be used.
+            ConfigError: when SASL is configured without TLS, or half configured, or a PEM file cannot be used; or as
+                :meth:`embedded`.
         """
+        if settings.kafka_embedded_password_file is not None:
+            # Whatever is configured for another broker.
+            return cls.embedded(bootstrap, settings.kafka_embedded_password_file)
         _refuse_half_configured(settings)
         password, key_password = settings.kafka_sasl_password, settings.kafka_ssl_key_password
         address = cls(
@@ -73,10 +97,42 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
         address.client_args()  # a file that is missing is said now, not by the first client
         return address
 
+    @classmethod
+    def embedded(cls, bootstrap: str, password_file: Path | str) -> KafkaAddress:
+        """Return the address of an embedded broker, ``127.0.0.1:PORT``, whose password the file holds.
+
+        Raises:
+            ConfigError: the file cannot be read or is empty, or the broker is on another machine.
+        """
+        password, why = "", "it is empty"
+        try:
+            password = Path(password_file).read_text("ascii").strip()
+        except (OSError, ValueError) as exc:
+            why = str(exc)
+        if not password:
+            raise ConfigError(
+                f"the embedded Kafka at {bootstrap} asks for a password, and {password_file} gives none ({why}): come as the "
+                "user who started it; one that an earlier version started has none, so end that and start it again"
+            )
+        know(password)
+        logging.getLogger("aiokafka.conn").addFilter(_is_no_warning_of_loopback)
+        return cls(
+            bootstrap=bootstrap,
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="PLAIN",
+            username=EMBEDDED_USER,
+            password=password,
+            password_file=str(password_file),
+        )
+
+    def as_environment(self) -> dict[str, str]:
+        """Return the environment variables that lead another process of ours to this broker, an embedded one; no password."""
+        return {"KAFKA_BOOTSTRAP_SERVERS": self.bootstrap, "KAFKA_EMBEDDED_PASSWORD_FILE": self.password_file or ""}
+
     def client_args(self) -> dict[str, Any]:
         """Return the keyword arguments that every aiokafka client takes."""
         args: dict[str, Any] = {"bootstrap_servers": self.bootstrap, "security_protocol": self.security_protocol}
-        if self.security_protocol != "PLAINTEXT":
+        if self.security_protocol in ("SSL", "SASL_SSL"):
             args["ssl_context"] = self.ssl_context
         if self.sasl_mechanism:
             args |= {
@@ -160,12 +216,17 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
             f"no Kafka broker answers at {self.bootstrap}: start it, or correct KAFKA_BOOTSTRAP_SERVERS",
             kind="unavailable",
         )
-        if self.security_protocol == "PLAINTEXT":
-            return away
         for one in self.bootstrap.split(","):
             host, _, port = one.strip().rpartition(":")
             try:
                 await self._knock(host.strip("[]"), int(port))
+                if self.security_protocol == "PLAINTEXT":
+                    return TransientError(
+                        f"what listens at {one} does not answer a client without a login: set KAFKA_SECURITY_PROTOCOL and "
+                        "its neighbours to what that Kafka takes, or wait until it has started. An embedded one is found by "
+                        "its data directory, with KAFKA_BOOTSTRAP_SERVERS unset; `newsproof kafka` prints its login",
+                        kind="unavailable",
+                    )
             except (KafkaError, OSError, TimeoutError, ValueError) as refused:
                 if (said := self._in_words(refused, one)) is not None:
                     return said
@@ -179,6 +240,13 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
 
     def _in_words(self, exc: BaseException, server: str) -> ConfigError | None:
         match exc:
+            case SaslAuthenticationFailed() | AuthenticationFailedError() | IllegalSaslStateError() if (
+                self.password_file
+            ):
+                return ConfigError(
+                    f"what answers at {server} refuses the password in {self.password_file}: it is not the embedded Kafka "
+                    "of that directory; `newsproof kafka` prints where that one is, and `newsproof up` starts it"
+                )
             case SaslAuthenticationFailed() | AuthenticationFailedError():
                 return ConfigError(
                     f"Kafka at {server} refuses the login of user {self.username!r} ({self.sasl_mechanism}): correct "
@@ -200,6 +268,11 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
                 )
             case _:
                 return None
+
+
+def _is_no_warning_of_loopback(record: logging.LogRecord) -> bool:
+    # Said at every connection, also in a bot's process: true, and what KafkaAddress allows on loopback alone.
+    return record.msg != "Sending username and password in the clear"
 
 
 def _refuse_half_configured(settings: Settings) -> None:

@@ -42,6 +42,11 @@ class Settings(WebSettings, ResearchSettings):
     kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_SSL"] = Field(
         "PLAINTEXT", description="SASL without TLS is refused"
     )
+    kafka_embedded_password_file: Path | None = Field(
+        None,
+        description="With KAFKA_BOOTSTRAP_SERVERS at 127.0.0.1: the password file of another command's embedded Kafka, which "
+        "then decides alone how to log in; commands set it for the processes that they start",
+    )
     kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(None)
     kafka_sasl_username: str | None = Field(None)
     kafka_sasl_password: SecretStr | None = Field(None)

@@ -53,11 +53,11 @@ async def find_kafka(settings: Settings) -> KafkaAddress:
     """
     if settings.kafka_bootstrap_servers:
         return KafkaAddress.of(settings, settings.kafka_bootstrap_servers)
-    from newsproof.servers import DEMO, running_kafka
+    from newsproof.servers import DEMO, password_file, running_kafka
 
     for directory in (settings.newsproof_data_dir, settings.newsproof_data_dir / DEMO):
         if (bootstrap := await running_kafka(directory / "kafka")) is not None:
-            return KafkaAddress(bootstrap=bootstrap)
+            return KafkaAddress.embedded(bootstrap, password_file(directory / "kafka"))
     raise ConfigError(
         f"no Kafka is configured and none runs in {settings.newsproof_data_dir}: set KAFKA_BOOTSTRAP_SERVERS, "
         "or start `newsproof up` first"

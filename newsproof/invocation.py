@@ -56,9 +56,13 @@ def run(work: Coroutine[Any, Any, T], *, service: Settings | None = None) -> T:
 
     ``service``: the settings of a long-running process, which watches for the signals itself, and whose output are logs.
     """
+    from infra.embedded.owner_only import UMASK, make_owner_only
     from newsproof.logs import configure_logs
 
     if service is not None:
+        os.umask(UMASK)
+        if service.newsproof_data_dir.exists():
+            make_owner_only(service.newsproof_data_dir)
         configure_logs(service.log_level)
     else:
         # A command reports by itself that a server is away; the client library's own words would only repeat it.

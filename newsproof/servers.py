@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from infra.embedded.child import DirectoryLock
+from infra.embedded.owner_only import make_owner_only, write_owner_only
 from infra.settings import Settings
 from newsproof.kept import KeptServer
 from schemas.errors import ConfigError, TransientError
@@ -52,9 +53,8 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
         if self.kafka is not None:
             update["kafka_bootstrap_servers"] = self.kafka
         if self.embedded_kafka:
-            # On loopback without TLS or login, whatever is configured for another broker.
-            update |= {"kafka_security_protocol": "PLAINTEXT", "kafka_sasl_mechanism": None}
-            update |= {"kafka_ssl_ca_file": None, "kafka_ssl_cert_file": None, "kafka_ssl_key_file": None}
+            # It decides alone how to log in, whatever is configured for another broker.
+            update["kafka_embedded_password_file"] = password_file(settings.newsproof_data_dir / "kafka")
         if self.clickhouse is not None:
             update["clickhouse_url"] = self.clickhouse
         return settings.model_copy(update=update)
@@ -71,6 +71,8 @@ async def servers(
         TransientError: a configured server does not answer.
     """
     directory = settings.newsproof_data_dir
+    if (kafka and not settings.kafka_bootstrap_servers) or (clickhouse and not settings.clickhouse_url):
+        make_owner_only(directory)
     starting: dict[str, Awaitable[_Found]] = {}
     if kafka:
         starting["kafka"] = _kafka(settings, directory / "kafka", say)
@@ -149,6 +151,13 @@ async def running_kafka(directory: Path) -> str | None:
     return address if address and await _any_listens(address) else None
 
 
+def password_file(directory: Path) -> Path:
+    """Return where the embedded Kafka of this directory keeps its password; absolute, for processes that work elsewhere."""
+    from infra.embedded.kafka import PASSWORD_FILE
+
+    return directory.absolute() / PASSWORD_FILE
+
+
 async def _any_listens(bootstrap: str) -> bool:
     for one in bootstrap.split(","):
         host, _, port = one.strip().rpartition(":")
@@ -183,7 +192,7 @@ async def _clickhouse(settings: Settings, directory: Path) -> _Found:
         await server.start()
         keep_users(directory, users)
         url = f"http://{server.host}:{server.port}"
-        (directory / "address").write_text(url, "ascii")
+        write_owner_only(directory / "address", url)
         again = partial(EmbeddedClickHouse, directory, port=server.port, users=users)
         return _Found(as_admin(url, directory), KeptServer("ClickHouse", server, again))
 

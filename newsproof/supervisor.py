@@ -17,6 +17,7 @@ from pydantic import SecretStr
 
 from infra.clickhouse.migrate import migrate
 from infra.embedded.child import ChildProcess
+from infra.embedded.owner_only import make_owner_only
 from infra.kafka import ensure_topics
 from infra.settings import Settings
 from newsproof.bootstrap import address_of, clickhouse_of, topics_of
@@ -154,7 +155,7 @@ def _services(settings: Settings, workers: int, page: bool) -> list[Service]:
     paths = (str(PROJECT), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
     env = environment_of(settings) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
     logs = directory / "logs"
-    logs.mkdir(parents=True, exist_ok=True)
+    make_owner_only(logs)
     made = [(f"worker-{n}", "worker", _own(settings, n)) for n in range(workers)]
     if page:
         made += [("research", "research-worker", _port(settings, workers + 1)), ("web", "web", {"METRICS_PORT": ""})]

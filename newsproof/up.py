@@ -65,6 +65,8 @@ def _tell(running: Pipeline, changes: dict[str, object], workers: int) -> None:
     say(f"  {command} signals --follow")
     say(f"  {command} cases;  {command} case ID;  {command} audit")
     say(f'  {command} sql "SELECT * FROM v_cost_by_step"')
+    if "kafka" in own:
+        say(f"  {command} kafka    (the login of this Kafka, for other clients)")
 
 
 def mode_in_words(settings: Settings) -> str:

@@ -116,7 +116,7 @@ def _add_step_agent(app: LedgerApp, step: Step, dispatcher: Dispatcher) -> Any:
 def _credentials(address: KafkaAddress) -> Any:
     if address.security_protocol == "PLAINTEXT":
         return None
-    context = address.client_args()["ssl_context"]
+    context = address.client_args().get("ssl_context")  # none to an embedded broker: SASL, and no TLS
     if not address.sasl_mechanism:
         return faust.SSLCredentials(context)
     return faust.SASLCredentials(

@@ -80,7 +80,7 @@ def topics() -> Topics:
 @pytest.fixture
 def address(kafka: EmbeddedKafka) -> KafkaAddress:
     """Where the session's broker is."""
-    return KafkaAddress(bootstrap=kafka.bootstrap)
+    return kafka.address
 
 
 @pytest.fixture

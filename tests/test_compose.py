@@ -304,20 +304,20 @@ def outer_listener(outside: dict[str, Any], port: int, keys: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaAddress]:
     server = EmbeddedKafka(tmp_path_factory.mktemp("kafka"))
     asyncio.run(server.start())
-    yield server.bootstrap
+    yield server.address
     asyncio.run(server.stop())
 
 
-async def healthy(service: str, bootstrap: str) -> tuple[int, str]:
+async def healthy(service: str, broker: KafkaAddress) -> tuple[int, str]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-P",
         str(DOCKER / "healthy.py"),
         service,
-        env={"PYTHONPATH": str(PROJECT), "KAFKA_BOOTSTRAP_SERVERS": bootstrap, "WORKER_SLOT": "7"},
+        env={"PYTHONPATH": str(PROJECT), **broker.as_environment(), "WORKER_SLOT": "7"},
         cwd=DOCKER,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -325,9 +325,9 @@ async def healthy(service: str, bootstrap: str) -> tuple[int, str]:
     return process.returncode or 0, said.decode()
 
 
-async def test_a_worker_is_healthy_exactly_while_it_is_a_member_of_its_group(broker: str) -> None:
+async def test_a_worker_is_healthy_exactly_while_it_is_a_member_of_its_group(broker: KafkaAddress) -> None:
     topics = Topics()
-    await ensure_topics(KafkaAddress(bootstrap=broker), topics, partitions=1, replication=1)
+    await ensure_topics(broker, topics, partitions=1, replication=1)
     async with member_of(topics, broker, slot="70"):
         status, said = await healthy("worker", broker)
         assert (status, said.startswith("unhealthy: newsproof.worker-7 is no member")) == (1, True), said
@@ -336,12 +336,10 @@ async def test_a_worker_is_healthy_exactly_while_it_is_a_member_of_its_group(bro
 
 
 @asynccontextmanager
-async def member_of(topics: Topics, broker: str, *, slot: str) -> AsyncIterator[None]:
+async def member_of(topics: Topics, broker: KafkaAddress, *, slot: str) -> AsyncIterator[None]:
     """A static member of the workers' group, as the worker of this slot is one."""
     group = topics.group("worker")
-    member = AIOKafkaConsumer(
-        topics.news, bootstrap_servers=broker, group_id=group, group_instance_id=f"{group}-{slot}"
-    )
+    member = AIOKafkaConsumer(topics.news, **broker.client_args(), group_id=group, group_instance_id=f"{group}-{slot}")
     await member.start()
     try:
         yield
@@ -349,7 +347,7 @@ async def member_of(topics: Topics, broker: str, *, slot: str) -> AsyncIterator[
         await member.stop()
 
 
-async def test_a_sink_without_its_tables_is_not_healthy(broker: str) -> None:
-    await ensure_topics(KafkaAddress(bootstrap=broker), Topics(), partitions=1, replication=1)
+async def test_a_sink_without_its_tables_is_not_healthy(broker: KafkaAddress) -> None:
+    await ensure_topics(broker, Topics(), partitions=1, replication=1)
     status, said = await healthy("sink", broker)
     assert (status, "CLICKHOUSE_URL" in said) == (1, True)

@@ -7,6 +7,7 @@ What is guaranteed, on Linux and macOS:
 - The child has a session of its own, so Ctrl-C reaches the parent alone, which then stops it in order.
 - The lock of a data directory is held by the child too, so it is free exactly when nothing uses
   that directory any more.
+- The directory and what the child writes, its log too, are its owner's alone (``owner_only.py``).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
+from infra.embedded.owner_only import UMASK, make_owner_only
 from schemas.errors import ConfigError
 
 __all__ = ["ChildProcess", "DirectoryLock", "free_ports", "port_is_free"]
@@ -75,7 +77,7 @@ class DirectoryLock:
         return self._fd
 
     def acquire(self, *, patience_s: float = 0.5) -> None:
-        """Take the lock, creating the directory where needed. Taking it twice is one taking.
+        """Take the lock, creating the directory where needed, for its owner alone. Taking it twice is one taking.
 
         Tries for ``patience_s`` seconds (blocking), because the child of a parent that was killed
         this instant may hold it for some milliseconds more.
@@ -85,9 +87,9 @@ class DirectoryLock:
         """
         if self._fd is not None:
             return
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_owner_only(self.directory)
         path = self.directory / "in-use.lock"
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         deadline = time.monotonic() + patience_s
         while self._fd is None:
             try:
@@ -213,7 +215,7 @@ class ChildProcess:
             self.log_file.replace(self.log_file.with_name(self.log_file.name + ".1"))
         names = os.environ if self._inherits is None else self._inherits
         inherited = {name: os.environ[name] for name in names if name in os.environ}
-        with self.log_file.open("ab") as log:
+        with os.fdopen(os.open(self.log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as log:
             self._log_start = log.tell()
             self._guard = _Guard()
             try:
@@ -226,6 +228,7 @@ class ChildProcess:
                     env={**inherited, **self._env},
                     pass_fds=(self._guard.program_end, *self._keep_fds),
                     start_new_session=True,
+                    umask=UMASK,
                 )
                 self._guard.watch(self._process.pid)
                 if self._process.stdin is not None:

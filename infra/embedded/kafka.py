@@ -11,6 +11,8 @@ import asyncio
 import base64
 import contextlib
 import os
+import re
+import secrets
 import struct
 import sys
 import uuid
@@ -22,9 +24,15 @@ from infra.embedded.child import ChildProcess, DirectoryLock, free_ports, port_i
 from infra.embedded.jars import default_cache_dir, ensure_jars
 from infra.embedded.java import ClassArchive, Java, find_java
 from infra.embedded.kafka_settings import JVM_FLAGS, PROPERTIES
+from infra.embedded.owner_only import write_owner_only
+from infra.kafka_address import EMBEDDED_USER, KafkaAddress
+from infra.redaction import know
 from schemas.errors import ConfigError
 
-__all__ = ["EmbeddedKafka", "running_bootstrap"]
+__all__ = ["PASSWORD_FILE", "EmbeddedKafka", "running_bootstrap"]
+
+PASSWORD_FILE = "password"
+"""Name of the file in the data directory that holds the password of ``EMBEDDED_USER``: made at the first start, then kept."""
 
 _READY_TIMEOUT_S = 60.0
 _PORT_ATTEMPTS = 3
@@ -32,6 +40,10 @@ _PORT_ATTEMPTS = 3
 
 class EmbeddedKafka:
     """One Kafka broker on 127.0.0.1, its data in a directory of its own. One start at a time.
+
+    Broker and controller ask for a password, which the directory keeps for its owner alone: other users of the machine
+    reach the ports, and get no further. Who knows it may do everything. It crosses loopback in the clear, so a process that
+    takes the port of a broker that has ended, or is just starting, is told it.
 
     Starts on an empty directory or on one that an earlier run left, however that one ended. Without
     ``port`` the system chooses one, and this object keeps it over ``stop`` or ``kill`` and ``start``,
@@ -53,7 +65,7 @@ class EmbeddedKafka:
         ``log_file`` is ``kafka.log`` in ``data_dir`` by default. ``cache_dir`` holds what is fetched
         once for all data directories (the user's cache directory by default); ``progress`` gets a
         line when something is fetched. ``more_properties`` are lines for ``server.properties`` that win
-        over ours; ``{port}`` and ``{controller_port}`` in them are filled in.
+        over ours; ``{port}``, ``{controller_port}`` and ``{password}`` in them are filled in.
         """
         self.data_dir = data_dir.absolute()
         self.log_file = (log_file or self.data_dir / "kafka.log").absolute()
@@ -66,6 +78,7 @@ class EmbeddedKafka:
         self._child: ChildProcess | None = None
         self._archive: ClassArchive | None = None
         self._records_archive = False
+        self._password = ""
 
     @property
     def bootstrap(self) -> str:
@@ -73,6 +86,11 @@ class EmbeddedKafka:
         if self._port is None:
             raise RuntimeError("The embedded Kafka has no port before its first start().")
         return f"127.0.0.1:{self._port}"
+
+    @property
+    def address(self) -> KafkaAddress:
+        """Where clients connect, and how they log in. Raises RuntimeError before the first start."""
+        return KafkaAddress.embedded(self.bootstrap, self.data_dir / PASSWORD_FILE)
 
     @property
     def pid(self) -> int:
@@ -105,7 +123,7 @@ class EmbeddedKafka:
         except BaseException:
             self.kill()
             raise
-        (self.data_dir / "address").write_text(self.bootstrap, "ascii")
+        write_owner_only(self.data_dir / "address", self.bootstrap)
 
     async def stop(self, timeout: float = 30.0) -> None:
         """Shut down in order (0.3 s), kill after ``timeout`` seconds. Nothing happens when it is down.
@@ -164,8 +182,11 @@ class EmbeddedKafka:
                 f"Port {self._port} of 127.0.0.1 is in use, so Kafka cannot listen there. Stop what uses "
                 "it, choose another port, or none to let the system choose."
             )
-        text = (PROPERTIES + self._more_properties).format(port=self._port, controller_port=controller_port)
-        (self.data_dir / "server.properties").write_text(text, "ascii")
+        self._password = _kept_password(self.data_dir / PASSWORD_FILE)
+        text = (PROPERTIES + self._more_properties).format(
+            port=self._port, controller_port=controller_port, password=self._password
+        )
+        write_owner_only(self.data_dir / "server.properties", text)
 
     async def _format_once(self, java: Java, class_path: str) -> None:
         """Write the cluster's identity into an empty data directory, as KRaft requires (0.4 s)."""
@@ -193,7 +214,7 @@ class EmbeddedKafka:
         finally:
             tool.kill()
         # Last, so that a format cut short is done again.
-        done.write_text(cluster_id, "ascii")
+        write_owner_only(done, cluster_id)
 
     async def _run_broker(self, java: Java, class_path: str) -> None:
         assert self._archive is not None
@@ -217,22 +238,55 @@ class EmbeddedKafka:
         assert self._port is not None
         try:
             async with asyncio.timeout(2):
-                return await _lists_a_broker(self._port)
-        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+                return await _lists_a_broker(self._port, self._password)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, struct.error, ValueError):
             return False
 
 
-async def _lists_a_broker(port: int) -> bool:
-    """Ask for Metadata (API 3, version 1, no topics): the answer names the broker once it is unfenced.
+def _kept_password(file: Path) -> str:
+    """Return the directory's password, made where there is none yet. The caller holds the directory's lock."""
+    try:
+        password = file.read_text("ascii").strip()
+        file.chmod(0o600)
+    except FileNotFoundError:
+        password = ""
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigError(
+            f"{file} cannot be read ({exc}): start as the user who made that directory, or name another data directory"
+        ) from exc
+    if not password:
+        password = secrets.token_urlsafe(32)
+        write_owner_only(file, password)
+    if not re.fullmatch(r"[A-Za-z0-9_-]{20,}", password):
+        raise ConfigError(
+            f"{file} holds no password that Newsproof made (20 or more letters, digits, _ and -): delete it, and the next "
+            "start makes another one"
+        )
+    know(password)
+    return password
+
+
+async def _lists_a_broker(port: int, password: str) -> bool:
+    """Log in, then ask for Metadata (API 3, version 1, no topics): the answer names the broker once it is unfenced.
 
     By hand, because a client library would log a warning for each refusal while Kafka starts.
     """
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    try:
-        request = struct.pack(">hhihi", 3, 1, 1, -1, 0)
+
+    async def ask(api: int, version: int, body: bytes) -> bytes:
+        request = struct.pack(">hhih", api, version, 1, -1) + body
         writer.write(struct.pack(">i", len(request)) + request)
-        size, _correlation, brokers = struct.unpack(">iii", await reader.readexactly(12))
-        return bool(size > 8 and brokers > 0)
+        size, _correlation = struct.unpack(">ii", await reader.readexactly(8))
+        return await reader.readexactly(size - 4)
+
+    try:
+        token = f"\0{EMBEDDED_USER}\0{password}".encode()
+        # SaslHandshake, then SaslAuthenticate: both answers begin with an error code.
+        for api, version, body in ((17, 1, b"\0\5PLAIN"), (36, 0, struct.pack(">i", len(token)) + token)):
+            if (await ask(api, version, body))[:2] != b"\0\0":
+                return False
+        (brokers,) = struct.unpack_from(">i", await ask(3, 1, struct.pack(">i", 0)))
+        return bool(brokers > 0)
     finally:
         writer.close()
         with contextlib.suppress(OSError):

@@ -1,8 +1,16 @@
-"""How the embedded Kafka is configured: quick to start, small, on loopback only, and keeping everything."""
+"""How the embedded Kafka is configured: quick to start, small, on loopback only, for one user with a password, and keeping
+everything."""
 
 from __future__ import annotations
 
+from infra.kafka_address import EMBEDDED_USER
+
 __all__ = ["JVM_FLAGS", "PROPERTIES"]
+
+_LOGIN = (
+    f'org.apache.kafka.common.security.plain.PlainLoginModule required username="{EMBEDDED_USER}" password="{{password}}" '
+    f'user_{EMBEDDED_USER}="{{password}}";'
+)
 
 JVM_FLAGS = (
     "-Xms64m",
@@ -17,17 +25,24 @@ JVM_FLAGS = (
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSZ",
 )
 
-PROPERTIES = """\
+PROPERTIES = f"""\
 # Written by Newsproof at every start; changes made here do not last.
 process.roles=broker,controller
 node.id=1
-listeners=BROKER://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=BROKER://127.0.0.1:{port}
-listener.security.protocol.map=BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=BROKER://127.0.0.1:{{port}},CONTROLLER://127.0.0.1:{{controller_port}}
+advertised.listeners=BROKER://127.0.0.1:{{port}}
+# A login for the controller's port too: it takes what changes the cluster from anybody whom it lets in. PLAIN rather than
+# SCRAM, whose users are stored at format time, so that a directory formatted without them could not start.
+listener.security.protocol.map=BROKER:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+sasl.mechanism.inter.broker.protocol=PLAIN
+sasl.mechanism.controller.protocol=PLAIN
+listener.name.broker.plain.sasl.jaas.config={_LOGIN}
+listener.name.controller.plain.sasl.jaas.config={_LOGIN}
 inter.broker.listener.name=BROKER
 controller.listener.names=CONTROLLER
 # A quorum named here, not one stored at format time: the next start may have other ports.
-controller.quorum.voters=1@127.0.0.1:{controller_port}
+controller.quorum.voters=1@127.0.0.1:{{controller_port}}
 # Relative to the data directory, which may then be moved, and may have any name.
 log.dirs=log
 
@@ -64,4 +79,4 @@ num.io.threads=4
 background.threads=2
 num.recovery.threads.per.data.dir=2
 """
-"""``server.properties``, to be formatted with ``port`` and ``controller_port``."""
+"""``server.properties``, to be formatted with ``port``, ``controller_port`` and ``password``."""

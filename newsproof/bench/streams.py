@@ -112,7 +112,7 @@ async def _web(w: World) -> AsyncIterator[tuple[str, psutil.Process]]:
     env = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
-        "KAFKA_BOOTSTRAP_SERVERS": w.address.bootstrap,
+        **w.address.as_environment(),
         "NEWSPROOF_MODE": "offline",
         "WEB_REQUESTS_PER_MINUTE": "100000",
         "WEB_MAX_STREAMS_PER_ADDRESS": "100000",

@@ -25,6 +25,7 @@ def main() -> None:
     """Run until SIGTERM; exit 1 when the worker could not go on."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--password-file", required=True, help="of the embedded broker there")
     parser.add_argument("--prefix", default="newsproof.")
     parser.add_argument("--slot", default="0")
     parser.add_argument("--slot-dir", type=Path, required=True)
@@ -45,7 +46,7 @@ def main() -> None:
 
 
 async def _run(args: argparse.Namespace) -> None:
-    address, topics = KafkaAddress(bootstrap=args.bootstrap), Topics(args.prefix)
+    address, topics = KafkaAddress.embedded(args.bootstrap, args.password_file), Topics(args.prefix)
     options = WorkerOptions(
         slot=args.slot,
         slot_dir=args.slot_dir,

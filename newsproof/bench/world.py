@@ -44,7 +44,8 @@ class World:
     def worker(self, *, latency: float, max_open: int = 2000, commit_s: float = 1.0, slot: str = "0") -> ChildProcess:
         """Start a worker process of the plain graph; the caller ends it."""
         options = {
-            "--bootstrap": self.address.bootstrap, "--slot": slot, "--slot-dir": str(self.directory / "slots"),
+            "--bootstrap": self.address.bootstrap, "--password-file": str(self.address.password_file),
+            "--slot": slot, "--slot-dir": str(self.directory / "slots"),
             "--partitions": str(PARTITIONS), "--latency": str(latency), "--max-open": str(max_open),
             "--commit-interval": str(commit_s),
         }  # fmt: skip
@@ -98,9 +99,8 @@ async def world() -> AsyncIterator[World]:
     """Yield a fresh world."""
     with TemporaryDirectory(prefix="newsproof-bench-") as directory:
         async with EmbeddedKafka(Path(directory) / "kafka") as kafka:
-            address = KafkaAddress(bootstrap=kafka.bootstrap)
-            made = World(address, Path(directory))
-            await ensure_topics(address, made.topics, partitions=PARTITIONS, replication=1)
+            made = World(kafka.address, Path(directory))
+            await ensure_topics(kafka.address, made.topics, partitions=PARTITIONS, replication=1)
             yield made
 
 

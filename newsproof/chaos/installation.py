@@ -11,7 +11,7 @@ from pathlib import Path
 
 from infra.embedded.child import free_ports
 from infra.embedded.clickhouse import EmbeddedClickHouse
-from infra.embedded.kafka import EmbeddedKafka
+from infra.embedded.kafka import PASSWORD_FILE, EmbeddedKafka
 from infra.settings import Settings, load_settings
 from newsproof.bootstrap import address_of, topics_of
 from newsproof.chaos.children import PROJECT, Child, ProviderProcess
@@ -130,8 +130,7 @@ def settings_of(directory: Path, shape: Shape, kafka: EmbeddedKafka, clickhouse:
         newsproof_data_dir=directory,
         newsproof_topic_prefix="chaos.",
         kafka_bootstrap_servers=kafka.bootstrap,
-        kafka_security_protocol="PLAINTEXT",
-        kafka_sasl_mechanism=None,
+        kafka_embedded_password_file=kafka.data_dir / PASSWORD_FILE,
         clickhouse_url=f"http://{clickhouse.host}:{clickhouse.port}",
         clickhouse_database="chaos",
         topic_partitions=shape.partitions,

@@ -1,4 +1,4 @@
-"""Commands for whoever runs it: topics, dlq, budget, doctor."""
+"""Commands for whoever runs it: topics, kafka, dlq, budget, doctor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from newsproof import exits
-from newsproof.invocation import of, run
+from newsproof.invocation import json_line, of, run, say_result, table
 
 HERE = "Operate"
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, one document a line.")]
@@ -21,6 +21,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.add_typer(topics, name="topics", rich_help_panel=HERE)
     app.add_typer(dlq, name="dlq", rich_help_panel=HERE)
+    app.command(rich_help_panel=HERE)(kafka)
     app.command(rich_help_panel=HERE)(budget)
     app.command(rich_help_panel=HERE)(doctor)
 
@@ -39,6 +40,22 @@ def describe(ctx: typer.Context, as_json: AsJson = False) -> None:
     from newsproof.topics import describe_topics
 
     run(describe_topics(of(ctx), as_json=as_json))
+
+
+def kafka(
+    ctx: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Print how confluent-kafka, kcat, Kafka's tools and bots reach the embedded Kafka. Shows the password."""
+    from newsproof.kafka_access import login_of
+
+    found, ways = run(login_of(of(ctx)))
+    if as_json:
+        json_line(found | ways)
+        return
+    table(("what", "value"), list(found.items()))
+    for client, lines in ways.items():
+        say_result(f"\n{client}:\n{lines}")
 
 
 Which = Annotated[str, typer.Argument(metavar="ID", help="A letter's id as `dlq list` shows it, such as 2:17.")]

@@ -40,7 +40,7 @@ async def web(world: World, directory: Path, port: int = 0) -> AsyncIterator[str
     process = await asyncio.create_subprocess_exec(
         *(*COMMAND, "web", "--port", str(port)), cwd=directory, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
         env=environment(
-            KAFKA_BOOTSTRAP_SERVERS=world.address.bootstrap, NEWSPROOF_TOPIC_PREFIX=world.topics.prefix, NEWSPROOF_MODE="offline"
+            **world.address.as_environment(), NEWSPROOF_TOPIC_PREFIX=world.topics.prefix, NEWSPROOF_MODE="offline"
         ),
     )  # fmt: skip
     assert process.stdout is not None

@@ -52,7 +52,7 @@ def jar_cache(tmp_path: Path) -> Iterator[Path]:
 
 
 async def create_topic(kafka: EmbeddedKafka, name: str) -> None:
-    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap)
+    admin = AIOKafkaAdminClient(**kafka.address.client_args())
     await admin.start()
     try:
         await admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=1)])
@@ -62,7 +62,7 @@ async def create_topic(kafka: EmbeddedKafka, name: str) -> None:
 
 async def append(kafka: EmbeddedKafka, topic: str, value: bytes) -> None:
     producer = AIOKafkaProducer(
-        bootstrap_servers=kafka.bootstrap, acks="all", enable_idempotence=True, max_request_size=5 << 20
+        **kafka.address.client_args(), acks="all", enable_idempotence=True, max_request_size=5 << 20
     )
     await producer.start()
     try:
@@ -73,7 +73,7 @@ async def append(kafka: EmbeddedKafka, topic: str, value: bytes) -> None:
 
 async def read_all(kafka: EmbeddedKafka, topic: str) -> list[bytes]:
     partition = TopicPartition(topic, 0)
-    consumer = AIOKafkaConsumer(bootstrap_servers=kafka.bootstrap, group_id=None, max_partition_fetch_bytes=8 << 20)
+    consumer = AIOKafkaConsumer(**kafka.address.client_args(), group_id=None, max_partition_fetch_bytes=8 << 20)
     await consumer.start()
     try:
         consumer.assign([partition])
@@ -122,7 +122,7 @@ async def test_a_record_of_four_mebibytes_is_taken(kafka: EmbeddedKafka) -> None
 
 
 async def test_a_topic_is_never_made_by_asking_for_it(kafka: EmbeddedKafka) -> None:
-    producer = AIOKafkaProducer(bootstrap_servers=kafka.bootstrap, request_timeout_ms=500)
+    producer = AIOKafkaProducer(**kafka.address.client_args(), request_timeout_ms=500)
     await producer.start()
     try:
         with pytest.raises((UnknownTopicOrPartitionError, KafkaTimeoutError)):

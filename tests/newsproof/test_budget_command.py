@@ -26,7 +26,7 @@ async def written(address: KafkaAddress, topics: Topics, *records: BudgetRecord 
 
 def shown(address: KafkaAddress, topics: Topics, cwd: Path, *arguments: str) -> str:
     env = {
-        "KAFKA_BOOTSTRAP_SERVERS": address.bootstrap,
+        **address.as_environment(),
         "NEWSPROOF_TOPIC_PREFIX": topics.prefix,
         "TOPIC_PARTITIONS": "2",
     }

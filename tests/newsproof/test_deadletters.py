@@ -48,7 +48,7 @@ class Queue:
     def __init__(self, address: KafkaAddress, topics: Topics, cwd: Path) -> None:
         self._cwd = cwd
         self._env = {
-            "KAFKA_BOOTSTRAP_SERVERS": address.bootstrap,
+            **address.as_environment(),
             "NEWSPROOF_TOPIC_PREFIX": topics.prefix,
             "TOPIC_PARTITIONS": "2",
         }

@@ -1,16 +1,21 @@
-"""What commands print in their tables."""
+"""What commands print in their tables, and what every service does before it begins."""
 
 from __future__ import annotations
 
 import io
 import logging
+import stat
+import subprocess
+import sys
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 import structlog
 
 from newsproof.invocation import table
 from newsproof.logs import configure_logs
+from tests.newsproof.command import environment
 
 
 def test_money_is_written_out_and_what_is_unknown_is_no_zero(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,3 +59,21 @@ def test_a_logger_outlives_the_stream_that_standard_error_was(monkeypatch: pytes
         logging.root.handlers[:] = handlers
         logging.root.setLevel(level)
     assert "two" in later.getvalue()
+
+
+SERVICE = """
+from pathlib import Path
+from infra.settings import load_settings
+from newsproof.invocation import run
+async def work():
+    Path("written").write_text("evidence")
+run(work(), service=load_settings())
+"""
+
+
+@pytest.mark.security
+def test_a_service_closes_its_data_directory_and_writes_for_its_owner_alone(tmp_path: Path) -> None:
+    (tmp_path / ".data").mkdir(mode=0o755)
+    subprocess.run([sys.executable, "-c", SERVICE], cwd=tmp_path, env=environment(), check=True, timeout=60)
+    assert stat.S_IMODE((tmp_path / ".data").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "written").stat().st_mode) == 0o600

@@ -62,7 +62,7 @@ async def values(address: KafkaAddress, topics: Topics) -> list[bytes]:
 
 def settings(address: KafkaAddress, topics: Topics) -> dict[str, str]:
     return {
-        "KAFKA_BOOTSTRAP_SERVERS": address.bootstrap,
+        **address.as_environment(),
         "NEWSPROOF_TOPIC_PREFIX": topics.prefix,
         "TOPIC_PARTITIONS": "2",
     }

@@ -62,7 +62,7 @@ async def failed(world: World) -> World:
 
 def settings(world: World) -> dict[str, str]:
     return {
-        "KAFKA_BOOTSTRAP_SERVERS": world.address.bootstrap,
+        **world.address.as_environment(),
         "NEWSPROOF_TOPIC_PREFIX": world.topics.prefix,
         "TOPIC_PARTITIONS": str(world.partitions),
     }

@@ -70,6 +70,7 @@ async def chatting(world: World, directory: Path, at: Mapping[str, str], **chang
             "newsproof_data_dir": directory,
             "newsproof_topic_prefix": world.topics.prefix,
             "kafka_bootstrap_servers": world.address.bootstrap,
+            "kafka_embedded_password_file": world.address.password_file,
             "clickhouse_url": "http://127.0.0.1:9",  # where no test says otherwise nobody listens there
             "topic_partitions": world.partitions,
             "session_timeout_seconds": 6.0,

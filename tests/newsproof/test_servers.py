@@ -10,6 +10,7 @@ import pytest
 from infra.embedded.child import DirectoryLock, free_ports
 from infra.embedded.clickhouse import EmbeddedClickHouse
 from infra.embedded.kafka import EmbeddedKafka
+from infra.kafka import KafkaAddress
 from infra.settings import Settings
 from newsproof.servers import Servers, running_clickhouse, running_kafka, servers, with_data
 from schemas.errors import TransientError
@@ -89,7 +90,10 @@ async def test_when_one_server_cannot_start_the_other_one_is_not_left_behind(tmp
     assert processes_in(tmp_path) == []
 
 
-def test_an_embedded_broker_is_spoken_to_plainly_whatever_is_configured_for_another_one(tmp_path: Path) -> None:
+@pytest.mark.security
+def test_an_embedded_broker_is_logged_in_to_with_its_own_password_whatever_is_configured_for_another_one(
+    tmp_path: Path,
+) -> None:
     at = settings(
         tmp_path,
         kafka_security_protocol="SASL_SSL",
@@ -98,7 +102,13 @@ def test_an_embedded_broker_is_spoken_to_plainly_whatever_is_configured_for_anot
         kafka_sasl_password="p",
     )
     applied = Servers(kafka="127.0.0.1:1", clickhouse=None, embedded_kafka=True).applied_to(at)
-    assert (applied.kafka_security_protocol, applied.kafka_sasl_mechanism) == ("PLAINTEXT", None)
+    (tmp_path / "kafka").mkdir()
+    (tmp_path / "kafka" / "password").write_text("of-this-directory")
+    address = KafkaAddress.of(applied, "127.0.0.1:1")
+    assert address == KafkaAddress.embedded("127.0.0.1:1", tmp_path / "kafka" / "password")
+    assert (address.security_protocol, address.username, address.password) == (
+        "SASL_PLAINTEXT", "newsproof", "of-this-directory"
+    )  # fmt: skip
 
 
 async def test_reading_commands_look_into_the_demo_only_where_nothing_else_is(tmp_path: Path) -> None:

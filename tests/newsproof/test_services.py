@@ -51,7 +51,7 @@ def test_a_signal_while_a_service_starts_ends_it_in_order(
         [sys.executable, "-c", STRUCK_WHEN_IT_SAYS, service, says],
         cwd=tmp_path,
         env=environment(
-            KAFKA_BOOTSTRAP_SERVERS=kafka.bootstrap,
+            **kafka.address.as_environment(),
             CLICKHOUSE_URL=f"http://{clickhouse_engine.host}:{clickhouse_engine.port}",
             NEWSPROOF_TOPIC_PREFIX=topics.prefix,
             NEWSPROOF_MODE="offline",

@@ -46,13 +46,13 @@ def deadly_ask(case: Case) -> Asked:
     return plain_registry(asks=True).steps["recall"].ask(case)
 
 
-async def _main(bootstrap: str, prefix: str, slots: str, where: str) -> None:
+async def _main(bootstrap: str, password_file: str, prefix: str, slots: str, where: str) -> None:
     options = WorkerOptions(slot_dir=Path(slots), partitions=PARTITIONS, session_timeout_s=6.0)
     exchanged = {"recall": asking(deadly_ask)} if where == "ask" else {}
     port = Deadly(LATENCY_S) if where == "effect" else Simulated(LATENCY_S)
     ports = Ports(models={"light": port, "heavy": port}, search={}, recall=port, earlier=port)
     registry = degrading(asks=True, **exchanged)
-    await Worker(KafkaAddress(bootstrap=bootstrap), Topics(prefix), registry, ports, QUICK, options).run()
+    await Worker(KafkaAddress.embedded(bootstrap, password_file), Topics(prefix), registry, ports, QUICK, options).run()
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ from streams import publisher as module
 from streams.publisher import Publisher
 
 
-async def _main(bootstrap: str, prefix: str, sends: str, timeout_ms: str) -> None:
+async def _main(bootstrap: str, password_file: str, prefix: str, sends: str, timeout_ms: str) -> None:
     """Die after so many signals of a transaction have been sent, flushed and not committed."""
-    address = KafkaAddress(bootstrap=bootstrap)
+    address = KafkaAddress.embedded(bootstrap, password_file)
     left = int(sends)
     make = address.producer
 

@@ -23,7 +23,9 @@ from streams.sink_reading import SinkReading
 BLOCK, COMMITTED = "block", "committed"
 
 
-async def _main(bootstrap: str, prefix: str, url: str, database: str, where: str, times: str, pieces: str) -> None:
+async def _main(
+    bootstrap: str, password_file: str, prefix: str, url: str, database: str, where: str, times: str, pieces: str
+) -> None:
     strike = _at_the(int(times))
     if where in FAILPOINTS:
         arm(where, strike)
@@ -32,7 +34,7 @@ async def _main(bootstrap: str, prefix: str, url: str, database: str, where: str
     streams.sink.MAX_BATCH = int(pieces)
     async with connect(url, database=database) as client:
         registry = plain_registry(asks=True)
-        await Sink(KafkaAddress(bootstrap=bootstrap), Topics(prefix), client, registry=registry).run()
+        await Sink(KafkaAddress.embedded(bootstrap, password_file), Topics(prefix), client, registry=registry).run()
 
 
 def _nothing() -> None:

@@ -90,8 +90,8 @@ async def _die(address: KafkaAddress, topics: Topics, slots: Path) -> None:
     await Worker(address, topics, plain_registry(asks=True), ports, QUICK, options, spending=spending).run()
 
 
-async def _main(bootstrap: str, prefix: str, what: str, value: str) -> None:
-    address, topics = KafkaAddress(bootstrap=bootstrap), Topics(prefix)
+async def _main(bootstrap: str, password_file: str, prefix: str, what: str, value: str) -> None:
+    address, topics = KafkaAddress.embedded(bootstrap, password_file), Topics(prefix)
     await (_race(address, topics, int(value)) if what == "race" else _die(address, topics, Path(value)))
 
 

@@ -14,7 +14,6 @@ from infra.clickhouse.client import connect
 from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse import EmbeddedClickHouse
 from infra.embedded.kafka import EmbeddedKafka
-from infra.kafka import KafkaAddress
 from infra.offline.simulated import simulated_ports
 from newsproof.bench.graph import plain_registry
 from streams.audit import audit
@@ -36,7 +35,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[EmbeddedKafka]:
 async def test_a_killed_broker_loses_nothing_and_all_go_on_in_the_same_process(
     broker: EmbeddedKafka, clickhouse_engine: EmbeddedClickHouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    address = KafkaAddress(bootstrap=broker.bootstrap)
+    address = broker.address
     url = f"http://{clickhouse_engine.host}:{clickhouse_engine.port}"
     async with (
         World.made(address, "restart.", tmp_path / "slots", partitions=2) as world,

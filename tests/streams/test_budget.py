@@ -92,7 +92,7 @@ async def test_four_processes_that_race_for_the_last_ten_units_get_exactly_ten(w
         sys.executable,
         "-m",
         "tests.streams.spender",
-        world.address.bootstrap,
+        *world.address.as_environment().values(),
         world.topics.prefix,
         "race",
         "10",
@@ -262,7 +262,14 @@ async def test_every_paid_call_of_a_case_has_a_grant_of_its_own_and_is_settled(w
 @pytest.mark.timeout(120)
 async def test_a_successor_settles_the_journalled_calls_of_a_worker_that_was_killed(world: World) -> None:
     await world.publish("victim")
-    command = [sys.executable, "-m", "tests.streams.spender", world.address.bootstrap, world.topics.prefix, "die"]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.streams.spender",
+        *world.address.as_environment().values(),
+        world.topics.prefix,
+        "die",
+    ]
     killed = await asyncio.create_subprocess_exec(
         *command, str(world.slots), cwd=CHECKOUT, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}
     )

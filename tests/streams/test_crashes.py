@@ -25,7 +25,13 @@ class Supervised:
     """A worker process that is started again whenever it ends."""
 
     def __init__(self, world: World, where: str) -> None:
-        self._command = [sys.executable, "-m", "tests.streams.killer", world.address.bootstrap, world.topics.prefix]
+        self._command = [
+            sys.executable,
+            "-m",
+            "tests.streams.killer",
+            *world.address.as_environment().values(),
+            world.topics.prefix,
+        ]
         self._command += [str(world.slots), where]
         self.deaths: list[int] = []
         self._process = self._start()

@@ -49,7 +49,7 @@ async def test_a_worker_with_long_calls_hands_back_within_ten_seconds_and_anothe
         [sys.executable, "-P", "-c", SLOW_WORKER],
         cwd=tmp_path,
         env=environment(
-            KAFKA_BOOTSTRAP_SERVERS=world.address.bootstrap, NEWSPROOF_TOPIC_PREFIX=world.topics.prefix,
+            **world.address.as_environment(), NEWSPROOF_TOPIC_PREFIX=world.topics.prefix,
             TOPIC_PARTITIONS=str(world.partitions), CLICKHOUSE_URL="http://127.0.0.1:1", NEWSPROOF_MODE="offline",
             WORKER_SLOT="slow", METRICS_PORT="0",
         ),

@@ -41,7 +41,7 @@ async def signals_reach(world: World, count: int) -> None:
 
 async def die_inside_a_transaction(world: World, timeout_ms: int = TRANSACTION_TIMEOUT_MS) -> None:
     """Run a publisher that dies with seven signals sent and not committed."""
-    command = [sys.executable, "-m", "tests.streams.publisher_process", world.address.bootstrap]
+    command = [sys.executable, "-m", "tests.streams.publisher_process", *world.address.as_environment().values()]
     env = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
     dying = await asyncio.create_subprocess_exec(*command, world.topics.prefix, "7", str(timeout_ms), cwd=CHECKOUT,
                                                  env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip

@@ -34,7 +34,13 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 async def killed_sink(world: World, client: ClickHouse, where: str, *, times: int, pieces: int) -> None:
     """Run a sink process until it is killed there."""
     at = client.address
-    words = [world.address.bootstrap, world.topics.prefix, f"http://{at.host}:{at.port}", client.database, where]
+    words = [
+        *world.address.as_environment().values(),
+        world.topics.prefix,
+        f"http://{at.host}:{at.port}",
+        client.database,
+        where,
+    ]
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.streams.sink_process", *words, str(times), str(pieces), cwd=CHECKOUT,
         env={**os.environ, "PYTHONPATH": str(CHECKOUT)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -164,7 +164,7 @@ async def test_the_command_follows_and_ends_cleanly_at_sigterm(
     installation: Installation, kafka: EmbeddedKafka, clickhouse_engine: EmbeddedClickHouse, tmp_path: Path
 ) -> None:
     at = {
-        "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap,
+        **kafka.address.as_environment(),
         "CLICKHOUSE_URL": f"http://{clickhouse_engine.host}:{clickhouse_engine.port}",
         "CLICKHOUSE_DATABASE": installation.tables.database,
         "NEWSPROOF_TOPIC_PREFIX": installation.world.topics.prefix,

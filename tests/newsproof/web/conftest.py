@@ -36,6 +36,7 @@ def web_settings(world: World, tmp_path: Path) -> Settings:
         newsproof_data_dir=tmp_path,
         newsproof_topic_prefix=world.topics.prefix,
         kafka_bootstrap_servers=world.address.bootstrap,
+        kafka_embedded_password_file=world.address.password_file,
         topic_partitions=world.partitions,
         web_port=0,
     )

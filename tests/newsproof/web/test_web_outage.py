@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from infra.embedded.kafka import EmbeddedKafka
-from infra.kafka import KafkaAddress
 from tests.newsproof.signal_samples import signal, write_signals
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.reading import streaming
@@ -30,9 +29,10 @@ async def test_an_open_stream_goes_on_when_kafka_is_back_and_nothing_is_lost(ser
     server = EmbeddedKafka(tmp_path / "kafka")
     await server.start()
     try:
-        address = KafkaAddress(bootstrap=server.bootstrap)
+        address = server.address
         async with World.made(address, "outage.", tmp_path / "slots", partitions=2) as world:
-            at = {"kafka_bootstrap_servers": server.bootstrap, "newsproof_topic_prefix": world.topics.prefix}
+            at = {"kafka_bootstrap_servers": server.bootstrap, "newsproof_topic_prefix": world.topics.prefix,
+                  "kafka_embedded_password_file": address.password_file}  # fmt: skip
             async with serving(**at) as http, streaming(http, "/api/v1/stream") as stream:
                 await stream.connected()
                 await write_signals(address, world.topics, signal("before"))

@@ -34,7 +34,7 @@ async def web(world: World, directory: Path, **more: str) -> AsyncIterator[tuple
     process = await asyncio.create_subprocess_exec(
         *COMMAND, "web", "--port", "0", cwd=directory, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
         env=environment(
-            KAFKA_BOOTSTRAP_SERVERS=world.address.bootstrap, NEWSPROOF_TOPIC_PREFIX=world.topics.prefix,
+            **world.address.as_environment(), NEWSPROOF_TOPIC_PREFIX=world.topics.prefix,
             NEWSPROOF_MODE="offline", **more,
         ),
     )  # fmt: skip
