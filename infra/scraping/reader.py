@@ -8,6 +8,7 @@ import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -22,7 +23,6 @@ from infra.scraping.questions import (
     PageTold,
     RulesAsked,
     RulesTold,
-    Told,
 )
 from schemas.errors import FailureKind, PermanentError, TransientError
 
@@ -32,6 +32,10 @@ START_WITHIN_S = 60.0
 _PROJECT = Path(__file__).resolve().parents[2]
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """All that the process is given of the environment: no key is among it."""
+_Told = TypeVar("_Told", PageTold, RulesTold)
+_PAGE: msgspec.msgpack.Decoder[PageTold | Broken] = msgspec.msgpack.Decoder(PageTold | Broken)
+_RULES: msgspec.msgpack.Decoder[RulesTold | Broken] = msgspec.msgpack.Decoder(RulesTold | Broken)
+"""What is told of something else than was asked for is no answer."""
 _log = structlog.get_logger(__name__)
 
 
@@ -44,7 +48,6 @@ class Reader:
         self._turn = asyncio.Lock()
         self._process: asyncio.Task[Process] | None = None
         self._killed: set[asyncio.Task[int]] = set()
-        self._decoder = msgspec.msgpack.Decoder(Told)
 
     async def page(self, asked: PageAsked) -> PageTold:
         """Return what a page says.
@@ -52,15 +55,11 @@ class Reader:
         Raises:
             PermanentError: timeout, invalid_output: it takes too long, or breaks what reads it; TransientError: internal.
         """
-        told = await self._told(asked) if asked.body else PageTold(asks_if_human=False)
-        assert isinstance(told, PageTold)
-        return told
+        return await self._told(asked, _PAGE) if asked.body else PageTold(asks_if_human=False)
 
     async def allows(self, rules: bytes, url: str) -> bool:
         """Whether a site's rules let a robot of ours open the address. Raises as :meth:`page`."""
-        told = await self._told(RulesAsked(rules=rules, url=url))
-        assert isinstance(told, RulesTold)
-        return told.allowed
+        return (await self._told(RulesAsked(rules=rules, url=url), _RULES)).allowed
 
     async def close(self) -> None:
         """End the process. Idempotent."""
@@ -71,14 +70,14 @@ class Reader:
                 self._kill(await starting)
         await asyncio.gather(*self._killed)
 
-    async def _told(self, asked: Asked) -> Told:
+    async def _told(self, asked: Asked, decoder: msgspec.msgpack.Decoder[_Told | Broken]) -> _Told:
         message = msgspec.msgpack.encode(asked)
         async with self._turn:
             process = await self._running()
-            told: Told | None = None
+            told: _Told | Broken | None = None
             try:
                 async with asyncio.timeout(self._limit_s):
-                    told = self._decoder.decode(await _exchange(process, message))
+                    told = decoder.decode(await _exchange(process, message))
             except TimeoutError as exc:
                 raise self._unread(asked, f"takes longer than {self._limit_s:g} s to read", "timeout") from exc
             except (EOFError, OSError, msgspec.MsgspecError) as exc:
@@ -104,19 +103,21 @@ class Reader:
 
     async def _start(self) -> Process:
         path = os.pathsep.join(filter(None, (str(_PROJECT), os.environ.get("PYTHONPATH"))))
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "infra.scraping.reading_process"),
-            *(str(2 * self._limit_s), str(self._memory_bytes)),
-            stdin=PIPE,
-            stdout=PIPE,
-            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ} | {"PYTHONPATH": path},
-            start_new_session=True,  # Ctrl-C is for the worker, which then closes this one
-        )
+        process: Process | None = None
         try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-m", "infra.scraping.reading_process"),
+                *(str(2 * self._limit_s), str(self._memory_bytes)),
+                stdin=PIPE,
+                stdout=PIPE,
+                env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ} | {"PYTHONPATH": path},
+                start_new_session=True,  # Ctrl-C is for the worker, which then closes this one
+            )
             async with asyncio.timeout(START_WITHIN_S):
                 await _answer(process)
         except BaseException as exc:
-            self._kill(process)
+            if process is not None:
+                self._kill(process)
             if not isinstance(exc, TimeoutError | EOFError | OSError):
                 raise
             raise TransientError(
@@ -129,7 +130,8 @@ class Reader:
         assert process.stdin is not None
         with contextlib.suppress(ProcessLookupError):
             process.kill()
-        process.stdin.transport.abort()  # what it was not given yet
+        if not process.stdin.transport.is_closing():
+            process.stdin.transport.abort()  # what it was not given yet
         ended = asyncio.create_task(process.wait())
         self._killed.add(ended)
         ended.add_done_callback(self._killed.discard)

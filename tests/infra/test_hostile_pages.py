@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any, get_args
 
+import msgspec
 import psutil
 import pytest
 from msgspec.structs import replace
@@ -22,12 +23,12 @@ from infra.charsets import CODECS, codec_of, text_of
 from infra.http import UselessAnswerError, guarded_client
 from infra.scraping import reader as ours
 from infra.scraping.markup import decoded
-from infra.scraping.questions import PageAsked
+from infra.scraping.questions import LENGTH, PageAsked, RulesTold
 from infra.scraping.reader import Reader
 from infra.scraping.rules import MAX_RULES, MAX_WILDCARDS, allowed_by
 from infra.searching.arxiv import _entries
 from schemas.effects import Failure, PageReply, Scrape
-from schemas.errors import FailureKind, PermanentError
+from schemas.errors import FailureKind, PermanentError, TransientError
 from tests.infra.fakes.server import FakeServer, Say
 from tests.infra.fakes.site import opened, page
 from tests.infra.hostile_pages import FULL, NO_CHARACTER_SETS, PAGES, PUNYCODE, PUNYCODE_PAGE, RULES
@@ -221,6 +222,16 @@ async def test_a_process_that_was_killed_between_two_pages_is_renewed() -> None:
         assert (await reader.page(asked())).page is not None
 
 
+async def test_a_process_that_cannot_start_is_a_failure_that_may_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with reading() as reader:
+        for python in ("/nowhere/python", "/bin/false"):
+            monkeypatch.setattr(sys, "executable", python)
+            with pytest.raises(TransientError, match="did not start"):
+                await reader.page(asked())
+        monkeypatch.undo()
+        assert (await reader.page(asked())).page is not None
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux bounds a process's memory")
 async def test_a_page_that_takes_too_much_memory_ends_the_process_and_is_left_out() -> None:
     async with reading(memory_bytes=130 * 1024 * 1024) as reader:
@@ -232,7 +243,8 @@ async def test_a_page_that_takes_too_much_memory_ends_the_process_and_is_left_ou
 
 async def test_an_answer_that_is_none_of_ours_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     async with reading() as reader:
-        for said in (b"\x7f\xff\xff\xff" + b"x" * 100, b"\0\0\0\1\xc1"):
+        other = msgspec.msgpack.encode(RulesTold(allowed=True))
+        for said in (b"\x7f\xff\xff\xff" + b"x" * 100, LENGTH.pack(len(other)) + other):
             forged = asyncio.StreamReader()
             forged.feed_data(said)
             forged.feed_eof()
