@@ -71,13 +71,12 @@ class Reader:
         await asyncio.gather(*self._killed)
 
     async def _told(self, asked: Asked, decoder: msgspec.msgpack.Decoder[_Told | Broken]) -> _Told:
-        message = msgspec.msgpack.encode(asked)
         async with self._turn:
             process = await self._running()
             told: _Told | Broken | None = None
             try:
                 async with asyncio.timeout(self._limit_s):
-                    told = decoder.decode(await _exchange(process, message))
+                    told = decoder.decode(await _exchange(process, msgspec.msgpack.encode(asked)))
             except TimeoutError as exc:
                 raise self._unread(asked, f"takes longer than {self._limit_s:g} s to read", "timeout") from exc
             except (EOFError, OSError, msgspec.MsgspecError) as exc:
