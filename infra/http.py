@@ -31,6 +31,8 @@ _MAX_CONNECTIONS = 256
 _ERROR_BYTES = 64 * 1024
 """What is read of the body of a failure: enough for every error that a service words itself."""
 _PACKED = {"gzip", "x-gzip", "deflate"}
+_MAX_PIECES = 65_536
+"""Pieces that a body comes in: each takes 10 µs, so that eight million of one byte would keep the event loop busy."""
 
 
 class UselessAnswerError(NewsproofError):
@@ -82,20 +84,24 @@ class BoundedTransport(httpx.AsyncBaseTransport):
         if response.status_code != 200:
             # Error pages of proxies come in any encoding; a client library that trips over it would hide the status.
             body = body.decode("utf-8", "replace").encode()
-        return httpx.Response(response.status_code, headers=kept, content=body)
+        read = httpx.Response(response.status_code, headers=kept, content=body)
+        # Services speak UTF-8. httpx would take any codec of Python that the answer names, and punycode takes minutes.
+        read.encoding = "utf-8"
+        return read
 
     async def _read(self, response: httpx.Response, host: str) -> bytes:
         failed = response.status_code != 200
         announced = response.headers.get("content-length", "")
         if announced.isdecimal() and int(announced) > self._max_bytes and not failed:
             raise self._too_large(host)
-        body = bytearray()
+        body, pieces = bytearray(), 0
         assert isinstance(response.stream, httpx.AsyncByteStream)
         async for chunk in response.stream:
             body += chunk
+            pieces += 1
             if failed and len(body) > _ERROR_BYTES:
                 break  # the status says it all, however long the page is
-            if len(body) > self._max_bytes:
+            if len(body) > self._max_bytes or pieces > _MAX_PIECES:
                 raise self._too_large(host)
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
         return self._unpack(bytes(body), encoding, host)
@@ -115,7 +121,7 @@ class BoundedTransport(httpx.AsyncBaseTransport):
         return plain
 
     def _too_large(self, host: str) -> UselessAnswerError:
-        limit = f"{self._max_bytes / 1024 / 1024:.3g} MiB"
+        limit = f"{self._max_bytes / 1024 / 1024:.3g} MiB, or {_MAX_PIECES} pieces"
         return UselessAnswerError(
             f"{host} sent more than {limit}; the rest was not read. Ask for fewer or shorter results",
             kind="too_large",
@@ -235,8 +241,3 @@ def quoted(words: object, limit: int = 300) -> str:
     """Return a service's own words for an error text: one line, no terminal codes, at most ``limit`` long."""
     line = " ".join(str(words).split())[:limit]
     return "".join(c if c.isprintable() else "?" for c in line)
-
-
-def storable_text(text: str) -> str:
-    """Return the text with lone surrogates replaced: JSON may carry them, UTF-8 and so the journal may not."""
-    return text.encode("utf-8", "replace").decode()

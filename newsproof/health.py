@@ -9,17 +9,20 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import structlog
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
 from prometheus_client.process_collector import ProcessCollector
 
 from infra.settings import Settings
+from newsproof.metrics import loop_stalls
 from schemas.errors import ConfigError
 from streams.budget import BudgetLedger
+from streams.meter import Latencies
 from streams.publisher import Publisher
 from streams.sink import Sink
 from streams.worker import Worker
@@ -28,6 +31,8 @@ log = structlog.get_logger(__name__)
 
 STUCK_S = 30.0
 """A loop that has not turned for this long is stuck: three of Kafka's session timeouts, after which its work went elsewhere."""
+BEAT_S = 0.1
+"""A callback that holds the loop for longer than this is seen, less by this at most."""
 REQUEST_WITHIN_S = 5.0
 
 Unready = Callable[[], dict[str, str]]
@@ -35,16 +40,23 @@ Unready = Callable[[], dict[str, str]]
 
 
 class Pulse:
-    """Whether the event loop turns. ``beat`` runs on it; ``age_s`` may be asked from anywhere."""
+    """Whether the event loop turns, and how late. ``beat`` runs on it; the rest may be asked from anywhere."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
+        self._stalls = Latencies()
 
     async def beat(self) -> None:
         """Beat until cancelled."""
         while True:
-            self._last = time.monotonic()
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(BEAT_S)
+            now = time.monotonic()
+            self._stalls.add(max(0.0, now - self._last - BEAT_S))
+            self._last = now
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield by how much each beat came late."""
+        yield loop_stalls(self._stalls)
 
     @property
     def age_s(self) -> float:
@@ -62,6 +74,7 @@ class HealthServer:
         ProcessCollector(registry=self.registry)
         self.unready = unready
         self.pulse = Pulse()
+        self.registry.register(self.pulse)
         self._server: ThreadingHTTPServer | None = None
         self._beating: asyncio.Task[None] | None = None
 

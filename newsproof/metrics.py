@@ -133,6 +133,13 @@ class SinkMetrics:
         yield _dead_letters(sink.letters)
 
 
+def loop_stalls(late: Latencies) -> Metric:
+    """Return how late the beats of an event loop came, seconds."""
+    stalls = HistogramMetricFamily("newsproof_loop_stall_seconds", "By how much each beat of the event loop came late")
+    stalls.add_metric((), *_histogram(late))
+    return stalls
+
+
 def _results(meter: Meter) -> Iterator[Metric]:
     steps = HistogramMetricFamily(
         "newsproof_step_seconds", "From a step's start to its result, of accepted results", labels=("step",)

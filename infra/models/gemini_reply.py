@@ -11,10 +11,11 @@ from typing import Any
 import orjson
 from google.genai import types
 
-from infra.http import UselessAnswerError, storable_text
+from infra.http import UselessAnswerError
 from infra.models.prices import Prices, TokenUsage
 from infra.models.replies import checked_reply, invalid, priced, refused, unpriced
 from infra.ports import Answer
+from infra.texts import storable_text
 from schemas.effects import CallModel, FunctionCall
 
 _REFUSALS = {

@@ -11,10 +11,10 @@ from typing import Any
 
 import orjson
 
-from infra.http import storable_text
 from infra.models.prices import Prices, TokenUsage
 from infra.models.replies import checked_reply, invalid, priced, refused, unpriced
 from infra.ports import Answer
+from infra.texts import storable_text
 from schemas.effects import CallModel, FunctionCall
 
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from http.cookiejar import DefaultCookiePolicy
 
 import httpx
-import msgspec
 
 from infra.http import BoundedTransport, UselessAnswerError, kind_of_server_error, retry_after_s
 from infra.scraping.guard import Guard, Target
-from infra.scraping.markup import decoded
 from infra.scraping.network import GuardedTransport, Proxy
-from infra.scraping.reading import asks_if_human
-from infra.scraping.robots import AGENT, Robots
+from infra.scraping.questions import PageAsked, ReadPage
+from infra.scraping.reader import Reader
+from infra.scraping.robots import Robots
+from infra.scraping.rules import AGENT
 from schemas.errors import PermanentError, TransientError
 
 MAX_REDIRECTS = 5
@@ -23,14 +23,6 @@ _SHUT = frozenset({401, 402, 403, 407, 429, 451})
 _READABLE = re.compile(r"(?:text/html|application/xhtml\+xml|text/plain)\b", re.IGNORECASE)
 MAIN_READER = f"Mozilla/5.0 (compatible; {AGENT}/1.0)"
 PLAIN_READER = f"{AGENT}-Reader/1.0"
-
-
-class Fetched(msgspec.Struct, frozen=True):
-    """What one address led to, decoded."""
-
-    url: str
-    text: str
-    plain: bool
 
 
 class ShutError(PermanentError):
@@ -44,9 +36,11 @@ class ShutError(PermanentError):
 class Way:
     """One way to the web, direct or through one proxy. Safe for concurrent use within one event loop."""
 
-    def __init__(self, guard: Guard, robots: Robots, *, proxy: Proxy | None, timeout_s: float, max_bytes: int) -> None:
+    def __init__(
+        self, guard: Guard, robots: Robots, reader: Reader, *, proxy: Proxy | None, timeout_s: float, max_bytes: int
+    ) -> None:
         self.name = "direct" if proxy is None else proxy.name
-        self._guard, self._robots = guard, robots
+        self._guard, self._robots, self._reader = guard, robots, reader
         self._http = httpx.AsyncClient(
             transport=BoundedTransport(GuardedTransport(guard, proxy), max_bytes),
             timeout=timeout_s,
@@ -56,27 +50,37 @@ class Way:
         # No site may leave a mark for the next page to be asked with.
         self._http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
 
-    async def fetch(self, url: str, agent: str = MAIN_READER) -> Fetched:
-        """Open a page.
+    async def read(self, url: str, agent: str = MAIN_READER) -> ReadPage | None:
+        """Open a page and return what it says, None when it says nothing.
 
         Raises:
-            ShutError: 401, 403, 429, 451, a captcha; PermanentError: refused by the guard, by robots.txt, no page.
+            ShutError: 401, 403, 429, 451, a captcha; PermanentError: refused by the guard, by robots.txt, no page, unread.
             TransientError: timeout, network, unavailable; UselessAnswerError: too_large, no text.
             httpx.HTTPError: on the way.
         """
         response, target = await self._follow(url, agent, heed_robots=True)
-        status, text = response.status_code, decoded(response.content, response.headers.get("content-type", ""))
-        if asks_if_human(text, status) or response.headers.get("cf-mitigated") == "challenge":
+        status, kind = response.status_code, response.headers.get("content-type", "")
+        is_page = not kind or _READABLE.match(kind.strip()) is not None
+        told = await self._reader.page(
+            PageAsked(
+                body=response.content,
+                content_type=kind,
+                status=status,
+                url=str(target.url),
+                readable=status == 200 and is_page,
+                plain=agent == PLAIN_READER,
+            )
+        )
+        if told.asks_if_human or response.headers.get("cf-mitigated") == "challenge":
             raise ShutError(f"{target.origin} asks whether we are human", status=status, captcha=True)
         if status != 200:
             raise _no_page(response, target)
-        kind = response.headers.get("content-type", "")
-        if kind and not _READABLE.match(kind.strip()):
+        if not is_page:
             raise UselessAnswerError(
                 f"{target.origin} sent {kind.split(';')[0][:60]!r}, and only web pages and plain text are read",
                 retryable=False,
             )
-        return Fetched(str(target.url), text, plain=kind.strip().lower().startswith("text/plain"))
+        return told.page
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""
@@ -85,7 +89,7 @@ class Way:
     async def _follow(self, url: str, agent: str, *, heed_robots: bool) -> tuple[httpx.Response, Target]:
         for _ in range(MAX_REDIRECTS + 1):
             target = self._guard.target(url)
-            if heed_robots and not await self._robots.allows(target.origin, str(target.url), self._ask_robots):
+            if heed_robots and not await self._is_allowed(target):
                 raise PermanentError(f"{target.origin}/robots.txt asks not to open this page", kind="blocked")
             headers = {"user-agent": agent, "accept": "text/html,application/xhtml+xml,text/plain;q=0.8", **_PLAIN_WIRE}
             response = await self._http.get(target.url, headers=headers)
@@ -97,6 +101,9 @@ class Way:
             except (httpx.InvalidURL, ValueError) as exc:
                 raise PermanentError(f"{target.origin} redirects to no address", kind="refused") from exc
         raise PermanentError(f"{url[:120]} redirects more than {MAX_REDIRECTS} times", kind="blocked")
+
+    async def _is_allowed(self, target: Target) -> bool:
+        return await self._robots.allows(target.origin, str(target.url), self._ask_robots, self._reader.allows)
 
     async def _ask_robots(self, url: str) -> tuple[int, bytes]:
         response, _ = await self._follow(url, MAIN_READER, heed_robots=False)

@@ -58,6 +58,7 @@ address at which Azure serves its machines' secrets, which is public by number."
 _GLOBAL_V6 = ipaddress.ip_network("2000::/3")
 _NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)\Z")
 _LOCAL_NAMES = frozenset({"localhost", "local", "internal", "intranet", "lan", "home", "corp", "onion", "arpa"})
+_NAME = re.compile(r"[a-zA-Z0-9._-]+\Z")
 _NOT_IN_ADDRESS = re.compile(r"[\x00-\x20\x7f-\x9f\\<>\"`{}|^\s]")
 
 
@@ -126,7 +127,7 @@ class Guard:
         # 127.1, 2130706433, 0x7f000001, 0177.0.0.1: what ends in a number is an IPv4 address in some program's eyes.
         if _NUMBER.match(labels[-1]) or ":" in host:
             raise _refusal(url, "its host is a number in an unusual spelling")
-        if len(labels) < 2 or not all(labels) or labels[-1].lower() in _LOCAL_NAMES:
+        if not _NAME.match(host) or len(labels) < 2 or not all(labels) or labels[-1].lower() in _LOCAL_NAMES:
             raise _refusal(url, "its host is no public name")
 
     async def numbers(self, host: str, port: int) -> tuple[IPAddress, ...]:

@@ -16,21 +16,20 @@ from msgspec.structs import replace
 
 from infra.http import UselessAnswerError, quoted, transport_failure
 from infra.ports import Answer, Free
-from infra.scraping.fetch import MAIN_READER, PLAIN_READER, Fetched, ShutError, Way
+from infra.scraping.fetch import MAIN_READER, PLAIN_READER, ShutError, Way
 from infra.scraping.guard import Guard
 from infra.scraping.network import Proxy
-from infra.scraping.reading import ReadPage, read_page, read_text
+from infra.scraping.questions import ReadPage
+from infra.scraping.reader import Reader
 from infra.scraping.robots import Robots
-from infra.searching.results import cut_utf8
 from schemas.calls import ProviderMode
 from schemas.effects import Failure, PageReply, Scrape
 from schemas.errors import PermanentError, TransientError
 from schemas.evidence import Page
-from schemas.topics import MAX_BODY_BYTES
 
 MAX_PAGE_BYTES = 4 * 1024 * 1024
-_READ_AT_ONCE = 2
-"""Pages whose text is searched at a time: it takes CPU, which the event loop needs too."""
+_READING_SHARE = 0.5
+"""Of a page's time, what its reading may take: one that takes longer leaves the others time to be read."""
 _log = structlog.get_logger(__name__)
 
 
@@ -57,14 +56,17 @@ class LivePages(Free):
         self._timeout_s = timeout_s
         guard, robots = guard or Guard(), robots or Robots()
         ways = [None, *(Proxy(one) for one in proxies)]
-        self._ways = [Way(guard, robots, proxy=one, timeout_s=timeout_s, max_bytes=max_bytes) for one in ways]
-        self._reading = asyncio.Semaphore(_READ_AT_ONCE)
+        self._reader = Reader(limit_s=timeout_s * _READING_SHARE)
+        self._ways = [
+            Way(guard, robots, self._reader, proxy=one, timeout_s=timeout_s, max_bytes=max_bytes) for one in ways
+        ]
 
     async def perform(self, effect: Scrape) -> Answer:
         """Open one page. Whatever goes wrong is a ``Failure`` reply: a page that stays shut is a value, and free.
 
         Kinds: refused (by the guard), blocked (403, captcha, robots.txt), too_large, timeout, network, unavailable,
-        invalid_request (404), invalid_output (no web page, or nothing to read on it).
+        invalid_request (404), invalid_output (no web page, or nothing to read on it). A page that takes too long to read
+        is a timeout that is not tried again.
         """
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -78,16 +80,17 @@ class LivePages(Free):
         return _free(page)
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
+        """Close the connections and end the process that reads. Idempotent."""
         for way in self._ways:
             await way.close()
+        await self._reader.close()
 
     async def _page(self, url: str) -> PageReply:
         shut = False
         last: Exception | None = None
         for way in self._ways:
             try:
-                return await self._read(url, await way.fetch(url, MAIN_READER))
+                return _reply(url, await way.read(url, MAIN_READER))
             except ShutError as exc:
                 shut, last = True, exc
                 # A captcha is an alert: the site knows this way for a robot's.
@@ -98,24 +101,16 @@ class LivePages(Free):
                 _log.info("page_not_reached", url=quoted(url, 200), way=way.name, error=quoted(exc, 200))
         if shut:
             _log.info("page_stays_shut", url=quoted(url, 200), next="the plain reader")
-            return await self._read(url, await self._ways[0].fetch(url, PLAIN_READER), plain=True)
+            return _reply(url, await self._ways[0].read(url, PLAIN_READER))
         assert last is not None
         raise last
 
-    async def _read(self, url: str, fetched: Fetched, *, plain: bool = False) -> PageReply:
-        async with self._reading:
-            read = await asyncio.to_thread(_read, fetched, plain)
-        if read is None:
-            raise UselessAnswerError(f"{_host(url)} shows no text without a browser", retryable=False)
-        text = cut_utf8(read.text, MAX_BODY_BYTES)
-        page = Page(
-            url=url, title=read.title, text=text, truncated=len(text) < len(read.text), published_at=read.published_at
-        )
-        return PageReply(page=page)
 
-
-def _read(fetched: Fetched, plain: bool) -> ReadPage | None:
-    return read_text(fetched.text) if fetched.plain else read_page(fetched.text, fetched.url, plain=plain)
+def _reply(url: str, read: ReadPage | None) -> PageReply:
+    if read is None:
+        raise UselessAnswerError(f"{_host(url)} shows no text without a browser", retryable=False)
+    page = Page(url=url, title=read.title, text=read.text, truncated=read.truncated, published_at=read.published_at)
+    return PageReply(page=page)
 
 
 def _as_failure(exc: TransientError | PermanentError) -> Failure:

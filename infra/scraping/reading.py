@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
-from infra.http import storable_text
 from infra.scraping.markup import visible
-from infra.searching.results import parse_published
+from infra.scraping.questions import ReadPage
+from infra.texts import parse_published, storable_text
 
 MIN_TEXT_CHARS = 80
 """Shorter main texts are taken for a miss of the extraction, and the plain reader is asked."""
@@ -75,19 +73,11 @@ _DATE_META = frozenset(
 )
 
 
-class ReadPage(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read. ``plain``: by the plain reader, so menus and footers may be among the text."""
-
-    title: str
-    text: str
-    published_at: datetime | None
-    plain: bool = False
-
-
 def read_page(html: str, url: str, *, plain: bool = False) -> ReadPage | None:
     """Return what a page says, None when it says nothing. ``plain`` skips the search for the main text.
 
-    Takes CPU time in the order of a tenth of a second per megabyte: call it in a thread.
+    Takes CPU time in the order of a tenth of a second per megabyte, and far more on hostile pages: call it in
+    :mod:`infra.scraping.reading_process`.
     """
     tree = _tree(html)
     if tree is None:

@@ -21,10 +21,10 @@ from infra.searching.results import (
     collected,
     cut_query,
     lexical_score,
-    parse_published,
     refuse_only_malformed,
     result_of,
 )
+from infra.texts import parse_published
 from schemas.calls import ProviderMode
 from schemas.effects import Search, SearchReply
 from schemas.errors import PermanentError, TransientError
@@ -131,8 +131,8 @@ def _expression(query: str, as_of: datetime) -> str:
 
 
 def _entries(body: bytes) -> list[ElementTree.Element]:
-    # No document type, so no entities that grow or point to files.
-    if b"<!doctype" in body.lower() or b"<!entity" in body.lower():
+    # No document type, so no entities that grow or point to files; and no UTF-16, where these words look different.
+    if b"\0" in body or b"<!doctype" in body.lower() or b"<!entity" in body.lower():
         raise UselessAnswerError("Arxiv's answer is no Atom feed; it is asked again", spent=_FREE)
     try:
         root = ElementTree.fromstring(body)

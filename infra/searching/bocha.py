@@ -27,10 +27,10 @@ from infra.searching.results import (
     collected,
     cut_query,
     lexical_score,
-    parse_published,
     refuse_only_malformed,
     result_of,
 )
+from infra.texts import parse_published
 from schemas.calls import ProviderMode
 from schemas.effects import Search, SearchReply
 from schemas.errors import PermanentError, TransientError

@@ -19,11 +19,11 @@ from infra.http import (
     checked_key,
     guarded_client,
     quoted,
-    storable_text,
 )
 from infra.http_json import Service, exchange, json_object, own_words, refused
 from infra.ports import Answer, Free
-from infra.searching.results import collected, cut_query, cut_utf8, refuse_only_malformed, score_of
+from infra.searching.results import collected, cut_query, refuse_only_malformed, score_of
+from infra.texts import cut_utf8, storable_text
 from schemas.calls import ProviderMode
 from schemas.effects import Search, SearchReply
 from schemas.errors import ConfigError, PermanentError, TransientError

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 import structlog
 
-from infra.http import UselessAnswerError, storable_text
+from infra.http import UselessAnswerError
+from infra.texts import cut_utf8, storable_text
 from schemas.errors import PermanentError
 from schemas.evidence import SearchResult
 from schemas.topics import MAX_BODY_BYTES
@@ -21,11 +21,8 @@ from schemas.topics import MAX_BODY_BYTES
 _log = structlog.get_logger(__name__)
 _MAX_TITLE_CHARS = 500
 _MAX_URL_CHARS = 2048
-_DATE_FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y/%m/%d %H:%M:%S", "%Y/%m/%d", "%Y%m%d", "%b %d, %Y", "%B %d, %Y", "%d %b %Y")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]+")
 _WORD = re.compile(r"[a-z0-9][a-z0-9.&-]*[a-z0-9]")
-_EPOCH_MS_FROM = 1e11
-"""A larger number is milliseconds: as seconds it would lie after the year 5000."""
 
 
 class FoundResults(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,48 +135,3 @@ def host_of_link(url: Any) -> str:
     except ValueError:
         return ""
     return host.rstrip(".") if parts.scheme in {"http", "https"} and not re.search(r"\s", url.strip()) else ""
-
-
-def cut_utf8(text: str, max_bytes: int) -> str:
-    """Return the longest start of the text that has at most ``max_bytes`` bytes as UTF-8."""
-    raw = text.encode()
-    return text if len(raw) <= max_bytes else raw[:max_bytes].decode("utf-8", "ignore")
-
-
-def parse_published(value: Any) -> datetime | None:
-    """Return the time in UTC of RFC 2822, ISO 8601, plain dates or epoch numbers; None for what cannot be read.
-
-    Without a zone it is taken as UTC, without a time of day as midnight.
-    """
-    try:
-        parsed = _parse_any(value)
-        if parsed is None:
-            return None
-        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def _parse_any(value: Any) -> datetime | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        return datetime.fromtimestamp(value / 1000 if abs(value) >= _EPOCH_MS_FROM else value, UTC)
-    if not isinstance(value, str) or not (text := value.strip()):
-        return None
-    for parse in (_iso, parsedate_to_datetime, *(_by_format(f) for f in _DATE_FORMATS)):
-        try:
-            return parse(text)
-        except (ValueError, TypeError, IndexError):
-            continue
-    return None
-
-
-def _iso(text: str) -> datetime:
-    if text.isdigit() and len(text) != 8:
-        return datetime.fromtimestamp(int(text) / 1000 if int(text) >= _EPOCH_MS_FROM else int(text), UTC)
-    return datetime.fromisoformat(text)
-
-
-def _by_format(form: str) -> Callable[[str], datetime]:
-    return lambda text: datetime.strptime(text, form)  # noqa: DTZ007 - the caller adds UTC where no zone is given

@@ -18,11 +18,11 @@ from infra.ports import Answer
 from infra.searching.results import (
     collected,
     cut_query,
-    parse_published,
     refuse_only_malformed,
     result_of,
     score_of,
 )
+from infra.texts import parse_published
 from schemas.calls import ProviderMode
 from schemas.effects import Search, SearchReply
 from schemas.errors import PermanentError, TransientError

@@ -19,6 +19,8 @@ from schemas.errors import ConfigError
 from tests.infra.fakes.server import Drip, Flood, HangUp, Reset, Say, StaySilent
 from tests.infra.fakes.site import FakeProxy, Site, loopback_guard, moved, opened, page
 
+pytestmark = pytest.mark.security
+
 
 async def failure(pages: LivePages, url: str) -> Failure:
     answer = await asyncio.wait_for(pages.perform(Scrape(url=url)), 120)
@@ -84,7 +86,9 @@ async def test_the_first_number_that_answers_is_taken() -> None:
         "http://127.0.0.2:{port}/inside", "http://169.254.169.254/latest/meta-data/", "http://[::1]:{port}/inside",
         "http://2130706433/", "http://[::ffff:127.0.0.1]:{port}/inside", "//10.0.0.1/", "file:///etc/passwd",
         "http://user@news.example.com:{port}/inside", "http://[64:ff9b::7f00:1]/", "http://[2002:7f00:1::]/",
-        "gopher://news.example.com/", "http://[", "http://inside.example.com:{port}/inside",
+        "gopher://news.example.com/", "http://[", "http://inside.example.com:{port}/inside", "//[::1]:{port}/inside",
+        "http://0x7f000001/", "http://017700000001/", "http://news.example.com:{port}@169.254.169.254/", "http://localhost/",
+        "//news.example.com\\@127.0.0.2:{port}/inside", "http://0/", "http://[fe80::1%25eth0]/", "http://127.1:{port}/inside",
     ],
 )  # fmt: skip
 async def test_a_redirect_to_the_inside_is_refused_at_its_hop(to: str) -> None:

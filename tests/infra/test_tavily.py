@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from infra.searching.results import parse_published
 from infra.searching.tavily import TavilySearch
+from infra.texts import parse_published
 from schemas.effects import Failure, SearchReply
 from schemas.errors import PermanentError
 from schemas.topics import MAX_BODY_BYTES

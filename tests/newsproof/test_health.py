@@ -162,6 +162,20 @@ async def test_a_loop_that_does_not_turn_is_said_by_a_thread_that_does(monkeypat
     assert 3 * Settings.model_fields["session_timeout_seconds"].default <= STUCK_S
 
 
+@pytest.mark.security
+async def test_a_stall_of_the_loop_is_counted_with_its_length() -> None:
+    async with served(_Nothing(), dict) as health:
+        await asyncio.sleep(0)
+        held_up = time.monotonic() + 0.6
+        while time.monotonic() < held_up:
+            pass
+        await asyncio.sleep(0)
+        got = await scraped(health)
+        all_beats, punctual = (got["newsproof_loop_stall_seconds_bucket", bound] for bound in ("+Inf", "0.25"))
+        assert all_beats > punctual
+        assert 0.5 <= got["newsproof_loop_stall_seconds_sum",] < 30
+
+
 def held_up_until_it_is_said(url: str) -> None:
     """Block the loop that the server watches until the server says so."""
     with httpx.Client(trust_env=False, timeout=30) as http:
