@@ -53,7 +53,7 @@ _EN = (
     r"\b(?:print|reveal|show|output|repeat|leak|write|send)\b[^.!?\n]{0,30}\b(?:system prompt|your (?:prompt|instructions|context))\b",
     r"\b(?:pay no attention to|set aside|disregard|forget)\b[^.!?\n]{0,30}\byou (?:were (?:told|given)|received|have been (?:told|given))\b",
     r"\b(?:repeat|print|output|copy)\s+(?:everything|all|the text)\s+above\b",
-    r"<(?:start|end)_of_[a-z]+>|\"(?:tool_calls|function_call|arguments|verdict|stance)\"\s*:|[\[【〚⟦]\s*/?\s*untrusted\b",
+    r"<(?:start|end)_of_[a-z]+>|\"(?:tool_calls|function_call|arguments|verdict|stance)\"\s*:|[\[【〚⟦]\s*+(?:/\s*+)?+untrusted\b",
 )
 _ZH = (
     r"(?:忽略|无视|忘记|忘掉|不要理会|不用理会|抛弃|跳过|覆盖)[^。!?\n]{0,12}(?:指令|指示|提示词|提示|prompt|设定|上述内容|以上内容|上文|系统规则|要求)",
