@@ -9,8 +9,7 @@ async def main() -> None:
     async for signal in subscribe(min_confidence=0.7, group="example-bot"):
         if signal.provider_mode != "live":
             print("trying out, not trading: ", end="")
-        what = f"{signal.status} {signal.action} {signal.asset} {signal.confidence:.2f}"
-        print(what, signal.summary, signal.links, flush=True)
+        print(signal, flush=True)  # safe for a terminal; the fields themselves hold what strangers wrote
 
 
 if __name__ == "__main__":

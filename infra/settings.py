@@ -1,5 +1,8 @@
 """Every setting: one typed object, read from the environment and from a ``.env`` file in the working directory.
 
+What a ``.env`` may not do, for the directory may be a stranger's: name the address that a secret from elsewhere is sent to
+(:mod:`infra.settings_origin`).
+
 Names are those of the environment (the design's CAPS). ``newsproof config`` prints each value with its origin;
 docs/settings.md is generated from this file and checked by a test.
 """
@@ -13,6 +16,7 @@ from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import SettingsConfigDict
 
 from infra.redaction import remember
+from infra.settings_origin import given_by, given_by_environment, refuse_foreign_addresses
 from infra.settings_research import ResearchSettings
 from infra.settings_web import WebSettings
 from schemas.errors import ConfigError
@@ -282,7 +286,8 @@ def load_settings(**overrides: object) -> Settings:
     """Read the settings; ``overrides`` win over the environment.
 
     Raises:
-        ConfigError: names every setting that is wrong, and what it accepts.
+        ConfigError: names every setting that is wrong, and what it accepts; or an address of ``.env`` that a secret from
+            elsewhere would be sent to.
     """
     try:
         settings = Settings(**overrides)  # type: ignore[arg-type]
@@ -290,6 +295,9 @@ def load_settings(**overrides: object) -> Settings:
         lines = [f"{'.'.join(map(str, e['loc'])).upper()}: {e['msg']}{_shown(e)}" for e in exc.errors()]
         raise ConfigError("these settings are wrong, correct them and start again:\n  " + "\n  ".join(lines)) from exc
     remember(settings)
+    if (file := overrides.get("_env_file", Settings.model_config.get("env_file"))) is not None:
+        elsewhere = given_by_environment() | {name for name, value in overrides.items() if value is not None}
+        refuse_foreign_addresses(Path(str(file)), given_by(Path(str(file))) - elsewhere, elsewhere)
     return settings
 
 

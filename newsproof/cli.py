@@ -27,6 +27,7 @@ from newsproof.commands import (
     web,
 )
 from newsproof.invocation import Invocation, of
+from newsproof.terminal import guard_output
 from newsproof.version import VERSION
 
 app = typer.Typer(
@@ -84,6 +85,7 @@ def newsproof(
 
 def main() -> None:
     """Run the command line and exit with a status of ``newsproof.exits``."""
+    guard_output()
     try:
         app(prog_name="newsproof")
     except KeyboardInterrupt:

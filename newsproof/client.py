@@ -21,6 +21,7 @@ from infra.kafka import KafkaAddress, partitions_of
 from infra.settings import Settings, load_settings
 from schemas.errors import ConfigError, ContractError
 from schemas.news import News, decode_news
+from schemas.printable import printable_line
 from schemas.published import NewerSignalError, read_signal
 from schemas.signals import Signal, SignalStatus
 from schemas.topics import Topics
@@ -192,7 +193,7 @@ class _Wanted:
         except ContractError as exc:
             self.passed_by += 1
             if self.passed_by & (self.passed_by - 1) == 0:  # the 1st, 2nd, 4th …: a flood must not fill the bot's log
-                log.warning("passed by on the signals topic (%d so far): %s", self.passed_by, exc)
+                log.warning("passed by on the signals topic (%d so far): %s", self.passed_by, printable_line(str(exc)))
             return None
         known = self._newest.get(signal.signal_id)
         if known is not None and signal.revision <= known[0]:

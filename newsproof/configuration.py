@@ -77,6 +77,8 @@ def settings_page() -> str:
         "",
         "Written by `newsproof config --markdown`; a test compares. Settings are read from the environment, then from a",
         "`.env` file in the working directory; the names are the same in both, and an empty value counts as unset.",
+        "A file may not name the address that a secret from elsewhere is sent to: give the key and its address in one place,",
+        "or the address in the environment. From a file that anybody may write, or of another user, no such address is taken.",
         "`newsproof config` shows the values in force and where each comes from; `newsproof doctor` says what is missing.",
     ]
     for title, names in _sections():

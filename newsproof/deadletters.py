@@ -7,7 +7,6 @@ is sent twice all the same opens nothing twice (``schemas.attempts``).
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,6 +19,7 @@ from newsproof.invocation import Invocation, json_line, say_result, table
 from newsproof.reading import Log, the_log
 from newsproof.report import shortened
 from newsproof.servers import say_on_stderr
+from newsproof.terminal import bytes_of_output
 from schemas.attempts import RETRIES_HEADER
 from schemas.errors import ConfigError, ContractError
 from schemas.news import decode_news
@@ -148,13 +148,22 @@ async def show_letter(invocation: Invocation, wanted: str, *, value_alone: bool,
     async with the_log(invocation) as log:
         letter = _named(await read_letters(log), wanted)
     if value_alone:
-        sys.stdout.buffer.write(letter.value or b"")
-        sys.stdout.buffer.flush()
+        _print_value(letter.value or b"")
     elif as_json:
         json_line(_document(letter))
     else:
         for name, value in _document(letter).items():
             say_result(f"{name:>10}  {value}")
+
+
+def _print_value(value: bytes) -> None:
+    """As they are into a file or a pipe, to be mended and sent again; to a terminal only what shows."""
+    output = bytes_of_output()
+    if output is None:
+        say_result(value.decode("utf-8", "replace"))
+    else:
+        output.write(value)
+        output.flush()
 
 
 def _named(letters: Sequence[Letter], wanted: str) -> Letter:

@@ -17,6 +17,7 @@ from dotenv import dotenv_values
 from infra.ports import Ports
 from infra.searching import PROVIDERS
 from infra.settings import Settings, load_settings
+from infra.settings_origin import SENT_TO, refuse_foreign_addresses
 from newsproof.bootstrap import refuse_unusable, search_providers, snapshot_of
 from schemas.config import Snapshot
 from schemas.errors import ConfigError, NewsproofError
@@ -45,7 +46,8 @@ def overlaid(settings: Settings, file: Path) -> Settings:
     """Return the settings with those of the file in place of their own; unchanged without a file.
 
     Raises:
-        ConfigError: the file names a setting that cannot change while running, or a value that it cannot have.
+        ConfigError: the file names a setting that cannot change while running, a value that it cannot have, or an address
+            that a secret from elsewhere would be sent to.
     """
     try:
         written = (
@@ -60,6 +62,8 @@ def overlaid(settings: Settings, file: Path) -> Settings:
         )
     if not written:
         return settings
+    # It lies in the data directory, which by default is part of a working directory that may be a stranger's.
+    refuse_foreign_addresses(file, written, {name for name in SENT_TO if getattr(settings, name)} - set(written))
     own = {name: getattr(settings, name) for name in Settings.model_fields}
     return load_settings(**{**own, **written})
 

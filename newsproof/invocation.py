@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from newsproof import exits
+from schemas.printable import printable, printable_json
 
 if TYPE_CHECKING:
     from infra.settings import Settings
@@ -131,10 +132,10 @@ def command_name() -> str:
 
 
 def json_line(value: Any) -> None:
-    """Print one JSON document on one line of standard output."""
+    """Print one JSON document on one line of standard output; control characters are escaped, C1 and bidi too."""
     import msgspec
 
-    sys.stdout.write(msgspec.json.encode(value, enc_hook=str).decode() + "\n")
+    sys.stdout.write(printable_json(msgspec.json.encode(value, enc_hook=str).decode()) + "\n")
     sys.stdout.flush()
 
 
@@ -147,22 +148,21 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str =
     for column in columns:
         made.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
-        made.add_row(*(Text(_cell(value)) for value in row))
+        made.add_row(*(Text(printable(_cell(value))) for value in row))
     console().print(made)
 
 
 def say_result(text: str = "") -> None:
-    """Print text on standard output as it is."""
+    """Print text on standard output."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def console() -> Any:
-    """Return a rich console on standard output."""
-    from rich.console import Console
+    """Return a console on standard output."""
+    from newsproof.console import Console
 
-    terminal = sys.stdout.isatty()
-    return Console(width=None if terminal else PIPE_WIDTH, highlight=False, soft_wrap=False)
+    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 def _cell(value: Any) -> str:

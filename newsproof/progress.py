@@ -23,15 +23,19 @@ class DemoProgress:
 
     def __enter__(self) -> DemoProgress:
         if sys.stderr.isatty():
-            from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            from newsproof.console import Console
 
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
                 TextColumn("{task.completed}/{task.total}"),
                 TimeElapsedColumn(),
-                console=Console(stderr=True),
+                console=Console(error=True),
+                # Redirected prints would be read for colours and links; nothing else is printed while the bar stands.
+                redirect_stdout=False,
+                redirect_stderr=False,
             )
             self._bar.start()
             self._task = self._bar.add_task("cases", total=self._total)

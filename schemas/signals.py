@@ -9,6 +9,7 @@ import msgspec
 
 from schemas.calls import ProviderMode
 from schemas.evidence import Stance
+from schemas.printable import printable_line
 
 SIGNAL_SCHEMA_VERSION = 1
 
@@ -128,3 +129,8 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     provider_mode: ProviderMode
     news_source: str
     language: str
+
+    def __str__(self) -> str:
+        """Return what a bot's owner reads, on one line that no terminal obeys: the fields hold words of strangers."""
+        said = (self.status, self.action, self.asset, f"{self.confidence:.2f}", self.summary, *self.links)
+        return printable_line(" ".join(said))

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from agents.evidence.han import simplified
+from agents.evidence.injection_languages import steers_in_some_language
 from agents.evidence.skeleton import ascii_skeleton
-from agents.evidence.texts import has_cjk
+from agents.evidence.texts import CJK, has_cjk
 
 _INVISIBLE = re.compile(
     "[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -49,6 +51,9 @@ _EN = (
     r"\b(?:assistant|model|ai|llm|verifier|analyst|agent)\s+(?:must|should|shall|has to|needs to)\s+(?:now\s+)?"
     r"(?:cite|print|trust|search for|give the link|append|load)\b",
     r"\b(?:print|reveal|show|output|repeat|leak|write|send)\b[^.!?\n]{0,30}\b(?:system prompt|your (?:prompt|instructions|context))\b",
+    r"\b(?:pay no attention to|set aside|disregard|forget)\b[^.!?\n]{0,30}\byou (?:were (?:told|given)|received|have been (?:told|given))\b",
+    r"\b(?:repeat|print|output|copy)\s+(?:everything|all|the text)\s+above\b",
+    r"<(?:start|end)_of_[a-z]+>|\"(?:tool_calls|function_call|arguments|verdict|stance)\"\s*:|[\[【〚⟦]\s*+(?:/\s*+)?+untrusted\b",
 )
 _ZH = (
     r"(?:忽略|无视|忘记|忘掉|不要理会|不用理会|抛弃|跳过|覆盖)[^。!?\n]{0,12}(?:指令|指示|提示词|提示|prompt|设定|上述内容|以上内容|上文|系统规则|要求)",
@@ -61,8 +66,8 @@ _ZH = (
     r"(?:请|必须|务必|直接|立即|只需|只能|仅)(?:直接|立即|只)?(?:输出|回答|回复|返回|给出)[^。!?\n]{0,12}(?:买入|卖出|buy|sell|看涨|做多|置信度|满分)",
     r"(?:标记|认定|视|判定|归类|当)[^。!?\n]{0,10}(?:为|作|成)(?:官方|已确认|已证实|独立来源|真实|可信)[^。!?\n]{0,6}(?:来源|消息|证据|确认|输出)?[^。!?\n]{0,10}(?:输出|置信|买入|并)",
     r"(?:不要|无需|禁止|不得|不必)(?:再)?(?:搜索|核实|核查|验证|求证|查证|调用工具|联网)[^。!?\n]{0,12}(?:直接|输出|给出|认定|其他来源|其它来源|信源|结论)",
-    r"(?:致|告|给)(?:AI|人工智能|大模型|语言模型|助手|模型|机器人)(?:的)?(?:指令|提示|说明|留言|[::])",
-    r"如果你是(?:一个)?(?:AI|人工智能|大?语言模型|大模型|助手|机器人)",
+    r"(?:致|告|给)(?:AI|人工智能|大模型|语言模型|助手|模型|机器人)(?:的)?(?:指令|指示|提示|说明|留言|[::])",
+    r"如果你是(?:一个)?(?:AI|人工智[能慧]|大?语言模型|大模型|助手|机器人)",
     r"(?:输出|泄露|打印|写出|透露|附上|把|将)[^。!?\n]{0,6}(?:系统)?提示词",
 )
 _FIELD_WORDS = ("confidence", "official", "multi", "risk", "independent", "action", "verdict", "stance")
@@ -90,7 +95,13 @@ _NEEDS: tuple[tuple[tuple[str, ...], ...], ...] = (
     (("if you are",),),
     (_SUBJECTS, _DUTIES, ("cite", "print", "trust", "search for", "give the link", "append", "load")),
     (("system prompt", "your "),),
+    (("you were", "you received", "you have been"),),
+    ((" above",),),
+    (("_of_", '":', '" :', "untrusted"),),
 )  # fmt: skip
+_BETWEEN_HAN = re.compile(rf"(?<=[{CJK}])\s+(?=[{CJK}])")
+_TAGS = {0xE0000 + letter: letter for letter in range(0x20, 0x7F)}
+"""Tag characters repeat ASCII invisibly; a model reads them."""
 _STEERS_EN = tuple(zip(_NEEDS, (re.compile(p) for p in _EN), strict=True))
 _STEERS_ZH = re.compile("|".join(f"(?:{p})" for p in _ZH), re.IGNORECASE)
 _SPACED = re.compile(r"\b(?:[a-z][ ._\-*]){5,}[a-z]\b", re.IGNORECASE)
@@ -101,14 +112,18 @@ _JOINED = re.compile(
 
 
 def steers_model(text: str) -> bool:
-    """Whether a text speaks to the model that reads it rather than to people (zh and en)."""
-    seen = unicodedata.normalize("NFKC", strip_invisible(text))
-    low = seen.lower()
-    if _steers(low):
+    """Whether a text speaks to the model that reads it rather than to people.
+
+    It is compared in compatible form (full width, mathematical and circled letters are plain ones), in lower case, as lines
+    and with all white space collapsed. What it misses is counted in tests/agents/verification/test_attacks.py.
+    """
+    low = unicodedata.normalize("NFKC", strip_invisible(text.translate(_TAGS))).lower()
+    collapsed = " ".join(low.split())
+    if any(map(_steers, dict.fromkeys((low, collapsed)))) or steers_in_some_language(collapsed):
         return True
     if not low.isascii():
-        plain = ascii_skeleton(low)
-        if plain != low and _steers(plain):
+        plain = ascii_skeleton(collapsed)
+        if plain != collapsed and _steers(plain):
             return True
     # Letters set apart (“i g n o r e”) are read by a model and missed by a pattern.
     return any(_JOINED.search(_GAPS.sub("", m.group())) for m in _SPACED.finditer(low))
@@ -118,4 +133,5 @@ def _steers(low: str) -> bool:
     for needs, pattern in _STEERS_EN:
         if all(any(word in low for word in group) for group in needs) and pattern.search(low):
             return True
-    return has_cjk(low) and _STEERS_ZH.search(low) is not None
+    # Both scripts are read as one, and Han characters that were set apart as words.
+    return has_cjk(low) and _STEERS_ZH.search(_BETWEEN_HAN.sub("", simplified(low))) is not None

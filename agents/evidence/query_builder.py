@@ -21,7 +21,7 @@ _NEWS_EVENTS = frozenset({"hack", "regulation"})
 _HEAD = 1200
 """Characters of the news that a query is made of."""
 _AMOUNT = re.compile(
-    r"[$€£¥]\s?\d[\d,.]*(?:\s?(?:[kKmMbB]n?|million|billion|trillion))?\b|\d[\d,.]*\s?(?:%|[亿万]\s?[\u4e00-\u9fff]{0,3}|"
+    r"[$€£¥]\s?\d[\d,.]{0,30}(?:\s?(?:[kKmMbB]n?|million|billion|trillion))?\b|\d[\d,.]{0,30}\s?(?:%|[亿万]\s?[\u4e00-\u9fff]{0,3}|"
     r"(?:million|billion)\b|[MB]\b|(?:BTC|ETH|USDC|USDT|SOL|XRP|BNB)\b)"
 )
 _PROPER = re.compile(r"(?<![A-Za-z0-9$])[A-Z][A-Za-z0-9]*(?:[.'&-][A-Za-z0-9]+)*(?:\s+[A-Z][a-z][A-Za-z0-9]*)?")

@@ -57,6 +57,13 @@ def ascii_skeleton(text: str) -> str:
     return _MARKS.sub("", unicodedata.normalize("NFKD", swapped))
 
 
+def without_marks(text: str) -> str:
+    """Return the text without accents; its letters stay those of their script."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
+
+
 @lru_cache(maxsize=4096)
 def host_skeleton(label: str) -> str:
     """Return what a label of a host name looks like: also folds digits and pairs such as ``rn`` (m), ``vv`` (w)."""

@@ -60,7 +60,7 @@ _NO_FIGURES = tuple(
         (r"\b(?:in|since|by|during|from|until|before|after|early|late|mid|of)[ -](?:19|20)\d{2}(?![\d.,]*\d)", re.I),
         # Citations, and the numbers of a list
         (r"\[\d{1,4}(?:\s?,\s?\d{1,4})*\]", 0),
-        (r"^\s*(?:#+\s*)?\d{1,2}[.)\u3001]\s", 0),
+        (r"^\s{0,20}(?:#+\s*)?\d{1,2}[.)\u3001]\s", 0),
         # Parameters of an indicator, RSI (14) or MACD(12, 26, 9); then names: RSI-14, EMA20, M2, ERC-20, web3.
         (r"(?<![A-Za-z])[A-Z]{2,12}\s?[(\uff08]\s?\d{1,3}(?:\s?[,\uff0c/]\s?\d{1,3}(?:\.\d)?)*\s?[)\uff09]", 0),
         (r"(?<![A-Za-z])(?!USD|EUR|GBP|CNY|RMB)[A-Za-z][A-Za-z_-]{0,30}\d{1,4}(?:/\d{1,3})*(?!\d|[.,]\d|\s?%)", 0),

@@ -18,6 +18,7 @@ from infra.clickhouse.client import connect
 from infra.kafka import KafkaAddress, offsets_of
 from infra.settings import Settings, load_settings
 from schemas.errors import ConfigError, NewsproofError, TransientError
+from schemas.printable import printable_line
 from schemas.topics import Topics
 
 WITHIN_S = 8.0
@@ -71,7 +72,7 @@ async def main(service: str) -> int:
         async with asyncio.timeout(WITHIN_S):
             await checks[service](settings, address, Topics(settings.topic_prefix))
     except (NewsproofError, KafkaError, httpx.HTTPError, OSError) as exc:
-        print(f"unhealthy: {exc or type(exc).__name__}", file=sys.stderr)
+        print(printable_line(f"unhealthy: {exc or type(exc).__name__}"), file=sys.stderr)
         return 1
     return 0
 

@@ -15,7 +15,7 @@ from infra.http import UselessAnswerError, quoted
 from infra.models.prices import Prices, TokenUsage
 from schemas.effects import CallModel, FunctionCall, ModelReply
 
-_FENCE = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"\A\s*```(?:json)?[^\S\n]*+\n(.*)```\s*\Z", re.DOTALL | re.IGNORECASE)
 
 
 def checked_reply(

@@ -30,7 +30,8 @@ _INVISIBLE_OTHERS = frozenset(
         *range(0xE0100, 0xE01F0),
     ]
 )
-_FORGED = re.compile(r"[\[［【〚⟦]{2}\s*[/／]?\s*untrusted[^\]］】〛⟧\n]{0,200}[\]］】〛⟧]{0,2}", re.IGNORECASE)
+# Possessive: whoever writes many spaces must not make the matcher try every way to share them out.
+_FORGED = re.compile(r"[\[［【〚⟦]{2}\s*+(?:[/／]\s*+)?+untrusted[^\]］】〛⟧\n]{0,200}[\]］】〛⟧]{0,2}", re.IGNORECASE)
 _LABEL = re.compile(r"[^\w.:/-]+")
 
 

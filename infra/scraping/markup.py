@@ -58,3 +58,49 @@ def visible(text: str) -> str:
 
 def _hidden(char: str) -> bool:
     return char in _INVISIBLE or 0xE0100 <= ord(char) <= 0xE01EF or unicodedata.category(char) in _INVISIBLE_CATEGORIES
+
+
+_COMMENT = re.compile(r"/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/")
+_ESCAPE = re.compile(r"\\([0-9a-f]{1,6})\s?")
+_NOTHING = re.compile(r"[+-]?0*\.?0*(?:px|r?em|ex|ch|pt|pc|cm|mm|in|q|vw|vh|%)?")
+_TINY = re.compile(r"0*(?:[01]?(?:\.\d*)?)(?:px|pt)|0*\.0\d*(?:r?em)?|[01]?(?:\.\d*)?%")
+"""A size of letters that nobody reads."""
+_FAINT = re.compile(r"0*(?:\.0\d*)?%?|[0-4](?:\.\d*)?%")
+"""An opacity below 0.1, or 5 %."""
+_FAR_AWAY = re.compile(r"-\s*(?:\d{3,}(?:\.\d*)?px|\d{2,}(?:\.\d*)?(?:r?em|vw|vh)|[1-9]\d{2,}(?:\.\d*)?%)")
+_CLIPPED = re.compile(r"(?:rect\((?:[01](?:px)?,?){4}\)|inset\((?:[5-9]\d|100)%|circle\(0)")
+_NO_COLOUR = re.compile(
+    r"transparent|(?:rgb|hsl)a?\((?:(?:[^,/)]*,){3}|[^,/)]*/)0*(?:\.0\d*)?%?\)|#[0-9a-f]{6}0[0-9a-f]|#[0-9a-f]{3}0"
+)
+_FLAT = re.compile(r"(?:scale[xy3d]*\((?:[^)]*,)?0(?:\.0\d*)?[,)]|matrix\(0)")
+
+
+def hides(style: str) -> bool:
+    """Whether an inline style keeps an element from being seen: instructions for models hide there.
+
+    Linear time. Not seen through: style sheets, classes, variables, and another element laid over it.
+    """
+    plain = _ESCAPE.sub(lambda m: chr(min(int(m[1], 16), 0x10FFFF)), _COMMENT.sub("", style.lower()))
+    said = {}
+    for declaration in plain.split(";"):
+        name, _, value = declaration.partition(":")
+        said[name.strip()] = "".join(value.replace("!important", "").split())
+    boxed = "hidden" in (said.get("overflow", ""), said.get("overflow-x", ""), said.get("overflow-y", ""))
+    background = said.get("background-color") or said.get("background")
+    return (
+        said.get("display") == "none"
+        or said.get("visibility") in ("hidden", "collapse")
+        or said.get("content-visibility") == "hidden"
+        or _is(_NOTHING, said.get("font-size")) or _is(_TINY, said.get("font-size"))
+        or _is(_FAINT, said.get("opacity"))
+        or _is(_NO_COLOUR, said.get("color")) or _is(_NO_COLOUR, said.get("-webkit-text-fill-color"))
+        or (background is not None and said.get("color") == background)
+        or any(_is(_FAR_AWAY, said.get(name)) for name in ("text-indent", "left", "top", "right", "margin-left", "margin-top"))
+        or any(_CLIPPED.match(said.get(name, "")) is not None for name in ("clip", "clip-path"))
+        or _FLAT.search(said.get("transform", "")) is not None
+        or (boxed and any(_is(_NOTHING, said.get(name)) for name in ("width", "height", "max-width", "max-height")))
+    )  # fmt: skip
+
+
+def _is(pattern: re.Pattern[str], value: str | None) -> bool:
+    return bool(value) and pattern.fullmatch(str(value)) is not None

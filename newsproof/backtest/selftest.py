@@ -35,6 +35,7 @@ from newsproof.demo import watched
 from newsproof.invocation import Invocation, json_line, run
 from newsproof.servers import say_on_stderr as say
 from newsproof.supervisor import Pipeline, pipeline
+from newsproof.terminal import guard_output
 from schemas.errors import NewsproofError, TransientError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES
 from streams.following import FollowedPartition
@@ -190,4 +191,5 @@ def _directory(given: Path | None) -> Iterator[Path]:
 
 
 if __name__ == "__main__":
+    guard_output()
     sys.exit(main())

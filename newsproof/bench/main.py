@@ -9,14 +9,15 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import msgspec
 import psutil
-from rich.console import Console
 from rich.table import Table
 
 from newsproof.bench import auditing, budget, measures, memory, queue, replay, sink, streams
 from newsproof.bench.evidence import evidence
 from newsproof.bench.measures import Figure
+from newsproof.console import Console
+from newsproof.invocation import json_line
+from newsproof.terminal import guard_output
 
 MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "waiting": measures.waiting,
@@ -66,7 +67,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
         figures += asyncio.run(MEASURES[name](sized[name]) if name in sized else MEASURES[name]())
     if args.json:
-        print(msgspec.json.encode({"machine": machine(), "figures": figures}).decode())
+        json_line({"machine": machine(), "figures": figures})
     else:
         _table(figures)
     return 0
@@ -90,4 +91,5 @@ def _table(figures: list[Figure]) -> None:
 
 
 if __name__ == "__main__":
+    guard_output()
     sys.exit(main())

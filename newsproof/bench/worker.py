@@ -6,14 +6,13 @@ import argparse
 import asyncio
 import contextlib
 import signal
-import sys
 from pathlib import Path
-
-import structlog
 
 from infra.kafka import KafkaAddress
 from infra.offline.simulated import simulated_ports
 from newsproof.bench.graph import plain_registry
+from newsproof.logs import configure_logs
+from newsproof.terminal import guard_output
 from schemas.config import Snapshot
 from schemas.topics import Topics
 from streams.options import WorkerOptions
@@ -36,9 +35,7 @@ def main() -> None:
     parser.add_argument("--commit-interval", type=float, default=1.0)
     parser.add_argument("--session-timeout", type=float, default=10.0)
     args = parser.parse_args()
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(20), logger_factory=structlog.PrintLoggerFactory(sys.stderr)
-    )
+    configure_logs()
     import uvloop
 
     with contextlib.suppress(KeyboardInterrupt):
@@ -73,4 +70,5 @@ async def _run(args: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
+    guard_output()
     main()

@@ -16,6 +16,8 @@ import random
 import signal
 from pathlib import Path
 
+from newsproof.terminal import guard_output
+
 FAULTS = ("timeout", "rate_limit", "unavailable", "garbage")
 """No answer at all; 429 with Retry-After; 503; 200 with half a document."""
 RETRY_AFTER_S = 0.3
@@ -122,4 +124,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    guard_output()
     main()

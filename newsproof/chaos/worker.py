@@ -19,6 +19,7 @@ from newsproof.chaos.graph import chaos_registry
 from newsproof.chaos.inflight import InFlight
 from newsproof.invocation import run
 from newsproof.services import run_sink, run_worker
+from newsproof.terminal import guard_output
 from streams import failpoints
 from streams.publisher import Publisher
 from streams.worker import Worker
@@ -87,4 +88,5 @@ async def _sink(args: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
+    guard_output()
     main()

@@ -6,12 +6,11 @@ python -m newsproof.outage [search|heavy|light] [--fallback] [--kind unavailable
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import get_args
 
-import structlog
-
+from newsproof.logs import configure_logs
 from newsproof.outage import Trouble, outage
+from newsproof.terminal import guard_output
 
 parser = argparse.ArgumentParser(
     prog="python -m newsproof.outage", description="A provider is away for ten simulated minutes."
@@ -20,5 +19,6 @@ parser.add_argument("trouble", nargs="?", default="search", choices=get_args(Tro
 parser.add_argument("--fallback", action="store_true", help="another provider stands behind it (models only)")
 parser.add_argument("--kind", default="unavailable", choices=["unavailable", "timeout", "rate_limit", "network"])
 chosen = parser.parse_args()
-structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+guard_output()
+configure_logs()
 print(outage(chosen.trouble, fallback=chosen.fallback, kind=chosen.kind).table())

@@ -64,6 +64,7 @@ async def test_a_response_schema_goes_out_as_json_schema() -> None:
     assert (config["responseMimeType"], config["responseJsonSchema"]) == ("application/json", SCHEMA)
 
 
+@pytest.mark.security
 async def test_words_from_outside_stand_between_marks_that_are_new_in_every_call() -> None:
     async with gemini(fake.text("ok")) as (model, server):
         await model.perform(ASK)
@@ -87,6 +88,7 @@ async def test_without_words_from_outside_the_system_text_is_left_alone() -> Non
     assert server.requests[0].json["systemInstruction"]["parts"] == [{"text": "You judge crypto news."}]
 
 
+@pytest.mark.security
 @pytest.mark.parametrize(
     ("written", "sent"),
     [

@@ -1,0 +1,81 @@
+"""Where an address comes from, and whether a secret may be sent to it.
+
+A ``.env`` file is read from the working directory, which may be a stranger's: a cloned repository, an unpacked archive. Its
+addresses must not receive the secrets of the environment. The rule: **a secret that does not come from a file is not sent
+to an address that comes from that file**, and no address is taken from a file that anybody may write or that
+belongs to another user. Addresses of the environment, of the command line and the defaults are trusted.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from dotenv import dotenv_values
+
+from schemas.errors import ConfigError
+
+SENT_TO: Mapping[str, tuple[str, ...]] = {
+    "gemini_api_key": ("gemini_base_url", "embedding_base_url"),
+    "openai_api_key": ("openai_base_url", "embedding_base_url"),
+    "embedding_api_key": ("embedding_base_url", "gemini_base_url", "openai_base_url"),
+    "tavily_api_key": ("tavily_base_url",),
+    "bocha_api_key": ("bocha_base_url",),
+    "ragflow_api_key": ("ragflow_endpoint",),
+    "coingecko_api_key": ("coingecko_base_url",),
+    "fred_api_key": ("fred_api_base_url",),
+    "coinmetrics_api_key": ("coinmetrics_base_url",),
+    "blockchair_api_key": ("blockchair_base_url",),
+    "glassnode_api_key": ("glassnode_base_url",),
+    "kafka_sasl_password": ("kafka_bootstrap_servers", "kafka_ssl_ca_file"),
+    "clickhouse_analyst_password": ("clickhouse_url",),
+}
+"""Each secret, and the settings that decide who gets it. What is not sent anywhere is not here."""
+
+
+def refuse_foreign_addresses(file: Path, in_file: Collection[str], elsewhere: Collection[str]) -> None:
+    """``in_file``: settings in force that the file gave; ``elsewhere``: those of environment and command line; lower case.
+
+    Raises:
+        ConfigError: the file names an address that a secret from elsewhere would be sent to, or it is not safe from others.
+    """
+    addresses = sorted({address for group in SENT_TO.values() for address in group} & set(in_file))
+    if addresses and (danger := _danger(file)):
+        raise ConfigError(
+            f"{file.absolute()} {danger}, so {_names(addresses)} is not taken from it: make it yours alone (chown, "
+            "chmod o-w), or set that in the environment"
+        )
+    for secret in sorted(set(SENT_TO) & set(elsewhere)):
+        if foreign := [address for address in SENT_TO[secret] if address in in_file]:
+            raise ConfigError(
+                f"{secret.upper()} comes from the environment or the command line, but {_names(foreign)} from "
+                f"{file.absolute()}, which would be sent it: set {_names(foreign)} in the environment too, or put "
+                f"{secret.upper()} into that file, or remove the address there"
+            )
+
+
+def given_by(file: Path) -> frozenset[str]:
+    """Return the names in lower case that a file gives a value; none where there is no file."""
+    return (
+        frozenset(name.lower() for name, value in dotenv_values(file).items() if value)
+        if file.is_file()
+        else frozenset()
+    )
+
+
+def given_by_environment() -> frozenset[str]:
+    """Return the names in lower case that the environment gives a value."""
+    return frozenset(name.lower() for name, value in os.environ.items() if value)
+
+
+def _danger(file: Path) -> str:
+    found = file.stat()
+    if found.st_uid not in (os.getuid(), 0):
+        return "belongs to another user"
+    return "may be written by anybody" if found.st_mode & stat.S_IWOTH else ""
+
+
+def _names(settings: Collection[str]) -> str:
+    return ", ".join(settings).upper()

@@ -1,0 +1,51 @@
+"""Patterns that read what strangers wrote take time in proportion to its length, whatever it is made of."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+import pytest
+
+from agents.evidence import query_builder
+from agents.evidence.injection import steers_model
+from agents.research.numbers import written
+from infra.models.replies import _FENCE
+from infra.offline.lexicon import EVENT_WORDS
+
+pytestmark = pytest.mark.security
+
+
+def all_of(pattern: re.Pattern[str]) -> Callable[[str], object]:
+    return lambda text: [match.end() for match in pattern.finditer(text)]
+
+
+EVENTS = [pattern for _, (pattern, _) in EVENT_WORDS.items()]
+
+
+@pytest.mark.parametrize(
+    ("read", "beginning", "piece"),
+    [
+        pytest.param(all_of(query_builder._AMOUNT), "SOL", "1", id="amounts of a query"),
+        pytest.param(lambda text: list(written(text)), "", "\n", id="numbers of a list"),
+        pytest.param(lambda text: [list(p.finditer(text)) for p in EVENTS], "", "paus", id="words of events"),
+        pytest.param(_FENCE.match, "```\n", "\n", id="fence around JSON"),
+        pytest.param(_FENCE.match, "```", " \n", id="beginning of a fence"),
+        pytest.param(steers_model, "[", " ", id="imitated marks"),
+    ],
+)
+def test_four_times_the_text_takes_about_four_times_as_long(
+    read: Callable[[str], object], beginning: str, piece: str
+) -> None:
+    short, long = (seconds(read, beginning + piece * (size // len(piece))) for size in (8_000, 32_000))
+    assert long < max(0.1, 10 * short)
+
+
+def seconds(read: Callable[[str], object], text: str) -> float:
+    took = []
+    for _ in range(2):
+        before = time.thread_time()
+        read(text)
+        took.append(time.thread_time() - before)
+    return min(took)
