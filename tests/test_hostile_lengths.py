@@ -11,6 +11,7 @@ import pytest
 from agents.evidence import query_builder
 from agents.evidence.injection import steers_model
 from agents.research.numbers import written
+from infra.embedded.clickhouse_statement import split_statements
 from infra.models.replies import _FENCE
 from infra.offline.lexicon import EVENT_WORDS
 
@@ -33,6 +34,10 @@ EVENTS = [pattern for _, (pattern, _) in EVENT_WORDS.items()]
         pytest.param(_FENCE.match, "```\n", "\n", id="fence around JSON"),
         pytest.param(_FENCE.match, "```", " \n", id="beginning of a fence"),
         pytest.param(steers_model, "[", " ", id="imitated marks"),
+        pytest.param(split_statements, "", "'\\", id="quotes of a statement that never close"),
+        pytest.param(split_statements, "", "$a", id="heredocs of a statement that never close"),
+        pytest.param(split_statements, "", "/* ", id="comments of a statement that never close"),
+        pytest.param(split_statements, "", "“", id="curly quotes of a statement that never close"),
     ],
 )
 def test_four_times_the_text_takes_about_four_times_as_long(

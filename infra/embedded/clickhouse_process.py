@@ -23,7 +23,7 @@ import msgspec
 from infra.embedded.child import DirectoryLock
 from infra.embedded.clickhouse_access import write_access
 from infra.embedded.clickhouse_wire import EngineUser, default_memory_bytes, loopback_socket
-from infra.embedded.landlock import write_only_to
+from infra.landlock import write_only_to
 from schemas.errors import ConfigError
 
 __all__ = ["main"]

@@ -22,8 +22,7 @@ _TOKEN = re.compile(
     rb"(?P<space>(?:\s|\xc2[\x85\xa0]|\xe1\xa0\x8e|\xe2\x80[\x80-\x8d\xa8\xa9\xaf]|\xe2\x81[\x9f\xa0]|\xe3\x80\x80"
     rb"|\xef\xbb\xbf)++|(?:--|//|\#[! ])[^\n]*|/\*(?:.*?\*/|.*))"
     # Possessive, or to the end: what never closes is found out in one pass.
-    rb"|(?P<quoted>'(?:[^'\\]++|\\.|'')*+'|\"(?:[^\"\\]++|\\.|\"\")*+\"|`(?:[^`\\]++|\\.|``)*+`"
-    rb""
+    rb"|(?P<quoted>'(?:[^'\\]++|\\.|'')*+.?|\"(?:[^\"\\]++|\\.|\"\")*+.?|`(?:[^`\\]++|\\.|``)*+.?"
     rb"|\$(?P<tag>\w*)\$(?:.*?\$(?P=tag)\$|.*)|\xe2\x80\x98(?:.*?\xe2\x80\x99|.*)|\xe2\x80\x9c(?:.*?\xe2\x80\x9d|.*))"
     rb"|(?P<word>[A-Za-z_][A-Za-z0-9_$]*+)"
     rb"|(?P<number>[0-9][A-Za-z0-9_.]*)"

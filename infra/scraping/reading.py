@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from infra.scraping.markup import visible
+from infra.scraping.markup import hides, visible
 from infra.scraping.questions import ReadPage
 from infra.texts import parse_published, storable_text
 
@@ -27,7 +27,6 @@ _CAPTCHA = re.compile(
     re.IGNORECASE,
 )
 _UNSEEN_TAGS = frozenset({"script", "style", "noscript", "template", "svg", "iframe", "object"})
-_UNSEEN_STYLE = re.compile(r"display:none|visibility:hidden|font-size:0(?:px|em|pt|%)?(?:;|$|!)|opacity:0(?:;|$|!)")
 """What a browser does not show: instructions for models hide there."""
 _BLOCKS = frozenset(
     [
@@ -134,9 +133,7 @@ def _unseen(element: Any) -> bool:
     if element.tag in _UNSEEN_TAGS:
         return True
     style = element.get("style")
-    return element.get("hidden") is not None or (
-        style is not None and _UNSEEN_STYLE.search("".join(style.lower().split())) is not None
-    )
+    return element.get("hidden") is not None or (style is not None and hides(style))
 
 
 def _main_text(tree: Any, url: str) -> str:

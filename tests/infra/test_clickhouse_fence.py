@@ -20,7 +20,7 @@ from aiohttp import web
 
 from infra.embedded.clickhouse import EmbeddedClickHouse, EngineUser
 from infra.embedded.clickhouse_wire import Decoder
-from infra.embedded.landlock import abi_version
+from infra.landlock import abi_version
 from newsproof.analysts import limits_of
 from newsproof.doctor import engine_fence
 from tests.infra.output_files import Tally

@@ -74,7 +74,7 @@ def write_only_to(directories: Sequence[Path], files: Sequence[Path] = ()) -> in
                 os.close(descriptor)
         if ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
             raise ConfigError(
-                "the kernel refuses no_new_privs, so the engine cannot be fenced: look at its log (dmesg)"
+                "the kernel refuses no_new_privs, so this process cannot be fenced: look at its log (dmesg)"
             )
         _call(_RESTRICT_SELF, ruleset, 0)
     finally:
@@ -88,5 +88,5 @@ def _call(number: int, *arguments: object) -> int:
     result: int = libc.syscall(number, *handed)
     if result < 0:
         why = os.strerror(ctypes.get_errno())
-        raise ConfigError(f"the kernel has Landlock and refuses to fence the engine ({why}): look at its log (dmesg)")
+        raise ConfigError(f"the kernel has Landlock and refuses to fence this process ({why}): look at its log (dmesg)")
     return result
