@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,14 +53,9 @@ def opened(settings: Settings) -> socket.socket:
     """Return the listening socket.
 
     Raises:
-        ConfigError: the port is in use, or the address is not this machine's; or it is open to others without a token.
+        ConfigError: the port is in use, or the address is not this machine's.
     """
     host, port = settings.web_host, settings.web_port
-    if host not in LOOPBACK and settings.web_token is None:
-        raise ConfigError(
-            f"WEB_HOST={host} opens the web service to the network, and WEB_TOKEN is not set: set it to a secret of at "
-            "least 16 characters (such as `openssl rand -hex 24` prints), or leave WEB_HOST at 127.0.0.1"
-        )
     try:
         family, kind, proto, _, at = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         found = socket.socket(family, kind, proto)
@@ -75,12 +71,16 @@ def opened(settings: Settings) -> socket.socket:
 
 def address_at(settings: Settings, listening: socket.socket) -> str:
     """Return the address that a person opens."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.web_host, settings.web_host)
-    return f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
+    return settings.page_at(listening.getsockname()[1])
 
 
-def server_of(app: Any) -> WebServer:
-    """Return a server of this application; ``serve(sockets=[…])`` runs it, ``should_exit`` ends it."""
+def server_of(app: Any, settings: Settings) -> WebServer:
+    """Return a server of this application; ``serve(sockets=[…])`` runs it, ``should_exit`` ends it.
+
+    Raises:
+        ConfigError: the certificate and the key of the settings cannot be used.
+    """
+    tls = _tls_of(settings)
     return WebServer(
         uvicorn.Config(
             app,
@@ -90,11 +90,31 @@ def server_of(app: Any) -> WebServer:
             log_config=None,
             log_level="warning",
             access_log=False,
-            proxy_headers=False,
+            proxy_headers=settings.web_trusted_proxy is not None,
+            forwarded_allow_ips=settings.web_trusted_proxy,
             server_header=False,
             date_header=True,
             timeout_keep_alive=30,
             limit_concurrency=_OPEN_CONNECTIONS,
             timeout_graceful_shutdown=int(SHUT_WITHIN_S),
+            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
         )
     )
+
+
+def _tls_of(settings: Settings) -> ssl.SSLContext | None:
+    cert, key = settings.web_tls_cert_file, settings.web_tls_key_file
+    if cert is None:
+        if key is not None:
+            raise ConfigError("WEB_TLS_KEY_FILE is set without WEB_TLS_CERT_FILE: set both, or neither")
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        # A password is never asked for at the terminal: nobody may be there.
+        context.load_cert_chain(cert, key, password=lambda: "")
+    except (OSError, ValueError) as exc:  # an SSLError is an OSError
+        named = f"WEB_TLS_CERT_FILE={cert}" + ("" if key is None else f" and WEB_TLS_KEY_FILE={key}")
+        raise ConfigError(
+            f"{named} cannot be used ({exc}): name a PEM certificate and its key, not encrypted and readable here"
+        ) from exc
+    return context
