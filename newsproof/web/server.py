@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn on a socket of ours, ended by us, that can cut a connection off."""
+"""The HTTP server: uvicorn on a socket of ours, ended by us, that can cut a connection off and waits for no slow request."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Iterator
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -18,6 +19,9 @@ from schemas.errors import ConfigError
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 SHUT_WITHIN_S = 5.0
 _OPEN_CONNECTIONS = 2_000
+HEAD_WITHIN_S = 10.0
+"""From the beginning of a connection, or from the first byte of a further request, to the end of the request's head. A
+client that is slower is cut off: so many of them would otherwise be all that the service has places for."""
 _WRITE_BUFFER, _KERNEL_BUFFER = 64 * 1024, 256 * 1024
 
 
@@ -26,7 +30,9 @@ class CuttableConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Bound what is buffered for this client."""
+        self._owing: asyncio.TimerHandle | None = None
         super().connection_made(transport)
+        self._owing = self.loop.call_later(HEAD_WITHIN_S, transport.abort)
         transport.set_write_buffer_limits(high=_WRITE_BUFFER)
         if (connected := transport.get_extra_info("socket")) is not None:
             # The kernel would hold megabytes for a client that takes nothing.
@@ -38,6 +44,36 @@ class CuttableConnection(H11Protocol):
             await app(scope, receive, send)
 
         self.app = with_cut
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, and note whether the client owes the rest of something."""
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        """Go on to the next request; the rest of this one's body, or the beginning of the next, may be there already."""
+        super().on_response_complete()
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget what was owed."""
+        self._owes(False)
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        # A body that is being answered is the guard's to wait for. What is owed besides: a head that has begun, and the
+        # body of a request that was answered without it.
+        answering = self.cycle is not None and not self.cycle.response_complete
+        idle = self.timeout_keep_alive_task is not None and not self.conn.trailing_data[0]  # uvicorn's to end
+        begun = self.conn.their_state is h11.IDLE and not idle
+        self._owes(not answering and (begun or self.conn.their_state is h11.SEND_BODY))
+
+    def _owes(self, owes: bool) -> None:
+        if not owes and self._owing is not None:
+            self._owing.cancel()
+            self._owing = None
+        elif owes and self._owing is None and not self.transport.is_closing():
+            self._owing = self.loop.call_later(HEAD_WITHIN_S, self.transport.abort)
 
 
 class WebServer(uvicorn.Server):
