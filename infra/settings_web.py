@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import Field, SecretStr
+import ipaddress
+from pathlib import Path
+
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings
 
 
@@ -17,17 +20,41 @@ class WebSettings(BaseSettings):
     web_token: SecretStr | None = Field(
         None,
         min_length=16,
-        description="Whoever uses the web service must know it (Authorization: Bearer …, or once at /login); unset: nobody "
-        "is asked, and only loopback is served",
+        description="Whoever uses the web service must know it (Authorization: Bearer …, or once at /login); unset: only "
+        "loopback is served, for a token that the first start keeps in NEWSPROOF_DATA_DIR/web-token",
+    )
+    web_tls_cert_file: Path | None = Field(
+        None, description="PEM certificate, with its chain, that the web service is opened with; unset: plain HTTP"
+    )
+    web_tls_key_file: Path | None = Field(
+        None, description="PEM key of that certificate, not encrypted; unset: it is in the same file"
+    )
+    web_trusted_proxy: str | None = Field(
+        None,
+        description="Addresses or networks, separated by commas, whose X-Forwarded-For and X-Forwarded-Proto are believed: "
+        "those of the proxy before the web service; unset: nobody's",
     )
     web_max_streams: int = Field(500, ge=1, description="Open event streams of one web process")
     web_max_streams_per_address: int = Field(
-        100, ge=1, description="Of these, so many of one client address; behind a proxy all clients have its address"
+        100,
+        ge=1,
+        description="Of these, so many of one client address; behind a proxy that WEB_TRUSTED_PROXY does not name all clients have its address",
     )
     web_requests_per_minute: int = Field(600, ge=1, description="Requests of one client address to the API")
     web_questions_per_minute: int = Field(20, ge=1, description="Questions of one client address to the research chat")
 
+    @field_validator("web_trusted_proxy")
+    @classmethod
+    def _are_addresses(cls, value: str | None) -> str | None:
+        for one in (value or "").split(",") if value is not None else ():
+            try:
+                ipaddress.ip_network(one.strip(), strict=False)
+            except ValueError as exc:
+                raise ValueError(f"{one.strip()!r} is no IP address and no network such as 10.0.0.0/8") from exc
+        return value
+
     def page_at(self, port: int) -> str:
         """Return the address that a person on this machine opens; ``port`` is the one that was opened."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.web_host, self.web_host)
-        return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+        scheme = "http" if self.web_tls_cert_file is None else "https"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"

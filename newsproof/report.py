@@ -77,15 +77,25 @@ async def print_analytics(tables: ClickHouse) -> None:
 
 
 def print_audit(report: AuditReport) -> None:
-    """Print the audit's figures and its verdict."""
+    """Print the audit's figures, what is forged, and its verdict."""
     figures = msgspec.structs.asdict(report)
+    forged = figures.pop("forged")
     table(("audit", "count"), figures.items(), title="Audit of the whole log", right=("count",))
-    say_result(
-        "Clean: nothing lost, nothing twice."
-        if report.clean
-        else "NOT CLEAN: lost, duplicate_events and duplicate_signals should be 0. `newsproof cases --status open` and "
-        "`newsproof dlq list` show where."
-    )
+    if report.clean:
+        return say_result("Clean: nothing lost, nothing twice, nothing forged.")
+    if report.lost or report.duplicate_events or report.duplicate_signals:
+        say_result(
+            "NOT CLEAN: lost, duplicate_events and duplicate_signals should be 0. `newsproof cases --status open` and "
+            "`newsproof dlq list` show where."
+        )
+    if forged:
+        rows = [(one.partition, one.offset, one.why) for one in forged]
+        title = f"Forged or altered signals ({len(rows)} of {report.forged_signals})"
+        table(("partition", "offset", "why"), rows, title=title, right=("partition", "offset"))
+        say_result(
+            "NOT CLEAN: somebody other than publish wrote to the signals topic. Do not act on these records, tell whoever "
+            "subscribes, take away every right to write there but the publisher's, and change the passwords that had it."
+        )
 
 
 def shortened(text: str, length: int) -> str:

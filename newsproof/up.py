@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 
+from pydantic import SecretStr
+
 from infra.embedded.child import DirectoryLock, free_ports
 from infra.settings import Settings
 from newsproof.bootstrap import FULL_PIPELINE, refuse_unusable
@@ -11,6 +13,7 @@ from newsproof.invocation import command_name
 from newsproof.research_parts import refuse_unusable_research
 from newsproof.servers import say_on_stderr as say
 from newsproof.supervisor import Pipeline, pipeline
+from newsproof.web.tokens import opened_with, token_of
 
 
 async def up(settings: Settings, *, workers: int) -> None:
@@ -23,15 +26,19 @@ async def up(settings: Settings, *, workers: int) -> None:
     at = settings.model_copy(update=changes)
     refuse_unusable(at)
     refuse_unusable_research(at)
+    token = token_of(at)
     taken = "web_port" not in settings.model_fields_set and not _is_free(at.web_host, at.web_port)
     if taken or at.web_port == 0:
         at = at.model_copy(update={"web_port": free_ports(1)[0]})
+    # Given to the page as a setting, it is not in the address that the page prints, which goes to a log.
+    told = opened_with(at.page_at(at.web_port), at, token)
+    at = at.model_copy(update={"web_token": SecretStr(token)})
     lock = DirectoryLock(settings.newsproof_data_dir / "up", what="`newsproof up`")
     lock.acquire()
     say(f"Starting in {settings.newsproof_data_dir} …")
     try:
         async with pipeline(at, workers=workers, page=True) as running:
-            _tell(running, changes, workers)
+            _tell(running, told, changes, workers)
             await running.watch()
     finally:
         lock.release()
@@ -45,12 +52,12 @@ def _is_free(host: str, port: int) -> bool:
         return False
 
 
-def _tell(running: Pipeline, changes: dict[str, object], workers: int) -> None:
+def _tell(running: Pipeline, page: str, changes: dict[str, object], workers: int) -> None:
     settings = running.settings
     own = running.servers.own
     say("")
     say(f"Newsproof runs, {mode_in_words(settings)}; {workers} worker(s), one sink. Ctrl-C ends all of it.")
-    say(f"  Page        {settings.page_at(settings.web_port)}")
+    say(f"  Page        {page}")
     say(f"  Kafka       {settings.kafka_bootstrap_servers}{'  (embedded)' if 'kafka' in own else ''}")
     say(
         f"  ClickHouse  {_without_password(settings.clickhouse_url or '')}{'  (embedded)' if 'clickhouse' in own else ''}"

@@ -30,10 +30,10 @@ from schemas.events import (
     CaseFailed,
 )
 from schemas.news import decode_news
-from schemas.published import read_publication
 from schemas.topics import Topics
 from streams.clock import appended_at
 from streams.following import FollowedPartition
+from streams.signal_audit import ForgedSignal, PublishedSignals
 
 
 class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +43,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     ``repeated_records``: records that the rule of acceptance passes by; harmless. ``duplicate_events``: two accepted
     successors of one head, found by a pass that knows no windows. ``duplicate_signals``: a (signal, revision) seen twice
     by a read_committed reader. ``repeated_calls``: paid calls in records passed by, plus equal requests paid twice.
+    ``forged_signals``: records of ``signals`` that no event of the journal bears out: without the headers of one, naming a
+    place that publishes nothing, or saying something else than what is published there; ``forged`` lists the first of them.
     ``foreign``: topic (without its prefix) → records that no part of Newsproof wrote, or that are damaged; every reader
     passes them by. Those of ``cases`` are dead letters besides, as are all of ``news``, which are not listed here.
     ``questions``: turns of the research chat, ``answered`` of which have an answer. Their journal is held to the same
@@ -67,11 +69,13 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     foreign: dict[str, int] = {}
     questions: int = 0
     answered: int = 0
+    forged_signals: int = 0
+    forged: tuple[ForgedSignal, ...] = ()
 
     @property
     def clean(self) -> bool:
-        """Whether the promises held: nothing lost, nothing twice."""
-        return not (self.lost or self.duplicate_events or self.duplicate_signals)
+        """Whether the promises held: nothing lost, nothing twice, and no signal that the journal does not bear out."""
+        return not (self.lost or self.duplicate_events or self.duplicate_signals or self.forged_signals)
 
 
 class _Call(msgspec.Struct):
@@ -162,12 +166,12 @@ async def audit(address: KafkaAddress, topics: Topics) -> AuditReport:
 
 
 async def _audited(address: KafkaAddress, topics: Topics) -> AuditReport:
-    journal, still_open, malformed = await _read(address, topics.cases)
+    signals = await PublishedSignals.read(address, topics)  # before the journal that they are held against
+    journal, still_open, malformed = await _read(address, topics.cases, signals)
     chats, open_chats, malformed_chats = await _read(address, topics.research)
-    foreign = {"cases": malformed, "research": malformed_chats}
+    foreign = {"cases": malformed, "research": malformed_chats, "signals": signals.foreign}
     letters, lettered, foreign["dead-letters"] = await _dead_letters(address, topics)
     news, without = await _news(address, topics, journal.cases, lettered)
-    signals, twice, foreign["signals"] = await _signals(address, topics)
     foreign["configs"] = await _unreadable(address, topics.configs, lambda r: decode_snapshot(r.key, r.value))
     foreign["budget"] = await _unreadable(address, topics.budget, lambda r: decode_budget(r.value))
     of = {t: journal.types[WIRE_NAMES[t]] for t in BY_WIRE_NAME.values()}
@@ -179,10 +183,10 @@ async def _audited(address: KafkaAddress, topics: Topics) -> AuditReport:
         lost=without + still_open + open_chats,
         repeated_records=journal.passed_by + chats.passed_by,
         duplicate_events=journal.independent.duplicates + chats.independent.duplicates,
-        duplicate_signals=twice,
+        duplicate_signals=signals.twice,
         calls=journal.calls,
         repeated_calls=journal.repeated_calls + chats.repeated_calls,
-        signals=signals,
+        signals=signals.count,
         dropped=of[CaseDropped],
         failed=of[CaseFailed],
         degraded=of[CaseDegraded],
@@ -190,11 +194,15 @@ async def _audited(address: KafkaAddress, topics: Topics) -> AuditReport:
         foreign={topic: count for topic, count in foreign.items() if count},
         questions=len(chats.cases),
         answered=chats.types[WIRE_NAMES[AnswerGiven]],
+        forged_signals=signals.forged_count,
+        forged=tuple(signals.forged),
     )
 
 
-async def _read(address: KafkaAddress, topic: str) -> tuple[_Journal, int, int]:
-    """Return what a journal holds, its open cases, and the records that nobody of ours wrote."""
+async def _read(
+    address: KafkaAddress, topic: str, signals: PublishedSignals | None = None
+) -> tuple[_Journal, int, int]:
+    """Return what a journal holds, its open cases, and the records that nobody of ours wrote; hold signals against it."""
     bounds = await offsets_of(address, topic)
     parts = {tp: FollowedPartition(first, partitions=len(bounds)) for tp, (first, _) in bounds.items()}
     journal = _Journal()
@@ -206,6 +214,10 @@ async def _read(address: KafkaAddress, topic: str) -> tuple[_Journal, int, int]:
                 journal.passed_by += 1
             else:
                 journal.see(record, env, accepted)
+                if accepted and signals is not None:
+                    signals.see(env, record)
+    if signals is not None:
+        signals.finish()
     return journal, sum(len(p.accepted.open) for p in parts.values()), sum(p.malformed for p in parts.values())
 
 
@@ -239,22 +251,6 @@ async def _news(
             if not known and (tp.topic, tp.partition, record.offset) not in lettered:
                 without += 1
     return count, without
-
-
-async def _signals(address: KafkaAddress, topics: Topics) -> tuple[int, int, int]:
-    committed: dict[str, Any] = {"isolation_level": "read_committed"}
-    seen: set[tuple[str, int]] = set()
-    twice = foreign = 0
-    async for _, records in read_range(address, await offsets_of(address, topics.signals, **committed), **committed):
-        for record in records:
-            try:
-                p = read_publication(record)
-            except ContractError:
-                foreign += 1
-                continue
-            twice += (p.signal_id, p.revision) in seen
-            seen.add((p.signal_id, p.revision))
-    return len({signal for signal, _ in seen}), twice, foreign
 
 
 async def _unreadable(address: KafkaAddress, topic: str, read: Callable[[Any], Any]) -> int:

@@ -179,6 +179,8 @@ def withdrawn(last: Signal, event: Event, at: datetime) -> Signal | None:
 
     Nobody may act on it any more: ``observe``, neutral, confidence 0, flagged, with the reason before the notes and the
     denying pages before the others. What was retracted stays so; what was superseded may still be retracted.
+
+    The audit makes each withdrawal again to compare it: with other words here, those published before would look forged.
     """
     match event:
         case RetractionFound(kind=kind, reason=reason, evidence=evidence):

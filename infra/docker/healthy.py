@@ -37,8 +37,10 @@ async def research_worker(settings: Settings, address: KafkaAddress, topics: Top
 
 async def web(settings: Settings, _address: KafkaAddress, _topics: Topics) -> None:
     """Raise unless the page answers."""
-    async with httpx.AsyncClient(timeout=WITHIN_S, trust_env=False) as client:
-        answer = await client.get(f"http://127.0.0.1:{settings.web_port}/healthz")
+    scheme = "http" if settings.web_tls_cert_file is None else "https"
+    # The certificate is of another name than the loopback's; nothing is told here that is worth a check.
+    async with httpx.AsyncClient(timeout=WITHIN_S, trust_env=False, verify=False) as client:
+        answer = await client.get(f"{scheme}://127.0.0.1:{settings.web_port}/healthz")
     if answer.status_code != 200:
         raise TransientError(f"the web service answers {answer.status_code}: look at its log")
 

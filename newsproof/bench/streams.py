@@ -35,6 +35,7 @@ SIGNALS_PER_S = 50
 SECONDS = 60
 _WITHIN_S = 60.0
 _MARK = "Newsproof's page: "
+_TOKEN = "of this measurement alone"
 
 
 class Client:
@@ -49,7 +50,8 @@ class Client:
         """Read until that many signals have come."""
         at = urlsplit(address)
         reader, writer = await asyncio.open_connection(at.hostname, at.port, limit=1024 * 1024)
-        writer.write(f"GET /api/v1/stream HTTP/1.1\r\nHost: {at.netloc}\r\n\r\n".encode())
+        asked = f"GET /api/v1/stream HTTP/1.1\r\nHost: {at.netloc}\r\nAuthorization: Bearer {_TOKEN}\r\n\r\n"
+        writer.write(asked.encode())
         async for line in reader:
             if line.startswith(b"id: "):
                 self.connected.set()
@@ -114,6 +116,7 @@ async def _web(w: World) -> AsyncIterator[tuple[str, psutil.Process]]:
         "PYTHONPATH": str(ROOT),
         **w.address.as_environment(),
         "NEWSPROOF_MODE": "offline",
+        "WEB_TOKEN": _TOKEN,
         "WEB_REQUESTS_PER_MINUTE": "100000",
         "WEB_MAX_STREAMS_PER_ADDRESS": "100000",
     }

@@ -109,7 +109,7 @@ def replay_one(
 
 
 def audit(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Read the whole log and check its promises. Exit status 1 unless nothing is lost and nothing is there twice."""
+    """Read the whole log and check its promises. Exit status 1 unless nothing is lost, nothing twice and no signal forged."""
     from newsproof.reading import audited
 
     report = run(audited(of(ctx)))

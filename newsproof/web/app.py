@@ -9,12 +9,14 @@ from newsproof.version import VERSION
 from newsproof.web import analytics_api, live_api, pages, research_api
 from newsproof.web.answers import answer_errors
 from newsproof.web.backend import Backend
-from newsproof.web.guard import Guard, Tokens
+from newsproof.web.guard import Guard
+from newsproof.web.rates import Rates
+from newsproof.web.tokens import Tokens
 
 
-def application(backend: Backend) -> ASGIApp:
-    """Return the ASGI application over these parts."""
-    tokens = Tokens(backend.settings)
+def application(backend: Backend, token: str) -> ASGIApp:
+    """Return the ASGI application over these parts, for whoever brings this token."""
+    tokens = Tokens(token, Rates(backend.settings.web_requests_per_minute))
     app = FastAPI(
         title="Newsproof",
         version=VERSION,

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from infra.settings import Settings
 from newsproof.web.answers import refusal
 from newsproof.web.rates import Rates
 from newsproof.web.server import LOOPBACK
+from newsproof.web.tokens import Tokens
 
 MAX_BODY_BYTES = 256 * 1024
 BODY_WITHIN_S = 30.0
-COOKIE = "newsproof_session"
-COOKIE_S = 30 * 24 * 3600
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -36,51 +33,13 @@ HEADERS = {
 _OPEN_TO_ALL = ("/static/", "/login", "/healthz", "/readyz", "/favicon.ico")
 
 
-class Tokens:
-    """Whether a request brings the token, as a bearer or as the cookie of a login. Without a token everyone may."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._token = None if settings.web_token is None else settings.web_token.get_secret_value().encode()
-
-    @property
-    def asked(self) -> bool:
-        """Whether there is a token."""
-        return self._token is not None
-
-    def fits(self, token: str) -> bool:
-        """Whether this is the token."""
-        return self._token is not None and hmac.compare_digest(token.encode(), self._token)
-
-    @property
-    def session(self) -> str:
-        """The value of the cookie: made of the token, and not to be turned back into it."""
-        return hmac.new(self._token or b"", b"newsproof web session", hashlib.sha256).hexdigest()
-
-    def admits(self, headers: Headers) -> bool:
-        """Whether these headers carry it."""
-        if self._token is None:
-            return True
-        kind, _, value = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and self.fits(value.strip()):
-            return True
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        except CookieError:
-            return False
-        return cookie is not None and hmac.compare_digest(cookie.value.encode(), self.session.encode())
-
-    def cookie(self, *, secure: bool) -> str:
-        """Return the header that sets it."""
-        more = "; Secure" if secure else ""
-        return f"{COOKIE}={self.session}; Path=/; HttpOnly; SameSite=Strict; Max-Age={COOKIE_S}{more}"
-
-
 class Guard:
     """An ASGI application around another one."""
 
     def __init__(self, app: ASGIApp, settings: Settings, tokens: Tokens) -> None:
         self._app, self._tokens = app, tokens
-        self._any_host = settings.web_host not in LOOPBACK
+        # Behind a proxy the name is the proxy's. Where a foreign page's name is led here, that name has no session.
+        self._any_host = settings.web_host not in LOOPBACK or settings.web_trusted_proxy is not None
         self._rates = Rates(settings.web_requests_per_minute)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,38 +66,61 @@ class Guard:
         if not self._any_host and (name := _host(headers.get("host", ""))) not in LOOPBACK:
             words = f"this server does not answer to the name {name[:100]!r}"
             return refusal(421, words, "open it as http://127.0.0.1 or http://localhost, or set WEB_HOST and WEB_TOKEN")
-        path = scope["path"]
-        if path.startswith("/api/") or scope["method"] == "POST" or self._offers_token(scope, headers):
-            clock = asyncio.get_running_loop().time()
-            if waits := self._rates.take(str((scope.get("client") or ("?",))[0]), clock):
-                after = {"retry-after": str(int(waits) + 1)}
-                return refusal(429, "too many requests from this address", "ask again after Retry-After seconds", after)
         if scope["method"] not in ("GET", "HEAD", "OPTIONS") and not _same_origin(headers):
             return refusal(403, "the request comes from a page of another site", "use the page that this server gives")
-        if self._tokens.asked and not path.startswith(_OPEN_TO_ALL) and not self._tokens.admits(headers):
-            return self._unknown(scope)
-        return None
+        if scope["path"].startswith(_OPEN_TO_ALL):
+            return None
+        page = not scope["path"].startswith("/api/") and scope["path"] != "/openapi.json" and scope["method"] == "GET"
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True) if page else []
+        offered = [value for name, value in query if name == "token"]
+        if offered and any(map(self._tokens.fits, offered)):
+            return self._without_token(scope, query)
+        if not self._tokens.admits(headers, port_of(scope)):
+            tried = offered or not page or self._tokens.offered(headers, port_of(scope))
+            return (too_often(self._tokens, scope) if tried else None) or self._unknown(scope, query, page=page)
+        if not page and (waits := self._rates.take(client_of(scope), asyncio.get_running_loop().time())):
+            return _refused_for(waits, "too many requests from this address")
+        return self._without_token(scope, query) if offered else None
 
-    def _offers_token(self, scope: Scope, headers: Headers) -> bool:
-        """Whether this request could be one of many that try tokens, as a login could."""
-        return self._tokens.asked and (b"token" in scope["query_string"] or "authorization" in headers)
-
-    def _unknown(self, scope: Scope) -> Any:
-        from starlette.responses import RedirectResponse
-
-        if scope["path"].startswith("/api/") or scope["path"] == "/openapi.json" or scope["method"] != "GET":
-            do = "send `Authorization: Bearer WEB_TOKEN`, or log in at /login"
+    def _unknown(self, scope: Scope, query: list[tuple[str, str]], *, page: bool) -> Any:
+        if not page:
+            do = "send `Authorization: Bearer TOKEN` (WEB_TOKEN, or what web-token in the data directory holds), or log in at /login"
             return refusal(401, "this server asks for its token", do, {"www-authenticate": "Bearer"})
-        query = parse_qsl(scope["query_string"].decode("latin-1"))
-        rest = [(name, value) for name, value in query if name != "token"]
-        # One slash: a browser takes two for the name of another server.
-        here = "/" + quote(scope["path"].lstrip("/\\")) + (f"?{urlencode(rest)}" if rest else "")
+        onward = f"/login?next={quote(_here(scope, query), safe='')}"
+        return RedirectResponse(onward, 303, {"cache-control": "no-store"})
+
+    def _without_token(self, scope: Scope, query: list[tuple[str, str]]) -> Any:
+        """Lead to the same address without the token, so that it stays in no address bar; who brought the right one is in."""
+        headers = {"cache-control": "no-store"}
         if any(name == "token" and self._tokens.fits(value) for name, value in query):
-            secure = scope.get("scheme") == "https"
-            return RedirectResponse(
-                here, 303, {"set-cookie": self._tokens.cookie(secure=secure), "cache-control": "no-store"}
-            )
-        return RedirectResponse(f"/login?next={quote(here, safe='')}", 303, {"cache-control": "no-store"})
+            headers["set-cookie"] = self._tokens.cookie(port_of(scope), secure=scope.get("scheme") == "https")
+        return RedirectResponse(_here(scope, query), 303, headers)
+
+
+def too_often(tokens: Tokens, scope: Scope) -> Any:
+    """Count a request that brought no right token; return a refusal when there were too many from its address."""
+    waits = tokens.failed(client_of(scope), asyncio.get_running_loop().time())
+    return _refused_for(waits, "too many requests without the right token from this address") if waits else None
+
+
+def client_of(scope: Scope) -> str:
+    """Return the address that a request comes from: what rates and places are counted by."""
+    return str((scope.get("client") or ("?",))[0])
+
+
+def port_of(scope: Scope) -> int:
+    """Return the port that the service was opened on."""
+    return int((scope.get("server") or ("", 0))[1] or 0)
+
+
+def _refused_for(waits: float, why: str) -> Any:
+    return refusal(429, why, "ask again after Retry-After seconds", {"retry-after": str(int(waits) + 1)})
+
+
+def _here(scope: Scope, query: list[tuple[str, str]]) -> str:
+    rest = [(name, value) for name, value in query if name != "token"]
+    # One slash: a browser takes two for the name of another server.
+    return "/" + quote(scope["path"].lstrip("/\\")) + (f"?{urlencode(rest)}" if rest else "")
 
 
 def _host(header: str) -> str:

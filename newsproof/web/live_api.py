@@ -13,6 +13,7 @@ from newsproof.web.answers import Events, Refused, as_json
 from newsproof.web.backend import Backend
 from newsproof.web.case_document import document_of
 from newsproof.web.case_tables import Before, cases_page, revisions_of, where_it_lies
+from newsproof.web.guard import client_of
 from schemas.errors import NewsproofError
 from schemas.ids import signal_id
 from schemas.signals import SignalStatus
@@ -154,10 +155,5 @@ async def stream(
     given = last_event_id or after
     place = Place.read(given) if given else None
     wanted = Wanted(asset=asset, event_type=event_type, min_confidence=min_confidence)
-    ended = backend.places.take(client_of(request))
+    ended = backend.places.take(client_of(request.scope))
     return Events(live_events(backend.feed, wanted, place, now=utc_now()), ending=backend.ending, ended=ended)
-
-
-def client_of(request: Request) -> str:
-    """Return the address that a request comes from: what rates and places are counted by."""
-    return "?" if request.client is None else request.client.host

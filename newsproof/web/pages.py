@@ -14,7 +14,8 @@ from starlette.responses import RedirectResponse, Response
 
 from newsproof.web.answers import Refused, as_json
 from newsproof.web.backend import Backend
-from newsproof.web.guard import Tokens
+from newsproof.web.guard import port_of, too_often
+from newsproof.web.tokens import Tokens
 
 router = APIRouter(include_in_schema=False)
 
@@ -85,7 +86,7 @@ _LOGIN = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <meta name="color-scheme" content="light dark"><title>Newsproof: log in</title>
 <link rel="stylesheet" href="/static/css/tokens.css"><link rel="stylesheet" href="/static/docs/docs.css"></head><body><main><h1>Newsproof</h1>{said}
-<form method="post"><p><label for="token">Token (WEB_TOKEN)</label></p>
+<form method="post"><p><label for="token">Token (WEB_TOKEN, or what web-token in the data directory holds)</label></p>
 <p><input id="token" name="token" type="password" autocomplete="current-password" required autofocus></p>
 <p><button>Log in</button></p></form></main></body></html>
 """
@@ -99,14 +100,15 @@ async def login() -> Response:
 
 @router.post("/login")
 async def logged_in(request: Request, next: Annotated[str, Query(max_length=2_000)] = "/") -> Response:
-    """Set the cookie for whoever brings the token."""
+    """Set the cookie for whoever brings the token; count who brings another one."""
     tokens: Tokens = request.app.state.tokens
     given = parse_qs((await request.body()).decode("utf-8", "replace")).get("token", [""])[0]
-    if tokens.asked and not tokens.fits(given):
-        said = '<p class="alert" role="alert">That is not the token that WEB_TOKEN is set to.</p>'
-        return _login_page(403, said)
+    if not tokens.fits(given):
+        said = '<p class="alert" role="alert">That is not the token of this server.</p>'
+        return too_often(tokens, request.scope) or _login_page(403, said)
     onward = next if next.startswith("/") and not next.startswith(("//", "/\\")) else "/"
-    headers = {"set-cookie": tokens.cookie(secure=request.url.scheme == "https"), "cache-control": "no-store"}
+    cookie = tokens.cookie(port_of(request.scope), secure=request.scope.get("scheme") == "https")
+    headers = {"set-cookie": cookie, "cache-control": "no-store"}
     return RedirectResponse(onward, 303, headers)
 
 

@@ -12,7 +12,8 @@ from starlette.responses import Response
 
 from newsproof.web.answers import Events, Refused, as_json
 from newsproof.web.backend import Backend
-from newsproof.web.live_api import CASE_ID, backend_of, client_of
+from newsproof.web.guard import client_of
+from newsproof.web.live_api import CASE_ID, backend_of
 from newsproof.web.questions import Unconfirmed
 from schemas.events import CancelRequested
 from schemas.research_events import AgentsReported, ChatMessage, FinishRequested
@@ -56,7 +57,9 @@ async def ask(request: Request, question: Question) -> Response:
         raise Refused(400, "the message is empty", "write a question")
     _refuse_foreign(backend, question)
     history = tuple(ChatMessage(role=one.role, content=one.content) for one in question.chat_history)
-    ended = backend.places.take(client_of(request))  # before it is asked: what is on the log is worked on, and paid
+    ended = backend.places.take(
+        client_of(request.scope)
+    )  # before it is asked: what is on the log is worked on, and paid
     try:
         turn = await backend.questions.ask(
             message, history, conversation=question.conversation, previous=question.previous
@@ -88,7 +91,7 @@ async def resume(
     at = int(given) if given else None
     if at is not None and turn.last_offset is not None and at >= turn.last_offset:
         return Response(None, 204)  # a browser comes back for ever otherwise
-    return _stream(backend, turn, at, backend.places.take(client_of(request)))
+    return _stream(backend, turn, at, backend.places.take(client_of(request.scope)))
 
 
 @router.post("/chat/{chat_id}/stop", status_code=202)
@@ -148,7 +151,7 @@ async def _found(backend: Backend, chat_id: str) -> TurnItem:
 
 
 def _refuse_hurry(request: Request, backend: Backend) -> None:
-    if waits := backend.question_rates.take(client_of(request), asyncio.get_running_loop().time()):
+    if waits := backend.question_rates.take(client_of(request.scope), asyncio.get_running_loop().time()):
         raise Refused(
             429,
             "too many questions from this address",

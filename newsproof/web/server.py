@@ -1,13 +1,15 @@
-"""The HTTP server: uvicorn on a socket of ours, ended by us, that can cut a connection off."""
+"""The HTTP server: uvicorn on a socket of ours, ended by us, that can cut a connection off and waits for no slow request."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Iterator
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -17,6 +19,9 @@ from schemas.errors import ConfigError
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 SHUT_WITHIN_S = 5.0
 _OPEN_CONNECTIONS = 2_000
+HEAD_WITHIN_S = 10.0
+"""From the beginning of a connection, or from the first byte of a further request, to the end of the request's head. A
+client that is slower is cut off: so many of them would otherwise be all that the service has places for."""
 _WRITE_BUFFER, _KERNEL_BUFFER = 64 * 1024, 256 * 1024
 
 
@@ -25,7 +30,9 @@ class CuttableConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Bound what is buffered for this client."""
+        self._owing: asyncio.TimerHandle | None = None
         super().connection_made(transport)
+        self._owing = self.loop.call_later(HEAD_WITHIN_S, transport.abort)
         transport.set_write_buffer_limits(high=_WRITE_BUFFER)
         if (connected := transport.get_extra_info("socket")) is not None:
             # The kernel would hold megabytes for a client that takes nothing.
@@ -37,6 +44,36 @@ class CuttableConnection(H11Protocol):
             await app(scope, receive, send)
 
         self.app = with_cut
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, and note whether the client owes the rest of something."""
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        """Go on to the next request; the rest of this one's body, or the beginning of the next, may be there already."""
+        super().on_response_complete()
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget what was owed."""
+        self._owes(False)
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        # A body that is being answered is the guard's to wait for. What is owed besides: a head that has begun, and the
+        # body of a request that was answered without it.
+        answering = self.cycle is not None and not self.cycle.response_complete
+        idle = self.timeout_keep_alive_task is not None and not self.conn.trailing_data[0]  # uvicorn's to end
+        begun = self.conn.their_state is h11.IDLE and not idle
+        self._owes(not answering and (begun or self.conn.their_state is h11.SEND_BODY))
+
+    def _owes(self, owes: bool) -> None:
+        if not owes and self._owing is not None:
+            self._owing.cancel()
+            self._owing = None
+        elif owes and self._owing is None and not self.transport.is_closing():
+            self._owing = self.loop.call_later(HEAD_WITHIN_S, self.transport.abort)
 
 
 class WebServer(uvicorn.Server):
@@ -52,14 +89,9 @@ def opened(settings: Settings) -> socket.socket:
     """Return the listening socket.
 
     Raises:
-        ConfigError: the port is in use, or the address is not this machine's; or it is open to others without a token.
+        ConfigError: the port is in use, or the address is not this machine's.
     """
     host, port = settings.web_host, settings.web_port
-    if host not in LOOPBACK and settings.web_token is None:
-        raise ConfigError(
-            f"WEB_HOST={host} opens the web service to the network, and WEB_TOKEN is not set: set it to a secret of at "
-            "least 16 characters (such as `openssl rand -hex 24` prints), or leave WEB_HOST at 127.0.0.1"
-        )
     try:
         family, kind, proto, _, at = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         found = socket.socket(family, kind, proto)
@@ -75,12 +107,16 @@ def opened(settings: Settings) -> socket.socket:
 
 def address_at(settings: Settings, listening: socket.socket) -> str:
     """Return the address that a person opens."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.web_host, settings.web_host)
-    return f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/"
+    return settings.page_at(listening.getsockname()[1])
 
 
-def server_of(app: Any) -> WebServer:
-    """Return a server of this application; ``serve(sockets=[…])`` runs it, ``should_exit`` ends it."""
+def server_of(app: Any, settings: Settings) -> WebServer:
+    """Return a server of this application; ``serve(sockets=[…])`` runs it, ``should_exit`` ends it.
+
+    Raises:
+        ConfigError: the certificate and the key of the settings cannot be used.
+    """
+    tls = _tls_of(settings)
     return WebServer(
         uvicorn.Config(
             app,
@@ -90,11 +126,31 @@ def server_of(app: Any) -> WebServer:
             log_config=None,
             log_level="warning",
             access_log=False,
-            proxy_headers=False,
+            proxy_headers=settings.web_trusted_proxy is not None,
+            forwarded_allow_ips=settings.web_trusted_proxy,
             server_header=False,
             date_header=True,
             timeout_keep_alive=30,
             limit_concurrency=_OPEN_CONNECTIONS,
             timeout_graceful_shutdown=int(SHUT_WITHIN_S),
+            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
         )
     )
+
+
+def _tls_of(settings: Settings) -> ssl.SSLContext | None:
+    cert, key = settings.web_tls_cert_file, settings.web_tls_key_file
+    if cert is None:
+        if key is not None:
+            raise ConfigError("WEB_TLS_KEY_FILE is set without WEB_TLS_CERT_FILE: set both, or neither")
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        # A password is never asked for at the terminal: nobody may be there.
+        context.load_cert_chain(cert, key, password=lambda: "")
+    except (OSError, ValueError) as exc:  # an SSLError is an OSError
+        named = f"WEB_TLS_CERT_FILE={cert}" + ("" if key is None else f" and WEB_TLS_KEY_FILE={key}")
+        raise ConfigError(
+            f"{named} cannot be used ({exc}): name a PEM certificate and its key, not encrypted and readable here"
+        ) from exc
+    return context

@@ -13,6 +13,7 @@ from newsproof.lifecycle import run_until
 from newsproof.web.app import application
 from newsproof.web.backend import Backend
 from newsproof.web.server import address_at, opened, server_of
+from newsproof.web.tokens import opened_with, token_of
 
 log = structlog.get_logger(__name__)
 
@@ -25,13 +26,16 @@ def print_address(address: str) -> None:
 async def serve(settings: Settings, ending: asyncio.Event, *, tell: Callable[[str], None] = print_address) -> None:
     """Serve until ``ending`` is set: open streams are ended, requests under way get some seconds, then Kafka is let go.
 
+    ``tell`` is given the address for a person, with the token in it where it is the kept one: it belongs into no log.
+
     Raises:
-        NewsproofError: the port cannot be opened, or a part ended with it.
+        NewsproofError: the port cannot be opened, the token or the certificate cannot be used, or a part ended with it.
         TransientError: a part ended although nobody asked it to.
     """
-    listening = opened(settings)
+    token = token_of(settings)
     backend = Backend(settings)
-    server = server_of(application(backend))
+    server = server_of(application(backend, token), settings)
+    listening = opened(settings)
 
     async def serving() -> None:
         await server.serve(sockets=[listening])
@@ -40,8 +44,9 @@ async def serve(settings: Settings, ending: asyncio.Event, *, tell: Callable[[st
         backend.ending.set()
         server.should_exit = True
 
-    tell(address_at(settings, listening))
-    log.info("web starts", address=address_at(settings, listening), mode=settings.mode)
+    address = address_at(settings, listening)
+    tell(opened_with(address, settings, token))
+    log.info("web starts", address=address, mode=settings.mode)
     try:
         await run_until(ending, (serving, stop_serving), (backend.run, backend.stop))
     finally:

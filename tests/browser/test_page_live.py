@@ -119,7 +119,7 @@ async def test_how_long_ago_a_judgement_was_is_kept_true(fake: FakeApi, opened: 
     await told.wait_for()
     assert await told.get_attribute("title") == f"{decided:%Y-%m-%d %H:%M:%S} UTC"
     await page.clock.fast_forward("03:00:00")
-    await page.locator(".signal time", has_text="3 hr ago").wait_for()
+    await told.filter(has_text="3 hr ago").wait_for()
 
 
 async def test_filters_stand_in_the_address_and_in_what_is_asked_for(fake: FakeApi, opened: Opened) -> None:

@@ -36,7 +36,7 @@ async def installation(address: KafkaAddress, tmp_path: Path) -> AsyncIterator[W
 
 @asynccontextmanager
 async def web(world: World, directory: Path, port: int = 0) -> AsyncIterator[str]:
-    """A web service as a process of its own; what is given is its address. At the end it is killed."""
+    """A web service as a process of its own; what is given is the address that it prints. At the end it is killed."""
     process = await asyncio.create_subprocess_exec(
         *(*COMMAND, "web", "--port", str(port)), cwd=directory, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
         env=environment(
@@ -47,7 +47,7 @@ async def web(world: World, directory: Path, port: int = 0) -> AsyncIterator[str
     try:
         async with asyncio.timeout(120):
             line = (await process.stdout.readline()).decode()
-        yield line.partition(": ")[2].strip().rstrip("/")
+        yield line.partition(": ")[2].strip()
     finally:
         process.kill()
         await process.wait()
@@ -64,9 +64,11 @@ async def ask(page: Any, question: str) -> str:
 async def test_signals_stand_on_the_page_within_a_second_of_their_publication(
     installation: World, opened: Opened, tmp_path: Path
 ) -> None:
-    async with web(installation, tmp_path) as address:
-        watched = await opened("/", address=address)
+    async with web(installation, tmp_path) as told:
+        address, token = told.split("/?")
+        watched = await opened(f"/?{token}", address=address)
         page = watched.page
+        assert page.url == f"{address}/", "the token stays in no address bar, and so in no history"
         await page.locator(".page-head .state-dot.on").wait_for()
         took = []
         for number in range(5):
@@ -88,8 +90,9 @@ async def test_an_answer_survives_a_reload_and_the_death_of_the_server_and_a_sto
     installation: World, opened: Opened, tmp_path: Path
 ) -> None:
     world = installation
-    async with web(world, tmp_path) as address:
-        watched = await opened("/research", address=address)
+    async with web(world, tmp_path) as told:
+        address, token = told.split("/?")
+        watched = await opened(f"/research?{token}", address=address)
         page = watched.page
         chat_id = await ask(page, "Should I buy Bitcoin?")
         await go_on(world, chat_id, [ROUTED, PLANNED])

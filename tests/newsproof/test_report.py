@@ -7,16 +7,21 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from lxml import html as parser  # type: ignore[import-untyped]
 
 from infra.clickhouse.client import ClickHouse
 from newsproof import exits
+from newsproof.report import print_audit
 from newsproof.report_data import QUESTIONS, Report, by_day, read_report, usd
 from newsproof.report_page import page_of
 from newsproof.report_terminal import print_report_of
 from schemas import events as ev
+from streams.audit import AuditReport
+from streams.signal_audit import ForgedSignal
 from tests.infra.clickhouse_samples import fill, fill_signals, model_call, published, record, signal
 from tests.infra.test_questions import the_set
 from tests.newsproof.command import newsproof
@@ -136,3 +141,15 @@ def test_the_command_prints_writes_the_page_and_says_where(tmp_path: Path) -> No
     as_json = newsproof("report", "--json", "--html", "no/such/place.html", cwd=tmp_path)
     assert as_json.returncode == exits.USAGE and "cannot be written" in as_json.stderr
     assert json.loads(as_json.stdout)["run_id"] == "live"
+
+
+@pytest.mark.security
+def test_the_audit_lists_what_is_forged_and_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    required = [field.name for field in msgspec.structs.fields(AuditReport) if field.required]
+    counts: dict[str, Any] = dict.fromkeys(required, 0)
+    forged = (ForgedSignal(1, 42, "it differs from what the journal holds"),)
+    print_audit(AuditReport(**counts, forged_signals=30, forged=forged))
+    said = capsys.readouterr().out
+    assert "Forged or altered signals (1 of 30)" in said and "it differs from what the journal holds" in said
+    assert "NOT CLEAN" in said and "Do not act on these records" in said and "Clean:" not in said
+    assert "newsproof dlq" not in said, "nothing is lost or twice here"

@@ -15,6 +15,7 @@ import pytest
 from infra.kafka import KafkaAddress
 from infra.settings import Settings, load_settings
 from newsproof.web.service import serve
+from tests.newsproof.web.reading import asked_with
 from tests.streams.world import World
 
 _numbers = count()
@@ -56,7 +57,7 @@ def serving(web_settings: Settings) -> Serving:
         if service.done():
             service.result()
         try:
-            async with httpx.AsyncClient(base_url=told.result(), timeout=60, trust_env=False) as http:
+            async with httpx.AsyncClient(**asked_with(told.result()), timeout=60, trust_env=False) as http:
                 yield http
         finally:
             ending.set()

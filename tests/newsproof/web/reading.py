@@ -7,10 +7,18 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
 WITHIN_S = 60.0
+
+
+def asked_with(told: str) -> dict[str, Any]:
+    """What a client of httpx needs to ask the service at the address that it told, which holds its token."""
+    at = urlsplit(told)
+    token = parse_qs(at.query)["token"][0]
+    return {"base_url": f"{at.scheme}://{at.netloc}/", "headers": {"authorization": f"Bearer {token}"}}
 
 
 class Sent(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from tests.newsproof.command import COMMAND, environment
-from tests.newsproof.web.reading import streaming
+from tests.newsproof.web.reading import asked_with, streaming
 from tests.newsproof.web.test_web_research import (
     ANSWERED,
     CHAT,
@@ -43,7 +43,7 @@ async def web(world: World, directory: Path, **more: str) -> AsyncIterator[tuple
         async with asyncio.timeout(60):
             line = (await process.stdout.readline()).decode()
         assert line.startswith("Newsproof's page: http://127.0.0.1:"), line
-        async with httpx.AsyncClient(base_url=line.split(": ", 1)[1].strip(), timeout=60, trust_env=False) as http:
+        async with httpx.AsyncClient(**asked_with(line.split(": ", 1)[1].strip()), timeout=60, trust_env=False) as http:
             yield process, http
     finally:
         if process.returncode is None:

@@ -26,7 +26,9 @@ async def slow_client(http: httpx.AsyncClient, path: str) -> socket.socket:
     sock.setblocking(False)
     loop = asyncio.get_running_loop()
     await loop.sock_connect(sock, (at.hostname, at.port))
-    await loop.sock_sendall(sock, f"GET {path} HTTP/1.1\r\nHost: {at.netloc}\r\n\r\n".encode())
+    known = http.headers["authorization"]
+    asked = f"GET {path} HTTP/1.1\r\nHost: {at.netloc}\r\nAuthorization: {known}\r\n\r\n"
+    await loop.sock_sendall(sock, asked.encode())
     return sock
 
 
@@ -84,7 +86,7 @@ async def test_open_streams_end_in_order_when_the_service_ends(world: World, ser
 
     async with httpx.AsyncClient(timeout=60, trust_env=False) as client:
         async with serving() as http:
-            client.base_url = http.base_url
+            client.base_url, client.headers = http.base_url, http.headers
             watching = asyncio.create_task(watch(client))
             await opened.wait()
         assert await watching == 0  # the chunked body came to its end: anything else would have raised

@@ -1,0 +1,132 @@
+"""The token of the web service: the one that is set, else one kept in the data directory; and sessions made of it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from urllib.parse import urlencode
+
+from starlette.datastructures import Headers
+
+from infra.redaction import know
+from infra.settings import Settings
+from newsproof.web.rates import Rates
+from newsproof.web.server import LOOPBACK
+from schemas.errors import ConfigError
+
+FILE = "web-token"
+"""In the data directory: where WEB_TOKEN is unset, whoever may read it may use the page."""
+SESSION_S = 7 * 24 * 3600
+COOKIE = "newsproof_session"
+
+
+def token_of(settings: Settings) -> str:
+    """Return the token that is asked for: WEB_TOKEN, else on loopback the kept one, which the first start makes.
+
+    It is known to the redaction of logs from here on.
+
+    Raises:
+        ConfigError: the service is open to others and WEB_TOKEN is not set, or the kept token cannot be read or written.
+    """
+    if settings.web_token is not None:
+        return settings.web_token.get_secret_value()
+    if settings.web_host not in LOOPBACK:
+        raise ConfigError(
+            f"WEB_HOST={settings.web_host} opens the web service to the network, and WEB_TOKEN is not set: set it to a "
+            "secret of at least 16 characters (such as `openssl rand -hex 24` prints), or leave WEB_HOST at 127.0.0.1"
+        )
+    file = settings.newsproof_data_dir / FILE
+    try:
+        token = _kept(file)
+    except (OSError, ValueError) as exc:
+        raise ConfigError(
+            f"the page's token cannot be kept in {file} ({exc}): make it readable and writable, or set WEB_TOKEN"
+        ) from exc
+    if len(token) < 16:
+        raise ConfigError(f"{file} holds no token: delete it, and the next start makes another one, or set WEB_TOKEN")
+    know(token)
+    return token
+
+
+def _kept(file: Path) -> str:
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    written = file.with_name(f"{FILE}.{os.getpid()}.{secrets.token_hex(4)}")
+    if not file.exists():
+        with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as new:
+            new.write(secrets.token_urlsafe(24) + "\n")
+        # A link, not a rename: of two processes that start at once the second keeps what the first one made.
+        with contextlib.suppress(FileExistsError):
+            os.link(written, file)
+        written.unlink()
+    return file.read_text("ascii").strip()
+
+
+def opened_with(address: str, settings: Settings, token: str) -> str:
+    """Return the address that logs whoever opens it in; as it is where the token is one that the person has set."""
+    return address if settings.web_token is not None else f"{address}?{urlencode({'token': token})}"
+
+
+class Tokens:
+    """Who is admitted: whoever brings the token as a bearer, or a session that was made of it. ``now`` is Unix time.
+
+    A session says until when it holds, and proves by HMAC that whoever made it knew the token: another token ends all.
+    Whoever brings something else is counted by ``failures``; what is right is admitted however many others failed.
+    """
+
+    def __init__(self, token: str, failures: Rates, *, now: Callable[[], float] = time.time) -> None:
+        self._token, self._failures, self._now = token.encode(), failures, now
+
+    def fits(self, token: str) -> bool:
+        """Whether this is the token."""
+        return hmac.compare_digest(token.encode("utf-8", "surrogatepass"), self._token)
+
+    def admits(self, headers: Headers, port: int) -> bool:
+        """Whether these headers carry the token, or a session of the service at this port."""
+        kind, _, value = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and self.fits(value.strip()):
+            return True
+        return any(self._is_session(one) for one in _cookies(headers, cookie_name(port)))
+
+    def offered(self, headers: Headers, port: int) -> bool:
+        """Whether these headers carry anything that could be a token or a session, right or wrong."""
+        return "authorization" in headers or any(True for _ in _cookies(headers, cookie_name(port)))
+
+    def failed(self, client: str, clock: float) -> float:
+        """Count a request that was not admitted; return 0, or the seconds to wait when there were too many."""
+        return self._failures.take(client, clock)
+
+    def cookie(self, port: int, *, secure: bool) -> str:
+        """Return the header that opens a session."""
+        until = str(int(self._now()) + SESSION_S)
+        more = "; Secure" if secure else ""
+        value = f"{until}.{self._proof(until)}"
+        return f"{cookie_name(port)}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={SESSION_S}{more}"
+
+    def _is_session(self, cookie: str) -> bool:
+        until, _, proof = cookie.partition(".")
+        if not hmac.compare_digest(proof.encode(), self._proof(until).encode()):
+            return False
+        return self._now() < int(until)  # a number: the proof is ours
+
+    def _proof(self, until: str) -> str:
+        return hmac.new(self._token, f"newsproof web session until {until}".encode(), hashlib.sha256).hexdigest()
+
+
+def cookie_name(port: int) -> str:
+    """Return the name of the session's cookie: a browser keeps the cookies of all ports of a host together."""
+    return f"{COOKIE}_{port}"
+
+
+def _cookies(headers: Headers, name: str) -> Iterable[str]:
+    # By hand: the library's parser stops at the first cookie that it does not like, which any other port may have set.
+    for line in headers.getlist("cookie"):
+        for pair in line.split(";"):
+            found, _, value = pair.strip().partition("=")
+            if found == name:
+                yield value.strip('"')
