@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
@@ -21,9 +23,10 @@ from msgspec.structs import replace
 from infra import charsets
 from infra.charsets import CODECS, codec_of, text_of
 from infra.http import UselessAnswerError, guarded_client
+from infra.landlock import NETWORK_SINCE, abi_version
 from infra.scraping import reader as ours
 from infra.scraping.markup import decoded
-from infra.scraping.questions import LENGTH, PageAsked, RulesTold
+from infra.scraping.questions import LENGTH, PageAsked, RulesAsked, RulesTold
 from infra.scraping.reader import Reader
 from infra.scraping.rules import MAX_RULES, MAX_WILDCARDS, allowed_by
 from infra.searching.arxiv import _entries
@@ -262,6 +265,36 @@ async def test_the_process_is_given_no_key_and_no_session_of_ours(monkeypatch: p
         assert set(said) <= {*ours._ENVIRONMENT, "PYTHONPATH", "LC_CTYPE", "__CF_USER_TEXT_ENCODING"}
         assert os.getsid(pid) == pid
         assert psutil.Process(pid).net_connections() == []
+
+
+@pytest.mark.skipif(abi_version() < NETWORK_SINCE, reason="this kernel's Landlock knows no network, or there is none")
+def test_the_process_writes_nowhere_and_opens_no_connection(tmp_path: Path) -> None:
+    """The program of the process, with what a page might make of its parser in place of the reading."""
+    program = (
+        "import socket\n"
+        "from infra.scraping import reading_process as ours\n"
+        "from infra.scraping.questions import RulesTold\n"
+        "def taken_over(asked):\n"
+        "    for attack in (lambda: open(asked.url, 'w'), lambda: socket.create_connection(('127.0.0.1', int(asked.rules)))):\n"
+        "        try:\n"
+        "            attack()\n"
+        "            return RulesTold(allowed=True)\n"
+        "        except PermissionError:\n"
+        "            pass\n"
+        "    return RulesTold(allowed=False)\n"
+        "ours.answer = taken_over\n"
+        "ours.main()\n"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        question = RulesAsked(rules=str(listener.getsockname()[1]).encode(), url=str(tmp_path / "written"))
+        sent = msgspec.msgpack.encode(question)
+        command = [sys.executable, "-P", "-c", program, "20", str(ours.MEMORY_BYTES)]
+        ended = subprocess.run(
+            command, input=LENGTH.pack(len(sent)) + sent, capture_output=True, check=True, timeout=60
+        )
+    told = ended.stdout.removeprefix(LENGTH.pack(0))
+    assert msgspec.msgpack.decode(told[LENGTH.size :], type=RulesTold) == RulesTold(allowed=False)
+    assert not (tmp_path / "written").exists()
 
 
 async def test_nothing_runs_before_the_first_page_nor_after_the_end() -> None:
