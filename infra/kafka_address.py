@@ -24,6 +24,7 @@ from aiokafka.errors import (
 )
 from aiokafka.helpers import create_ssl_context
 
+from infra.embedded.owner_only import kept_secret
 from infra.redaction import know
 from infra.settings import Settings
 from schemas.errors import ConfigError, NewsproofError, TransientError
@@ -102,17 +103,13 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
         """Return the address of an embedded broker, ``127.0.0.1:PORT``, whose password the file holds.
 
         Raises:
-            ConfigError: the file cannot be read or is empty, or the broker is on another machine.
+            ConfigError: the file is none of ours or not there, or the broker is on another machine.
         """
-        password, why = "", "it is empty"
-        try:
-            password = Path(password_file).read_text("ascii").strip()
-        except (OSError, ValueError) as exc:
-            why = str(exc)
-        if not password:
+        password = kept_secret(Path(password_file))
+        if password is None:
             raise ConfigError(
-                f"the embedded Kafka at {bootstrap} asks for a password, and {password_file} gives none ({why}): come as the "
-                "user who started it; one that an earlier version started has none, so end that and start it again"
+                f"the embedded Kafka at {bootstrap} asks for a password, and there is no {password_file}: one that an earlier "
+                "version started has none, so end that and start it again"
             )
         know(password)
         logging.getLogger("aiokafka.conn").addFilter(_is_no_warning_of_loopback)

@@ -41,6 +41,11 @@ def refuse_foreign_addresses(file: Path, in_file: Collection[str], elsewhere: Co
     Raises:
         ConfigError: the file names an address that a secret from elsewhere would be sent to, or it is not safe from others.
     """
+    if "kafka_embedded_password_file" in in_file:
+        raise ConfigError(
+            f"KAFKA_EMBEDDED_PASSWORD_FILE is not taken from {file.absolute()}, for what it names is sent to a broker: remove "
+            "it there; commands find the embedded Kafka by the data directory"
+        )
     addresses = sorted({address for group in SENT_TO.values() for address in group} & set(in_file))
     if addresses and (danger := _danger(file)):
         raise ConfigError(

@@ -90,17 +90,17 @@ class PublishedSignals:
             event: Any = wire.decode(env.type, env.version, record.value)
         except ContractError as exc:
             return self._refuse(claims, str(exc))
-        borne_out: int | None = None
+        borne_out: list[_Claim] = []
         for claim in sorted(claims):
             wanted = self._wanted(event, env, claim.revision)
             if not wanted:
                 self._refuse((claim,), "no accepted event that publishes a signal stands at the place that it names")
             elif claim.digest not in wanted:
                 self._refuse((claim,), "it differs from what the journal holds at the place that it names")
-            elif borne_out is not None and claim.revision != borne_out:
-                self._refuse((claim,), f"the event that it names is published already as revision {borne_out}")
             else:
-                borne_out = claim.revision
+                borne_out.append(claim)
+        if len({claim.revision for claim in borne_out}) > 1:
+            self._refuse(tuple(borne_out), "several revisions name one event, which publishes one: look at all of them")
 
     def finish(self) -> None:
         """Take the journal as read: what names a place that was not among it is forged."""

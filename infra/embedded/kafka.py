@@ -11,7 +11,6 @@ import asyncio
 import base64
 import contextlib
 import os
-import re
 import secrets
 import struct
 import sys
@@ -24,7 +23,7 @@ from infra.embedded.child import ChildProcess, DirectoryLock, free_ports, port_i
 from infra.embedded.jars import default_cache_dir, ensure_jars
 from infra.embedded.java import ClassArchive, Java, find_java
 from infra.embedded.kafka_settings import JVM_FLAGS, PROPERTIES
-from infra.embedded.owner_only import write_owner_only
+from infra.embedded.owner_only import kept_secret, write_owner_only
 from infra.kafka_address import EMBEDDED_USER, KafkaAddress
 from infra.redaction import know
 from schemas.errors import ConfigError
@@ -245,23 +244,10 @@ class EmbeddedKafka:
 
 def _kept_password(file: Path) -> str:
     """Return the directory's password, made where there is none yet. The caller holds the directory's lock."""
-    try:
-        password = file.read_text("ascii").strip()
-        file.chmod(0o600)
-    except FileNotFoundError:
-        password = ""
-    except (OSError, UnicodeDecodeError) as exc:
-        raise ConfigError(
-            f"{file} cannot be read ({exc}): start as the user who made that directory, or name another data directory"
-        ) from exc
-    if not password:
+    password = kept_secret(file)
+    if password is None:
         password = secrets.token_urlsafe(32)
         write_owner_only(file, password)
-    if not re.fullmatch(r"[A-Za-z0-9_-]{20,}", password):
-        raise ConfigError(
-            f"{file} holds no password that Newsproof made (20 or more letters, digits, _ and -): delete it, and the next "
-            "start makes another one"
-        )
     know(password)
     return password
 

@@ -3,25 +3,77 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 
-__all__ = ["UMASK", "make_owner_only", "write_owner_only"]
+from schemas.errors import ConfigError
+
+__all__ = ["UMASK", "kept_secret", "make_owner_only", "write_owner_only"]
 
 UMASK = 0o077
 """Of every child: what it makes is its owner's alone."""
 
 
+_SECRET = re.compile(r"[A-Za-z0-9_-]{20,}")
+"""What ``secrets.token_urlsafe`` makes: nothing else is sent to a server as a password, whatever file was named."""
+
+
 def make_owner_only(directory: Path) -> None:
     """Make the directory where there is none, and let nobody but its owner in, when that is us.
 
-    What lies in it stays as it is. Another user's directory is left alone, and so is one that is shared on purpose (sticky,
-    as /tmp is).
+    What lies in it stays as it is. Left alone are another user's directory, one that is shared on purpose (sticky, as /tmp
+    is, or setgid), and one that others need for other things: the root and what lies directly in it, the home directory,
+    the working directory, and all above those.
+
+    Raises:
+        ConfigError: it cannot be made, or not be closed.
     """
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = directory.stat()
-    if found.st_uid == os.geteuid() and not found.st_mode & stat.S_ISVTX:
-        directory.chmod(0o700)
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found, place = directory.stat(), directory.resolve()
+        shared = found.st_mode & (stat.S_ISVTX | stat.S_ISGID) or len(place.parts) <= 2
+        needed = any(one.is_relative_to(place) for one in (Path.cwd(), Path.home().resolve()))
+        if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != 0o700 and not (shared or needed):
+            directory.chmod(0o700)
+    except (OSError, RuntimeError) as exc:  # RuntimeError: there is no home directory
+        raise ConfigError(
+            f"{directory} cannot be made, or not be closed to other users ({exc}): name a data directory of your own, on a "
+            "file system that keeps permissions (NEWSPROOF_DATA_DIR)"
+        ) from exc
+
+
+def kept_secret(file: Path) -> str | None:
+    """Return the secret that a start of ours has written to the file, None where there is no file.
+
+    Afterwards nobody but its owner can read it.
+
+    Raises:
+        ConfigError: it is a link, another user's, or holds something else: what somebody prepared is neither believed nor
+            sent anywhere.
+    """
+    try:
+        opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        raise ConfigError(f"{file} cannot be read ({exc.strerror}): {_COME}") from exc
+    with os.fdopen(opened, "rb") as opened_file:
+        found = os.fstat(opened)
+        if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode):
+            raise ConfigError(f"{file} is not a file of yours: {_COME}")
+        if stat.S_IMODE(found.st_mode) != 0o600:
+            os.fchmod(opened, 0o600)
+        secret = opened_file.read(4096).strip().decode("ascii", "replace")
+    if not _SECRET.fullmatch(secret):
+        raise ConfigError(
+            f"{file} holds no secret that Newsproof made (20 or more letters, digits, _ and -): delete it, and the next start "
+            "makes another one"
+        )
+    return secret
+
+
+_COME = "come as the user who started it, or name another data directory"
 
 
 def write_owner_only(file: Path, text: str) -> None:

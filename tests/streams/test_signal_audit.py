@@ -133,7 +133,7 @@ FORGERIES: tuple[tuple[Callable[[World, Signal, Any], dict[str, Any]], str], ...
     (a_changed_word, "differs from what the journal holds"),
     (a_key_that_comes_twice, "more than the signal"),
     (a_signal_of_another_case, "differs from what the journal holds"),
-    (an_old_word_said_again, "published already as revision 2"),
+    (an_old_word_said_again, "several revisions name one event"),
     (a_withdrawal_that_nobody_decided, "differs from what the journal holds"),
     (a_schema_of_tomorrow, "update newsproof"),
     (no_signal_at_all, "is no signal"),
