@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError
-from pydantic_settings import SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from infra.redaction import remember
-from infra.settings_origin import given_by, given_by_environment, refuse_foreign_addresses
+from infra.settings_origin import WrittenSource, given_by_environment, refuse_foreign_addresses, written_in
 from infra.settings_research import ResearchSettings
 from infra.settings_web import WebSettings
 from schemas.errors import ConfigError
@@ -28,6 +28,19 @@ class Settings(WebSettings, ResearchSettings):
     model_config = SettingsConfigDict(
         env_file=".env", extra="ignore", case_sensitive=False, frozen=True, env_ignore_empty=True
     )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read ``.env`` as it is written, without putting the environment into it."""
+        file = getattr(dotenv_settings, "env_file", None)
+        return init_settings, env_settings, WrittenSource(settings_cls, env_file=file)
 
     # Where things are
     newsproof_mode: Literal["auto", "live", "offline", "simulated"] = Field(
@@ -297,7 +310,7 @@ def load_settings(**overrides: object) -> Settings:
     remember(settings)
     if (file := overrides.get("_env_file", Settings.model_config.get("env_file"))) is not None:
         elsewhere = given_by_environment() | {name for name, value in overrides.items() if value is not None}
-        refuse_foreign_addresses(Path(str(file)), given_by(Path(str(file))) - elsewhere, elsewhere)
+        refuse_foreign_addresses(Path(str(file)), set(written_in(Path(str(file)))) - elsewhere, elsewhere)
     return settings
 
 

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from dotenv import dotenv_values
+from pydantic_settings import DotEnvSettingsSource
 
 from schemas.errors import ConfigError
 
@@ -61,13 +62,21 @@ def refuse_foreign_addresses(file: Path, in_file: Collection[str], elsewhere: Co
             )
 
 
-def given_by(file: Path) -> frozenset[str]:
-    """Return the names in lower case that a file gives a value; none where there is no file."""
-    return (
-        frozenset(name.lower() for name, value in dotenv_values(file).items() if value)
-        if file.is_file()
-        else frozenset()
-    )
+def written_in(file: Path) -> dict[str, str]:
+    """Return what a file of settings says, by names in lower case; empty values left out, nothing where there is no file.
+
+    As it stands there: ``${NAME}`` in it would be the environment's, and so could carry any secret of it anywhere.
+    """
+    if not file.is_file():
+        return {}
+    return {name.lower(): value for name, value in dotenv_values(file, interpolate=False).items() if value}
+
+
+class WrittenSource(DotEnvSettingsSource):
+    """Settings of a ``.env`` file, as :func:`written_in` reads it."""
+
+    def _read_env_file(self, file_path: Path) -> Mapping[str, str | None]:
+        return written_in(file_path)
 
 
 def given_by_environment() -> frozenset[str]:

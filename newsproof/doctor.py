@@ -89,13 +89,13 @@ def engine_fence(version: int) -> Check:
     """Return what holds the embedded ClickHouse engine back; ``version`` is that of the kernel's Landlock, 0 without it."""
     name = "engine's fence"
     if version < FILES_SINCE:
-        found = "none: this kernel has no Landlock, so a hole in the engine could write wherever you may"
+        found = "none: this kernel has no Landlock, so a hole in the engine could read and write whatever you may"
         do = "Linux 5.13 or later (with landlock among CONFIG_LSM), or a ClickHouse server of another user: CLICKHOUSE_URL"
         return Check(name=name, state="note", found=found, do=do)
     if version < NETWORK_SINCE:
-        found = f"Landlock {version}: the embedded ClickHouse writes to its own folders alone, but may open connections"
+        found = f"Landlock {version}: the embedded ClickHouse keeps to its own folders, but may open connections"
         return Check(name=name, state="note", found=found, do="Linux 6.7 or later closes that too")
-    found = f"Landlock {version}: the embedded ClickHouse writes to its own folders alone and opens no connection"
+    found = f"Landlock {version}: the embedded ClickHouse keeps to its own folders and opens no TCP connection"
     return Check(name=name, state="ok", found=found)
 
 

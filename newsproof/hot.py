@@ -12,12 +12,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import structlog
-from dotenv import dotenv_values
 
 from infra.ports import Ports
 from infra.searching import PROVIDERS
 from infra.settings import Settings, load_settings
-from infra.settings_origin import SENT_TO, refuse_foreign_addresses
+from infra.settings_origin import SENT_TO, refuse_foreign_addresses, written_in
 from newsproof.bootstrap import refuse_unusable, search_providers, snapshot_of
 from schemas.config import Snapshot
 from schemas.errors import ConfigError, NewsproofError
@@ -50,9 +49,7 @@ def overlaid(settings: Settings, file: Path) -> Settings:
             that a secret from elsewhere would be sent to.
     """
     try:
-        written = (
-            {name.lower(): value for name, value in dotenv_values(file).items() if value} if file.is_file() else {}
-        )
+        written = written_in(file)
     except (OSError, UnicodeError) as exc:
         raise ConfigError(f"{file} cannot be read ({exc}): correct it, or remove it") from exc
     if cold := sorted(set(written) - HOT):

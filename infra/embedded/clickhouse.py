@@ -99,7 +99,7 @@ class EmbeddedClickHouse:
         with loopback_socket(self._wanted_port or 0) as listener:
             self._port = listener.getsockname()[1]
             path = os.pathsep.join(filter(None, (str(_PROJECT), os.environ.get("PYTHONPATH"))))
-            command = [sys.executable, "-m", "infra.embedded.clickhouse_process"]
+            command = [sys.executable, "-P", "-m", "infra.embedded.clickhouse_process"]
             command += ["--data-dir", str(self.data_dir), "--memory-bytes", str(self._memory_bytes)]
             command += ["--listen-fd", str(listener.fileno()), "--lock-fd", str(self._lock.fd)]
             self._child = ChildProcess(

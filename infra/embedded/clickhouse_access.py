@@ -47,12 +47,10 @@ SYSTEM_TABLES = frozenset(
 """What clients and BI tools look up when they connect. The engine shows in ``tables`` and ``columns`` only what the role
 may read. Not here: what others run (processes), paths (disks, parts), settings of the server, errors, stacks."""
 TABLE_FUNCTIONS = frozenset(
-    {
-        *("numbers", "numbers_mt", "zeros", "zeros_mt", "values", "sqlstandardvalues", "generateseries"),
-        *("generate_series", "primes", "view", "null", "generaterandom"),
-    }
+    {"numbers", "numbers_mt", "zeros", "zeros_mt", "generateseries", "generate_series", "primes", "view"}
 )
-"""In lower case. They compute; every other one reads something."""
+"""In lower case. They compute; every other one reads something. Not here: those that take a structure as text (``values``,
+``null``, ``generateRandom``), in which ``b String ALIAS file('…')`` is an expression that no tree shows."""
 
 DENIED_FUNCTIONS = re.compile(
     r"(file|hasColumnInTable|catboostEvaluate|evalMLMethod|joinGet\w*|get(Macro|ServerSetting|ServerPort|MergeTreeSetting)"
@@ -69,14 +67,15 @@ _KINDS = frozenset(
         *("ShowColumnsQuery", "ShowFunctionsQuery", "ShowIndexesQuery"),
     }
 )
-_NAME = r"(?:[A-Za-z_][A-Za-z0-9_]*|`[ -Z\[\]^_a-~]+`)"
+_NAME = r"(?:[A-Za-z_][A-Za-z0-9_]*|`[ \w!-\[\]-_a-~]+`)"
 _WITHOUT_JSON = re.compile(
     rf"(?:(?P<of>DESCRIBE TABLE|(?:SHOW CREATE|EXISTS) (?:TABLE|VIEW|DATABASE)) (?P<name>{_NAME}(?:\.{_NAME})?)"
     r"|SHOW FUNCTIONS(?: I?LIKE '[ -&(-\[\]-~]*')?|SHOW ENGINES|SHOW SETTING [A-Za-z0-9_]+)"
     r"(?: FORMAT [A-Za-z][A-Za-z0-9]*)?\Z"
 )
-"""What may be sent of the kinds that the engine has no tree in JSON for, as the engine itself prints them: in ASCII, one blank
-between two words. A quote or a backslash within a name or a pattern is not among it."""
+"""What may be sent of the kinds that the engine has no tree in JSON for, as the engine itself prints them: in ASCII but
+for letters of quoted names, one blank between two words. A backquote or a backslash within a name, or a quote within a pattern, is
+not among it."""
 _EXPLAINED = frozenset(
     {"EXPLAIN", "EXPLAIN AST", "EXPLAIN SYNTAX", "EXPLAIN QUERY TREE", "EXPLAIN PIPELINE", "EXPLAIN ESTIMATE"}
 )
@@ -102,6 +101,7 @@ _FREE = re.compile(
 a setting (format_schema, format_template_*) are not among them."""
 
 _ONLY = "this statement: SELECT, WITH, SHOW TABLES, SHOW CREATE, DESCRIBE, EXISTS and EXPLAIN of what is named plainly may be sent"
+_NUMBER = re.compile(r"([0-9]{1,40})(?:\.[0-9]{0,40})?\Z")
 _ACCESS_DENIED, _READONLY, _NO_NUMBER = 497, 164, 72
 
 
@@ -162,10 +162,11 @@ def settings_for(user: EngineUser, asked: Mapping[str, str]) -> dict[str, str]:
     for name, value in asked.items():
         if name in TIGHTENED:
             own = chosen.get(name, "0")
-            if not (value.isascii() and value.isdigit()):
-                raise AccessDeniedError(_NO_NUMBER, f"The limit {name} is a whole number: {value[:20]!r} is none.")
-            if int(value) > 0 and (own == "0" or int(value) < int(own)):
-                chosen[name] = value
+            whole = _NUMBER.match(value)  # of seconds ClickHouse takes fractions
+            if whole is None:
+                raise AccessDeniedError(_NO_NUMBER, f"The limit {name} is a number: {value[:20]!r} is none.")
+            if int(whole[1]) > 0 and (own == "0" or int(whole[1]) < int(own)):
+                chosen[name] = whole[1]
         elif _FREE.match(name):
             chosen[name] = value
         elif name != "readonly":
@@ -192,6 +193,10 @@ def check_statement(sql: str, ask: Ask) -> str:
     text = {"statement_text": in_a_row(sql)}
     try:
         tree = orjson.loads(ask("SELECT parseQueryToJSON({statement_text:String})", text))
+    except orjson.JSONDecodeError as exc:
+        raise ValueError(
+            "Code: 306. DB::Exception: The statement is nested too deeply: write its parts WITH names. (TOO_DEEP_RECURSION)"
+        ) from exc
     except ValueError as exc:
         if _NO_JSON not in str(exc):
             raise

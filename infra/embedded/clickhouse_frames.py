@@ -69,7 +69,7 @@ class FrameDecoder:
         self._held += piece
         while len(self._held) >= _CHECKSUM + _HEAD.size:
             method, size, data_size = _HEAD.unpack_from(self._held, _CHECKSUM)
-            if not _HEAD.size <= size <= MAX_FRAME_BYTES or data_size > MAX_FRAME_BYTES:
+            if not _HEAD.size <= size <= MAX_FRAME_BYTES or not 0 < data_size <= MAX_FRAME_BYTES:
                 raise EncodingError("The body is not in ClickHouse's native compression: leave decompress=1 out.")
             if len(self._held) < _CHECKSUM + size:
                 return

@@ -2,10 +2,10 @@
 
     python -m infra.embedded.clickhouse_process --data-dir DIR --port 8123 <<< '[{"name": "default", "password": "…"}]'
 
-The fence stands before the engine's library is loaded, since only threads that start afterwards are held to it: this
-process writes to the engine's folder, the spool and ``/dev/null`` alone, and opens no connection (where the kernel has
-Landlock). It reads what its user may read, so it is given no secret that it does not need: no environment but what
-programs need, and the users on standard input, where neither ``ps`` nor ``/proc`` shows them.
+The fence stands before the engine's library is loaded, since only threads that start afterwards are held to it: where the
+kernel has Landlock, this process writes to the engine's folder, the spool and ``/dev/null`` alone, reads these and what a
+program needs, and opens no TCP connection. It is given no secret that it does not need: no environment but what programs
+need, and the users on standard input, where neither ``ps`` nor ``/proc`` shows them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import msgspec
 from infra.embedded.child import DirectoryLock
 from infra.embedded.clickhouse_access import write_access
 from infra.embedded.clickhouse_wire import EngineUser, default_memory_bytes, loopback_socket
-from infra.landlock import write_only_to
+from infra.landlock import confine, program_files
 from schemas.errors import ConfigError
 
 __all__ = ["main"]
@@ -59,7 +59,9 @@ def _run(data_dir: Path, listener: socket.socket, users: list[EngineUser], memor
         directory.mkdir(parents=True, exist_ok=True)
     access = write_access(data_dir, users)  # beside the folders that stay writable: no statement can change it
     os.environ["TMPDIR"] = tempfile.tempdir = str(spool)
-    write_only_to([engine, spool], [Path(os.devnull)])
+    confine(
+        writable=[engine, spool, Path(os.devnull)], readable=[*program_files(), access, access.with_name("users.xml")]
+    )
     from infra.embedded.clickhouse_engine import Engine
     from infra.embedded.clickhouse_server import serve
 

@@ -3,80 +3,92 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import IO
 
 from aiohttp import BodyPartReader, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from infra.embedded.clickhouse_access import role_of, settings_for
 from infra.embedded.clickhouse_engine import Request
 from infra.embedded.clickhouse_frames import FrameDecoder
 from infra.embedded.clickhouse_statement import MAX_STATEMENT_BYTES, Statement, StatementError
-from infra.embedded.clickhouse_wire import NOT_SETTINGS, Decoder, EncodingError, EngineUser
+from infra.embedded.clickhouse_wire import NOT_SETTINGS, PIECE_BYTES, Decoder, EncodingError, EngineUser
 
 __all__ = ["request_of", "says_yes", "take_in"]
 
 
 _LONGEST_FORM_BYTES = 64 * 1024 * 1024
-_HEAVY_BYTES = 64 * 1024
+_FORMAT = re.compile(r"[A-Za-z]\w*\Z", re.ASCII)
 
 
 async def take_in(http: web.Request, user: EngineUser, body: IO[bytes]) -> dict[str, str]:
     """Write the statement and what follows it to ``body``; return the parameters of URL and form.
 
-    Of a restricted user, who sends no rows, 4 MiB are taken, as they are after unpacking.
+    Of a restricted user, who sends no rows, 4 MiB are taken, as they come and as they are after unpacking.
 
     Raises:
         StatementError: it is longer than that, or not what its headers say.
     """
     fields = dict(http.query)
-    restricted = bool(user.databases)
+    most = MAX_STATEMENT_BYTES if user.databases else None
     form = http.content_type == "multipart/form-data"
     if form:
-        fields |= await _form(http, MAX_STATEMENT_BYTES if restricted else _LONGEST_FORM_BYTES)
+        fields |= await _form(http, most or _LONGEST_FORM_BYTES)
     taken = 0
     if query := fields.get("query", "").rstrip():
         # As ClickHouse does: the text of the URL and the body are one.
         taken = body.write(query.encode("utf-8", "surrogateescape") + b"\n")
     if not form:
         try:
-            async for data in _unpacked(http):
+            async for data in _unpacked(http, most):
                 taken += len(data)
-                if restricted and taken > MAX_STATEMENT_BYTES:
-                    raise _too_long()
+                _refuse_more_than(most, taken)
                 body.write(data)
         except EncodingError as exc:
             raise StatementError(354, "ZLIB_INFLATE_FAILED", str(exc)) from exc
     return fields
 
 
-async def _unpacked(http: web.Request) -> AsyncIterator[bytes]:
+async def _unpacked(http: web.Request, most: int | None) -> AsyncIterator[bytes]:
     decoder = Decoder(http.headers.get("Content-Encoding", "").strip().lower())
     frames = FrameDecoder() if says_yes(http.query, "decompress") else None
+    packed, came, between = frames is not None or "Content-Encoding" in http.headers, 0, 0
 
     def unpacked(piece: bytes) -> Iterator[bytes]:
+        nonlocal between
         for data in decoder.decode(piece):
+            between += len(data)
+            _refuse_more_than(most, between)
             yield from frames.decode(data) if frames else (data,)
 
-    packed, taken = frames is not None or "Content-Encoding" in http.headers, 0
     async for piece in http.content.iter_any():
+        came += len(piece)
+        _refuse_more_than(most, came)
         pieces = unpacked(piece)
-        # What is long is unpacked beside the loop; a hand-over costs more than a short body does.
-        while (
-            data := await asyncio.to_thread(next, pieces, None)
-            if packed and taken > _HEAVY_BYTES
-            else next(pieces, None)
-        ) is not None:
-            taken += len(data)
-            yield data
+        while some := await asyncio.to_thread(_some, pieces) if packed else list(pieces):
+            for data in some:
+                yield data
     decoder.finish()
     if frames:
         frames.finish()
 
 
+def _some(pieces: Iterator[bytes]) -> list[bytes]:
+    """Take about a mebibyte of the pieces; pieces of nothing count too, for they take time."""
+    some, size = [], 0
+    for data in pieces:
+        some.append(data)
+        size += max(len(data), 1024)
+        if size >= PIECE_BYTES:
+            break
+    return some
+
+
 async def _form(http: web.Request, most: int) -> dict[str, str]:
     fields: dict[str, str] = {}
-    left = most
+    taken = 0
     try:
         async for part in await http.multipart():
             if not isinstance(part, BodyPartReader) or part.filename or part.name is None:
@@ -87,21 +99,21 @@ async def _form(http: web.Request, most: int) -> dict[str, str]:
             # Taken as it is: an encoding of the part's own would be unpacked without a bound.
             while chunk := await part.read_chunk():
                 value += chunk
-                left -= len(chunk)
-                if left < 0:
-                    raise _too_long()
-            fields[part.name] = value.decode("utf-8", "surrogateescape")
+                taken += len(chunk)
+                _refuse_more_than(most, taken)
+            fields[part.name] = value.decode("utf-8")
     except StatementError:
         raise
-    except ValueError as exc:
+    except (ValueError, HttpProcessingError) as exc:
         raise StatementError(27, "CANNOT_PARSE_INPUT", f"The form cannot be read ({exc}): send it again.") from exc
     return fields
 
 
-def _too_long() -> StatementError:
-    return StatementError(
-        229, "QUERY_IS_TOO_LARGE", "The body is longer than 4 MiB: a statement that reads is shorter."
-    )
+def _refuse_more_than(most: int | None, taken: int) -> None:
+    if most is not None and taken > most:
+        raise StatementError(
+            229, "QUERY_IS_TOO_LARGE", f"The body is longer than {most // 1024**2} MiB: send less of it."
+        )
 
 
 def says_yes(query: Mapping[str, str], name: str) -> bool:
@@ -122,19 +134,32 @@ def request_of(
     else:
         settings.update(user.settings)
     # ClickHouse does the same to GET: what a link can do must not write.
-    if readonly := readonly or (2 if http.method == "GET" else 0):
+    if readonly := readonly or (2 if http.method in ("GET", "HEAD") else 0):
         settings.pop("readonly", None)
         settings["readonly"] = str(readonly)
+    shape = fields.get("default_format") or http.headers.get("X-ClickHouse-Format") or "TabSeparated"
+    _refuse_bytes([database, *fields, *fields.values()])
+    if not _FORMAT.match(shape):
+        raise StatementError(
+            73, "UNKNOWN_FORMAT", f"Unknown format {shape[:40]!r}: a format is named by a word, as CSV is."
+        )
     return Request(
         statement=statement,
         query_id=query_id,
         # A reader who names none is in the one that there is to read.
         database=database if database not in ("", "default") or not user.databases else user.databases[0],
-        default_format=fields.get("default_format") or http.headers.get("X-ClickHouse-Format") or "TabSeparated",
+        default_format=shape,
         settings=settings,
         parameters={k[len("param_") :]: v for k, v in fields.items() if k.startswith("param_")},
         role=role_of(user) if user.databases else "",
     )
+
+
+def _refuse_bytes(texts: Iterable[str]) -> None:
+    try:
+        "".join(texts).encode("utf-8")
+    except UnicodeEncodeError as exc:
+        raise StatementError(36, "BAD_ARGUMENTS", "A parameter or a header is not UTF-8: send text.") from exc
 
 
 def _refuse_outside(user: EngineUser, database: str, statement: Statement) -> None:

@@ -7,7 +7,6 @@ Source: https://clickhouse.com/docs/en/interfaces/http and, for the statuses,
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 import ipaddress
 import socket
@@ -72,7 +71,9 @@ _STATUS = {
     # Unknown table, function, identifier, type, storage, database, setting, format, type of query…
     **dict.fromkeys((16, 46, 47, 50, 56, 60, 63, 73, 78, 81, 82, 115), 404),
     # What cannot be parsed, or does not fit its type.
-    **dict.fromkeys((6, 26, 27, 36, 38, 41, 42, 43, 53, 62, 69, 70, 72, 117, 130, 131, 190, 321, 427, 441, 456), 400),
+    **dict.fromkeys(
+        (6, 26, 27, 36, 38, 41, 42, 43, 53, 62, 69, 70, 72, 117, 130, 131, 190, 306, 321, 427, 441, 456), 400
+    ),
     **dict.fromkeys((164, 192, 193, 194, 497, 516), 403),
     48: 501,
     158: 413,
@@ -229,7 +230,7 @@ def credentials(headers: Mapping[str, str], query: Mapping[str, str]) -> tuple[s
     if scheme.lower() == "basic":
         try:
             name, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:  # not Base64, not ASCII, not UTF-8
             return "", ""
         return name, password
     return query.get("user", "default"), query.get("password", "")
@@ -239,7 +240,7 @@ def matching_user(users: Mapping[str, EngineUser], name: str, password: str) -> 
     """Return the user when name and password are right. Takes as long for a wrong name as for a wrong password."""
     user = users.get(name)
     expected = user.password if user is not None else "\0"
-    right = hmac.compare_digest(password.encode(), expected.encode())
+    right = hmac.compare_digest(password.encode("utf-8", "surrogateescape"), expected.encode())
     return user if right else None
 
 

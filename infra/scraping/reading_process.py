@@ -2,8 +2,8 @@
 
     python -P -m infra.scraping.reading_process LIMIT_S MEMORY_BYTES
 
-Whatever bytes do to it, they do to this process alone, which holds no key, writes to no file and opens no connection (the
-last two where the kernel has Landlock). It answers one question at a
+Whatever bytes do to it, they do to this process alone, which holds no key; where the kernel has Landlock, it
+writes to no file, reads no file but the program's, and opens no TCP connection. It answers one question at a
 time, from standard input to standard output (:mod:`infra.scraping.questions`), after one empty message that says that it
 is ready; it ends where its input ends. :mod:`infra.scraping.reader` starts it, and kills it where an answer takes too long.
 """
@@ -22,7 +22,7 @@ from typing import BinaryIO
 import msgspec
 from msgspec.structs import replace
 
-from infra.landlock import write_only_to
+from infra.landlock import confine, program_files
 from infra.scraping.markup import decoded
 from infra.scraping.questions import LENGTH, Asked, Broken, PageAsked, PageTold, ReadPage, RulesTold, Told
 from infra.scraping.reading import asks_if_human, read_page, read_text
@@ -55,7 +55,7 @@ def main() -> None:
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
     logging.disable(logging.CRITICAL)  # nor is what it says of a page a line of our log
-    write_only_to([], [Path(os.devnull)])
+    confine(writable=[Path(os.devnull)], readable=program_files())
     _import_all()
     with contextlib.suppress(OSError, ValueError):  # macOS has no such bound
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))

@@ -194,7 +194,17 @@ BY_IDENTIFIER = (
     "SELECT 1 IN {{d:Identifier}}.{{t:Identifier}}",
 )
 """Parameters: d = system, t = processes."""
-ATTACKS = (*WRITES, *RIGHTS, *TABLE_FUNCTIONS, *FUNCTIONS, *TABLES, *OUTPUT)
+# A structure given as text holds expressions that are in no tree.
+STRUCTURES = (
+    "SELECT b FROM values('a UInt8, b String ALIAS file(\\'/etc/passwd\\')', 1)",
+    "SELECT b FROM VALUES('a UInt8, b String ALIAS file(\\'/etc/passwd\\')', 1)",
+    "SELECT b FROM generateRandom(concat('a UInt8, b String AL','IAS file(''/etc/passwd'')')) LIMIT 1",
+    "SELECT b FROM null('a UInt8, b String ALIAS file(''/etc/passwd'')')",
+    "SELECT b FROM generateRandom('a UInt8, b UUID ALIAS serverUUID()') LIMIT 1",
+    "SELECT * FROM values('a UInt8, b UInt8 DEFAULT sleep(3)', 1)",
+    "SELECT * FROM format(JSONEachRow, 'a UInt8, b String ALIAS file(''/etc/passwd'')', '{}')",
+)
+ATTACKS = (*WRITES, *RIGHTS, *STRUCTURES, *TABLE_FUNCTIONS, *FUNCTIONS, *TABLES, *OUTPUT)
 UNKNOWN = (
     ("SET ROLE ALL; SELECT * FROM other.secrets", 62),
     ("SELECT 1; DROP TABLE newsproof.notes", 62),
@@ -219,7 +229,6 @@ NEAR_MISSES = (
     ("WITH url AS (SELECT 7 AS n) SELECT n FROM url", "7"),
     ("WITH 'DROP TABLE x' AS insert_into SELECT insert_into", "DROP TABLE x"),
     ("SELECT sum(number) FROM numbers(4)", "6"),
-    ("SELECT * FROM values('a UInt8', 1, 2) ORDER BY a DESC LIMIT 1", "2"),
     ("SELECT arrayMap(x -> x + 1, [1])", "[2]"),
     ("SELECT COLUMNS('n') APPLY(toString) FROM newsproof.notes WHERE n = 1", "1"),
     ("SELECT n FROM newsproof.v_notes WHERE n = {{n:UInt64}}", "2"),
@@ -239,6 +248,7 @@ NEAR_MISSES = (
 """Each with what it answers, in TabSeparated. Parameters: n = 2, t = notes."""
 READS_TOO = (
     "DESCRIBE TABLE newsproof.notes",
+    "DESCRIBE TABLE newsproof.`اخبار`",
     "DESC v_notes",
     "SHOW CREATE TABLE newsproof.notes",
     "SHOW CREATE VIEW v_notes",

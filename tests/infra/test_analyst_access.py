@@ -38,6 +38,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClickHo
             "CREATE TABLE newsproof.notes (n UInt64, text String) ENGINE = MergeTree ORDER BY n",
             "INSERT INTO newsproof.notes VALUES (1, 'plain'), (2, 'how to use INTO OUTFILE and url()')",
             "CREATE VIEW newsproof.v_notes AS SELECT * FROM newsproof.notes",
+            "CREATE VIEW newsproof.`اخبار` AS SELECT 1 AS n",
             "CREATE DATABASE other",
             "CREATE TABLE other.secrets (n UInt64, a String) ENGINE = MergeTree ORDER BY n",
             "INSERT INTO other.secrets VALUES (1, 'canary-in-the-other-database')",
@@ -167,7 +168,13 @@ async def test_settings_of_a_request_that_read_or_change_more_than_the_answer_ar
 @pytest.mark.parametrize("name", ["max_execution_time", "max_memory_usage", "max_result_rows"])
 async def test_a_limit_can_be_made_tighter_by_a_request_and_never_looser(analyst: httpx.AsyncClient, name: str) -> None:
     own = int(ANALYST.settings[name])
-    for asked, in_force in ((0, own), (own * 2, own), (own // 2, own // 2)):
+    for asked, in_force in (
+        (0, own),
+        (own * 2, own),
+        (own // 2, own // 2),
+        (f"{own // 2}.5", own // 2),
+        ("9" * 40, own),
+    ):
         reply = await analyst.post("/", params={name: asked, "readonly": 0}, content=f"SELECT getSetting('{name}')")
         assert reply.text == f"{in_force}\n"
     assert (await analyst.post("/?readonly=0", content="SELECT getSetting('readonly')")).text == "1\n"

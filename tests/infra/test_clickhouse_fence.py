@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import os
 import socket
 import subprocess
 import sys
@@ -92,7 +93,6 @@ def names_in(directory: Path) -> list[str]:
         "INSERT INTO FUNCTION file('{dir}/out.csv', CSV, 'a UInt8') VALUES (1)",
         "SELECT 1 /* /* */ ' */ INTO OUTFILE '{data}/passwords.json' TRUNCATE -- '",
         "CREATE TABLE newsproof.outside (a UInt8) ENGINE = File(CSV, '{dir}/out.csv')",
-        "BACKUP TABLE newsproof.notes TO File('{dir}/backup')",
     ],
 )
 async def test_the_engine_writes_nowhere_but_to_its_own_folders(
@@ -100,9 +100,25 @@ async def test_the_engine_writes_nowhere_but_to_its_own_folders(
 ) -> None:
     kept = server.data_dir / "passwords.json"
     kept.write_text("as it was", "utf-8")
-    await admin.post("/", content=statement.format(dir=tmp_path, data=server.data_dir))
-    await admin.post("/", content="INSERT INTO newsproof.outside VALUES (1)")
+    said = (await admin.post("/", content=statement.format(dir=tmp_path, data=server.data_dir))).text
+    said += (await admin.post("/", content="INSERT INTO newsproof.outside VALUES (1)")).text
+    assert "Permission denied" in said
     assert (names_in(tmp_path), kept.read_text("utf-8")) == ([], "as it was")
+
+
+@fenced
+async def test_the_engine_reads_nothing_but_its_own_folders_and_programs(
+    admin: httpx.AsyncClient, server: EmbeddedClickHouse, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("canary", "utf-8")
+    kept = server.data_dir / "passwords.json"
+    kept.write_text("canary", "utf-8")
+    for path in (secret, kept, PROJECT / "pyproject.toml", f"/proc/{os.getpid()}/environ"):
+        reply = await admin.post("/", content=f"SELECT file('{path}')")
+        assert (reply.status_code, "Permission denied" in reply.text) == (500, True), f"{path}: {reply.text}"
+    listed = await admin.post("/", content=f"SELECT count() FROM file('{tmp_path}/*', LineAsString)")
+    assert "canary" not in listed.text and listed.text != "1\n"
 
 
 @fenced
@@ -196,6 +212,24 @@ async def test_a_bomb_in_clickhouses_own_frames_is_refused(analyst: httpx.AsyncC
     assert (reply.status_code, reply.headers["X-ClickHouse-Exception-Code"]) == (413, "229")
 
 
+async def test_pieces_of_nothing_hold_nobody_up(analyst: httpx.AsyncClient, server: EmbeddedClickHouse) -> None:
+    from infra.embedded.clickhouse_frames import _HEAD, NONE, _checksum
+
+    nothing = _HEAD.pack(NONE, _HEAD.size, 0)
+    frames = zstd.compress((_checksum(nothing) + nothing) * 2_000_000)
+    members = gzip.compress(b"") * 300_000
+    async with user(server, "newsproof", PASSWORD) as other:
+        for query, headers, body in (
+            ("/?decompress=1", {"Content-Encoding": "zstd"}, frames),
+            ("/", {"Content-Encoding": "gzip"}, members),
+        ):
+            sending = asyncio.create_task(analyst.post(query, content=body, headers=headers))
+            while not sending.done():
+                async with asyncio.timeout(2):
+                    assert (await other.get("/ping")).status_code == 200
+            assert sending.result().headers["X-ClickHouse-Exception-Code"] in ("354", "229")
+
+
 @pytest.mark.parametrize("inner", ["gzip", "deflate", "base64", "quoted-printable"])
 async def test_a_part_of_a_form_is_taken_as_it_is(analyst: httpx.AsyncClient, inner: str) -> None:
     body = b'--b\r\nContent-Disposition: form-data; name="query"\r\nContent-Encoding: ' + inner.encode()
@@ -281,6 +315,75 @@ async def test_a_request_that_is_none_is_refused_as_one(
     expected = 200 if parameters.get("max_threads") else 400
     assert reply.status_code == expected, reply.text
     assert "X-Evil" not in reply.headers
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ([(b"X-ClickHouse-Key", b"\xff\xfe")], 403),
+        ([(b"Authorization", b"Basic \xff")], 403),
+        ([(b"Authorization", "Basic é".encode())], 403),
+        ([(b"X-ClickHouse-Format", b"\xff"), (b"Authorization", b"Basic YW5hbHlzdDpyZWFkcw==")], 404),
+        ([(b"X-ClickHouse-Database", b"\xff"), (b"Authorization", b"Basic YW5hbHlzdDpyZWFkcw==")], 403),
+    ],
+)
+async def test_headers_that_are_no_text_are_refused(
+    server: EmbeddedClickHouse, headers: list[tuple[bytes, bytes]], status: int
+) -> None:
+    async with httpx.AsyncClient(base_url=f"http://{server.host}:{server.port}", trust_env=False) as http:
+        assert (await http.post("/", content=b"SELECT 1", headers=headers)).status_code == status
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        b'name="session_timezone"\r\n\r\n\xff',
+        b'name="param_x"\r\n\r\n\xff',
+        b'name="query"\r\nX: ' + b"y" * 20_000 + b"\r\n\r\nSELECT 1",
+        b'name="query"\r\n' + b"X: y\r\n" * 500 + b"\r\nSELECT 1",
+        b'name="query"\r\nno colon\r\n\r\nSELECT 1',
+    ],
+)
+async def test_a_form_that_is_none_is_refused_as_one(analyst: httpx.AsyncClient, part: bytes) -> None:
+    body = b"--b\r\nContent-Disposition: form-data; " + part + b"\r\n--b--\r\n"
+    form = {"Content-Type": "multipart/form-data; boundary=b"}
+    reply = await analyst.post("/?query=SELECT {x:String} SETTINGS session_timezone='UTC'", content=body, headers=form)
+    assert reply.status_code == 400, reply.text
+
+
+async def test_what_is_nested_too_deeply_or_no_format_is_refused_as_that(
+    analyst: httpx.AsyncClient, admin: httpx.AsyncClient
+) -> None:
+    deep = await analyst.post("/", content="SELECT " + "[" * 900 + "1" + "]" * 900)
+    assert (deep.status_code, "WITH" in deep.text or "nested" in deep.text) == (400, True), deep.text
+    split = await admin.post("/?default_format=CSV%0d%0aX:y", content="SELECT 1")
+    assert (split.status_code, "X" in split.headers) == (404, False)
+
+
+async def test_what_a_link_can_do_does_not_write(admin: httpx.AsyncClient) -> None:
+    for method in ("GET", "HEAD"):
+        create = {"query": "CREATE TABLE newsproof.by_link (n UInt8) ENGINE = MergeTree ORDER BY n"}
+        assert (await admin.request(method, "/", params=create)).status_code == 403
+    assert (await admin.post("/", content="EXISTS TABLE newsproof.by_link")).text == "0\n"
+
+
+def test_no_module_of_the_working_directory_runs_in_the_engines_process(tmp_path: Path) -> None:
+    (tmp_path / "argparse.py").write_text(
+        "open('ran', 'w')\nraise SystemExit('a stranger\u2019s module ran')\n", "utf-8"
+    )
+    program = (
+        "import asyncio, pathlib\nfrom infra.embedded.clickhouse import EmbeddedClickHouse\n"
+        "async def main():\n"
+        "    async with EmbeddedClickHouse(pathlib.Path('data')):\n        pass\n"
+        "asyncio.run(main())\n"
+    )
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "start.py").write_text(program, "utf-8")
+    command = [sys.executable, "-P", "elsewhere/start.py"]
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(PROJECT)}
+    run = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert not (tmp_path / "ran").exists()
 
 
 def test_one_analyst_cannot_take_all_threads_and_memory() -> None:

@@ -81,6 +81,23 @@ def test_no_address_is_taken_from_a_file_of_another_user(elsewhere: Path, monkey
         load_settings()
 
 
+def test_a_file_is_read_as_it_is_written_without_the_environment_in_it(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", "geheim-geheim")
+    elsewhere.write_text("ARXIV_BASE_URL=https://evil.example/${GEMINI_API_KEY}/$GEMINI_API_KEY\n")
+    assert load_settings().arxiv_base_url == "https://evil.example/${GEMINI_API_KEY}/$GEMINI_API_KEY"
+    hot = elsewhere.with_name("hot.env")
+    hot.write_text("SEARCH_INCLUDE_DOMAINS=${GEMINI_API_KEY}.evil.example\n")
+    assert overlaid(load_settings(_env_file=None), hot).search_include_domains == "${GEMINI_API_KEY}.evil.example"
+
+
+def test_a_file_cannot_name_what_is_sent_as_the_password_of_the_embedded_kafka(elsewhere: Path) -> None:
+    elsewhere.write_text(f"KAFKA_EMBEDDED_PASSWORD_FILE={elsewhere}\nKAFKA_BOOTSTRAP_SERVERS=127.0.0.1:9\n")
+    with pytest.raises(ConfigError, match="KAFKA_EMBEDDED_PASSWORD_FILE is not taken from"):
+        load_settings()
+
+
 def test_the_file_of_hot_settings_is_held_to_the_same_rule(elsewhere: Path) -> None:
     running = load_settings(tavily_api_key=SecretStr("geheim-geheim"))
     hot = elsewhere.with_name("hot.env")

@@ -96,7 +96,7 @@ async def hostile(address: KafkaAddress, made_topics: Topics) -> str:
 def test_no_command_prints_what_acts(
     command: str, json_too: bool, address: KafkaAddress, made_topics: Topics, hostile: str, tmp_path: Path
 ) -> None:
-    env = {"KAFKA_BOOTSTRAP_SERVERS": address.bootstrap, "NEWSPROOF_TOPIC_PREFIX": made_topics.prefix}
+    env = {**address.as_environment(), "NEWSPROOF_TOPIC_PREFIX": made_topics.prefix}
     env |= {"TOPIC_PARTITIONS": "2"}
     if "DLQ" in command:
         (letter,) = newsproof("dlq", "list", "--json", cwd=tmp_path, env=env).stdout.splitlines()
