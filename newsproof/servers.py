@@ -143,7 +143,7 @@ async def _kafka(settings: Settings, directory: Path, say: Say) -> _Found:
 
 async def running_kafka(directory: Path) -> str | None:
     """Return the address of the Kafka that serves this data directory now, None when none does."""
-    if not (directory / "address").exists():
+    if not _is_there(directory / "address"):
         return None
     from infra.embedded.kafka import running_bootstrap
 
@@ -156,6 +156,15 @@ def password_file(directory: Path) -> Path:
     from infra.embedded.kafka import PASSWORD_FILE
 
     return directory.absolute() / PASSWORD_FILE
+
+
+def _is_there(file: Path) -> bool:
+    try:
+        return file.exists()
+    except PermissionError as exc:
+        raise ConfigError(
+            f"{file.parent} is another user's: come as that user (sudo -u NAME …), or name a data directory of your own"
+        ) from exc
 
 
 async def _any_listens(bootstrap: str) -> bool:
@@ -209,7 +218,7 @@ async def running_clickhouse(directory: Path) -> str | None:
     The file that names it is believed only while the directory's lock is held and the server answers as ClickHouse does.
     """
     written = directory / "address"
-    if not written.exists():
+    if not _is_there(written):
         return None
     lock = DirectoryLock(directory, what="ClickHouse")
     try:

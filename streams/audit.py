@@ -44,7 +44,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     successors of one head, found by a pass that knows no windows. ``duplicate_signals``: a (signal, revision) seen twice
     by a read_committed reader. ``repeated_calls``: paid calls in records passed by, plus equal requests paid twice.
     ``forged_signals``: records of ``signals`` that no event of the journal bears out: without the headers of one, naming a
-    place that publishes nothing, or saying something else than what is published there; ``forged`` lists the first of them.
+    place that publishes nothing, or saying something else than what is published there; and all revisions of one event
+    where there are several, for one of them may be genuine. ``forged`` lists the first of them.
     ``foreign``: topic (without its prefix) → records that no part of Newsproof wrote, or that are damaged; every reader
     passes them by. Those of ``cases`` are dead letters besides, as are all of ``news``, which are not listed here.
     ``questions``: turns of the research chat, ``answered`` of which have an answer. Their journal is held to the same

@@ -177,7 +177,7 @@ async def test_the_password_stays_over_restarts_and_each_directory_has_its_own(
 
 async def test_a_password_file_that_we_did_not_write_is_refused(tmp_path: Path) -> None:
     (tmp_path / "password").write_text('"; user_other="x')
-    with pytest.raises(ConfigError, match="holds no password that Newsproof made"):
+    with pytest.raises(ConfigError, match="holds no secret that Newsproof made"):
         await EmbeddedKafka(tmp_path).start()
 
 
@@ -250,7 +250,7 @@ def test_a_login_without_tls_is_for_the_embedded_kafka_of_this_machine_alone(tmp
         KafkaAddress(bootstrap="127.0.0.1:9092", security_protocol="SASL_PLAINTEXT", username="u", password="p")
     with pytest.raises(ConfigError, match="KAFKA_SECURITY_PROTOCOL"):
         load_settings(kafka_security_protocol="SASL_PLAINTEXT")
-    with pytest.raises(ConfigError, match=f"{tmp_path}/none gives none.*end that and start it again"):
+    with pytest.raises(ConfigError, match=f"there is no {tmp_path}/none.*end that and start it again"):
         at = Settings(_env_file=None, kafka_embedded_password_file=tmp_path / "none")
         KafkaAddress.of(at, "127.0.0.1:9092")
 

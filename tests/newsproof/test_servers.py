@@ -103,11 +103,11 @@ def test_an_embedded_broker_is_logged_in_to_with_its_own_password_whatever_is_co
     )
     applied = Servers(kafka="127.0.0.1:1", clickhouse=None, embedded_kafka=True).applied_to(at)
     (tmp_path / "kafka").mkdir()
-    (tmp_path / "kafka" / "password").write_text("of-this-directory")
+    (tmp_path / "kafka" / "password").write_text("password-of-this-directory")
     address = KafkaAddress.of(applied, "127.0.0.1:1")
     assert address == KafkaAddress.embedded("127.0.0.1:1", tmp_path / "kafka" / "password")
     assert (address.security_protocol, address.username, address.password) == (
-        "SASL_PLAINTEXT", "newsproof", "of-this-directory"
+        "SASL_PLAINTEXT", "newsproof", "password-of-this-directory"
     )  # fmt: skip
 
 

@@ -142,11 +142,14 @@ FORGERIES: tuple[tuple[Callable[[World, Signal, Any], dict[str, Any]], str], ...
 
 async def test_each_forged_or_altered_signal_is_listed_with_its_place_and_the_log_is_not_clean(world: World) -> None:
     [(one, record)] = [(s, r) for s, r in await published(world) if s.status == "verified"]
-    for number, (forgery, why) in enumerate(FORGERIES, start=1):
+    listed = 0
+    for forgery, why in FORGERIES:
         report, offset = await audited_with(world, forgery(world, one, record))
         found = {(f.partition, f.offset): f.why for f in report.forged}
         assert why in found.get((0, offset), "not listed"), forgery.__name__
-        assert (report.forged_signals, report.clean) == (number, False), (forgery.__name__, found)
+        # Which of two revisions of one event is the genuine one, the journal does not tell: both are listed.
+        listed += 2 if forgery is an_old_word_said_again else 1
+        assert (report.forged_signals, report.clean) == (listed, False), (forgery.__name__, found)
 
 
 async def test_a_withdrawal_whose_words_were_changed_is_forged(world: World) -> None:
