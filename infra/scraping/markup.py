@@ -35,16 +35,19 @@ def decoded(body: bytes, content_type: str) -> str:
             return text_of(body[len(mark) :], codec)
     header = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", content_type, re.I)
     declared = _DECLARED.search(body[:_HEAD_BYTES])
-    for label in (header[1] if header else "", declared[1].decode("ascii") if declared else "", "utf-8"):
-        text = _by_label(body, label)
+    by_page = codec_of(declared[1].decode("ascii")) if declared else None
+    if by_page in ("utf_16_le", "utf_16_be"):
+        # The declaration was read as single bytes, so the page is none (https://html.spec.whatwg.org/#prescan-a-byte-stream-to-determine-its-encoding).
+        by_page = "utf_8"
+    for codec in (codec_of(header[1]) if header else None, by_page, "utf_8"):
+        text = _by_codec(body, codec)
         if text is not None:
             return text
     guess = from_bytes(body[:65536], cp_isolation=list(CODECS)).best()
     return text_of(body, guess.encoding if guess and guess.encoding in CODECS else "utf_8")
 
 
-def _by_label(body: bytes, label: str) -> str | None:
-    codec = codec_of(label)
+def _by_codec(body: bytes, codec: str | None) -> str | None:
     text = text_of(body, codec) if codec else ""
     return text if text and text.count("\ufffd") <= len(text) * _MAX_BROKEN else None
 

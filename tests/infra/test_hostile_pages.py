@@ -262,8 +262,8 @@ async def test_a_close_blames_no_page_and_leaves_no_process() -> None:
 async def test_a_close_while_the_process_starts_is_told_to_those_that_wait_for_it() -> None:
     reader = Reader(30.0)
     waiting = [asyncio.create_task(reader.page(asked())) for _ in range(2)]
-    while reader._process is None:
-        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert reader._process is not None
     await reader.close()
     for one in waiting:
         with pytest.raises(TransientError, match="closed"):
