@@ -26,13 +26,13 @@ def decoded(body: bytes, content_type: str) -> str:
 
     Only the character sets of :mod:`infra.charsets` are believed, so the time is linear whatever a page names.
     """
-    for mark, codec in (
+    for mark, marked in (
         (codecs.BOM_UTF8, "utf_8"),
         (codecs.BOM_UTF16_LE, "utf_16_le"),
         (codecs.BOM_UTF16_BE, "utf_16_be"),
     ):
         if body.startswith(mark):
-            return text_of(body[len(mark) :], codec)
+            return text_of(body[len(mark) :], marked)
     header = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", content_type, re.I)
     declared = _DECLARED.search(body[:_HEAD_BYTES])
     by_page = codec_of(declared[1].decode("ascii")) if declared else None
