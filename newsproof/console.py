@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 
 from newsproof.terminal import behind
 from schemas.printable import printable
@@ -24,6 +26,10 @@ class Console(RichConsole):
         # Behind the guard, for the escapes of styles have to pass.
         file = behind(sys.stderr if error else sys.stdout)
         super().__init__(file=file, width=width, highlight=False, soft_wrap=False, markup=False, emoji=False)
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        """Return a string as rich's text, cleaned before it is measured: what shows takes a column, what acts took none."""
+        return super().render_str(printable(text), **how)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments of what is printed, cleaned."""

@@ -1,24 +1,28 @@
 """Text from outside as a terminal may be given it: characters that act instead of showing are replaced by ones that show.
 
 A terminal obeys what is printed: a title, a cleared screen, a clipboard (OSC 52), a link whose words lie (OSC 8), a question
-that it answers as if by keyboard (``ESC[6n``). Bidirectional controls turn round what a person reads, and some programs
-take U+2028 and U+2029 for ends of lines. U+200C and U+200D stay: Persian words and emoji are made with them.
+that it answers as if by keyboard (``ESC[6n``). Bidirectional overrides, embeddings and isolates turn round what a person
+reads, and some programs take U+2028 and U+2029 for ends of lines. U+200C and U+200D stay: Persian words and emoji are made
+with them; and the marks U+200E, U+200F and U+061C, which headlines in Hebrew, Arabic and Persian have: a mark places the
+neighbours that have no direction of their own, and turns no word round.
 """
 
 from __future__ import annotations
 
 import re
 
-_ACTS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-"""C0 without tab and line feed, DEL, C1, bidi controls and separators; lone surrogates, which no stream can encode."""
-_ACTING = re.compile(f"[{_ACTS}]")
-_ACTING_IN_A_LINE = re.compile(f"[\t\n{_ACTS}]")
+_ACTS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+"""C0 without tab and ends of lines, DEL, C1, bidi controls and separators; lone surrogates, which no stream can encode."""
+_ACTING = re.compile(f"[{_ACTS}]|\r(?!\n)")
+_ACTING_IN_A_LINE = re.compile(f"[\t\n\r{_ACTS}]")
 
 
 def printable(text: str) -> str:
     """Return the text with each acting character as one that shows: ``␛`` for ESC and so on for C0 and DEL, else ``�``.
 
-    Line feeds and tabs stay. One character stands for one, so columns keep their width. JSON tells which one it was.
+    Line feeds and tabs stay, and a carriage return before a line feed: together they end a line, and a file has them as
+    they were. One character stands for one, but a terminal gave the first no column: who measures, measures what this
+    returns. JSON tells which one it was.
     """
     return _ACTING.sub(_shown, text)
 

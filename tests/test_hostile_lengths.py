@@ -14,6 +14,7 @@ from agents.research.numbers import written
 from infra.embedded.clickhouse_statement import split_statements
 from infra.models.replies import _FENCE
 from infra.offline.lexicon import EVENT_WORDS
+from infra.scraping.markup import MAX_STYLE, hides
 
 pytestmark = pytest.mark.security
 
@@ -45,6 +46,28 @@ def test_four_times_the_text_takes_about_four_times_as_long(
 ) -> None:
     short, long = (seconds(read, beginning + piece * (size // len(piece))) for size in (8_000, 32_000))
     assert long < max(0.1, 10 * short)
+
+
+@pytest.mark.parametrize(
+    ("beginning", "piece"),
+    [
+        *(("", piece) for piece in ("/*", "/* ", "/* *", "\\6", ";", "a:", "font-size:0", " ")),
+        *(("font-size:", piece) for piece in ("0", ".0", "1", "0 ")),
+        *((f"{name}:", "0") for name in ("opacity", "left", "width", "clip", "padding")),
+        *(("font:", piece) for piece in ("0", " ", "0 ", "/")),
+        *(("color:", piece) for piece in ("rgba(", "rgb(,,,", "#0", ",")),
+        *(("color:rgb(,,,", piece) for piece in ("0", ",0")),
+        *(("left:-", piece) for piece in ("0", "9")),
+        *(("transform:", piece) for piece in ("scale(", "scale(0", "scale(,", "scalex", "matrix(")),
+        *(("filter:", piece) for piece in ("opacity(", "opacity(0", "0")),
+        ("clip:rect(", "0,"),
+    ],
+)
+@pytest.mark.parametrize("ending", ["x", "y"])
+def test_the_longest_style_that_is_judged_is_judged_at_once(beginning: str, piece: str, ending: str) -> None:
+    style = (beginning + piece * MAX_STYLE)[: MAX_STYLE - 1] + ending
+    assert seconds(hides, style) < 0.01
+    assert seconds(hides, beginning + piece * 1_000_000) < 0.01
 
 
 def seconds(read: Callable[[str], object], text: str) -> float:

@@ -26,25 +26,28 @@ def decoded(body: bytes, content_type: str) -> str:
 
     Only the character sets of :mod:`infra.charsets` are believed, so the time is linear whatever a page names.
     """
-    for mark, codec in (
+    for mark, marked in (
         (codecs.BOM_UTF8, "utf_8"),
         (codecs.BOM_UTF16_LE, "utf_16_le"),
         (codecs.BOM_UTF16_BE, "utf_16_be"),
     ):
         if body.startswith(mark):
-            return text_of(body[len(mark) :], codec)
+            return text_of(body[len(mark) :], marked)
     header = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", content_type, re.I)
     declared = _DECLARED.search(body[:_HEAD_BYTES])
-    for label in (header[1] if header else "", declared[1].decode("ascii") if declared else "", "utf-8"):
-        text = _by_label(body, label)
+    by_page = codec_of(declared[1].decode("ascii")) if declared else None
+    if by_page in ("utf_16_le", "utf_16_be"):
+        # The declaration was read as single bytes, so the page is none (https://html.spec.whatwg.org/#prescan-a-byte-stream-to-determine-its-encoding).
+        by_page = "utf_8"
+    for codec in (codec_of(header[1]) if header else None, by_page, "utf_8"):
+        text = _by_codec(body, codec)
         if text is not None:
             return text
     guess = from_bytes(body[:65536], cp_isolation=list(CODECS)).best()
     return text_of(body, guess.encoding if guess and guess.encoding in CODECS else "utf_8")
 
 
-def _by_label(body: bytes, label: str) -> str | None:
-    codec = codec_of(label)
+def _by_codec(body: bytes, codec: str | None) -> str | None:
     text = text_of(body, codec) if codec else ""
     return text if text and text.count("\ufffd") <= len(text) * _MAX_BROKEN else None
 
@@ -60,46 +63,92 @@ def _hidden(char: str) -> bool:
     return char in _INVISIBLE or 0xE0100 <= ord(char) <= 0xE01EF or unicodedata.category(char) in _INVISIBLE_CATEGORIES
 
 
-_COMMENT = re.compile(r"/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/")
+_COMMENT = re.compile(r"/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)")
+"""One that nothing closes goes to the end, as in a browser."""
 _ESCAPE = re.compile(r"\\([0-9a-f]{1,6})\s?")
-_NOTHING = re.compile(r"[+-]?0*\.?0*(?:px|r?em|ex|ch|pt|pc|cm|mm|in|q|vw|vh|%)?")
-_TINY = re.compile(r"0*(?:[01]?(?:\.\d*)?)(?:px|pt)|0*\.0\d*(?:r?em)?|[01]?(?:\.\d*)?%")
+# Possessive throughout, for what strangers wrote must not make a pattern try one thing twice.
+_NOTHING = re.compile(r"[+-]?(?:0++(?:\.0*+)?|\.0++)(?:px|r?em|ex|ch|pt|pc|cm|mm|in|q|vw|vh|%)?")
+_TINY = re.compile(r"0*+1?(?:\.\d*+)?(?:px|pt)|0*+\.0\d*+(?:r?em)?|[01]?(?:\.\d*+)?%")
 """A size of letters that nobody reads."""
-_FAINT = re.compile(r"0*(?:\.0\d*)?%?|[0-4](?:\.\d*)?%")
+_FAINT = re.compile(r"0*+(?:\.0\d*+)?%?|[0-4](?:\.\d*+)?%")
 """An opacity below 0.1, or 5 %."""
-_FAR_AWAY = re.compile(r"-\s*(?:\d{3,}(?:\.\d*)?px|\d{2,}(?:\.\d*)?(?:r?em|vw|vh)|[1-9]\d{2,}(?:\.\d*)?%)")
+_FAR_AWAY = re.compile(
+    r"-0*+(?:(?:999|[1-9]\d{3,}+)(?:\.\d*+)?p[xt]|(?:[6-9]\d|[1-9]\d{2,}+)(?:\.\d*+)?r?em|[1-9]\d{2,}+(?:\.\d*+)?(?:vw|vh|%))"
+)
+_FURTHER_AWAY = re.compile(
+    r"-0*+(?:(?:[2-9]\d{3}|[1-9]\d{4,}+)(?:\.\d*+)?p[xt]|(?:[2-9]\d{2}|[1-9]\d{3,}+)(?:\.\d*+)?(?:r?em|vw|vh|%))"
+)
+"""For what moves sections over each other in ordinary layouts, by as much as a screen."""
+_AWAY = dict.fromkeys(("left", "text-indent"), _FAR_AWAY) | dict.fromkeys(
+    ("top", "right", "margin-left", "margin-top"), _FURTHER_AWAY
+)
 _CLIPPED = re.compile(r"(?:rect\((?:[01](?:px)?,?){4}\)|inset\((?:[5-9]\d|100)%|circle\(0)")
 _NO_COLOUR = re.compile(
-    r"transparent|(?:rgb|hsl)a?\((?:(?:[^,/)]*,){3}|[^,/)]*/)0*(?:\.0\d*)?%?\)|#[0-9a-f]{6}0[0-9a-f]|#[0-9a-f]{3}0"
+    r"transparent|(?:rgb|hsl)a?\((?:(?:[^,/)]*+,){3}|[^,/)]*+/)0*+(?:\.0\d*+)?%?\)|#[0-9a-f]{6}0[0-9a-f]|#[0-9a-f]{3}0"
 )
-_FLAT = re.compile(r"(?:scale[xy3d]*\((?:[^)]*,)?0(?:\.0\d*)?[,)]|matrix\(0)")
+_FLAT = re.compile(r"scale[xy3d]*+\((?:[^(),]*+,){0,2}0(?:\.0\d*+)?[,)]|matrix\(0")
+_SEE_THROUGH = re.compile(r"opacity\(([^()]*+)\)")
+MAX_STYLE = 4096
+"""Characters of an inline style that are judged."""
 
 
 def hides(style: str) -> bool:
     """Whether an inline style keeps an element from being seen: instructions for models hide there.
 
-    Linear time. Not seen through: style sheets, classes, variables, and another element laid over it.
+    Each declaration is judged, for which one holds depends on what a browser can read of the others. A style longer than
+    :data:`MAX_STYLE` counts as one that hides. Not seen through: style sheets, classes, variables, and another element laid
+    over it.
     """
+    if len(style) > MAX_STYLE:
+        return True
     plain = _ESCAPE.sub(lambda m: chr(min(int(m[1], 16), 0x10FFFF)), _COMMENT.sub("", style.lower()))
-    said = {}
+    said = []
     for declaration in plain.split(";"):
         name, _, value = declaration.partition(":")
-        said[name.strip()] = "".join(value.replace("!important", "").split())
-    boxed = "hidden" in (said.get("overflow", ""), said.get("overflow-x", ""), said.get("overflow-y", ""))
-    background = said.get("background-color") or said.get("background")
-    return (
-        said.get("display") == "none"
-        or said.get("visibility") in ("hidden", "collapse")
-        or said.get("content-visibility") == "hidden"
-        or _is(_NOTHING, said.get("font-size")) or _is(_TINY, said.get("font-size"))
-        or _is(_FAINT, said.get("opacity"))
-        or _is(_NO_COLOUR, said.get("color")) or _is(_NO_COLOUR, said.get("-webkit-text-fill-color"))
-        or (background is not None and said.get("color") == background)
-        or any(_is(_FAR_AWAY, said.get(name)) for name in ("text-indent", "left", "top", "right", "margin-left", "margin-top"))
-        or any(_CLIPPED.match(said.get(name, "")) is not None for name in ("clip", "clip-path"))
-        or _FLAT.search(said.get("transform", "")) is not None
-        or (boxed and any(_is(_NOTHING, said.get(name)) for name in ("width", "height", "max-width", "max-height")))
-    )  # fmt: skip
+        said.append((name.strip(), value.partition("!")[0].split()))
+    return any(_hides_alone(name, words) for name, words in said) or _hide_together(dict(said))
+
+
+def _hides_alone(name: str, words: list[str]) -> bool:
+    value = "".join(words)
+    match name:
+        case "display":
+            return value == "none"
+        case "visibility" | "content-visibility":
+            return value in ("hidden", "collapse")
+        case "font-size":
+            return _unreadable(value)
+        case "font":
+            # The size stands before the slash, or before the names of fonts.
+            return any(map(_unreadable, " ".join(words).partition("/")[0].split()))
+        case "opacity":
+            return _is(_FAINT, value)
+        case "filter":
+            return any(_is(_FAINT, found[1]) for found in _SEE_THROUGH.finditer(value))
+        case "color" | "-webkit-text-fill-color":
+            return _is(_NO_COLOUR, value)
+        case "clip" | "clip-path":
+            return _CLIPPED.match(value) is not None
+        case "transform":
+            return _FLAT.search(value) is not None
+    return name in _AWAY and _is(_AWAY[name], value)
+
+
+def _hide_together(said: dict[str, list[str]]) -> bool:
+    values = {name: "".join(words) for name, words in said.items()}
+    background = values.get("background-color") or values.get("background")
+    if background and values.get("color") == background:
+        return True
+    if "hidden" not in (values.get("overflow"), values.get("overflow-x"), values.get("overflow-y")):
+        return False
+    # A box without height that has padding shows what stands in it: a video, most often.
+    padded = any(not _unreadable(word) for name in said if name.startswith("padding") for word in said[name])
+    sizes = ("width", "max-width") if padded else ("width", "max-width", "height", "max-height")
+    return any(_is(_NOTHING, values.get(name)) for name in sizes)
+
+
+def _unreadable(size: str) -> bool:
+    return _is(_NOTHING, size) or _is(_TINY, size)
 
 
 def _is(pattern: re.Pattern[str], value: str | None) -> bool:

@@ -46,6 +46,7 @@ class Reader:
         """``limit_s`` bounds each reading, the wait for its turn and for the process not counted."""
         self._limit_s, self._memory_bytes = limit_s, memory_bytes
         self._turn = asyncio.Lock()
+        self._closed = False
         self._process: asyncio.Task[Process] | None = None
         self._killed: set[asyncio.Task[int]] = set()
 
@@ -53,7 +54,8 @@ class Reader:
         """Return what a page says.
 
         Raises:
-            PermanentError: timeout, invalid_output: it takes too long, or breaks what reads it; TransientError: internal.
+            PermanentError: timeout, invalid_output: it takes too long, or breaks what reads it; TransientError: internal:
+                the process does not start, or :meth:`close` was called meanwhile.
         """
         return await self._told(asked, _PAGE) if asked.body else PageTold(asks_if_human=False)
 
@@ -62,7 +64,8 @@ class Reader:
         return (await self._told(RulesAsked(rules=rules, url=url), _RULES)).allowed
 
     async def close(self) -> None:
-        """End the process. Idempotent."""
+        """End the process, for good: what waits or is being read fails as one that may pass. Idempotent."""
+        self._closed = True
         starting, self._process = self._process, None
         if starting is not None:
             starting.cancel()
@@ -72,6 +75,8 @@ class Reader:
 
     async def _told(self, asked: Asked, decoder: msgspec.msgpack.Decoder[_Told | Broken]) -> _Told:
         async with self._turn:
+            if self._closed:
+                raise _closed()
             process = await self._running()
             told: _Told | Broken | None = None
             try:
@@ -80,6 +85,8 @@ class Reader:
             except TimeoutError as exc:
                 raise self._unread(asked, f"takes longer than {self._limit_s:g} s to read", "timeout") from exc
             except (EOFError, OSError, msgspec.MsgspecError) as exc:
+                if self._closed:
+                    raise _closed() from exc
                 raise self._unread(asked, "takes too much memory to read, or ends the process that reads it") from exc
             finally:
                 if told is None:
@@ -98,7 +105,13 @@ class Reader:
         if self._process is None:
             self._process = asyncio.create_task(self._start(), name="start of the reading process")
         # Shielded: a page whose time is over does not take the process from those that wait.
-        return await asyncio.shield(self._process)
+        try:
+            return await asyncio.shield(self._process)
+        except asyncio.CancelledError:
+            asker = asyncio.current_task()
+            if self._closed and asker is not None and not asker.cancelling():
+                raise _closed() from None  # the start was cancelled, not who waits for it
+            raise
 
     async def _start(self) -> Process:
         path = os.pathsep.join(filter(None, (str(_PROJECT), os.environ.get("PYTHONPATH"))))
@@ -139,6 +152,12 @@ class Reader:
         what = "" if isinstance(asked, PageAsked) else "the robots.txt for "
         _log.warning("page_unread", url=quoted(asked.url, 200), what=what, why=why)
         return PermanentError(f"{what}{quoted(asked.url, 120)} {why}; the page is left out", kind=kind)
+
+
+def _closed() -> TransientError:
+    return TransientError(
+        "the process that reads pages was closed; the page can be read after a start", kind="internal"
+    )
 
 
 async def _exchange(process: Process, message: bytes) -> bytes:

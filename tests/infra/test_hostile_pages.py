@@ -244,6 +244,33 @@ async def test_a_page_that_takes_too_much_memory_ends_the_process_and_is_left_ou
         assert (await reader.page(asked())).page is not None
 
 
+async def test_a_close_blames_no_page_and_leaves_no_process() -> None:
+    reader = Reader(30.0)
+    pid = await pid_of(reader)
+    in_flight = [asyncio.create_task(reader.page(one)) for one in (SLOW, asked(), asked())]
+    await until_busy(pid)
+    await reader.close()
+    for one in in_flight:
+        with pytest.raises(TransientError, match="closed") as caught:
+            await one
+        assert caught.value.kind == "internal"
+    with pytest.raises(TransientError, match="closed"):
+        await reader.page(asked())
+    assert not alive(pid) and reader._process is None
+
+
+async def test_a_close_while_the_process_starts_is_told_to_those_that_wait_for_it() -> None:
+    reader = Reader(30.0)
+    waiting = [asyncio.create_task(reader.page(asked())) for _ in range(2)]
+    await asyncio.sleep(0)
+    assert reader._process is not None
+    await reader.close()
+    for one in waiting:
+        with pytest.raises(TransientError, match="closed"):
+            await one
+    assert reader._process is None
+
+
 async def test_an_answer_that_is_none_of_ours_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     async with reading() as reader:
         other = msgspec.msgpack.encode(RulesTold(allowed=True))

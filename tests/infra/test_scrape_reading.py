@@ -36,6 +36,11 @@ def article(body: str, head: str = "") -> str:
         ("utf-8", ZH, "text/html; charset=base64", ""),
         ("utf-8-sig", ZH, "text/html; charset=gbk", ""),
         ("utf-16", ZH, "text/html", ""),
+        ("utf-16-le", ZH, "text/html; charset=utf-16", ""),
+        # Who read the declaration read bytes of one each: so it is no UTF-16, whatever it says.
+        ("utf-8", ZH, "text/html", "<meta charset=utf-16>"),
+        ("utf-8", "x" * 401, "text/html", '<meta charset="UTF-16BE">'),
+        ("utf-8", ZH, "text/html", '<?xml version="1.0" encoding="utf-16le"?>'),
         ("cp1252", "the token’s price – “whole”", "text/html; charset=iso-8859-1", ""),
         ("gbk", ZH * 20, "text/html", ""),
         ("big5", HK * 20, "text/html", ""),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import csv
 import io
 import json
 import os
@@ -17,10 +18,15 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from rich.cells import cell_len
+from rich.table import Table
 
 from agents.testing import opened
+from infra.clickhouse.client import Result
 from infra.kafka import KafkaAddress
+from newsproof.commands.tables import Format
 from newsproof.console import Console
+from newsproof.sql_output import print_rows
 from newsproof.terminal import PrintableStream
 from schemas import envelope as wire
 from schemas.events import CaseDropped
@@ -40,7 +46,7 @@ HOSTILE = (
     "\x1b]0;owned\x07 \x1b[2J \x1b]52;c;cm0gLXJm\x07 \x1b]8;;https://evil.example\x1b\\bank\x1b]8;;\x1b\\ \x1b[6n "
     "\x9b6n \x9d0;t\x9c \u202egro.live\u202c \u2066a\u2069 \u200e\u200f\u061c \u2028\u2029 \x00\x08\x7f\r" + KEPT
 )
-ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+ACTING = re.compile("[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]|\r(?!\n)")
 
 
 def test_what_acts_is_shown_and_what_is_written_stays() -> None:
@@ -49,6 +55,39 @@ def test_what_acts_is_shown_and_what_is_written_stays() -> None:
     assert KEPT in printable(HOSTILE) and ACTING.search(printable(HOSTILE)) is None
     assert len(printable(HOSTILE)) == len(HOSTILE)
     assert printable("lone \ud800").encode()
+
+
+def test_marks_of_direction_stay_for_headlines_in_hebrew_arabic_and_persian_have_them() -> None:
+    headline = "\u200fביטקוין (BTC)\u200e עלה \u061cبیت\u200cکوین\u200f"
+    assert printable(headline) == printable_line(headline) == headline
+    assert printable_json(json.dumps(headline, ensure_ascii=False)) == f'"{headline}"'
+
+
+def test_the_end_of_a_line_may_be_written_in_two_characters_and_a_return_alone_is_shown() -> None:
+    assert printable("a\r\nb\rc\r\r\n") == "a\r\nb␍c␍\r\n"
+    assert printable_line("a\r\nb") == "a␍␊b"
+
+
+def test_a_value_of_several_lines_is_the_same_in_a_csv_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.StringIO(newline="")
+    monkeypatch.setattr("sys.stdout", PrintableStream(written))
+    rows = [("one\r\ntwo", 1), ("\u200fשלום", 2), ("x\x1b[2J\ry", 3)]
+    print_rows(Result(("text", "n"), rows), Format.csv)
+    read = list(csv.reader(io.StringIO(written.getvalue(), newline="")))
+    assert read == [["text", "n"], ["one\r\ntwo", "1"], ["\u200fשלום", "2"], ["x␛[2J␍y", "3"]]
+
+
+def test_columns_are_as_wide_as_what_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.StringIO()
+    monkeypatch.setattr("sys.stdout", PrintableStream(written))
+    made = Table("a\x1b[31m\x9b\u202eb", "k")
+    made.add_row("plain", "x")
+    made.add_row("\x1b[31mred\x1b[0m", "y")
+    Console(width=60).print(made)
+    assert len({cell_len(line) for line in written.getvalue().splitlines()}) == 1, written.getvalue()
+    assert all(shown in written.getvalue() for shown in ("a␛[31m\ufffd\ufffdb ", " ␛[31mred␛[0m ")), (
+        "nothing is cut off"
+    )
 
 
 def test_json_says_the_same_in_characters_that_do_not_act() -> None:

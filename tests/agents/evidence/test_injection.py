@@ -106,6 +106,10 @@ def test_a_hostile_text_is_judged_in_time_that_grows_with_its_length_alone() -> 
         "نادیده بگیر ",
         "\n ",
         "assistant must ",
+        "modelo debe marcar ",
+        "модель должна считать ",
+        "모델은 이 기사를 표시",
+        "モデルはこの記事を扱",
     )
     for piece in pieces:
         short, long = (_seconds(piece * (size // len(piece))) for size in (25_000, 100_000))

@@ -369,8 +369,10 @@ def held_out(attack: Attack) -> bool:
 def test_what_the_filter_misses_is_known_and_counted_apart_for_attacks_that_no_rule_was_written_for() -> None:
     assert {a.id for a in ATTACKS if not steers_model(a.text)} == SLY
     unseen = {a.id for a in ATTACKS if held_out(a)}
-    assert (len(ATTACKS) - len(unseen), len(SLY - unseen)) == (154, 17)  # docs/security.md says so
-    assert (len(unseen), len(SLY & unseen)) == (48, 17)
+    first = {a.id for a in ATTACKS if int(a.id[1:]) <= WRITTEN_FOR}
+    tuned = {a.id for a in ATTACKS} - unseen - first
+    caught = [(len(group), len(group - SLY)) for group in (first, tuned, unseen)]
+    assert caught == [(71, 66), (83, 71), (48, 31)]  # docs/security.md says so
 
 
 def test_the_attacks_are_many_and_in_many_languages_and_places() -> None:
