@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 
 from pydantic import SecretStr
 
@@ -31,7 +32,7 @@ async def up(settings: Settings, *, workers: int) -> None:
     if taken or at.web_port == 0:
         at = at.model_copy(update={"web_port": free_ports(1)[0]})
     # Given to the page as a setting, it is not in the address that the page prints, which goes to a log.
-    told = opened_with(at.page_at(at.web_port), at, token)
+    told = opened_with(at.page_at(at.web_port), at, token, terminal=sys.stderr.isatty())
     at = at.model_copy(update={"web_token": SecretStr(token)})
     lock = DirectoryLock(settings.newsproof_data_dir / "up", what="`newsproof up`")
     lock.acquire()

@@ -26,7 +26,7 @@ def print_address(address: str) -> None:
 async def serve(settings: Settings, ending: asyncio.Event, *, tell: Callable[[str], None] = print_address) -> None:
     """Serve until ``ending`` is set: open streams are ended, requests under way get some seconds, then Kafka is let go.
 
-    ``tell`` is given the address for a person, with the token in it where it is the kept one: it belongs into no log.
+    ``tell`` is given the address for a person, with the kept token in it only where standard output is a terminal.
 
     Raises:
         NewsproofError: the port cannot be opened, the token or the certificate cannot be used, or a part ended with it.
@@ -45,7 +45,7 @@ async def serve(settings: Settings, ending: asyncio.Event, *, tell: Callable[[st
         server.should_exit = True
 
     address = address_at(settings, listening)
-    tell(opened_with(address, settings, token))
+    tell(opened_with(address, settings, token, terminal=sys.stdout.isatty()))
     log.info("web starts", address=address, mode=settings.mode)
     try:
         await run_until(ending, (serving, stop_serving), (backend.run, backend.stop))

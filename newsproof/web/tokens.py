@@ -67,9 +67,17 @@ def _kept(file: Path) -> str:
     return file.read_text("ascii").strip()
 
 
-def opened_with(address: str, settings: Settings, token: str) -> str:
-    """Return the address that logs whoever opens it in; as it is where the token is one that the person has set."""
-    return address if settings.web_token is not None else f"{address}?{urlencode({'token': token})}"
+def opened_with(address: str, settings: Settings, token: str, *, terminal: bool) -> str:
+    """Return what to tell a person of the page: the address that logs in whoever opens it.
+
+    As it is where the token is one that the person has set. What goes to no ``terminal`` may be kept as a log, which others
+    read: there it is the address, and where the token lies.
+    """
+    if settings.web_token is not None:
+        return address
+    if not terminal:
+        return f"{address}  (log in with what {settings.newsproof_data_dir / FILE} holds)"
+    return f"{address}?{urlencode({'token': token})}"
 
 
 class Tokens:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -41,20 +42,22 @@ def test_a_question_is_answered_at_the_address_that_up_prints_and_no_log_holds_i
     running: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     assert running.stderr is not None
-    while "Page" not in (line := running.stderr.readline()):
-        assert line, "it printed no address"
-    address = line.split()[-1]
+    said = ""
+    while "In another terminal" not in (line := running.stderr.readline()):
+        assert line, "it ended"
+        said += line
+    told = re.findall(r"  Page +(.*)", said)[0]
+    data = tmp_path / ".data"
+    token = (data / "web-token").read_text().strip()
+    assert token not in said and told.endswith("  (log in with what .data/web-token holds)"), "a pipe may lead to a log"
     retrying = httpx.HTTPTransport(retries=10)  # the page is another process, which starts beside this one
-    with httpx.Client(**asked_with(address), timeout=60, transport=retrying, trust_env=False) as client:
+    with httpx.Client(**asked_with(told, data), timeout=60, transport=retrying, trust_env=False) as client:
         assert client.get("/").headers["content-type"].startswith("text/html")
         question = {"message": "Where does BTC stand? Please analyse.", "chat_history": []}
         with client.stream("POST", "/api/v1/research/chat", json=question) as answer:
-            told = [line.removeprefix("event: ") for line in answer.iter_lines() if line.startswith("event: ")]
-    assert told[0] == "status" and told.count("agent_result") == 3 and told[-2:] == ["final_answer", "done"]
-    kept = tmp_path / ".data" / "web-token"
-    token = kept.read_text().strip()
-    assert address.endswith(f"/?token={token}") and kept.stat().st_mode & 0o777 == 0o600
-    assert all(token not in log.read_text("utf-8") for log in (tmp_path / ".data" / "logs").iterdir())
+            events = [line.removeprefix("event: ") for line in answer.iter_lines() if line.startswith("event: ")]
+    assert events[0] == "status" and events.count("agent_result") == 3 and events[-2:] == ["final_answer", "done"]
+    assert all(token not in log.read_text("utf-8") for log in (data / "logs").iterdir())
 
 
 def test_what_the_chat_cannot_use_is_refused_before_anything_starts(tmp_path: Path) -> None:

@@ -58,10 +58,13 @@ def test_beyond_loopback_a_token_has_to_be_set(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [], "nothing is kept of a token that is set"
 
 
-def test_the_address_for_a_person_holds_the_kept_token_and_never_one_that_was_set(tmp_path: Path) -> None:
+def test_only_a_terminal_is_told_the_kept_token_and_nobody_one_that_was_set(tmp_path: Path) -> None:
     here = "http://127.0.0.1:8700/"
-    assert opened_with(here, kept_in(tmp_path), "kept") == f"{here}?token=kept"
-    assert opened_with(here, kept_in(tmp_path, web_token=TOKEN), TOKEN) == here
+    assert opened_with(here, kept_in(tmp_path), "kept", terminal=True) == f"{here}?token=kept"
+    elsewhere = opened_with(here, kept_in(tmp_path), "kept", terminal=False)
+    assert elsewhere == f"{here}  (log in with what {tmp_path / 'web-token'} holds)"
+    for terminal in (True, False):
+        assert opened_with(here, kept_in(tmp_path, web_token=TOKEN), TOKEN, terminal=terminal) == here
 
 
 async def test_on_loopback_nobody_gets_in_without_the_token(serving: Serving, tmp_path: Path) -> None:
