@@ -19,7 +19,7 @@ WITHIN_S = 60.0
 
 def asked_with(told: str, data: Path) -> dict[str, Any]:
     """What a client of httpx needs to ask the service at the address that it told, with the token of its data directory."""
-    at = urlsplit(told.split()[0])
+    at = urlsplit(told.split(maxsplit=1)[0])
     token = (data / FILE).read_text("ascii").strip()
     return {"base_url": f"{at.scheme}://{at.netloc}/", "headers": {"authorization": f"Bearer {token}"}}
 
