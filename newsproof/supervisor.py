@@ -154,11 +154,16 @@ def _services(settings: Settings, workers: int, page: bool) -> list[Service]:
     directory = settings.newsproof_data_dir.absolute()
     paths = (str(PROJECT), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
     env = environment_of(settings) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
+    # The page's alone: empty elsewhere, so that no other child has it from this process's environment either.
+    token, env["WEB_TOKEN"] = env["WEB_TOKEN"], ""
     logs = directory / "logs"
     make_owner_only(logs)
     made = [(f"worker-{n}", "worker", _own(settings, n)) for n in range(workers)]
     if page:
-        made += [("research", "research-worker", _port(settings, workers + 1)), ("web", "web", {"METRICS_PORT": ""})]
+        made += [
+            ("research", "research-worker", _port(settings, workers + 1)),
+            ("web", "web", {"METRICS_PORT": "", "WEB_TOKEN": token}),
+        ]
     made.append(("sink", "sink", _port(settings, workers)))
     return [Service(name, [command], env=env | own, log_file=logs / f"{name}.log") for name, command, own in made]
 

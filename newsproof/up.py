@@ -14,6 +14,7 @@ from newsproof.invocation import command_name
 from newsproof.research_parts import refuse_unusable_research
 from newsproof.servers import say_on_stderr as say
 from newsproof.supervisor import Pipeline, pipeline
+from newsproof.web.server import tls_of
 from newsproof.web.tokens import opened_with, token_of
 
 
@@ -27,6 +28,7 @@ async def up(settings: Settings, *, workers: int) -> None:
     at = settings.model_copy(update=changes)
     refuse_unusable(at)
     refuse_unusable_research(at)
+    tls_of(at)  # made to see that it can be
     token = token_of(at)
     taken = "web_port" not in settings.model_fields_set and not _is_free(at.web_host, at.web_port)
     if taken or at.web_port == 0:

@@ -67,6 +67,24 @@ def test_what_the_chat_cannot_use_is_refused_before_anything_starts(tmp_path: Pa
     assert processes_in(tmp_path) == []
 
 
+@pytest.mark.security
+def test_a_certificate_that_cannot_be_used_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    done = newsproof("up", cwd=tmp_path, env={"WEB_TLS_CERT_FILE": "nothing.pem", "WEB_PORT": "0"})
+    assert (done.returncode, processes_in(tmp_path)) == (exits.USAGE, [])
+    assert "WEB_TLS_CERT_FILE=nothing.pem cannot be used" in done.stderr and "Starting" not in done.stderr
+
+
+@pytest.mark.security
+def test_only_the_page_has_its_token_in_its_environment(running: subprocess.Popen[str], tmp_path: Path) -> None:
+    import psutil
+
+    token = (tmp_path / ".data" / "web-token").read_text().strip()
+    children = psutil.Process(running.pid).children(recursive=True)
+    commands = {child.pid: child.cmdline() for child in children}
+    assert all(any(name in words for words in commands.values()) for name in ("worker", "research-worker", "sink"))
+    assert [commands[one.pid][-1] for one in children if token in one.environ().values()] == ["web"]
+
+
 def test_news_from_standard_input_becomes_a_signal_once_and_bad_input_a_letter(
     running: subprocess.Popen[str], tmp_path: Path
 ) -> None:
