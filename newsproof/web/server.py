@@ -104,7 +104,7 @@ class WebServer(uvicorn.Server):
 
 
 def opened(settings: Settings) -> socket.socket:
-    """Return the listening socket.
+    """Return the listening socket: who connects from now on waits until it is served, and nobody else gets the port.
 
     Raises:
         ConfigError: the port is in use, or the address is not this machine's.
@@ -115,6 +115,7 @@ def opened(settings: Settings) -> socket.socket:
         found = socket.socket(family, kind, proto)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(at)
+        found.listen(_OPEN_CONNECTIONS)
     except OSError as exc:
         raise ConfigError(
             f"WEB_PORT={port} cannot be opened on WEB_HOST={host} ({exc.strerror}): choose another one (0: a free one)"

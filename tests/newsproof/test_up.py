@@ -9,6 +9,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -80,9 +81,40 @@ def test_only_the_page_has_its_token_in_its_environment(running: subprocess.Pope
 
     token = (tmp_path / ".data" / "web-token").read_text().strip()
     children = psutil.Process(running.pid).children(recursive=True)
-    commands = {child.pid: child.cmdline() for child in children}
+    while not all((commands := {child.pid: child.cmdline() for child in children}).values()):
+        assert running.poll() is None  # the last of them has not begun yet: until then it has neither
     assert all(any(name in words for words in commands.values()) for name in ("worker", "research-worker", "sink"))
-    assert [commands[one.pid][-1] for one in children if token in one.environ().values()] == ["web"]
+    knowing = [commands[one.pid] for one in children if token in one.environ().values()]
+    assert len(knowing) == 1 and "web" in knowing[0]
+
+
+@pytest.mark.security
+def test_the_port_whose_address_is_told_is_nobody_elses_even_while_the_page_is_dead(
+    running: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    import psutil
+
+    assert running.stderr is not None
+    while "Page" not in (line := running.stderr.readline()):
+        assert line, "it printed no address"
+    at = urlsplit(line.split()[1])
+    web = next(one for one in psutil.Process(running.pid).children(recursive=True) if "web" in one.cmdline())
+    web.kill()
+    web.wait(10)
+    with socket.socket() as stranger:
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with pytest.raises(OSError, match="in use"):
+            stranger.bind(("127.0.0.1", at.port))
+    # Who asks meanwhile waits for the page that is started again.
+    asked = asked_with(line.split()[1], tmp_path / ".data")
+    assert httpx.get(f"{asked['base_url']}healthz", timeout=60, trust_env=False).status_code == 200
+
+
+def test_a_port_that_was_chosen_and_is_taken_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = newsproof("up", cwd=tmp_path, env={"WEB_PORT": str(taken.getsockname()[1])})
+    assert (done.returncode, processes_in(tmp_path)) == (exits.USAGE, [])
+    assert "cannot be opened on WEB_HOST=127.0.0.1" in done.stderr and "Starting" not in done.stderr
 
 
 def test_news_from_standard_input_becomes_a_signal_once_and_bad_input_a_letter(
