@@ -46,12 +46,14 @@ class WebSettings(BaseSettings):
     @field_validator("web_trusted_proxy")
     @classmethod
     def _are_addresses(cls, value: str | None) -> str | None:
-        for one in (value or "").split(",") if value is not None else ():
+        networks = []
+        for one in () if value is None else value.split(","):
             try:
-                ipaddress.ip_network(one.strip(), strict=False)
+                # Also by an address within it: 172.17.0.1/16 is 172.17.0.0/16, as `ip address` shows it.
+                networks.append(str(ipaddress.ip_network(one.strip(), strict=False)))
             except ValueError as exc:
                 raise ValueError(f"{one.strip()!r} is no IP address and no network such as 10.0.0.0/8") from exc
-        return value
+        return ",".join(networks) or None
 
     def page_at(self, port: int) -> str:
         """Return the address that a person on this machine opens; ``port`` is the one that was opened."""

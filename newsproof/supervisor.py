@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from itertools import takewhile
@@ -36,12 +37,20 @@ SAYS = "newsproof: "
 class Service:
     """One child: ``newsproof NAME …``. :meth:`keep` runs it until cancelled, again and again."""
 
-    def __init__(self, name: str, arguments: Sequence[str], *, env: Mapping[str, str], log_file: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        log_file: Path,
+        keep_fds: Sequence[int] = (),
+    ) -> None:
         self.name = name
         self.restarts = 0
         self._arguments = list(arguments)
         # Away from the user's directory, whose .env file would speak against the settings that we pass on.
-        self.child = ChildProcess(name, [], log_file=log_file, env=env, cwd=log_file.parent)
+        self.child = ChildProcess(name, [], log_file=log_file, env=env, cwd=log_file.parent, keep_fds=keep_fds)
 
     def start(self, *, take_over: bool) -> None:
         """Start the process; ``take_over`` tells a worker that its slot's former process has ended for certain."""
@@ -110,12 +119,12 @@ class Pipeline:
 
 @contextlib.asynccontextmanager
 async def pipeline(
-    settings: Settings, *, workers: int = 1, page: bool = False, say: Say = say_on_stderr
+    settings: Settings, *, workers: int = 1, page: socket.socket | None = None, say: Say = say_on_stderr
 ) -> AsyncIterator[Pipeline]:
     """Start servers, topics, tables, workers and sink; end all of them in the opposite order.
 
     The children get exactly these settings, whatever the environment or a ``.env`` file says. ``page``: the web service
-    and the worker of its research chat too.
+    on this listening socket, which stays the caller's, and the worker of its research chat too.
 
     Raises:
         ConfigError, TransientError: as :func:`newsproof.servers.servers`.
@@ -150,17 +159,26 @@ async def prepare_tables(settings: Settings) -> None:
         await migrate(client)
 
 
-def _services(settings: Settings, workers: int, page: bool) -> list[Service]:
+def _services(settings: Settings, workers: int, page: socket.socket | None) -> list[Service]:
     directory = settings.newsproof_data_dir.absolute()
     paths = (str(PROJECT), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
     env = environment_of(settings) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
+    # The page's alone: empty elsewhere, so that no other child has it from this process's environment either.
+    token, env["WEB_TOKEN"] = env["WEB_TOKEN"], ""
     logs = directory / "logs"
     make_owner_only(logs)
     made = [(f"worker-{n}", "worker", _own(settings, n)) for n in range(workers)]
-    if page:
-        made += [("research", "research-worker", _port(settings, workers + 1)), ("web", "web", {"METRICS_PORT": ""})]
+    fds = () if page is None else (page.fileno(),)
+    if page is not None:
+        made.append(("research", "research-worker", _port(settings, workers + 1)))
+        made.append(("web", f"web --listening {page.fileno()}", {"METRICS_PORT": "", "WEB_TOKEN": token}))
     made.append(("sink", "sink", _port(settings, workers)))
-    return [Service(name, [command], env=env | own, log_file=logs / f"{name}.log") for name, command, own in made]
+    return [
+        Service(
+            name, command.split(), env=env | own, log_file=logs / f"{name}.log", keep_fds=fds if name == "web" else ()
+        )
+        for name, command, own in made
+    ]
 
 
 def _own(settings: Settings, number: int) -> dict[str, str]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import socket
+import sys
 
 from pydantic import SecretStr
 
-from infra.embedded.child import DirectoryLock, free_ports
+from infra.embedded.child import DirectoryLock
 from infra.settings import Settings
 from newsproof.bootstrap import FULL_PIPELINE, refuse_unusable
 from newsproof.invocation import command_name
 from newsproof.research_parts import refuse_unusable_research
 from newsproof.servers import say_on_stderr as say
 from newsproof.supervisor import Pipeline, pipeline
+from newsproof.web.server import opened, tls_of
 from newsproof.web.tokens import opened_with, token_of
+from schemas.errors import ConfigError
 
 
 async def up(settings: Settings, *, workers: int) -> None:
@@ -26,30 +29,33 @@ async def up(settings: Settings, *, workers: int) -> None:
     at = settings.model_copy(update=changes)
     refuse_unusable(at)
     refuse_unusable_research(at)
+    tls_of(at)  # made to see that it can be
     token = token_of(at)
-    taken = "web_port" not in settings.model_fields_set and not _is_free(at.web_host, at.web_port)
-    if taken or at.web_port == 0:
-        at = at.model_copy(update={"web_port": free_ports(1)[0]})
-    # Given to the page as a setting, it is not in the address that the page prints, which goes to a log.
-    told = opened_with(at.page_at(at.web_port), at, token)
-    at = at.model_copy(update={"web_token": SecretStr(token)})
     lock = DirectoryLock(settings.newsproof_data_dir / "up", what="`newsproof up`")
     lock.acquire()
-    say(f"Starting in {settings.newsproof_data_dir} …")
     try:
-        async with pipeline(at, workers=workers, page=True) as running:
-            _tell(running, told, changes, workers)
-            await running.watch()
+        # Open from before the address is told until the end: no other program can come to be what the token is shown to.
+        with _listening(at) as listening:
+            port = listening.getsockname()[1]
+            told = opened_with(at.page_at(port), at, token, terminal=sys.stderr.isatty())
+            # Given to the page as a setting, it is not in the address that the page prints, which goes to a log.
+            at = at.model_copy(update={"web_port": port, "web_token": SecretStr(token)})
+            say(f"Starting in {settings.newsproof_data_dir} …")
+            async with pipeline(at, workers=workers, page=listening) as running:
+                _tell(running, told, changes, workers)
+                await running.watch()
     finally:
         lock.release()
 
 
-def _is_free(host: str, port: int) -> bool:
+def _listening(settings: Settings) -> socket.socket:
+    """Open the page's port; another one where it is taken and nobody has chosen it."""
     try:
-        with socket.create_server((host, port)):
-            return True
-    except OSError:
-        return False
+        return opened(settings)
+    except ConfigError:
+        if "web_port" in settings.model_fields_set:
+            raise
+        return opened(settings.model_copy(update={"web_port": 0}))
 
 
 def _tell(running: Pipeline, page: str, changes: dict[str, object], workers: int) -> None:

@@ -19,14 +19,17 @@ def web(
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Port; 0: a free one. Else WEB_PORT.", show_default=False)
     ] = None,
+    listening: Annotated[int | None, typer.Option(hidden=True, help="Descriptor of the socket to serve.")] = None,
 ) -> None:
     """Serve the page and the HTTP API until Ctrl-C, beside `up`, over configured servers, or over what a run left."""
     invocation = of(ctx)
     settings = invocation.settings(**({} if port is None else {"web_port": port}))
-    run(_web(invocation, port), service=settings)
+    run(_web(invocation, port, listening), service=settings)
 
 
-async def _web(invocation: Invocation, port: int | None) -> None:
+async def _web(invocation: Invocation, port: int | None, listening: int | None) -> None:
+    from socket import socket
+
     from newsproof.lifecycle import heed_signals
     from newsproof.servers import servers, with_data
     from newsproof.supervisor import prepare_tables, prepare_topics
@@ -36,7 +39,7 @@ async def _web(invocation: Invocation, port: int | None) -> None:
     given = invocation.settings(**({} if port is None else {"web_port": port}))
     settings = await with_data(given, given=invocation.data_dir_given)
     if settings.kafka_bootstrap_servers:  # as a service: servers that are away are waited for
-        await serve(settings, ending)
+        await serve(settings, ending, listening=None if listening is None else socket(fileno=listening))
         return
     async with servers(settings) as found:
         at = found.applied_to(settings)

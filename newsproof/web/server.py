@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import socket
 import ssl
 from collections.abc import Iterator
@@ -18,10 +19,12 @@ from schemas.errors import ConfigError
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 SHUT_WITHIN_S = 5.0
+GOODBYE_WITHIN_S = 5.0
+"""Over TLS, from our end of a connection to the client's: what is still to be sent, and its word that it is over."""
 _OPEN_CONNECTIONS = 2_000
 HEAD_WITHIN_S = 10.0
 """From the beginning of a connection, or from the first byte of a further request, to the end of the request's head. A
-client that is slower is cut off: so many of them would otherwise be all that the service has places for."""
+client that is slower is cut off, over TLS also one that needs longer to agree on a key: so many of them would otherwise be all that the service has places for."""
 _WRITE_BUFFER, _KERNEL_BUFFER = 64 * 1024, 256 * 1024
 
 
@@ -84,9 +87,24 @@ class WebServer(uvicorn.Server):
         """Capture none."""
         yield
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen with time limits of our own for TLS, which uvicorn does not pass on: by itself a handshake may take 60 s."""
+        await super().startup(sockets=[])
+        loop, config = asyncio.get_running_loop(), self.config
+        within: dict[str, Any] = {}
+        if config.ssl is not None:
+            within = {"ssl_handshake_timeout": HEAD_WITHIN_S, "ssl_shutdown_timeout": GOODBYE_WITHIN_S}
+
+        def connection() -> CuttableConnection:
+            return CuttableConnection(config=config, server_state=self.server_state, app_state=self.lifespan.state)
+
+        for one in sockets or []:
+            server = await loop.create_server(connection, sock=one, ssl=config.ssl, backlog=config.backlog, **within)
+            self.servers.append(server)
+
 
 def opened(settings: Settings) -> socket.socket:
-    """Return the listening socket.
+    """Return the listening socket: who connects from now on waits until it is served, and nobody else gets the port.
 
     Raises:
         ConfigError: the port is in use, or the address is not this machine's.
@@ -97,6 +115,7 @@ def opened(settings: Settings) -> socket.socket:
         found = socket.socket(family, kind, proto)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(at)
+        found.listen(_OPEN_CONNECTIONS)
     except OSError as exc:
         raise ConfigError(
             f"WEB_PORT={port} cannot be opened on WEB_HOST={host} ({exc.strerror}): choose another one (0: a free one)"
@@ -116,7 +135,7 @@ def server_of(app: Any, settings: Settings) -> WebServer:
     Raises:
         ConfigError: the certificate and the key of the settings cannot be used.
     """
-    tls = _tls_of(settings)
+    tls = tls_of(settings)
     return WebServer(
         uvicorn.Config(
             app,
@@ -127,7 +146,7 @@ def server_of(app: Any, settings: Settings) -> WebServer:
             log_level="warning",
             access_log=False,
             proxy_headers=settings.web_trusted_proxy is not None,
-            forwarded_allow_ips=settings.web_trusted_proxy,
+            forwarded_allow_ips=_believed(settings.web_trusted_proxy or ""),
             server_header=False,
             date_header=True,
             timeout_keep_alive=30,
@@ -138,7 +157,21 @@ def server_of(app: Any, settings: Settings) -> WebServer:
     )
 
 
-def _tls_of(settings: Settings) -> ssl.SSLContext | None:
+def _believed(proxies: str) -> list[str]:
+    """The networks, and how an IPv4 address of them looks where a socket of IPv6 takes both."""
+    found = [ipaddress.ip_network(one) for one in proxies.split(",") if one]
+    return [
+        *map(str, found),
+        *(f"::ffff:{one.network_address}/{96 + one.prefixlen}" for one in found if one.version == 4),
+    ]
+
+
+def tls_of(settings: Settings) -> ssl.SSLContext | None:
+    """Return what the service is opened with; None: plain HTTP.
+
+    Raises:
+        ConfigError: the certificate and the key of the settings cannot be used.
+    """
     cert, key = settings.web_tls_cert_file, settings.web_tls_key_file
     if cert is None:
         if key is not None:

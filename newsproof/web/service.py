@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 from collections.abc import Callable
 
@@ -23,10 +24,17 @@ def print_address(address: str) -> None:
     print(f"Newsproof's page: {address}", file=sys.stdout, flush=True)
 
 
-async def serve(settings: Settings, ending: asyncio.Event, *, tell: Callable[[str], None] = print_address) -> None:
+async def serve(
+    settings: Settings,
+    ending: asyncio.Event,
+    *,
+    listening: socket.socket | None = None,
+    tell: Callable[[str], None] = print_address,
+) -> None:
     """Serve until ``ending`` is set: open streams are ended, requests under way get some seconds, then Kafka is let go.
 
-    ``tell`` is given the address for a person, with the token in it where it is the kept one: it belongs into no log.
+    ``listening`` is the socket to serve, which is closed at the end; None: that of the settings is opened.
+    ``tell`` is given the address for a person, with the kept token in it only where standard output is a terminal.
 
     Raises:
         NewsproofError: the port cannot be opened, the token or the certificate cannot be used, or a part ended with it.
@@ -35,20 +43,20 @@ async def serve(settings: Settings, ending: asyncio.Event, *, tell: Callable[[st
     token = token_of(settings)
     backend = Backend(settings)
     server = server_of(application(backend, token), settings)
-    listening = opened(settings)
+    served = opened(settings) if listening is None else listening
 
     async def serving() -> None:
-        await server.serve(sockets=[listening])
+        await server.serve(sockets=[served])
 
     def stop_serving() -> None:
         backend.ending.set()
         server.should_exit = True
 
-    address = address_at(settings, listening)
-    tell(opened_with(address, settings, token))
+    address = address_at(settings, served)
+    tell(opened_with(address, settings, token, terminal=sys.stdout.isatty()))
     log.info("web starts", address=address, mode=settings.mode)
     try:
         await run_until(ending, (serving, stop_serving), (backend.run, backend.stop))
     finally:
-        listening.close()
+        served.close()
     log.info("web ended in order")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import hmac
 import os
@@ -14,6 +15,7 @@ from urllib.parse import urlencode
 
 from starlette.datastructures import Headers
 
+from infra.embedded.owner_only import kept_secret
 from infra.redaction import know
 from infra.settings import Settings
 from newsproof.web.rates import Rates
@@ -22,6 +24,8 @@ from schemas.errors import ConfigError
 
 FILE = "web-token"
 """In the data directory: where WEB_TOKEN is unset, whoever may read it may use the page."""
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+"""What a file system without links says, such as exFAT and some of SMB."""
 SESSION_S = 7 * 24 * 3600
 COOKIE = "newsproof_session"
 
@@ -32,7 +36,8 @@ def token_of(settings: Settings) -> str:
     It is known to the redaction of logs from here on.
 
     Raises:
-        ConfigError: the service is open to others and WEB_TOKEN is not set, or the kept token cannot be read or written.
+        ConfigError: the service is open to others and WEB_TOKEN is not set, or the kept token cannot be read or written, or may be
+            somebody else's (:func:`infra.embedded.owner_only.kept_secret`).
     """
     if settings.web_token is not None:
         return settings.web_token.get_secret_value()
@@ -48,28 +53,55 @@ def token_of(settings: Settings) -> str:
         raise ConfigError(
             f"the page's token cannot be kept in {file} ({exc}): make it readable and writable, or set WEB_TOKEN"
         ) from exc
-    if len(token) < 16:
-        raise ConfigError(f"{file} holds no token: delete it, and the next start makes another one, or set WEB_TOKEN")
     know(token)
     return token
 
 
 def _kept(file: Path) -> str:
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    written = file.with_name(f"{FILE}.{os.getpid()}.{secrets.token_hex(4)}")
-    if not file.exists():
-        with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as new:
-            new.write(secrets.token_urlsafe(24) + "\n")
-        # A link, not a rename: of two processes that start at once the second keeps what the first one made.
+    while (token := kept_secret(file)) is None:
         with contextlib.suppress(FileExistsError):
-            os.link(written, file)
-        written.unlink()
-    return file.read_text("ascii").strip()
+            _make(file)
+    return token
 
 
-def opened_with(address: str, settings: Settings, token: str) -> str:
-    """Return the address that logs whoever opens it in; as it is where the token is one that the person has set."""
-    return address if settings.web_token is not None else f"{address}?{urlencode({'token': token})}"
+def _make(file: Path) -> None:
+    """Write a new token. Raises FileExistsError where there is a file already."""
+    token = f"{secrets.token_urlsafe(24)}\n".encode()
+    written = file.with_name(f"{FILE}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        _write_new(written, token)
+        # A link, not a rename: of two processes that start at once the second keeps what the first one made.
+        os.link(written, file)
+    except FileExistsError:
+        raise
+    except OSError as exc:
+        if exc.errno not in _NO_LINKS:
+            raise
+        _write_new(file, token)
+    finally:
+        written.unlink(missing_ok=True)
+
+
+def _write_new(file: Path, content: bytes) -> None:
+    made = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(made, content)
+    finally:
+        os.close(made)
+
+
+def opened_with(address: str, settings: Settings, token: str, *, terminal: bool) -> str:
+    """Return what to tell a person of the page: the address that logs in whoever opens it.
+
+    As it is where the token is one that the person has set. What goes to no ``terminal`` may be kept as a log, which others
+    read: there it is the address, and where the token lies.
+    """
+    if settings.web_token is not None:
+        return address
+    if not terminal:
+        return f"{address}  (log in with what {settings.newsproof_data_dir / FILE} holds)"
+    return f"{address}?{urlencode({'token': token})}"
 
 
 class Tokens:

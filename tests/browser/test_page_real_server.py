@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 import pytest_asyncio
@@ -36,7 +37,7 @@ async def installation(address: KafkaAddress, tmp_path: Path) -> AsyncIterator[W
 
 @asynccontextmanager
 async def web(world: World, directory: Path, port: int = 0) -> AsyncIterator[str]:
-    """A web service as a process of its own; what is given is the address that it prints. At the end it is killed."""
+    """A web service as a process of its own; what is given is the address that it prints, with its token. At the end it is killed."""
     process = await asyncio.create_subprocess_exec(
         *(*COMMAND, "web", "--port", str(port)), cwd=directory, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
         env=environment(
@@ -47,7 +48,8 @@ async def web(world: World, directory: Path, port: int = 0) -> AsyncIterator[str
     try:
         async with asyncio.timeout(120):
             line = (await process.stdout.readline()).decode()
-        yield line.partition(": ")[2].strip()
+        address, token = line.partition(": ")[2].split()[0], (directory / ".data" / "web-token").read_text().strip()
+        yield f"{address}?{urlencode({'token': token})}"
     finally:
         process.kill()
         await process.wait()

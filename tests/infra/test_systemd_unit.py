@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from infra.settings import Settings
+from newsproof import exits
 from newsproof.cli import app
 
 pytestmark = pytest.mark.security
@@ -42,6 +43,10 @@ def test_the_service_runs_a_command_that_exists() -> None:
     program, command = started.split()
     assert (PROJECT / Path(program).name).stat().st_mode & 0o111
     assert command in typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+def test_what_must_be_mended_first_is_not_started_again_and_again() -> None:
+    assert (told("Restart"), told("RestartPreventExitStatus")) == (["on-failure"], [str(exits.USAGE)])
 
 
 def test_java_clickhouse_and_a_process_that_locks_itself_in_are_not_forbidden_what_they_need() -> None:

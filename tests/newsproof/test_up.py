@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -41,20 +43,22 @@ def test_a_question_is_answered_at_the_address_that_up_prints_and_no_log_holds_i
     running: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     assert running.stderr is not None
-    while "Page" not in (line := running.stderr.readline()):
-        assert line, "it printed no address"
-    address = line.split()[-1]
+    said = ""
+    while "In another terminal" not in (line := running.stderr.readline()):
+        assert line, "it ended"
+        said += line
+    told = re.findall(r"  Page +(.*)", said)[0]
+    data = tmp_path / ".data"
+    token = (data / "web-token").read_text().strip()
+    assert token not in said and told.endswith("  (log in with what .data/web-token holds)"), "a pipe may lead to a log"
     retrying = httpx.HTTPTransport(retries=10)  # the page is another process, which starts beside this one
-    with httpx.Client(**asked_with(address), timeout=60, transport=retrying, trust_env=False) as client:
+    with httpx.Client(**asked_with(told, data), timeout=60, transport=retrying, trust_env=False) as client:
         assert client.get("/").headers["content-type"].startswith("text/html")
         question = {"message": "Where does BTC stand? Please analyse.", "chat_history": []}
         with client.stream("POST", "/api/v1/research/chat", json=question) as answer:
-            told = [line.removeprefix("event: ") for line in answer.iter_lines() if line.startswith("event: ")]
-    assert told[0] == "status" and told.count("agent_result") == 3 and told[-2:] == ["final_answer", "done"]
-    kept = tmp_path / ".data" / "web-token"
-    token = kept.read_text().strip()
-    assert address.endswith(f"/?token={token}") and kept.stat().st_mode & 0o777 == 0o600
-    assert all(token not in log.read_text("utf-8") for log in (tmp_path / ".data" / "logs").iterdir())
+            events = [line.removeprefix("event: ") for line in answer.iter_lines() if line.startswith("event: ")]
+    assert events[0] == "status" and events.count("agent_result") == 3 and events[-2:] == ["final_answer", "done"]
+    assert all(token not in log.read_text("utf-8") for log in (data / "logs").iterdir())
 
 
 def test_what_the_chat_cannot_use_is_refused_before_anything_starts(tmp_path: Path) -> None:
@@ -62,6 +66,55 @@ def test_what_the_chat_cannot_use_is_refused_before_anything_starts(tmp_path: Pa
     done = newsproof("up", cwd=tmp_path, env=env)
     assert done.returncode == exits.USAGE and "COINGECKO_BASE_URL" in done.stderr
     assert processes_in(tmp_path) == []
+
+
+@pytest.mark.security
+def test_a_certificate_that_cannot_be_used_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    done = newsproof("up", cwd=tmp_path, env={"WEB_TLS_CERT_FILE": "nothing.pem", "WEB_PORT": "0"})
+    assert (done.returncode, processes_in(tmp_path)) == (exits.USAGE, [])
+    assert "WEB_TLS_CERT_FILE=nothing.pem cannot be used" in done.stderr and "Starting" not in done.stderr
+
+
+@pytest.mark.security
+def test_only_the_page_has_its_token_in_its_environment(running: subprocess.Popen[str], tmp_path: Path) -> None:
+    import psutil
+
+    token = (tmp_path / ".data" / "web-token").read_text().strip()
+    children = psutil.Process(running.pid).children(recursive=True)
+    while not all((commands := {child.pid: child.cmdline() for child in children}).values()):
+        assert running.poll() is None  # the last of them has not begun yet: until then it has neither
+    assert all(any(name in words for words in commands.values()) for name in ("worker", "research-worker", "sink"))
+    knowing = [commands[one.pid] for one in children if token in one.environ().values()]
+    assert len(knowing) == 1 and "web" in knowing[0]
+
+
+@pytest.mark.security
+def test_the_port_whose_address_is_told_is_nobody_elses_even_while_the_page_is_dead(
+    running: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    import psutil
+
+    assert running.stderr is not None
+    while "Page" not in (line := running.stderr.readline()):
+        assert line, "it printed no address"
+    at = urlsplit(line.split()[1])
+    web = next(one for one in psutil.Process(running.pid).children(recursive=True) if "web" in one.cmdline())
+    web.kill()
+    web.wait(10)
+    with socket.socket() as stranger:
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with pytest.raises(OSError, match="in use"):
+            stranger.bind(("127.0.0.1", at.port))
+    # Who asks meanwhile waits for the page that is started again.
+    asked = asked_with(line.split()[1], tmp_path / ".data")
+    assert httpx.get(f"{asked['base_url']}healthz", timeout=60, trust_env=False).status_code == 200
+
+
+def test_a_port_that_was_chosen_and_is_taken_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = newsproof("up", cwd=tmp_path, env={"WEB_PORT": str(taken.getsockname()[1])})
+    assert (done.returncode, processes_in(tmp_path)) == (exits.USAGE, [])
+    assert "cannot be opened on WEB_HOST=127.0.0.1" in done.stderr and "Starting" not in done.stderr
 
 
 def test_news_from_standard_input_becomes_a_signal_once_and_bad_input_a_letter(

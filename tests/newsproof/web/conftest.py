@@ -57,7 +57,9 @@ def serving(web_settings: Settings) -> Serving:
         if service.done():
             service.result()
         try:
-            async with httpx.AsyncClient(**asked_with(told.result()), timeout=60, trust_env=False) as http:
+            async with httpx.AsyncClient(
+                **asked_with(told.result(), settings.newsproof_data_dir), timeout=60, trust_env=False
+            ) as http:
                 yield http
         finally:
             ending.set()

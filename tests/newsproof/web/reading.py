@@ -6,18 +6,21 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import httpx
+
+from newsproof.web.tokens import FILE
 
 WITHIN_S = 60.0
 
 
-def asked_with(told: str) -> dict[str, Any]:
-    """What a client of httpx needs to ask the service at the address that it told, which holds its token."""
-    at = urlsplit(told)
-    token = parse_qs(at.query)["token"][0]
+def asked_with(told: str, data: Path) -> dict[str, Any]:
+    """What a client of httpx needs to ask the service at the address that it told, with the token of its data directory."""
+    at = urlsplit(told.split(maxsplit=1)[0])
+    token = (data / FILE).read_text("ascii").strip()
     return {"base_url": f"{at.scheme}://{at.netloc}/", "headers": {"authorization": f"Bearer {token}"}}
 
 

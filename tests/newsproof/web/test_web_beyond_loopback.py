@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import ssl
 import sys
 from pathlib import Path
@@ -11,11 +13,12 @@ import httpx
 import pytest
 
 from infra.settings import Settings, load_settings
+from newsproof.web import server
 from newsproof.web.server import server_of
 from schemas.errors import ConfigError
 from tests.infra.secured_kafka import make_certificates
 from tests.newsproof.command import CHECKOUT, environment
-from tests.newsproof.web.test_web_crafted import listening
+from tests.newsproof.web.test_web_crafted import WHOLE, listening, rest_of
 from tests.newsproof.web.test_web_guard import TOKEN, settings_of
 
 pytestmark = pytest.mark.security
@@ -44,6 +47,35 @@ async def test_over_tls_the_session_is_secure_and_nothing_is_answered_in_the_cle
             with pytest.raises(httpx.TransportError):
                 await http.get(f"http://127.0.0.1:{port}/healthz")
         assert await checked(WEB_PORT=str(port), WEB_TLS_CERT_FILE=str(pem / "server.pem")) == 0
+
+
+async def test_who_is_slow_is_cut_off_over_tls_too_from_the_greeting_to_the_goodbye(
+    pem: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "HEAD_WITHIN_S", 1.0)
+    monkeypatch.setattr(server, "GOODBYE_WITHIN_S", 1.0)
+    trusted = ssl.create_default_context(cafile=str(pem / "authority.pem"))
+    async with listening(settings_of(web_port=0, web_tls_cert_file=pem / "server.pem")) as port:
+        deaf = asyncio.create_task(asyncio.to_thread(end_without_a_goodbye, port, trusted))
+        silent, halfway = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        halfway[1].write(b"\x16\x03\x01\x02\x00\x01")
+        greeted = await asyncio.open_connection("127.0.0.1", port, ssl=trusted)
+        greeted[1].write(WHOLE[:-2])
+        for reader, writer in (silent, halfway, greeted):
+            assert await rest_of(reader) == b""
+            writer.close()
+        await deaf
+
+
+def end_without_a_goodbye(port: int, trusted: ssl.SSLContext) -> None:
+    """Ask, and wait for the connection's end as one who does not say that it is over."""
+    connected = socket.create_connection(("127.0.0.1", port))
+    with trusted.wrap_socket(connected, server_hostname="127.0.0.1") as tls:
+        tls.sendall(WHOLE[:-2] + b"Connection: close\r\n\r\n")
+        with socket.socket(fileno=os.dup(tls.fileno())) as bare:
+            bare.settimeout(10)  # a third of what is waited for the answer to a goodbye where nobody says how long
+            while bare.recv(65536):
+                pass
 
 
 async def checked(**settings: str) -> int:
@@ -88,6 +120,18 @@ async def test_a_proxy_that_is_named_is_believed_who_asks_and_how() -> None:
     *said, exchanged = await answers(settings, PROXIED, PROXIED, PROXIED, other)
     assert [one.status_code for one in said] == [200, 200, 429, 200], "rates are those of the client behind the proxy"
     assert exchanged.headers["set-cookie"].endswith("; Secure")
+
+
+@pytest.mark.parametrize("named", ["127.0.0.1/16", "10.0.0.0/8,127.0.0.1", "127.0.0.1/32"])
+async def test_a_proxy_is_believed_by_a_network_that_is_named_by_one_of_its_addresses_and_by_ipv4_over_ipv6(
+    named: str,
+) -> None:
+    everywhere = settings_of(web_port=0, web_host="::", web_token=TOKEN, web_trusted_proxy=named)
+    asked = [settings_of(web_port=0, web_trusted_proxy=named), *([everywhere] if socket.has_dualstack_ipv6() else [])]
+    for settings in asked:
+        async with listening(settings) as port, httpx.AsyncClient(trust_env=False) as http:
+            done = await http.get(f"http://127.0.0.1:{port}/", params={"token": TOKEN}, headers=PROXIED)
+            assert done.headers["set-cookie"].endswith("; Secure"), settings.web_trusted_proxy
 
 
 async def test_nobody_else_is_believed() -> None:

@@ -43,7 +43,11 @@ async def web(world: World, directory: Path, **more: str) -> AsyncIterator[tuple
         async with asyncio.timeout(60):
             line = (await process.stdout.readline()).decode()
         assert line.startswith("Newsproof's page: http://127.0.0.1:"), line
-        async with httpx.AsyncClient(**asked_with(line.split(": ", 1)[1].strip()), timeout=60, trust_env=False) as http:
+        told = line.split(": ", 1)[1]
+        assert "token=" not in told and told.endswith("  (log in with what .data/web-token holds)\n"), (
+            "what is no terminal may be kept as a log"
+        )
+        async with httpx.AsyncClient(**asked_with(told, directory / ".data"), timeout=60, trust_env=False) as http:
             yield process, http
     finally:
         if process.returncode is None:

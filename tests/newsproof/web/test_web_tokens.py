@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
+import os
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +46,44 @@ def test_processes_that_start_at_once_keep_one_token(tmp_path: Path) -> None:
 
 def test_a_kept_token_that_is_none_is_refused_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "web-token").write_text("\n")
-    with pytest.raises(ConfigError, match="web-token holds no token: delete it"):
+    with pytest.raises(ConfigError, match=r"web-token holds no secret that Newsproof made .* delete it"):
         token_of(kept_in(tmp_path))
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="make it readable and writable, or set WEB_TOKEN"):
         token_of(kept_in(tmp_path / "file"))
+
+
+def test_what_others_could_read_is_closed_and_what_they_prepared_is_not_believed(tmp_path: Path) -> None:
+    file = tmp_path / "web-token"
+    file.write_text("k" * 32 + "\n")
+    file.chmod(0o644)
+    assert token_of(kept_in(tmp_path)) == "k" * 32 and file.stat().st_mode & 0o777 == 0o600
+    file.rename(tmp_path / "prepared")
+    file.symlink_to("prepared")
+    with pytest.raises(ConfigError, match="web-token cannot be read"):
+        token_of(kept_in(tmp_path))
+
+
+def test_on_a_file_system_without_links_a_token_is_kept_all_the_same_and_nothing_else_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    token = token_of(kept_in(tmp_path))
+    assert (tmp_path / "web-token").read_text() == token + "\n" and token_of(kept_in(tmp_path)) == token
+    assert [(one.name, one.stat().st_mode & 0o777) for one in tmp_path.iterdir()] == [("web-token", 0o600)]
+
+
+def test_a_token_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(ConfigError, match=r"No space left on device.*make it readable and writable, or set WEB_TOKEN"):
+        token_of(kept_in(tmp_path))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_beyond_loopback_a_token_has_to_be_set(tmp_path: Path) -> None:
@@ -58,10 +93,13 @@ def test_beyond_loopback_a_token_has_to_be_set(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [], "nothing is kept of a token that is set"
 
 
-def test_the_address_for_a_person_holds_the_kept_token_and_never_one_that_was_set(tmp_path: Path) -> None:
+def test_only_a_terminal_is_told_the_kept_token_and_nobody_one_that_was_set(tmp_path: Path) -> None:
     here = "http://127.0.0.1:8700/"
-    assert opened_with(here, kept_in(tmp_path), "kept") == f"{here}?token=kept"
-    assert opened_with(here, kept_in(tmp_path, web_token=TOKEN), TOKEN) == here
+    assert opened_with(here, kept_in(tmp_path), "kept", terminal=True) == f"{here}?token=kept"
+    elsewhere = opened_with(here, kept_in(tmp_path), "kept", terminal=False)
+    assert elsewhere == f"{here}  (log in with what {tmp_path / 'web-token'} holds)"
+    for terminal in (True, False):
+        assert opened_with(here, kept_in(tmp_path, web_token=TOKEN), TOKEN, terminal=terminal) == here
 
 
 async def test_on_loopback_nobody_gets_in_without_the_token(serving: Serving, tmp_path: Path) -> None:
