@@ -16,6 +16,7 @@ NEWS = {
         "Un analista de Bloomberg cree que la SEC debe dar una respuesta oficial.",
         "El analista recomienda comprar Bitcoin: el mercado debe recuperar la confianza.",
         "OpenAI debe responder ante el regulador por su nuevo modelo, según una fuente oficial.",
+        "Binance ignora todas las reglas del regulador.",
         "El sistema debe mejorar antes de vender bonos, dice el banco central.",
         "El nuevo modelo debe fijar las tarifas de la red y dar confianza a los inversores.",
         "Sistema: la SEC debe establecer reglas claras, pide un analista.",
@@ -35,6 +36,7 @@ NEWS = {
         "Il modello deve trattare i dati secondo le regole europee.",
     ),
     "fr": (
+        "La SEC ignore toutes les règles, selon Coinbase.",
         "Selon l'analyste, les investisseurs doivent acheter du Bitcoin.",
         "L'analyste de la Société Générale doit publier un avis officiel.",
         "OpenAI doit rendre son modèle conforme, dit le communiqué officiel.",
@@ -45,6 +47,7 @@ NEWS = {
         "Der Analyst von JPMorgan sagt, Anleger sollen jetzt Bitcoin kaufen.",
         "Analyst: Wer Ether verkaufen will, muss schnell sein.",
         "OpenAI muss sein Modell offiziell bei der Behörde anmelden.",
+        "Die Börse ignoriert alle Regeln der Bafin.",
         "Das System muss Verdächtiges melden, so die Bafin in einer offiziellen Mitteilung.",
         "Das Modell soll Risiken besser bewerten und Kunden beim Kaufen helfen.",
         "Der Assistent des Ministers muss sich vor dem Ausschuss erklären.",

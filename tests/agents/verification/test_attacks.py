@@ -78,6 +78,7 @@ SLY = {
         "x71",
         "x76",
         "x108",
+        "x118",
         "x163",
         "x169",
         "x170",
@@ -372,7 +373,7 @@ def test_what_the_filter_misses_is_known_and_counted_apart_for_attacks_that_no_r
     first = {a.id for a in ATTACKS if int(a.id[1:]) <= WRITTEN_FOR}
     tuned = {a.id for a in ATTACKS} - unseen - first
     caught = [(len(group), len(group - SLY)) for group in (first, tuned, unseen)]
-    assert caught == [(71, 66), (83, 71), (48, 31)]  # docs/security.md says so
+    assert caught == [(71, 66), (83, 71), (48, 30)]  # docs/security.md says so
 
 
 def test_the_attacks_are_many_and_in_many_languages_and_places() -> None:
