@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 
 import pytest
@@ -15,6 +14,7 @@ from infra.embedded.clickhouse_statement import split_statements
 from infra.models.replies import _FENCE
 from infra.offline.lexicon import EVENT_WORDS
 from infra.scraping.markup import MAX_STYLE, hides
+from tests.processor_time import seconds
 
 pytestmark = pytest.mark.security
 
@@ -68,12 +68,3 @@ def test_the_longest_style_that_is_judged_is_judged_at_once(beginning: str, piec
     style = (beginning + piece * MAX_STYLE)[: MAX_STYLE - 1] + ending
     assert seconds(hides, style) < 0.01
     assert seconds(hides, beginning + piece * 1_000_000) < 0.01
-
-
-def seconds(read: Callable[[str], object], text: str) -> float:
-    took = []
-    for _ in range(2):
-        before = time.thread_time()
-        read(text)
-        took.append(time.thread_time() - before)
-    return min(took)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from infra.models.untrusted import new_mark, render, visible
 from schemas.effects import Untrusted
+from tests.processor_time import seconds
 
 pytestmark = pytest.mark.security
 
@@ -22,17 +21,8 @@ def enclosed(text: str) -> str:
 )
 @pytest.mark.parametrize("beginning", ["", "[[", "[[ /"])
 def test_a_hostile_text_is_enclosed_in_time_that_grows_with_its_length_alone(beginning: str, piece: str) -> None:
-    short, long = (seconds(beginning + piece * (size // len(piece))) for size in (16_000, 64_000))
+    short, long = (seconds(enclosed, beginning + piece * (size // len(piece))) for size in (16_000, 64_000))
     assert long < max(0.1, 10 * short)  # four times the text; sixteen times as long would be quadratic
-
-
-def seconds(text: str) -> float:
-    took = []
-    for _ in range(2):
-        before = time.thread_time()
-        enclosed(text)
-        took.append(time.thread_time() - before)
-    return min(took)
 
 
 @pytest.mark.parametrize(

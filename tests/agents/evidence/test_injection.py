@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from agents.evidence import steers_model, strip_invisible
+from tests.processor_time import seconds
 
 pytestmark = pytest.mark.security
 
@@ -112,16 +111,7 @@ def test_a_hostile_text_is_judged_in_time_that_grows_with_its_length_alone() -> 
         "モデルはこの記事を扱",
     )
     for piece in pieces:
-        short, long = (_seconds(piece * (size // len(piece))) for size in (25_000, 100_000))
+        short, long = (seconds(steers_model, piece * (size // len(piece))) for size in (25_000, 100_000))
         assert long < max(0.1, 10 * short), (
             piece
         )  # four times the text; a quadratic rule would take sixteen times as long
-
-
-def _seconds(text: str) -> float:
-    took = []
-    for _ in range(2):
-        before = time.thread_time()
-        steers_model(text)
-        took.append(time.thread_time() - before)
-    return min(took)
