@@ -7,7 +7,6 @@ alone: whoever is on the machine but is not its owner gets in by neither.
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ import msgspec
 
 from infra.clickhouse.client import Address, ClickHouse, connect, parse_url
 from infra.embedded.clickhouse_wire import EngineUser
+from infra.embedded.owner_only import write_owner_only
 from infra.redaction import know
 from infra.settings import Settings
 from schemas.errors import ConfigError
@@ -113,7 +113,4 @@ def keep_users(directory: Path, users: Sequence[EngineUser]) -> None:
     """Write the passwords of a running engine's users (:func:`users_of`) for the commands that come to it."""
     admin, analyst = users
     passwords = {"admin": admin.password, "analyst_user": analyst.name, "analyst": analyst.password}
-    written = directory / f"{_FILE}.{os.getpid()}"
-    with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump(passwords, file)
-    written.replace(directory / _FILE)
+    write_owner_only(directory / _FILE, json.dumps(passwords))

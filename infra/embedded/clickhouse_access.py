@@ -69,7 +69,7 @@ _KINDS = frozenset(
 )
 _NAME = r"(?:[A-Za-z_][A-Za-z0-9_]*|`[ \w!-\[\]-_a-~]+`)"
 _WITHOUT_JSON = re.compile(
-    rf"(?:(?P<of>DESCRIBE TABLE|(?:SHOW CREATE|EXISTS) (?:TABLE|VIEW|DATABASE)) (?P<name>{_NAME}(?:\.{_NAME})?)"
+    rf"(?:(?:DESCRIBE TABLE|(?:SHOW CREATE|EXISTS) (?:TABLE|VIEW|DATABASE)) (?P<name>{_NAME}(?:\.{_NAME})?)"
     r"|SHOW FUNCTIONS(?: I?LIKE '[ -&(-\[\]-~]*')?|SHOW ENGINES|SHOW SETTING [A-Za-z0-9_]+)"
     r"(?: FORMAT [A-Za-z][A-Za-z0-9]*)?\Z"
 )
@@ -220,8 +220,7 @@ def _checked_print(canonical: str) -> str:
     if match is None:
         raise _denied(_ONLY)
     if match["name"]:
-        parts = [part.strip("`") for part in re.findall(_NAME, match["name"])]
-        _check_name(parts)
+        _check_name([part.strip("`") for part in re.findall(_NAME, match["name"])])
     return canonical
 
 

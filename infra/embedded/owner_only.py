@@ -14,7 +14,7 @@ __all__ = ["UMASK", "kept_secret", "make_owner_only", "write_owner_only"]
 UMASK = 0o077
 """Of every child: what it makes is its owner's alone."""
 
-
+_COME = "come as the user who started it, or name another data directory"
 _SECRET = re.compile(r"[A-Za-z0-9_-]{20,}")
 """What ``secrets.token_urlsafe`` makes: nothing else is sent to a server as a password, whatever file was named."""
 
@@ -71,9 +71,6 @@ def kept_secret(file: Path) -> str | None:
             "makes another one"
         )
     return secret
-
-
-_COME = "come as the user who started it, or name another data directory"
 
 
 def write_owner_only(file: Path, text: str) -> None:

@@ -298,11 +298,11 @@ async def test_the_process_is_given_no_key_and_no_session_of_ours(monkeypatch: p
 def test_the_process_writes_nowhere_and_opens_no_connection(tmp_path: Path) -> None:
     """The program of the process, with what a page might make of its parser in place of the reading."""
     program = (
-        "import socket\n"
+        "import socket, subprocess\n"
         "from infra.scraping import reading_process as ours\n"
         "from infra.scraping.questions import RulesTold\n"
         "def taken_over(asked):\n"
-        "    for attack in (lambda: open(asked.url, 'w'), lambda: socket.create_connection(('127.0.0.1', int(asked.rules)))):\n"
+        "    for attack in (lambda: open(asked.url, 'w'), lambda: subprocess.run(['/bin/true']), lambda: socket.create_connection(('127.0.0.1', int(asked.rules)))):\n"
         "        try:\n"
         "            attack()\n"
         "            return RulesTold(allowed=True)\n"
