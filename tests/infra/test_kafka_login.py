@@ -224,7 +224,8 @@ async def as_before_the_password(directory: Path, values: list[bytes]) -> None:
 
     async def serves() -> bool:
         try:
-            async with connected(of_controller) as connection:
+            # The controller takes the topic before the broker's own listener is open: both must answer.
+            async with connected(of_controller) as connection, connected(port):
                 return await create_topic(connection, "kept") in (0, 36)  # 36: it is there already
         except (KafkaError, OSError):
             return False
