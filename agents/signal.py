@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from agents.case import Case, Replies, denied_kinds
-from agents.policy import Conclusion, conclude, notes
+from agents.core.case import Case, Replies, denied_kinds
+from agents.evidence.policy import Conclusion, conclude, notes
 from schemas.evidence import Findings, MemoryEntry
 from schemas.ids import content_hash, signal_id
 from schemas.signals import (
@@ -50,7 +50,7 @@ def judged_signal(
     extra_flags: tuple[str, ...] = (),
     reason: str = "",
 ) -> Signal:
-    """Return the signal of a case whose evidence was judged: the rules of :mod:`agents.policy` have the last word.
+    """Return the signal of a case whose evidence was judged: the rules of :mod:`agents.evidence.policy` have the last word.
 
     ``draft`` is what the rules start from; ``chosen`` is the model's amount; ``reason`` its own words.
     """

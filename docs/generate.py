@@ -17,9 +17,9 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from agents.registry import research, verification  # noqa: E402 - found by the line above, from wherever this is started
-from newsproof.exports import json_schemas  # noqa: E402
-from newsproof.version import VERSION  # noqa: E402
+from agents.core.registry import research, verification  # noqa: E402 - found by the line above, from wherever this is started
+from newsproof.app.version import VERSION  # noqa: E402
+from newsproof.cli.exports import json_schemas  # noqa: E402
 from schemas.signals import SIGNAL_SCHEMA_VERSION  # noqa: E402
 from schemas.topics import Topics  # noqa: E402
 

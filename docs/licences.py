@@ -21,7 +21,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 PAGE = PROJECT / "docs" / "licences.md"
 sys.path.insert(0, str(PROJECT))
 
-from infra.embedded.jars import default_cache_dir, ensure_jars, read_pins  # noqa: E402
+from infra.embedded.kafka.jars import default_cache_dir, ensure_jars, read_pins  # noqa: E402
 
 SPDX = {
     "Apache 2": "Apache-2.0",
@@ -61,7 +61,7 @@ BY_HAND = {
 HEAD = """# Licences
 
 Written by `.venv/bin/python docs/licences.py`; `tests/test_licences.py` holds it against `requirements.lock` and
-`infra/embedded/kafka_jars.txt`. Names of licences are SPDX's. `.venv/bin/python docs/sbom.py` prints the same as a CycloneDX SBOM.
+`infra/embedded/kafka/kafka_jars.txt`. Names of licences are SPDX's. `.venv/bin/python docs/sbom.py` prints the same as a CycloneDX SBOM.
 
 Newsproof itself is under the Apache License 2.0 ([LICENSE](../LICENSE)), as Kafka and ClickHouse are. It ships none of what is listed
 here: `./run` fetches the packages, the first start of the embedded Kafka fetches the jars. Whoever passes on an image that was built

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from licences import PROJECT, Locked, locked_packages, written
 
-from infra.embedded.jars import PinnedJar, read_pins
+from infra.embedded.kafka.jars import PinnedJar, read_pins
 
 
 def sbom() -> dict[str, Any]:

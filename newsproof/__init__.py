@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from newsproof import version
-    from newsproof.client import PublishReport, publish, subscribe
+    from newsproof.app import version
+    from newsproof.sdk.client import PublishReport, publish, subscribe
     from schemas.news import News
     from schemas.signals import Signal
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["News", "PublishReport", "Signal", "__version__", "publish", "subscribe"]
 
 _WHERE = {
-    "publish": ("newsproof.client", "publish"),
-    "subscribe": ("newsproof.client", "subscribe"),
-    "PublishReport": ("newsproof.client", "PublishReport"),
+    "publish": ("newsproof.sdk.client", "publish"),
+    "subscribe": ("newsproof.sdk.client", "subscribe"),
+    "PublishReport": ("newsproof.sdk.client", "PublishReport"),
     "News": ("schemas.news", "News"),
     "Signal": ("schemas.signals", "Signal"),
-    "__version__": ("newsproof.version", "VERSION"),
+    "__version__": ("newsproof.app.version", "VERSION"),
 }
 
 

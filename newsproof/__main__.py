@@ -1,5 +1,5 @@
 """``python -m newsproof``."""
 
-from newsproof.cli import main
+from newsproof.cli.main import main
 
 main()

@@ -1,6 +1,6 @@
 """The records of the ``budget`` topic: limits set, reservations, settlements. One partition, so one order for everyone.
 
-What is granted stands in no record: every reader folds them by one rule (``streams.budget_rule``) and comes to the same.
+What is granted stands in no record: every reader folds them by one rule (``streams.budget.rule``) and comes to the same.
 Amounts are decimal strings in USD. The day and the month of a record are those of its append time at the broker (UTC).
 """
 

@@ -16,34 +16,34 @@ from typing import Any
 import structlog
 from faust.types import TP
 
-from agents.case_core import CaseCore
-from agents.flow import NEWS
-from agents.registry import Registry
-from infra.kafka import KafkaAddress
+from agents.core.case_core import CaseCore
+from agents.core.flow import NEWS
+from agents.core.registry import Registry
+from infra.kafka.topics import KafkaAddress
 from infra.ports import Ports
 from schemas.config import Snapshot
 from schemas.errors import TransientError
 from schemas.topics import Topics
-from streams.admission import Admission
-from streams.append import Appender
-from streams.breakers import Breakers, BreakerState
-from streams.bulkhead import Places
-from streams.clock import utc_now
-from streams.configs import ConfigStore
-from streams.dispatcher import Dispatcher
-from streams.effects import EffectsHost
-from streams.faust_app import add_agents, faust_app
-from streams.gate import Gate
-from streams.intake import Intake
-from streams.ledger import LedgerApp, QuietMonitor
-from streams.meter import Meter
-from streams.options import GRACE_ON_REVOKE_S, WorkerOptions
-from streams.projector import Projector
-from streams.results import Results
-from streams.search_cache import SearchCache
-from streams.slot_file import SlotFile
-from streams.spending import Budget, Unlimited
-from streams.watchdog import Watchdog
+from streams.effects.breakers import Breakers, BreakerState
+from streams.effects.bulkhead import Places
+from streams.effects.host import EffectsHost
+from streams.effects.meter import Meter
+from streams.effects.search_cache import SearchCache
+from streams.effects.spending import Budget, Unlimited
+from streams.faust.app import add_agents, faust_app
+from streams.faust.ledger import LedgerApp, QuietMonitor
+from streams.intake.admission import Admission
+from streams.intake.gate import Gate
+from streams.intake.intake import Intake
+from streams.journal.appender import Appender
+from streams.journal.clock import utc_now
+from streams.journal.configs import ConfigStore
+from streams.runtime.dispatcher import Dispatcher
+from streams.runtime.options import GRACE_ON_REVOKE_S, WorkerOptions
+from streams.runtime.projector import Projector
+from streams.runtime.results import Results
+from streams.runtime.watchdog import Watchdog
+from streams.runtime.worker_slot import SlotFile
 
 log = structlog.get_logger(__name__)
 

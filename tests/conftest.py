@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from infra.embedded.clickhouse import EmbeddedClickHouse
-from infra.embedded.kafka import EmbeddedKafka
-from infra.kafka import KafkaAddress, ensure_topics
+from infra.embedded.clickhouse.server import EmbeddedClickHouse
+from infra.embedded.kafka.server import EmbeddedKafka
+from infra.kafka.topics import KafkaAddress, ensure_topics
 from infra.settings import Settings
 from schemas.topics import Topics
 

@@ -21,14 +21,14 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaError
 
 from infra.embedded.child import free_ports
-from infra.embedded.kafka import EmbeddedKafka
-from infra.embedded.kafka_settings import PROPERTIES
-from infra.kafka import KafkaAddress, ensure_topics
+from infra.embedded.kafka.server import EmbeddedKafka
+from infra.embedded.kafka.settings import PROPERTIES
+from infra.kafka.topics import KafkaAddress, ensure_topics
 from infra.settings import Settings
-from newsproof.cli import app
+from newsproof.cli.main import app
 from schemas.errors import ConfigError
 from schemas.topics import Topics
-from tests.infra.secured_kafka import make_certificates
+from tests.infra.kafka.secured_kafka import make_certificates
 
 yaml = pytest.importorskip("yaml", reason="PyYAML reads docker-compose.yml; it is part of requirements-dev.lock")
 

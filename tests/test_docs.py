@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from infra.settings import Settings
-from newsproof.cli import app
+from newsproof.cli.main import app
 from schemas.events import EVENT_TYPES
 
 PROJECT = Path(__file__).parents[1]

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
+from agents.analysis.numbers import written
 from agents.evidence import query_builder
-from agents.evidence.injection import steers_model
-from agents.research.numbers import written
-from infra.embedded.clickhouse_statement import split_statements
+from agents.text.injection import steers_model
+from infra.clickhouse.statement import split_statements
 from infra.models.replies import _FENCE
 from infra.offline.lexicon import EVENT_WORDS
-from infra.scraping.markup import MAX_STYLE, hides
+from infra.pages.markup import MAX_STYLE, hides
 from tests.processor_time import seconds
 
 pytestmark = pytest.mark.security

@@ -18,7 +18,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from license_expression import get_spdx_licensing
 
-from infra.embedded.jars import read_pins
+from infra.embedded.kafka.jars import read_pins
 
 PROJECT = Path(__file__).parents[1]
 

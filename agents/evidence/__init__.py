@@ -9,8 +9,8 @@ from __future__ import annotations
 from agents.evidence.claim import Claim, claim_of
 from agents.evidence.entities import entities_in
 from agents.evidence.findings import assess
-from agents.evidence.injection import steers_model, strip_invisible
 from agents.evidence.query_builder import build_query, fallback_query
+from agents.text.injection import steers_model, strip_invisible
 
 __all__ = [
     "Claim",

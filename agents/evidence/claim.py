@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from agents.case import Case
+from agents.core.case import Case
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -8,7 +8,7 @@ from agents.evidence.entities import EntityIndex
 from agents.evidence.hosts import Imitations, host_of, path_of
 from agents.evidence.quality import CredibilityTable
 from agents.evidence.stance import Grammar
-from agents.evidence.texts import words_regex
+from agents.text.matching import words_regex
 from schemas.config import Tables
 from schemas.ids import content_hash
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents.evidence.pages import JudgedPage
 from agents.evidence.quality import MIN_WIDTH, quality_score
-from agents.evidence.texts import width
+from agents.text.matching import width
 from schemas.config import Snapshot
 from schemas.evidence import DroppedResult
 

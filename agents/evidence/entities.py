@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from agents.evidence.claim import Claim
-from agents.evidence.texts import CJK, fold_han, words_pattern
+from agents.text.matching import CJK, fold_han, words_pattern
 from schemas.config import Entity, Tables
 
 _STARTS = re.compile(rf"[^\W_{CJK}]+|[{CJK}]")

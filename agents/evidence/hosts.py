@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import tldextract
 
-from agents.evidence.skeleton import ascii_skeleton, host_skeleton
+from agents.text.skeleton import ascii_skeleton, host_skeleton
 
 # The suffix list inside the wheel: no network, no cache directory, and the same answer on every machine.
 _EXTRACT = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)

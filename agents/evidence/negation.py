@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from agents.evidence.texts import words_pattern
+from agents.text.matching import words_pattern
 
 # What may stand between a negation and the verb that it negates. Anything else (“did not say how it was hacked”,
 # “未披露被盗金额”) means that something other than the verb is negated.

@@ -10,7 +10,7 @@ from agents.evidence.compiled import Compiled
 from agents.evidence.entities import names_in, tickers_in
 from agents.evidence.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
 from agents.evidence.stance import READ_LIMIT, Reading
-from agents.evidence.texts import Shape, fold_han, has_cjk, near_duplicates, units
+from agents.text.matching import Shape, fold_han, has_cjk, near_duplicates, units
 from schemas.config import Entity
 from schemas.evidence import Credibility, Page, SearchReference, SearchResult
 

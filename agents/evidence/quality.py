@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from agents.evidence.hosts import registrable_domain
-from agents.evidence.texts import width
+from agents.text.matching import width
 from schemas.evidence import Credibility, SearchResult
 
 MIN_WIDTH = 50

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled, compiled
-from agents.evidence.injection import strip_invisible
-from agents.evidence.segment import zh_keywords
-from agents.evidence.texts import fold, has_cjk, words_pattern
+from agents.text.injection import strip_invisible
+from agents.text.matching import fold, has_cjk, words_pattern
+from agents.text.segment import zh_keywords
 from schemas.config import Tables
 from schemas.signals import Draft
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from agents.evidence.texts import CJK, has_cjk, lower_words_regex, words_pattern
+from agents.text.matching import CJK, has_cjk, lower_words_regex, words_pattern
 
 _ENDS = re.compile(
     r"[,;:!?。]|\.(?:\s|$)|\s(?:but|while|although|though|whereas|yet)\s"

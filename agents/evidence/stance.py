@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from agents.evidence.negation import false_patterns, negation_of, negation_of_words
 from agents.evidence.scope import Scope, Target, stem
-from agents.evidence.texts import CJK, NEVER, fold_han, has_cjk, lower_words_regex, words_pattern
+from agents.text.matching import CJK, NEVER, fold_han, has_cjk, lower_words_regex, words_pattern
 from schemas.evidence import Stance
 
 _HEAD = 1200

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from agents.research.asking import ask_agent, question_parts
-from agents.research.blocks import (
+from agents.analysis.blocks import (
     AGENTS,
     EXPECTED,
     as_facts,
@@ -21,8 +20,9 @@ from agents.research.blocks import (
     own_figures,
     told,
 )
+from agents.core.asking import bounded, facts
+from agents.research.asking import ask_agent, question_parts
 from agents.research.turn import Turn
-from agents.verification.asking import bounded, facts
 from schemas.effects import CallModel, Part, Trusted, Untrusted
 from schemas.evidence import Candle, FoundSignal
 from schemas.research_events import AgentName, AgentResult, AgentTask, AnalysisPlanned, DataCollected

@@ -6,14 +6,14 @@ reported as failed, and the others' results stand.
 
 from __future__ import annotations
 
-from agents.case_core import Replies
-from agents.failures import failed
+from agents.analysis.blocks import OWN, can_judge
+from agents.core.answers import one_line
+from agents.core.case_core import Replies
+from agents.core.failures import failed
+from agents.core.step import Asked, On, StepFailure
 from agents.research.agent_calls import agents_to_ask, question
-from agents.research.blocks import OWN, can_judge
 from agents.research.results import fits, results_so_far, seen_by
 from agents.research.turn import ANALYZE, Turn
-from agents.step import Asked, On, StepFailure
-from agents.verification.answers import one_line
 from schemas.effects import CallModel, Failure, ModelReply, Reply
 from schemas.events import Event
 from schemas.research_events import AgentName, AgentsReported, DataCollected

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from agents.case_core import Replies
-from agents.failures import failed
+from agents.analysis.blocks import AGENTS, BLOCKS, SCALES, given
+from agents.analysis.numbers import unsupported_numbers
+from agents.analysis.words import paragraphs, several
+from agents.core.answers import answer, one_line
+from agents.core.case_core import Replies
+from agents.core.failures import failed
+from agents.core.step import Asked, On, StepFailure, only_reply
 from agents.research.agent_calls import signal_text
 from agents.research.answer_calls import results_of, writing
 from agents.research.answer_directly import direct_answer
 from agents.research.answers import FinalAnswer
-from agents.research.blocks import AGENTS, BLOCKS, SCALES, given
 from agents.research.bounds import bounded_confidence
 from agents.research.by_code import answered_by_code, metadata_of
 from agents.research.citations import cited_only, sources_of, used
 from agents.research.collected import with_data_so_far
-from agents.research.numbers import unsupported_numbers
 from agents.research.results import supported_words
 from agents.research.turn import ANSWER, Turn
-from agents.research.words import paragraphs, several
-from agents.step import Asked, On, StepFailure, only_reply
-from agents.verification.answers import answer, one_line
 from schemas.effects import Failure
 from schemas.events import Event, StepFailed
 from schemas.research_events import AgentResult, AgentsReported, AnswerGiven, AnswerStopped, FinishRequested

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from agents.analysis.blocks import BLOCKS, as_facts, given
+from agents.core.asking import facts
 from agents.research.agent_calls import report_parts, signal_parts, unavailable_parts
 from agents.research.asking import ask_agent, clipped_history, question_parts
-from agents.research.blocks import BLOCKS, as_facts, given
 from agents.research.bounds import ceiling, without_data
 from agents.research.citations import sources_of
 from agents.research.results import results_so_far
 from agents.research.turn import Turn
-from agents.verification.asking import facts
 from schemas.effects import CallModel, Trusted
 from schemas.research_events import AgentResult
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agents.case_core import Replies
-from agents.research.numbers import unsupported_numbers
+from agents.analysis.numbers import unsupported_numbers
+from agents.core.answers import one_line
+from agents.core.case_core import Replies
+from agents.core.step import Asked, On
 from agents.research.turn import Turn
-from agents.step import Asked, On
-from agents.verification.answers import one_line
 from schemas.events import Event
 from schemas.research_events import AnswerGiven, AnswerMetadata, QuestionRouted
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from agents.core.asking import bounded
+from agents.core.step import StepFailure
 from agents.prompts import render
 from agents.research.turn import Turn
-from agents.step import StepFailure
-from agents.verification.asking import bounded
 from schemas.effects import CallModel, Failure, Part, Trusted, Untrusted
 
 MAX_QUESTION_CHARACTERS = 8_000

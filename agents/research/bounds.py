@@ -13,9 +13,9 @@ Never below 0.05: an answer that is given says something.
 
 from __future__ import annotations
 
-from agents.research.blocks import blocks_of, has
+from agents.analysis.blocks import blocks_of, has
+from agents.core.answers import clamped
 from agents.research.turn import Turn
-from agents.verification.answers import clamped
 from schemas.research_events import AgentResult, DataCollected
 
 MOST, LEAST = 0.90, 0.05

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from agents.analysis.blocks import told
 from agents.research.answer_calls import agents_missing, results_of
-from agents.research.blocks import told
 from agents.research.bounds import anything, bounded_confidence, without_data
 from agents.research.citations import cited_only, sources_of
 from agents.research.turn import Turn

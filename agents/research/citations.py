@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from agents.analysis.blocks import told
+from agents.analysis.pages import page_behind, page_of
+from agents.core.answers import one_line
 from agents.research.agent_calls import signal_text
-from agents.research.blocks import told
-from agents.research.pages import page_behind, page_of
-from agents.verification.answers import one_line
 from schemas.evidence import FoundSignal, MarketValue
 from schemas.research_events import DataCollected, Source
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from agents.case_core import Replies
-from agents.failures import failed
+from agents.core.case_core import Replies
+from agents.core.failures import failed
+from agents.core.step import Asked, On, StepFailure
 from agents.research.bounds import anything
 from agents.research.collected import answers_of, collected, questions_to_sources
 from agents.research.turn import COLLECT, Turn
-from agents.step import Asked, On, StepFailure
 from schemas.effects import Failure
 from schemas.events import Event
 from schemas.research_events import AnalysisPlanned, DataCollected

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from agents.case_core import Replies
-from agents.research.blocks import sound
-from agents.research.indicators import INDICATORS, indicators
+from agents.analysis.blocks import sound
+from agents.analysis.indicators import INDICATORS, indicators
+from agents.core.answers import one_line
+from agents.core.case_core import Replies
 from agents.research.turn import Turn
-from agents.verification.answers import one_line
 from schemas.effects import (
     CandlesReply,
     Effect,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agents.case_core import Replies
+from agents.core.case_core import Replies
+from agents.core.step import Asked, On
 from agents.research.by_code import answered_by_code
 from agents.research.collected import with_data_so_far
 from agents.research.turn import Turn
-from agents.step import Asked, On
 from schemas.events import CaseFailed, Event, StepFailed
 from schemas.research_events import AnswerGiven
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
+from agents.analysis.blocks import AGENTS, BLOCKS
+from agents.core.answers import one_line, ticker
 from agents.research.answers import PlanAnswer
-from agents.research.blocks import AGENTS, BLOCKS
-from agents.verification.answers import one_line, ticker
 from schemas.research_events import AgentName, AgentTask, AnalysisPlanned, ExecutionStrategy
 
 DEFAULT_ASSET = "BTC"

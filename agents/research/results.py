@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from agents.analysis.blocks import EXPECTED, SCALES, blocks_of, given, missing, own_figures, told
+from agents.analysis.numbers import unsupported_numbers
+from agents.analysis.words import paragraphs, several
+from agents.core.answers import answer, clamped
+from agents.core.step import StepFailure, invalid_output
 from agents.research.agent_calls import LAST_BARS, agent_of, agents_to_ask, question, signal_text, task_of
 from agents.research.answers import AgentAnswer, IndicatorAnswer
 from agents.research.asking import sent
-from agents.research.blocks import EXPECTED, SCALES, blocks_of, given, missing, own_figures, told
-from agents.research.numbers import unsupported_numbers
 from agents.research.turn import Turn
-from agents.research.words import paragraphs, several
-from agents.step import StepFailure, invalid_output
-from agents.verification.answers import answer, clamped
 from schemas.calls import Call
 from schemas.effects import CallModel, Failure, ModelReply, request_hash
 from schemas.evidence import MarketValue

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from agents.case_core import Replies
+from agents.analysis.words import paragraphs
+from agents.core.answers import answer, clamped, one_line
+from agents.core.case_core import Replies
+from agents.core.step import Asked, On, only_reply
 from agents.research.answers import RouteAnswer
 from agents.research.asking import ask_agent, question_parts, whole_history
 from agents.research.citations import cited_only
 from agents.research.turn import Turn
-from agents.research.words import paragraphs
-from agents.step import Asked, On, only_reply
-from agents.verification.answers import answer, clamped, one_line
 from schemas.events import Event
 from schemas.research_events import QuestionAsked, QuestionRouted
 

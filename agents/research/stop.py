@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agents.case_core import Replies
+from agents.core.case_core import Replies
+from agents.core.step import Asked, On
 from agents.research.turn import Turn
-from agents.step import Asked, On
 from schemas.events import CancelRequested, Event
 from schemas.research_events import AnswerStopped
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from agents.case_core import Apply, CaseCore, moved
+from agents.core.case_core import Apply, CaseCore, moved
 from schemas import research_events as rev
 from schemas.calls import Call
 from schemas.config import Snapshot

@@ -13,12 +13,12 @@ from typing import Literal
 
 import msgspec
 
-from agents.case import Case
+from agents.core.case import Case
+from agents.evidence.amounts import share
 from agents.evidence.compiled import compiled
 from agents.evidence.entities import tickers_in
-from agents.evidence.texts import fold_han
-from agents.retraction.amounts import share
 from agents.retraction.statement import Statement
+from agents.text.matching import fold_han
 from schemas.config import Tables
 from schemas.effects import EarlierClaim, FindConcerned
 from schemas.events import ConcernedSignal

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from functools import lru_cache
 from weakref import WeakKeyDictionary
 
+from agents.evidence.amounts import Amounts
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.scope import stem
 from agents.evidence.stance import ClaimSense
-from agents.evidence.texts import fold_han, has_cjk, words_regex
-from agents.retraction.amounts import Amounts
+from agents.text.matching import fold_han, has_cjk, words_regex
 from schemas.config import Entity, Tables
 
 HEAD = 1_200

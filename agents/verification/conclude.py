@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agents.case import Case, Replies
+from agents.core.case import Case, Replies
+from agents.core.step import Asked, On
 from agents.signal import preliminary_signal
-from agents.step import Asked, On
 from schemas.events import CaseTriaged, Event, SignalSynthesized
 
 

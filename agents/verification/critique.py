@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from agents.case import Case, Replies
-from agents.policy import bounds
-from agents.retraction import Candidate, candidates, chosen, question
-from agents.step import Asked, On
-from agents.verification.answers import ClaimAnswer, CritiqueAnswer, answer, clamped, one_line
-from agents.verification.asking import (
+from agents.core.answers import ClaimAnswer, CritiqueAnswer, answer, clamped, one_line
+from agents.core.asking import (
     ask_model,
     claim_parts,
     facts,
@@ -17,8 +13,12 @@ from agents.verification.asking import (
     page_parts,
     reference_parts,
 )
-from agents.verification.rounds import findings_so_far
-from agents.verification.tool_answers import tool_facts, tool_parts
+from agents.core.case import Case, Replies
+from agents.core.step import Asked, On
+from agents.evidence.policy import bounds
+from agents.planning.rounds import findings_so_far
+from agents.planning.tool_answers import tool_facts, tool_parts
+from agents.retraction import Candidate, candidates, chosen, question
 from schemas.effects import CallModel, ConcernedReply
 from schemas.events import (
     ClaimVerdict,

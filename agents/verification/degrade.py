@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agents.case import Case, Replies
-from agents.step import Asked, On
+from agents.core.case import Case, Replies
+from agents.core.step import Asked, On
 from schemas.events import CaseDegraded, Event, StepFailed
 
 

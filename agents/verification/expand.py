@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from agents.case import Case, Replies
-from agents.step import Asked, On, StepFailure, only_reply
-from agents.verification.answers import ExpandAnswer, answer, clean_keywords, one_line
-from agents.verification.asking import (
-    ask_model,
-    facts,
-    findings_facts,
-    news_parts,
-    page_parts,
-    reference_parts,
-)
-from agents.verification.rounds import findings_so_far
+from agents.core.answers import ExpandAnswer, answer, clean_keywords, one_line
+from agents.core.asking import ask_model, facts, findings_facts, news_parts, page_parts, reference_parts
+from agents.core.case import Case, Replies
+from agents.core.step import Asked, On, StepFailure, only_reply
+from agents.planning.rounds import findings_so_far
 from schemas.effects import Untrusted
 from schemas.events import Event, KeywordsExpanded, PagesScraped, SearchCompleted
 

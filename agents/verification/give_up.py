@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from agents.case import Case, Replies
+from agents.core.case import Case, Replies
+from agents.core.step import Asked, On
+from agents.planning.rounds import skipped_flags
 from agents.signal import preliminary_signal
-from agents.step import Asked, On
-from agents.verification.rounds import skipped_flags
 from schemas.events import CancelRequested, CaseFailed, Event, SignalSynthesized, StepFailed
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agents.case import Case, Replies
-from agents.step import Asked, On, needed, only_reply
+from agents.core.case import Case, Replies
+from agents.core.step import Asked, On, needed, only_reply
 from schemas.effects import Failure, Recall, RecallReply
 from schemas.events import CaseTriaged, ContextGathered, Event
 

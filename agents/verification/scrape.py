@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agents.case import Case, Replies
-from agents.step import Asked, On
-from agents.verification.rounds import findings_so_far, judged_again, may_expand, pages_worth_opening
+from agents.core.case import Case, Replies
+from agents.core.step import Asked, On
+from agents.planning.rounds import findings_so_far, judged_again, may_expand, pages_worth_opening
 from schemas.effects import Failure, PageReply, Scrape
 from schemas.events import Event, PagesScraped, SearchCompleted
 

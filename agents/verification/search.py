@@ -7,12 +7,12 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from agents.case import Case, Replies, denied_kinds
-from agents.failures import failed
-from agents.step import Asked, On, StepFailure
-from agents.verification.rounds import judged_again, may_expand, pages_worth_opening
-from agents.verification.tool_answers import in_time, observed, sentiment
-from agents.verification.tools import Reads, effect_of, tool_of
+from agents.core.case import Case, Replies, denied_kinds
+from agents.core.failures import failed
+from agents.core.step import Asked, On, StepFailure
+from agents.planning.rounds import judged_again, may_expand, pages_worth_opening
+from agents.planning.tool_answers import in_time, observed, sentiment
+from agents.planning.tools import Reads, effect_of, tool_of
 from schemas.effects import Effect, Failure, MarketReply, PageReply, Reply, Search, SearchReply
 from schemas.events import Event, ProviderOutcome, SearchCompleted, SubTask, ToolPlanned
 from schemas.evidence import Findings, Observation, Page

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from agents.case import Case, Replies
-from agents.evidence.injection import steers_model
+from agents.core.answers import DraftAnswer, answer, cite_only
+from agents.core.asking import ask_model, memory_parts, news_parts, result_parts
+from agents.core.case import Case, Replies
+from agents.core.step import Asked, On, StepFailure, needed
+from agents.planning.rounds import skipped_flags
 from agents.signal import judged_signal
-from agents.step import Asked, On, StepFailure, needed
-from agents.verification.answers import DraftAnswer, answer, cite_only
-from agents.verification.asking import ask_model, memory_parts, news_parts, result_parts
-from agents.verification.rounds import skipped_flags
+from agents.text.injection import steers_model
 from agents.verification.search import outcome
 from agents.verification.single_pass_ends import findings_of, unpaid
 from agents.verification.single_pass_tools import chosen_effects, functions

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from agents.case import Case, Replies
+from agents.core.case import Case, Replies
+from agents.core.step import StepFailure
 from agents.evidence.claim import claim_of
 from agents.evidence.findings import assess
+from agents.planning.rounds import judged_as, skipped_flags
 from agents.signal import judged_signal
-from agents.step import StepFailure
-from agents.verification.rounds import judged_as, skipped_flags
 from schemas.effects import SearchReply
 from schemas.events import Event, SignalSynthesized
 from schemas.evidence import Findings

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agents.case import Case
+from agents.core.answers import clean_keywords
+from agents.core.case import Case
 from agents.evidence.claim import claim_of
 from agents.evidence.query_builder import fallback_query, fit_query
-from agents.verification.answers import clean_keywords
-from agents.verification.providers import providers_of, search_of
+from agents.planning.providers import providers_of, search_of
 from agents.verification.recall import recall_of
 from schemas.config import Snapshot
 from schemas.effects import Effect, FunctionDeclaration, ModelReply

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from agents.case import Case, Replies
-from agents.policy import Verdict, bounds
+from agents.core.answers import SynthesisAnswer, answer, cite_only, one_line
+from agents.core.asking import ask_model, facts, findings_facts, memory_parts, news_parts, reference_parts
+from agents.core.case import Case, Replies
+from agents.core.step import Asked, On, only_reply
+from agents.evidence.policy import Verdict, bounds
+from agents.planning.rounds import findings_so_far, skipped_flags
+from agents.planning.tool_answers import tool_facts, tool_parts
 from agents.signal import judged_signal
-from agents.step import Asked, On, only_reply
-from agents.verification.answers import SynthesisAnswer, answer, cite_only, one_line
-from agents.verification.asking import ask_model, facts, findings_facts, memory_parts, news_parts, reference_parts
-from agents.verification.rounds import findings_so_far, skipped_flags
-from agents.verification.tool_answers import tool_facts, tool_parts
 from schemas.events import Event, EvidenceCritiqued, RetractionFound, SignalSynthesized
 from schemas.evidence import Findings
 from schemas.signals import Draft, SignalStatus

@@ -6,12 +6,12 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from agents.case import Case, Replies
-from agents.evidence.injection import steers_model
+from agents.core.answers import DraftAnswer, answer
+from agents.core.asking import ask_model, news_parts
+from agents.core.case import Case, Replies
+from agents.core.step import Asked, On
 from agents.signal import first_signal
-from agents.step import Asked, On
-from agents.verification.answers import DraftAnswer, answer
-from agents.verification.asking import ask_model, news_parts
+from agents.text.injection import steers_model
 from schemas.config import Snapshot
 from schemas.effects import CallModel, EarlierReply, Failure, FindEarlier
 from schemas.events import CaseDropped, CaseTriaged, Event, EventReceived

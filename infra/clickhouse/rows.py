@@ -12,8 +12,8 @@ from datetime import datetime
 from infra.clickhouse.call_rows import llm_row, tool_row
 from infra.clickhouse.columns import FIRST_WINS_TOP
 from infra.clickhouse.record import AcceptedRecord, Row, Rows, epoch_ms
-from infra.embedding import EMBEDDING_MODEL, embed
-from infra.embeddings.port import unpacked
+from infra.models.embeddings.hashing import EMBEDDING_MODEL, embed
+from infra.models.embeddings.port import unpacked
 from schemas import events as ev
 from schemas.ids import LIVE_RUN
 from schemas.research_events import QuestionRouted

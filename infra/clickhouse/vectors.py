@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 
-from infra.embedding import embed_all
+from infra.models.embeddings.hashing import embed_all
 
 
 class Vectors:

@@ -15,7 +15,7 @@ import httpx
 from aiokafka.errors import KafkaError
 
 from infra.clickhouse.client import connect
-from infra.kafka import KafkaAddress, offsets_of
+from infra.kafka.topics import KafkaAddress, offsets_of
 from infra.settings import Settings, load_settings
 from schemas.errors import ConfigError, NewsproofError, TransientError
 from schemas.printable import printable_line

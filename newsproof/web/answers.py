@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from infra.redaction import redacted
 from schemas.errors import ConfigError, ContractError, NewsproofError, PermanentError, TransientError
-from streams.gateway.sse import Lagging
+from streams.feed.sse import Lagging
 
 log = structlog.get_logger(__name__)
 

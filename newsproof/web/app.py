@@ -5,9 +5,12 @@ from __future__ import annotations
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from newsproof.version import VERSION
-from newsproof.web import analytics_api, live_api, pages, research_api
+from newsproof.app.version import VERSION
+from newsproof.web import pages
 from newsproof.web.answers import answer_errors
+from newsproof.web.api import analytics as analytics_api
+from newsproof.web.api import live as live_api
+from newsproof.web.api import research as research_api
 from newsproof.web.backend import Backend
 from newsproof.web.guard import Guard
 from newsproof.web.rates import Rates

@@ -10,25 +10,25 @@ import msgspec
 import structlog
 from aiokafka.errors import KafkaError
 
-from agents.flow import RESEARCH
+from agents.core.flow import RESEARCH
 from infra.clickhouse.client import ClickHouse
-from infra.kafka import members_of
+from infra.kafka.topics import members_of
 from infra.settings import Settings
-from newsproof.analysts import analyst_client
-from newsproof.bootstrap import address_of, topics_of
-from newsproof.report_data import Report
-from newsproof.research_parts import research_snapshot_of
-from newsproof.servers import is_embedded_here
-from newsproof.up import mode_in_words
-from newsproof.version import code_version
+from newsproof.app.analysts import analyst_client
+from newsproof.app.composition import address_of, topics_of
+from newsproof.app.research_parts import research_snapshot_of
+from newsproof.app.servers import is_embedded_here
+from newsproof.app.version import code_version
+from newsproof.cli.up import mode_in_words
+from newsproof.report.data import Report
+from newsproof.web.api.questions import Questions
+from newsproof.web.api.telling import told
 from newsproof.web.places import Places
-from newsproof.web.questions import Questions
 from newsproof.web.rates import Rates
-from newsproof.web.telling import told
 from schemas.errors import NewsproofError, TransientError
-from streams.gateway.history import CaseRecords, SignalHistory
-from streams.gateway.live import LiveFeed
-from streams.gateway.turns import TurnFeed
+from streams.feed.history import CaseRecords, SignalHistory
+from streams.feed.live import LiveFeed
+from streams.feed.turns import TurnFeed
 
 log = structlog.get_logger(__name__)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import structlog
 
 from infra.settings import Settings
-from newsproof.lifecycle import run_until
+from newsproof.app.lifecycle import run_until
 from newsproof.web.app import application
 from newsproof.web.backend import Backend
 from newsproof.web.server import address_at, opened, server_of

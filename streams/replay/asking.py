@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 import msgspec
 
-from agents.case import Case
+from agents.core.case import Case
 from schemas.calls import Call
 from schemas.effects import Effect
 from streams.replay.outcome import Replayed, Status

@@ -12,21 +12,21 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from agents.case import Case, Replies, fold, open_case
-from agents.failures import failed
-from agents.registry import Registry
-from agents.step import Step, StepFailure
+from agents.core.case import Case, Replies, fold, open_case
+from agents.core.failures import failed
+from agents.core.registry import Registry
+from agents.core.step import Step, StepFailure
 from schemas import events as ev
 from schemas.calls import KIND_OF, Call, CallKind
 from schemas.config import Snapshot
 from schemas.effects import Effect, Failure, request_hash
 from schemas.ids import event_id
 from streams.replay.asking import Answer, Asking, Miss, Need
+from streams.replay.cursor import Tape
 from streams.replay.lookahead import NOTHING, future_evidence, guarded
 from streams.replay.outcome import Execution, Replayed, Status, UsedCall
 from streams.replay.recording import Recording
-from streams.replay.tape import Tape
-from streams.results import declared, raised, with_calls
+from streams.runtime.results import declared, raised, with_calls
 
 MAX_EVENTS = 200
 """A case whose replay is longer does not end; the longest path of the graph has about 30."""

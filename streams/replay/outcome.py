@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from agents.case import Case
+from agents.core.case import Case
 from schemas import events as ev
 from schemas.calls import Call, CallKind
 from schemas.ids import canonical_json

@@ -12,7 +12,7 @@ from schemas import envelope as wire
 from schemas import events as ev
 from schemas.calls import Call
 from schemas.errors import ContractError
-from streams.following import FollowedPartition
+from streams.journal.following import FollowedPartition
 
 
 class Recorded(msgspec.Struct, frozen=True):

@@ -7,8 +7,8 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
+from agents.core.answers import CritiqueAnswer, DraftAnswer, ExpandAnswer, SynthesisAnswer
 from agents.prompts import all_prompts, load_prompts, render
-from agents.verification.answers import CritiqueAnswer, DraftAnswer, ExpandAnswer, SynthesisAnswer
 from schemas.errors import ConfigError
 from schemas.signals import EventType
 

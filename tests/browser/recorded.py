@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
-from newsproof.backtest.sample import Record, by_partition, read_log_file
-from newsproof.charts import (
+from newsproof.evaluation.backtest.sample import Record, by_partition, read_log_file
+from newsproof.evaluation.compare.comparison import compare, with_texts
+from newsproof.report.charts import (
     Bin,
     Percentiles,
     ReliabilityBin,
@@ -22,14 +23,13 @@ from newsproof.charts import (
     reliability_curve,
     stacked_bars,
 )
-from newsproof.charts.svg import COLOURS
-from newsproof.compare.comparison import compare, with_texts
-from newsproof.web.case_document import document_of
+from newsproof.report.charts.svg import COLOURS
+from newsproof.web.api.case_document import document_of
 from schemas import envelope as wire
 from schemas.published import read_signal
-from streams.following import FollowedPartition
-from streams.reading import JournalRecord
-from tests.newsproof.compare_samples import example
+from streams.journal.case_list import JournalRecord
+from streams.journal.following import FollowedPartition
+from tests.newsproof.evaluation.compare_samples import example
 
 Json = dict[str, Any]
 _encode = msgspec.json.Encoder(enc_hook=str, decimal_format="number").encode

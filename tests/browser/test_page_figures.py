@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from agents.policy import BaseRule
+from agents.evidence.policy import BaseRule
 from schemas.calls import CallKind, ProviderMode
 from schemas.errors import FailureKind
 from tests.browser import recorded

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import pytest
 import pytest_asyncio
 
-from infra.kafka import KafkaAddress
+from infra.kafka.topics import KafkaAddress
 from tests.browser.conftest import Opened
 from tests.browser.watched_page import is_said
 from tests.newsproof.command import COMMAND, environment

@@ -9,10 +9,10 @@ import pytest
 
 from infra.settings import Settings
 from newsproof import publish, subscribe
-from newsproof.bootstrap import address_of, clickhouse_of, topics_of
-from newsproof.supervisor import pipeline
+from newsproof.app.composition import address_of, clickhouse_of, topics_of
+from newsproof.app.processes.supervisor import pipeline
 from schemas.news import News
-from streams.audit import audit
+from streams.journal.audit import audit
 
 pytestmark = pytest.mark.containers
 

@@ -18,10 +18,10 @@ import pytest
 
 from infra.clickhouse.client import Address, connect
 from infra.clickhouse.migrate import migrate
-from infra.embedded.clickhouse import EmbeddedClickHouse, EngineUser
+from infra.embedded.clickhouse.server import EmbeddedClickHouse, EngineUser
 from infra.settings import Settings
-from newsproof.analysts import limits_of
-from tests.infra.test_questions import the_set
+from newsproof.app.analysts import limits_of
+from tests.infra.clickhouse.test_questions import the_set
 
 yaml = pytest.importorskip("yaml", reason="PyYAML reads the provisioning; it is part of requirements-dev.lock")
 

@@ -11,8 +11,8 @@ import pytest
 import typer
 
 from infra.settings import Settings
-from newsproof import exits
-from newsproof.cli import app
+from newsproof.app import exits
+from newsproof.cli.main import app
 
 pytestmark = pytest.mark.security
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from infra.kafka import KafkaAddress
+from infra.kafka.topics import KafkaAddress
 from schemas.envelope import Envelope
 from schemas.ids import uuid5
 from schemas.signals import Signal
 from schemas.topics import Topics
-from streams.publisher import _record
+from streams.publish.publisher import _record
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

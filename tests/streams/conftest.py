@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.kafka import KafkaAddress
+from infra.kafka.topics import KafkaAddress
 from tests.streams.world import World
 
 _numbers = count()

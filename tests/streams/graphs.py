@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from agents.case import Case, Replies
-from agents.registry import Registry
-from agents.step import Asked, On, Step, needed, only_reply
-from newsproof.bench.graph import plain_registry, plain_signal
+from agents.core.case import Case, Replies
+from agents.core.registry import Registry
+from agents.core.step import Asked, On, Step, needed, only_reply
+from lab.bench.graph import plain_registry, plain_signal
 from schemas import events as ev
 from schemas.effects import ModelReply
 

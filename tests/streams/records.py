@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import msgspec
 
-from newsproof.bench.graph import DRAFT
+from lab.bench.graph import DRAFT
 from schemas import envelope as wire
 from schemas import events as ev
 from schemas.calls import Call
@@ -15,7 +15,7 @@ from schemas.effects import ModelReply
 from schemas.ids import LIVE_RUN, event_id, text_hash, uuid5
 from schemas.news import News
 from schemas.topics import partition_of
-from streams.clock import utc_now
+from streams.journal.clock import utc_now
 from tests.streams.world import QUICK, World, news
 
 Headers = list[tuple[str, bytes]]

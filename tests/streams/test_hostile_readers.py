@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import schemas.acceptance
-from agents.case import Case
-from agents.flow import NEWS
-from infra.kafka import KafkaAddress
-from newsproof.bench.graph import plain_registry
-from newsproof.hostile.generator import Generator
-from newsproof.hostile.record import HostileRecord
+from agents.core.case import Case
+from agents.core.flow import NEWS
+from infra.kafka.topics import KafkaAddress
+from lab.bench.graph import plain_registry
+from lab.hostile.generator import Generator
+from lab.hostile.record import HostileRecord
 from schemas import envelope as wire
 from schemas.acceptance import AcceptedEvents
 from schemas.budget import decode as decode_budget
@@ -27,13 +27,13 @@ from schemas.ids import LIVE_RUN
 from schemas.news import decode_news
 from schemas.published import read_publication, read_signal
 from schemas.topics import Topics
-from streams.clock import utc_now
-from streams.configs import ConfigStore
-from streams.following import FollowedPartition, readable, run_of
-from streams.partition import Partition
-from streams.projector import Projector
-from streams.sink_journal import Progress, SinkJournal
-from streams.tombstones import marks_of
+from streams.journal.clock import utc_now
+from streams.journal.configs import ConfigStore
+from streams.journal.following import FollowedPartition, readable, run_of
+from streams.journal.tombstones import marks_of
+from streams.runtime.partition import Partition
+from streams.runtime.projector import Projector
+from streams.sink.journal import Progress, SinkJournal
 from tests.streams.records import TRIAGED, after, opening
 
 PARTITIONS = 2

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 import streams.worker
-from agents.case import open_case
-from newsproof.bench.graph import plain_registry
-from newsproof.hostile.record import HostileRecord
-from newsproof.hostile.sender import Sender, Sent
+from agents.core.case import open_case
+from lab.bench.graph import plain_registry
+from lab.hostile.record import HostileRecord
+from lab.hostile.sender import Sender, Sent
 from schemas import events as ev
 from schemas.config import Snapshot
 from schemas.ids import uuid5
 from schemas.news import News
 from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, TOPIC
 from schemas.topics import partition_of
-from streams.audit import audit
-from streams.deadlines import Deadlines
+from streams.journal.audit import audit
+from streams.runtime.deadlines import Deadlines
 from tests.streams.records import opening, write
 from tests.streams.world import World, news
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import MEMORY
-from newsproof.bench.graph import plain_registry
-from newsproof.memory import Rebuilt, rebuild
-from tests.streams.test_sink import close_cases, settled, sinking, tables
+from lab.bench.graph import plain_registry
+from newsproof.cli.data.memory import Rebuilt, rebuild
+from tests.streams.sink.test_sink import close_cases, settled, sinking, tables
 from tests.streams.world import World
 
 __all__ = ["tables"]

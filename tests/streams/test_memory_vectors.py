@@ -6,21 +6,21 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from agents.registry import Registry
+from agents.core.registry import Registry
 from agents.verification.recall import STEP
 from infra.clickhouse.client import ClickHouse, connect
-from infra.embedding import EMBEDDING_MODEL
-from infra.embeddings.port import Embedded, unpacked
-from infra.memory import ClickHouseMemory
+from infra.clickhouse.memory import ClickHouseMemory
+from infra.models.embeddings.hashing import EMBEDDING_MODEL
+from infra.models.embeddings.port import Embedded, unpacked
 from infra.offline.simulated import Simulated
 from infra.ports import Ports
-from newsproof.bench.graph import plain_registry
-from newsproof.memory import Rebuilt, rebuild
-from newsproof.memory_vectors import Vectors, add_vectors
+from lab.bench.graph import plain_registry
+from newsproof.cli.data.memory import Rebuilt, rebuild
+from newsproof.cli.data.memory_vectors import Vectors, add_vectors
 from schemas.effects import RecallReply
 from schemas.errors import TransientError
 from schemas.events import ContextGathered
-from tests.streams.test_sink import settled, sinking, tables
+from tests.streams.sink.test_sink import settled, sinking, tables
 from tests.streams.world import World, news
 
 __all__ = ["tables"]

@@ -14,8 +14,8 @@ import msgspec
 from aiokafka import TopicPartition
 from aiokafka.partitioner import murmur2
 
-from agents.registry import Registry
-from infra.kafka import KafkaAddress, ensure_topics, offsets_of, read_range
+from agents.core.registry import Registry
+from infra.kafka.topics import KafkaAddress, ensure_topics, offsets_of, read_range
 from infra.offline.simulated import simulated_ports
 from infra.ports import Ports
 from schemas import envelope as wire
@@ -24,11 +24,11 @@ from schemas.errors import ContractError
 from schemas.events import CaseEvent, EventReceived
 from schemas.signals import Signal
 from schemas.topics import Topics
-from streams.audit import AuditReport, audit
-from streams.following import FollowedPartition
-from streams.options import WorkerOptions
-from streams.publisher import Publisher
-from streams.spending import Budget
+from streams.effects.spending import Budget
+from streams.journal.audit import AuditReport, audit
+from streams.journal.following import FollowedPartition
+from streams.publish.publisher import Publisher
+from streams.runtime.options import WorkerOptions
 from streams.worker import Worker
 
 QUICK = Snapshot(provider_mode="simulated", retry_base_seconds=0.05)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from situations import SITUATIONS, P, Situation
 
-from agents.case import fold, open_case
+from agents.core.case import fold, open_case
 from agents.evidence import Claim, assess, claim_of
-from agents.policy import Conclusion, conclude
+from agents.evidence.policy import Conclusion, conclude
 from agents.tables import load_tables
 from schemas.config import Snapshot
 from schemas.events import CaseTriaged, EventReceived

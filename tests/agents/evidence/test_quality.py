@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.evidence.quality import CredibilityTable, quality_score, timeliness
-from agents.evidence.texts import Shape, near_duplicates, width
 from agents.tables import load_tables
+from agents.text.matching import Shape, near_duplicates, width
 from schemas.evidence import SearchResult
 
 NOW = datetime(2024, 6, 3, tzinfo=UTC)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from agents.analysis.pages import MAX_CHARACTERS, PAGES, linkable, page_of
 from agents.research.citations import sources_of
-from agents.research.pages import MAX_CHARACTERS, PAGES, linkable, page_of
+from infra.market.research.economy import SERIES
 from infra.offline.market import SOURCE
-from infra.research.economy import SERIES
 from schemas.research_events import DataCollected
 from tests.agents.research.conftest import found_signal, value
 

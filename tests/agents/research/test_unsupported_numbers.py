@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.research.numbers import unsupported_numbers
+from agents.analysis.numbers import unsupported_numbers
 
 FIGURES = (61_873.4, -3.21, 41.53, 1.234e9, 0.62, 4.33)
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
+from agents.core.specification import START, case_after, opened
 from agents.retraction import candidates, question
 from agents.tables import load_tables
-from agents.testing import START, case_after, opened
 from schemas.config import Snapshot
 from schemas.effects import EarlierClaim
 from schemas.events import CaseTriaged

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from agents.core.specification import START
 from agents.prompts import load_prompts
 from agents.tables import load_tables
-from agents.testing import START
 from schemas.config import Snapshot
 from schemas.effects import FunctionCall, ModelReply, SearchReply
 from schemas.events import CaseTriaged, ContextGathered, SearchCompleted, SubTask, ToolPlanned

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from agents.evidence.injection import steers_model
-from agents.policy import bounds
+from agents.core.specification import START, Run, opened, run_case
+from agents.evidence.policy import bounds
+from agents.planning.requested_task import MAX_TASKS, PLATFORMS
+from agents.planning.rounds import findings_so_far
+from agents.planning.tools import TOOLS
 from agents.tables import load_tables
-from agents.testing import START, Run, opened, run_case
-from agents.verification.rounds import findings_so_far
-from agents.verification.tools import TOOLS
-from agents.verification.wanted import MAX_TASKS, PLATFORMS
+from agents.text.injection import steers_model
 from schemas import effects as fx
 from schemas.config import Snapshot
 from schemas.events import ToolPlanned

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from agents.case import fold
-from agents.failures import JITTER, failed
-from agents.testing import START, given, opened, run_case
+from agents.core.case import fold
+from agents.core.failures import JITTER, failed
+from agents.core.specification import START, given, opened, run_case
 from schemas.effects import (
     CallModel,
     EarlierReply,

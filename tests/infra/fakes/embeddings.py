@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from infra.embeddings.gemini import GeminiEmbedder
-from infra.embeddings.openai_compatible import OpenAICompatibleEmbedder
+from infra.models.embeddings.gemini import GeminiEmbedder
+from infra.models.embeddings.openai_compatible import OpenAICompatibleEmbedder
 from tests.infra.fakes.server import Behaviour, FakeServer, Say
 
 DIMENSIONS = 64

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from infra.clickhouse.client import Address, connect
+from infra.market.research.ports import live_research
 from infra.ports import Port
-from infra.research.ports import live_research
 from infra.settings import load_settings
 from tests.infra.fakes.server import Behaviour, FakeServer, Received, Say, _receive
 

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from infra.ports import Port
-from infra.searching.arxiv import ArxivSearch
-from infra.searching.bocha import BochaSearch
-from infra.searching.pace import Pace
-from infra.searching.ragflow import RagflowSearch
+from infra.search.arxiv import ArxivSearch
+from infra.search.bocha import BochaSearch
+from infra.search.pace import Pace
+from infra.search.ragflow import RagflowSearch
 from schemas.effects import Search
 from tests.infra.fakes.server import Behaviour, FakeServer, Say
 from tests.infra.fakes.tavily import AS_OF

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from infra.scraping.guard import Guard
-from infra.scraping.pages import LivePages
+from infra.pages.guard import Guard
+from infra.pages.port import LivePages
 from tests.infra.fakes.server import Behaviour, FakeServer, Received, Say, _receive
 
 PARAGRAPH = "<p>Circle said on Monday that the reserves of USDC are whole, and that redemptions go on as usual.</p>"

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from infra.searching.tavily import TavilySearch
+from infra.search.tavily import TavilySearch
 from schemas.effects import Search
 from tests.infra.fakes.server import Behaviour, FakeServer, Say
 

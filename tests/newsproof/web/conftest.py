@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from infra.kafka import KafkaAddress
+from infra.kafka.topics import KafkaAddress
 from infra.settings import Settings, load_settings
 from newsproof.web.service import serve
 from tests.newsproof.web.reading import asked_with

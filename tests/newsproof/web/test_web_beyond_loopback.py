@@ -16,7 +16,7 @@ from infra.settings import Settings, load_settings
 from newsproof.web import server
 from newsproof.web.server import server_of
 from schemas.errors import ConfigError
-from tests.infra.secured_kafka import make_certificates
+from tests.infra.kafka.secured_kafka import make_certificates
 from tests.newsproof.command import CHECKOUT, environment
 from tests.newsproof.web.test_web_crafted import WHOLE, listening, rest_of
 from tests.newsproof.web.test_web_guard import TOKEN, settings_of

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
-from infra.kafka import Committed, KafkaAddress
-from newsproof.web import questions
+from infra.kafka.topics import Committed, KafkaAddress
+from newsproof.web.api import questions
 from schemas import envelope as wire
 from schemas import events as ev
 from schemas.errors import TransientError
-from streams.append import Appender
-from streams.gateway import turns
+from streams.feed import turns
+from streams.journal.appender import Appender
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.reading import streaming
 from tests.newsproof.web.test_web_research import (

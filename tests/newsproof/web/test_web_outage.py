@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from infra.embedded.kafka import EmbeddedKafka
+from infra.embedded.kafka.server import EmbeddedKafka
 from tests.newsproof.signal_samples import signal, write_signals
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.reading import streaming

@@ -9,14 +9,14 @@ from typing import Any
 import httpx
 import pytest
 
-from infra.kafka import offsets_of, read_range
+from infra.kafka.topics import offsets_of, read_range
 from schemas import envelope as wire
 from schemas import events as ev
 from schemas import research_events as rev
 from schemas.effects import Failure
 from schemas.ids import RESEARCH_RUN, event_id, uuid5
 from schemas.topics import partition_of
-from streams.clock import utc_now
+from streams.journal.clock import utc_now
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.reading import Sent, streaming
 from tests.schemas.research_samples import SAMPLES

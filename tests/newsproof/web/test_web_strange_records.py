@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from newsproof.web.questions import Questions
+from newsproof.web.api.questions import Questions
 from schemas import envelope as wire
 from schemas import events as ev
 from schemas.config import Snapshot
 from schemas.ids import LIVE_RUN, RESEARCH_RUN, event_id, uuid5
 from schemas.topics import partition_of
-from streams.clock import utc_now
+from streams.journal.clock import utc_now
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.reading import streaming
 from tests.newsproof.web.test_web_live import open_case, until_ready
 from tests.newsproof.web.test_web_research import ANSWERED, CHAT, COLLECTED, PLANNED, ROUTED, ask, go_on, head_of
-from tests.streams.gateway.test_turn_events import replied, well
+from tests.streams.feed.test_turn_events import replied, well
 from tests.streams.records import DROPPED, TRIAGED, opening, write
 from tests.streams.world import World
 

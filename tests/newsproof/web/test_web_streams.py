@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from newsproof.web import answers
-from streams.gateway import live, sse
+from streams.feed import live, sse
 from tests.newsproof.signal_samples import signal, write_signals
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.reading import streaming

@@ -10,13 +10,13 @@ from xml.etree import ElementTree as Xml
 import pytest
 
 from infra.settings import Settings
-from newsproof.bootstrap import clickhouse_of
-from newsproof.servers import servers
-from newsproof.supervisor import prepare_tables
-from newsproof.web import analytics_api
+from newsproof.app.composition import clickhouse_of
+from newsproof.app.processes.supervisor import prepare_tables
+from newsproof.app.servers import servers
+from newsproof.web.api import analytics as analytics_api
 from schemas.ids import signal_id
-from streams.gateway import live
-from streams.sink import Sink
+from streams.feed import live
+from streams.sink.sink import Sink
 from tests.newsproof.signal_samples import signal, write_signals
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.test_web_live import open_case, until_ready

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from infra.settings import Settings
-from newsproof.research import serve_research
+from newsproof.app.processes.research import serve_research
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.reading import streaming
 from tests.newsproof.web.test_web_research import CHAT, STAGES

@@ -7,22 +7,22 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from agents.case import Case, Replies, fold, open_case
-from agents.failures import failed
-from agents.registry import verification
-from agents.testing import call_of, opened
+from agents.core.case import Case, Replies, fold, open_case
+from agents.core.failures import failed
+from agents.core.registry import verification
+from agents.core.specification import call_of, opened
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from infra.offline.simulated import Simulated
 from infra.settings import load_settings
-from newsproof.backtest.verify import same
-from newsproof.bootstrap import snapshot_of
+from newsproof.app.composition import snapshot_of
+from newsproof.evaluation.backtest.verify import same
 from schemas import events as ev
 from schemas.config import Snapshot
 from schemas.effects import CallModel, Effect, Failure, Search, request_hash
 from schemas.ids import LIVE_RUN, content_hash, event_id
 from streams.replay import Change, Miss, Recorded, Recording, Replay, reused_alone
-from streams.results import with_calls
+from streams.runtime.results import with_calls
 
 AT = datetime(2024, 6, 1, tzinfo=UTC)
 NEWS = opened("Coinbase was hacked, 40,000 ether stolen from its hot wallet", at=AT)

@@ -6,17 +6,17 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agents.registry import verification
+from agents.core.registry import verification
 from infra.offline.model import OfflineModel
 from infra.offline.pages import OfflinePages
 from infra.offline.search import OfflineSearch
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
 from infra.settings import load_settings
-from newsproof.backtest.deciding import Deciding
-from newsproof.backtest.journal import KafkaSource, recordings
-from newsproof.backtest.verify import same, verify
-from newsproof.bootstrap import snapshot_of
+from newsproof.app.composition import snapshot_of
+from newsproof.evaluation.backtest.deciding import Deciding
+from newsproof.evaluation.backtest.journal import KafkaSource, recordings
+from newsproof.evaluation.backtest.verify import same, verify
 from schemas.effects import request_hash
 from schemas.errors import PermanentError, TransientError
 from schemas.events import CaseDegraded, EffectCompleted, SignalSynthesized, StepFailed

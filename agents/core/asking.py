@@ -1,0 +1,157 @@
+"""How the steps of this folder put a question to a model: our words trusted, everything else untrusted and bounded."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable
+from typing import Any, get_args
+
+from agents.core.case import Case
+from agents.core.step import StepFailure
+from agents.prompts import render
+from schemas.effects import CallModel, EarlierClaim, Failure, FunctionDeclaration, Part, Trusted, Untrusted
+from schemas.events import PagesScraped, SearchCompleted
+from schemas.evidence import Findings, MemoryEntry, SearchResult
+from schemas.signals import EventType
+
+MAX_NEWS_CHARACTERS = 20_000
+"""What a model reads of one news item; the whole text stays in the log."""
+MAX_REFERENCE_CHARACTERS = 600
+MAX_PAGE_CHARACTERS = 6_000
+HEAVY_ABOVE_CHARACTERS = 5_000
+"""Longer content goes to the heavy model whatever the task (VERIFICATION, "Model routing and healing")."""
+EVENT_TYPES = ", ".join(get_args(EventType))
+
+
+def ask_model(
+    case: Case,
+    prompt_name: str,
+    parts: Iterable[Part],
+    *,
+    functions: tuple[FunctionDeclaration, ...] = (),
+    forced_function: str | None = None,
+    **values: str,
+) -> CallModel:
+    """Return the call of one prompt as the case's snapshot pins it. ``values`` fill its fields: our words only.
+
+    Raises:
+        StepFailure: (not retryable) when the snapshot holds no such prompt.
+    """
+    prompt = case.config.prompts.get(prompt_name)
+    if prompt is None:
+        raise StepFailure(
+            Failure(
+                kind="not_configured",
+                message=f"the case's snapshot has no prompt {prompt_name!r}: build snapshots with load_prompts()",
+                retryable=False,
+            )
+        )
+    content = tuple(parts)
+    size = sum(len(p.text) for p in content if isinstance(p, Untrusted))
+    return CallModel(
+        task=prompt_name,
+        tier="heavy" if size > HEAVY_ABOVE_CHARACTERS else prompt.tier,
+        prompt_name=prompt.name,
+        prompt_version=prompt.version,
+        prompt_hash=prompt.hash,
+        system=render(prompt, language=case.language, event_types=EVENT_TYPES, **values),
+        parts=content,
+        temperature=prompt.temperature,
+        max_output_tokens=prompt.max_output_tokens,
+        functions=functions,
+        forced_function=forced_function,
+        response_schema=prompt.schema,
+    )
+
+
+def news_parts(case: Case) -> tuple[Part, ...]:
+    """Return the news item: its time in our words, its source and text as untrusted ones."""
+    news = case.news
+    return (
+        Trusted(f"News item, published {news.published_at.isoformat()}, language {case.language}:"),
+        Untrusted("news_source", bounded(news.source, 256)),
+        Untrusted("news", bounded(news.text, MAX_NEWS_CHARACTERS)),
+    )
+
+
+def facts(**values: Any) -> Trusted:
+    """Return figures that our code computed, as one line of JSON. No text from outside may be among them."""
+    return Trusted("Facts computed by code: " + json.dumps(values, ensure_ascii=False, sort_keys=True))
+
+
+def findings_facts(findings: Findings) -> dict[str, Any]:
+    """Return what the rules found, as :func:`facts` of a prompt: numbers, flags and stances, no outside words."""
+    return {
+        "independent_sources": findings.independent_sources,
+        "multi_source": findings.multi_source,
+        "official_confirmed": findings.official_confirmed,
+        "denied": findings.denied,
+        "conflict": findings.conflict,
+        "stale": findings.stale,
+        "references": [
+            {
+                "number": r.reference_number,
+                "stance": r.stance,
+                "official": r.official,
+                "independent": r.independent,
+                "credibility": r.source_credibility,
+                "quality": round(r.quality_score, 1),
+                "published_at": r.published_at.isoformat() if r.published_at else None,
+            }
+            for r in findings.references
+        ],
+    }
+
+
+def reference_parts(findings: Findings) -> tuple[Part, ...]:
+    """Return each reference as an untrusted part, labelled by its number."""
+    return tuple(
+        Untrusted(
+            f"reference {r.reference_number}", bounded(f"{r.title}\n{r.url}\n{r.snippet}", MAX_REFERENCE_CHARACTERS)
+        )
+        for r in findings.references
+    )
+
+
+def result_parts(results: Iterable[SearchResult]) -> tuple[Part, ...]:
+    """Return each search result as an untrusted part."""
+    return tuple(
+        Untrusted(f"search result {i}", bounded(f"{r.title}\n{r.url}\n{r.snippet}", MAX_REFERENCE_CHARACTERS))
+        for i, r in enumerate(results, start=1)
+    )
+
+
+def page_parts(case: Case) -> tuple[Part, ...]:
+    """Return each opened page as an untrusted part, but for those that were dropped when their text was read."""
+    seen: tuple[PagesScraped | SearchCompleted, ...] = (*case.scrapes, *case.searches)
+    dropped = {d.url for s in seen if s.findings for d in s.findings.dropped}
+    pages = (page for scraped in seen for page in scraped.pages if page.url not in dropped)
+    return tuple(Untrusted("page", bounded(f"{p.title}\n{p.url}\n{p.text}", MAX_PAGE_CHARACTERS)) for p in pages)
+
+
+def memory_parts(entries: Iterable[MemoryEntry]) -> tuple[Part, ...]:
+    """Return each memory as an untrusted part: its summary came from a model that had read outside text."""
+    return tuple(
+        Untrusted(
+            f"memory {i}, similarity {e.similarity:.2f}",
+            bounded(
+                f"{e.asset} {e.event_type} {e.withdrawn or format(e.confidence, '.2f')} {e.outcome or ''}: {e.summary}",
+                400,
+            ),
+        )
+        for i, e in enumerate(entries, start=1)
+    )
+
+
+def claim_parts(claims: Iterable[EarlierClaim]) -> tuple[Part, ...]:
+    """Return each earlier claim as an untrusted part, labelled by its number from 1 and its time."""
+    return tuple(
+        Untrusted(f"earlier claim {i}, {c.as_of:%Y-%m-%d %H:%M} UTC", bounded(c.text, MAX_REFERENCE_CHARACTERS))
+        for i, c in enumerate(claims, start=1)
+    )
+
+
+def bounded(text: str, limit: int) -> str:
+    """Return the text without invisible characters (they hide orders from people), cut at ``limit`` characters."""
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cf", "Cc", "Co", "Cs"))[:limit]

@@ -1,0 +1,162 @@
+"""What every case has, whatever it is about: its head, its replies and failures, and how one more event moves it.
+
+The runtime knows cases by this alone. A kind of case (:mod:`agents.core.case`, :mod:`agents.research.turn`) adds what its events
+say. A case is immutable, so a step that runs for seconds keeps the case as it was when it was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from schemas.calls import Call, CallKind
+from schemas.config import Snapshot
+from schemas.effects import Effect, Failure, Reply, request_hash
+from schemas.events import TERMINAL, EffectCompleted, Event, StepFailed, StepStarted
+from schemas.signals import PromptUse
+
+R = TypeVar("R")
+C = TypeVar("C", bound="CaseCore")
+Apply = Mapping[type[Event], Callable[[Any, Any], dict[str, Any]]]
+"""What an event changes in the state of a kind of case, beside what it changes in every case."""
+
+
+class Replies(msgspec.Struct, frozen=True):
+    """The replies that a step has so far, in the order in which they were logged. Found by the effect that asked."""
+
+    calls: tuple[Call, ...] = ()
+
+    def of(self, effect: Effect) -> Reply | None:
+        """Return the latest reply to this effect, None while it is unanswered."""
+        wanted = request_hash(effect)
+        return next((c.reply for c in reversed(self.calls) if c.request_hash == wanted), None)
+
+    def all(self, kind: type[R]) -> tuple[R, ...]:
+        """Return every reply of this type, such as ``SearchReply`` or ``Failure``."""
+        return tuple(c.reply for c in self.calls if isinstance(c.reply, kind))
+
+    @property
+    def at(self) -> datetime | None:
+        """When the last of them came (UTC): the only clock that a step may read."""
+        return max((c.replied_at for c in self.calls), default=None)
+
+
+class CaseCore(msgspec.Struct, frozen=True, kw_only=True):
+    """The state that the runtime knows of. ``seq`` is the number of accepted events before the head; times are UTC log times.
+
+    ``denied`` names the kinds of calls that the budget denied, each once. ``config_hash`` is what the opening pins.
+    """
+
+    case_id: str
+    run_id: str
+    opened_at: datetime
+    head: Any
+    head_id: str
+    head_at: datetime
+    config_hash: str = ""
+    seq: int = 0
+    pinned: Snapshot | None = Snapshot()
+    failures: tuple[StepFailed, ...] = ()
+    replies: Replies = Replies()
+    prompts: tuple[PromptUse, ...] = ()
+    model: str | None = None
+    denied: tuple[CallKind, ...] = ()
+
+    @property
+    def config(self) -> Snapshot:
+        """The pinned configuration. A case whose snapshot has not arrived yet is never handed to a step.
+
+        Raises:
+            LookupError: while the snapshot has not arrived.
+        """
+        if self.pinned is None:
+            raise LookupError(f"the snapshot {self.config_hash} of case {self.case_id} has not arrived")
+        return self.pinned
+
+    @property
+    def closed(self) -> bool:
+        """Whether a terminal event was accepted."""
+        return isinstance(self.head, TERMINAL)
+
+    @property
+    def deadline(self) -> datetime:
+        """When the case must have ended (``CASE_DEADLINE_SECONDS`` after it was opened)."""
+        return self.opened_at + timedelta(seconds=self.config.case_deadline_seconds)
+
+    @property
+    def deep_deadline(self) -> datetime:
+        """When the long way must have ended, so that the last resort still has a fifth of the time."""
+        return self.opened_at + timedelta(seconds=self.config.case_deadline_seconds * 0.8)
+
+    @property
+    def has_fallback(self) -> bool:
+        """Whether the case could end with something to say if no model answered from now on."""
+        return True
+
+    def is_last_resort(self, step: str) -> bool:
+        """Whether nothing comes after this step: when it fails, the case gives up."""
+        raise NotImplementedError
+
+
+def moved(case: C, event: Event, *, event_id: str, at: datetime, apply: Apply) -> C:
+    """Return the state after one more accepted event: what every case has, and what ``apply`` says of this kind."""
+    calls = event.calls
+    changes = apply.get(type(event), _nothing)
+    if isinstance(event, EffectCompleted):
+        more = changes(case, event)
+        return replace(case, replies=Replies(case.replies.calls + calls), **_credits(case, calls), **more)
+    bare = replace(event, calls=()) if calls else event
+    return replace(
+        case,
+        head=bare,
+        head_id=event_id,
+        head_at=at,
+        seq=case.seq + 1,
+        replies=_replies_kept(case, event),
+        failures=(*case.failures, bare) if isinstance(bare, StepFailed) else _failures_kept(case, bare),
+        **_credits(case, calls),
+        **changes(case, bare),
+    )
+
+
+def _replies_kept(case: CaseCore, event: Event) -> Replies:
+    # Replies survive a failed attempt, so that only what is missing is asked again; failures among them are missing.
+    if not case.replies.calls:
+        return case.replies
+    if isinstance(event, StepFailed | StepStarted):
+        return Replies(tuple(c for c in case.replies.calls if not isinstance(c.reply, Failure)))
+    return Replies()
+
+
+def _failures_kept(case: CaseCore, event: Event) -> tuple[StepFailed, ...]:
+    return case.failures if isinstance(event, StepStarted) else ()
+
+
+def denied_kinds(calls: tuple[Call, ...]) -> tuple[CallKind, ...]:
+    """Return the kinds of calls that the budget denied, each once, in order."""
+    return tuple(dict.fromkeys(c.kind for c in calls if c.error == "budget"))
+
+
+def _credits(case: CaseCore, calls: tuple[Call, ...]) -> dict[str, Any]:
+    new = [kind for kind in denied_kinds(calls) if kind not in case.denied]
+    return {**({"denied": (*case.denied, *new)} if new else {}), **_prompts_used(case, calls)}
+
+
+def _prompts_used(case: CaseCore, calls: tuple[Call, ...]) -> dict[str, Any]:
+    used = {
+        PromptUse(name=c.prompt_name, version=c.prompt_version or "", hash=c.prompt_hash or ""): c.model
+        for c in calls
+        if c.kind == "model" and c.prompt_name is not None
+    }
+    if not used:
+        return {}
+    new = tuple(p for p in used if p not in case.prompts)
+    return {"prompts": case.prompts + new, "model": next(reversed(used.values())) or case.model}
+
+
+def _nothing(_case: Any, _event: Any) -> dict[str, Any]:
+    return {}

@@ -1,0 +1,46 @@
+"""What a failure leads to: retry, degrade, or give up. Decided once, by the worker that saw it, and logged."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Literal
+
+from agents.core.case_core import CaseCore
+from schemas.effects import Failure
+from schemas.events import StepFailed
+from schemas.ids import content_hash
+
+MAX_INVALID_OUTPUT_ATTEMPTS = 2
+"""A reply that breaks its schema is asked for once more (VERIFICATION, "Synthesis")."""
+MAX_BACKOFF_S = 60.0
+JITTER = 0.2
+"""A wait is lengthened by up to this share, so that cases which failed together do not come back together."""
+
+
+def failed(case: CaseCore, step: str, failure: Failure, *, now: datetime) -> StepFailed:
+    """Return the event that logs this failure; ``now`` is when it happened (UTC).
+
+    Transient failures are retried with exponential backoff, no earlier than the provider asked for and never past the
+    deadline of the path; everything else degrades the case, and a last resort that fails gives up. A case that has nothing
+    to fall back on yet waits for an open breaker as long as its deadline allows.
+    """
+    attempt = 1 + sum(1 for f in case.failures if f.step == step)
+    # An open breaker asked nothing of anybody, so for a case that must wait for it, it is no attempt.
+    free = set[str]() if case.has_fallback else {"breaker_open"}
+    tried = sum(1 for f in case.failures if f.step == step and f.failure.kind not in free)
+    most = MAX_INVALID_OUTPUT_ATTEMPTS if failure.kind == "invalid_output" else case.config.step_max_attempts
+    last_resort = case.is_last_resort(step)
+    limit = case.deadline if last_resort else case.deep_deadline
+    if failure.retryable and (failure.kind in free or 1 + tried < most):
+        backoff = min(case.config.retry_base_seconds * 2**tried, MAX_BACKOFF_S)
+        wait = max(backoff, failure.retry_after_s or 0.0) * (1.0 + JITTER * _lot(case.case_id, step, attempt))
+        retry_at = now + timedelta(seconds=wait)
+        if retry_at < limit:
+            return StepFailed(step=step, failure=failure, attempt=attempt, outcome="retry", retry_at=retry_at)
+    outcome: Literal["degrade", "give_up"] = "give_up" if last_resort else "degrade"
+    return StepFailed(step=step, failure=failure, attempt=attempt, outcome=outcome)
+
+
+def _lot(case_id: str, step: str, attempt: int) -> float:
+    # 0 ≤ x < 1, drawn from the case rather than at random: the same failure is decided alike in every run.
+    return int(content_hash(("retry", case_id, step, attempt))[:12], 16) / 16**12

@@ -1,0 +1,177 @@
+"""The registry: finds the steps, derives the graph from what they take and emit, and refuses a graph that does not close."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Literal, get_args, get_origin, get_type_hints
+
+import agents.planning
+import agents.research
+import agents.retraction
+import agents.verification
+from agents.core.case_core import CaseCore
+from agents.core.flow import NEWS, RESEARCH, Flow
+from agents.core.step import On, Step
+from schemas import events as ev
+from schemas.errors import ConfigError, ContractError
+
+
+class Registry:
+    """The graph of one flow. Immutable once made.
+
+    Raises:
+        ConfigError: when an event that is emitted leads to no step (dangling) or to two (duplicate), or two steps share a name.
+    """
+
+    def __init__(self, steps: Iterable[Step], flow: Flow = NEWS) -> None:
+        self.flow = flow
+        self.steps: dict[str, Step] = {}
+        for step in steps:
+            if step.name in self.steps:
+                raise ConfigError(f"two steps are called {step.name!r}: rename one of them")
+            self.steps[step.name] = step
+        self._table: dict[type[ev.Event], tuple[str | None, dict[str | None, Step]]] = {}
+        for step in self.steps.values():
+            for on in step.takes:
+                self._connect(step, on)
+        self._refuse_dangling()
+        self.depth = self._depths()
+
+    def next_step(self, case: CaseCore) -> Step | None:
+        """Return the step that the head leads to, None when the case is closed. Pure.
+
+        Raises:
+            ContractError: as :meth:`step_after`.
+        """
+        return self.step_after(case.head)
+
+    def step_after(self, head: ev.Event) -> Step | None:
+        """Return the step that this head leads to: what :meth:`next_step` decides by.
+
+        Raises:
+            ContractError: it names a step that this graph has not (reason ``unknown_step``).
+        """
+        if isinstance(head, ev.StepStarted) or (isinstance(head, ev.StepFailed) and head.outcome == "retry"):
+            if head.step not in self.steps:
+                raise ContractError(
+                    f"the case waits for the step {head.step[:80]!r}, which there is not (any more): requeue its letter",
+                    reason="unknown_step",
+                )
+            return self.steps[head.step]
+        found = self._table.get(type(head))
+        if found is None:
+            return None
+        field, by_value = found
+        return by_value.get(None if field is None else getattr(head, field))
+
+    def edges(self) -> list[tuple[str, str, str]]:
+        """Return (who writes it, event with its route, who takes it) for every arrow, in flow order.
+
+        Beside steps the ends are those of the flow: who opens a case and who takes its end, such as intake and publish,
+        any_step (whose failure it is) and whoever gives a command.
+        """
+        arrows: list[tuple[str, str, str]] = []
+        opening, *others = ((writer, (event,)) for writer, event in self.flow.entries)
+        emitters: list[tuple[str, tuple[type[ev.Event], ...]]] = [
+            opening,
+            *((s.name, s.emits) for s in self._in_flow_order()),
+            *others,
+        ]
+        for source, emitted in emitters:
+            for event in emitted:
+                if event in ev.TERMINAL:
+                    arrows.append((source, event.__name__, self.flow.sink))
+                    continue
+                _, by_value = self._table[event]
+                for value, step in by_value.items():
+                    label = event.__name__ if value is None else f"{event.__name__} · {value}"
+                    arrows.append((source, label, step.name))
+        return arrows
+
+    def mermaid(self) -> str:
+        """Return the graph as a Mermaid flow chart; the README's picture is this text."""
+        opens, (first, _) = self.flow.source, self.flow.entries[0]
+        lines = ["flowchart LR", f"  {opens}([{opens}]) --> {first}"]
+        lines += [f'  {a} -- "{label}" --> {b}' for a, label, b in self.edges()]
+        return "\n".join([*lines, f"  {self.flow.sink} --> {self.flow.gives}([{self.flow.gives}])"])
+
+    def _connect(self, step: Step, on: On) -> None:
+        if len(on.routes) > 1:
+            raise ConfigError(f"step {step.name!r}: {on!r} names more than one routing field: use one")
+        field, value = next(iter(on.routes.items()), (None, None))
+        known_field, by_value = self._table.setdefault(on.event, (field, {}))
+        if field != known_field:
+            raise ConfigError(
+                f"step {step.name!r}: {on!r} routes by {field}, another step by {known_field}: agree on one"
+            )
+        if field is not None and value not in _values(on.event, field):
+            raise ConfigError(
+                f"step {step.name!r}: {on!r}: {field} is never {value!r}, only {_values(on.event, field)}"
+            )
+        if value in by_value:
+            raise ConfigError(f"{on!r} leads to two steps, {by_value[value].name!r} and {step.name!r}: drop one")
+        by_value[value] = step
+
+    def _refuse_dangling(self) -> None:
+        emitted: dict[type[ev.Event], str] = {event: writer for writer, event in self.flow.entries}
+        emitted |= {e: s.name for s in self.steps.values() for e in s.emits if e not in ev.TERMINAL}
+        for event, by in emitted.items():
+            if event not in self._table:
+                raise ConfigError(f"{event.__name__}, emitted by {by}, leads to no step: let a step take it")
+            field, by_value = self._table[event]
+            if field is None:
+                continue
+            wanted = set(_values(event, field)) - ({"retry"} if event is ev.StepFailed else set())
+            if missing := sorted(wanted - {str(v) for v in by_value}):
+                raise ConfigError(f"{event.__name__} with {field} {missing}, emitted by {by}, leads to no step")
+
+    def _depths(self) -> dict[str, int]:
+        # Steps to the end of a case by the longest way without a loop: the scheduler finishes cases before it opens new ones.
+        after: dict[str, set[str]] = {name: set() for name in self.steps}
+        for source, _, target in self.edges():
+            if source in after and target in after:
+                after[source].add(target)
+
+        def longest(name: str, on_the_way: frozenset[str]) -> int:
+            ways = after[name] - on_the_way
+            return max((1 + longest(target, on_the_way | {target}) for target in ways), default=0)
+
+        return {name: longest(name, frozenset({name})) for name in self.steps}
+
+    def _in_flow_order(self) -> list[Step]:
+        order: list[Step] = []
+        waiting: list[type[ev.Event]] = [self.flow.opening]
+        while waiting:
+            event = waiting.pop(0)
+            for step in self._table.get(event, (None, {}))[1].values():
+                if step not in order:
+                    order.append(step)
+                    waiting += [e for e in step.emits if e not in ev.TERMINAL]
+        return order + [s for s in self.steps.values() if s not in order]
+
+
+def _values(event: type[ev.Event], field: str) -> tuple[str, ...]:
+    hint = get_type_hints(event).get(field)
+    if get_origin(hint) is not Literal:
+        raise ConfigError(f"{event.__name__}.{field} is no Literal: only a Literal field can route")
+    return get_args(hint)
+
+
+def verification() -> Registry:
+    """Return the registry of the news pipeline: every ``STEP`` of verification, planning and retraction."""
+    return Registry(_steps_in(agents.verification, agents.planning, agents.retraction))
+
+
+def research() -> Registry:
+    """Return the registry of the research chat: every ``STEP`` in a module of ``agents.research``."""
+    return Registry(_steps_in(agents.research), RESEARCH)
+
+
+def _steps_in(*packages: ModuleType) -> Iterable[Step]:
+    # By the name of the file, whatever its folder: pictures and listings show the steps in this order.
+    found = {m.name: f"{p.__name__}.{m.name}" for p in packages for m in pkgutil.iter_modules(p.__path__)}
+    modules = (importlib.import_module(found[name]) for name in sorted(found))
+    return (m.STEP for m in modules if hasattr(m, "STEP"))

@@ -1,0 +1,249 @@
+"""The specification of a step, and a case run in memory.
+
+    given(opened("Bybit 冷钱包遭攻击")).ask_gives(FindEarlier(...))
+    given(opened("…"), triaged).told(RecallReply(entries=())).emits(ContextGathered(entries=(), memory="no_match"))
+    given(opened("…"), triaged).told(Failure(kind="timeout", …)).fails_with("timeout")
+    given(question("Is BTC bullish?"), routed).told(ModelReply(data=…)).emits(AnalysisPlanned(…))
+
+The step is the one that the registry finds for the last event, or the one that ``.step(name)`` names. Every question is
+put twice and must be answered alike, so a step that is not pure fails its specification whatever the test is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import lru_cache, partial
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from agents.core.case_core import Replies
+from agents.core.failures import failed
+from agents.core.registry import Registry, research, verification
+from agents.core.step import Asked, Step, StepFailure
+from schemas import ids
+from schemas.calls import KIND_OF, Call
+from schemas.config import Snapshot
+from schemas.effects import CallModel, Effect, Failure, Reply, request_hash
+from schemas.events import EffectCompleted, Event, EventReceived
+from schemas.news import News
+from schemas.research_events import ChatMessage, QuestionAsked
+
+START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+"""When a specified case is opened; each of its events comes a second later."""
+TICK = timedelta(seconds=1)
+
+
+def opened(
+    text: str, *, source: str = "test", language: str = "en", at: datetime = START, external_id: str | None = None
+) -> EventReceived:
+    """Return the opening event of a news item that was published at ``at`` (UTC)."""
+    news = News(source=source, text=text, published_at=at, external_id=external_id, language=language)
+    return EventReceived(news=news, config_hash="", text_hash=ids.text_hash(text), language=language)
+
+
+def question(message: str, *history: ChatMessage, language: str = "en") -> QuestionAsked:
+    """Return the opening event of a chat's turn, asked when a specified case is opened."""
+    return QuestionAsked(message=message, config_hash="", language=language, chat_id="chat", history=history)
+
+
+def case_after(*events: Event, config: Snapshot | None = None) -> Any:
+    """Return the fold of these events, the first of which opens the case (or the turn), a second apart."""
+    first, *rest = events
+    assert isinstance(first, EventReceived | QuestionAsked), (
+        "begin with what opens a case: opened(...) or question(...)"
+    )
+    case_id = first.news.case_id if isinstance(first, EventReceived) else ids.uuid5("question", first.message)
+    head_id = ids.event_id(ids.LIVE_RUN, case_id, "")
+    flow = _registry(type(first)).flow
+    case = flow.open(
+        first, case_id=case_id, event_id=head_id, run_id=ids.LIVE_RUN, at=START, config=config or Snapshot()
+    )
+    for number, event in enumerate(rest, start=1):
+        case = flow.fold(case, event, event_id=_next_id(case), at=START + number * TICK)
+    return case
+
+
+def given(*events: Event, config: Snapshot | None = None) -> Given:
+    """Begin a specification: a case with these events, under this configuration."""
+    return Given(case_after(*events, config=config), _registry(type(events[0])))
+
+
+class Given:
+    """A case and the step that its head leads to."""
+
+    def __init__(self, case: Any, registry: Registry, step: Step | None = None) -> None:
+        self.case = case
+        self._registry = registry
+        self._step = step
+
+    def step(self, name: str) -> Given:
+        """Specify this step instead of the one that the registry finds."""
+        return Given(self.case, self._registry, self._registry.steps[name])
+
+    @property
+    def asked(self) -> Asked:
+        """What the step asks for, put to it twice."""
+        step = self._step or self._registry.next_step(self.case)
+        assert step is not None, f"{type(self.case.head).__name__} leads to no step"
+        asked: Asked = _twice(lambda: step.ask(self.case))
+        return asked
+
+    def ask_gives(self, *expected: Effect | Event) -> Given:
+        """Assert what the step asks for: effects in order, or one event."""
+        asked = self.asked
+        assert (asked if isinstance(asked, tuple) else (asked,)) == expected
+        return self
+
+    def told(self, *replies: Reply) -> Told:
+        """Answer what the step asks for, one reply after the other, and tell it."""
+        step = self._step or self._registry.next_step(self.case)
+        assert step is not None, f"{type(self.case.head).__name__} leads to no step"
+        waiting = list(replies)
+
+        def perform(effect: Effect) -> Reply:
+            assert waiting, f"the step also asks for {effect!r}"
+            return waiting.pop(0)
+
+        outcome, _ = _work(self.case, step, perform, lambda: START + TICK * 60, self._registry)
+        assert not waiting, f"the step did not ask for what {waiting!r} answers"
+        return Told(outcome)
+
+    def emits(self, event: Event) -> None:
+        """Assert the event of a step that asks for nothing."""
+        self.told().emits(event)
+
+
+class Told:
+    """What the step made of the replies."""
+
+    def __init__(self, outcome: Event | Failure) -> None:
+        self.outcome = outcome
+
+    @property
+    def event(self) -> Any:
+        """The event, without its calls."""
+        assert isinstance(self.outcome, Event), f"the step failed: {self.outcome}"
+        return replace(self.outcome, calls=())
+
+    def emits(self, event: Event) -> None:
+        """Assert the whole event, its calls apart."""
+        assert self.event == event
+
+    def emits_like(self, kind: type[Event], **fields: Any) -> Told:
+        """Assert the event's type and these of its fields."""
+        assert isinstance(self.event, kind)
+        assert {name: getattr(self.event, name) for name in fields} == fields
+        return self
+
+    def fails_with(self, kind: str, *, retryable: bool | None = None) -> None:
+        """Assert that the step could not go on, and why."""
+        assert isinstance(self.outcome, Failure), f"the step went on: {self.outcome}"
+        assert self.outcome.kind == kind
+        assert retryable is None or self.outcome.retryable == retryable
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A case run to its end: the last state, and every event in log order, ``EffectCompleted`` among them."""
+
+    case: Any
+    events: tuple[Event, ...]
+
+
+def run_case(
+    event: EventReceived | QuestionAsked,
+    perform: Callable[[Effect], Reply],
+    *,
+    config: Snapshot,
+    registry: Registry | None = None,
+    start: datetime = START,
+) -> Run:
+    """Run one case in memory as the runtime would, its effects answered by ``perform``. Pure where ``perform`` is.
+
+    Retries happen at once, at the logical time that they were due. Replies of several effects come one after the other.
+
+    Raises:
+        AssertionError: when the case does not end within 200 events.
+    """
+    graph = registry or _registry(type(event))
+    case = replace(case_after(event, config=config), opened_at=start, head_at=start)
+    clock, log = [start], list[Event]([event])
+
+    def now() -> datetime:
+        clock[0] += TICK
+        return clock[0]
+
+    while (step := graph.next_step(case)) is not None:
+        assert len(log) < 200, f"the case does not end: {[type(e).__name__ for e in log[-9:]]}"
+        outcome, completed = _work(case, step, perform, now, graph)
+        for one in completed:
+            case = graph.flow.fold(case, one, event_id="", at=clock[0])
+        if isinstance(outcome, Failure):
+            outcome = failed(case, step.name, outcome, now=now())
+            clock[0] = outcome.retry_at or clock[0]
+        case = graph.flow.fold(case, outcome, event_id=_next_id(case), at=now())
+        log += [*completed, outcome]
+    return Run(case, tuple(log))
+
+
+def call_of(effect: Effect, reply: Reply, *, at: datetime = START, mode: Any = "offline") -> Call:
+    """Return the record of one free call."""
+    prompt = effect if isinstance(effect, CallModel) else None
+    return Call(
+        kind=KIND_OF[type(effect)],
+        provider=mode,
+        mode=mode,
+        request_hash=request_hash(effect),
+        reply=reply,
+        latency_ms=0.0,
+        replied_at=at,
+        cost_usd=Decimal(0),
+        model=f"{mode}-model" if prompt else None,
+        prompt_name=prompt.prompt_name if prompt else None,
+        prompt_version=prompt.prompt_version if prompt else None,
+        prompt_hash=prompt.prompt_hash if prompt else None,
+        error=reply.kind if isinstance(reply, Failure) else None,
+    )
+
+
+def _work(
+    case: Any, step: Step, perform: Callable[[Effect], Reply], now: Callable[[], datetime], registry: Registry
+) -> tuple[Event | Failure, list[EffectCompleted]]:
+    # The runtime's way in small: one effect's reply goes straight to tell; of several, each is folded, and ask asked
+    # again.
+    completed: list[EffectCompleted] = []
+    try:
+        while True:
+            asked = _twice(partial(step.ask, case))
+            if isinstance(asked, Event):
+                return asked, completed
+            effects = asked if isinstance(asked, tuple) else (asked,)
+            missing = next((e for e in effects if case.replies.of(e) is None), None)
+            if missing is None:
+                return _twice(partial(step.tell, case, case.replies)), completed
+            call = call_of(missing, perform(missing), at=now(), mode=case.config.provider_mode)
+            if not isinstance(asked, tuple):
+                event = _twice(partial(step.tell, case, Replies((call,))))
+                return replace(event, calls=(call,)), completed
+            completed.append(EffectCompleted(step=step.name, request_hash=call.request_hash, calls=(call,)))
+            case = registry.flow.fold(case, completed[-1], event_id="", at=call.replied_at)
+    except StepFailure as stop:
+        return stop.failure, completed
+
+
+def _twice(question: Callable[[], Any]) -> Any:
+    first, second = question(), question()
+    assert first == second, f"the step is not pure: {first!r} and then {second!r}"
+    return first
+
+
+def _next_id(case: Any) -> str:
+    return ids.event_id(case.run_id, case.case_id, case.head_id)
+
+
+@lru_cache(maxsize=2)
+def _registry(opening: type[Event]) -> Registry:
+    return research() if opening is QuestionAsked else verification()

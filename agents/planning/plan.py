@@ -1,0 +1,108 @@
+"""Plan: what to look up next. Rules decide where they can; only then a model is paid to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from agents.core.answers import checked, clean_keywords, one_line
+from agents.core.case import Case, Replies
+from agents.core.failures import failed
+from agents.core.step import Asked, On, StepFailure, invalid_output, needed, only_reply
+from agents.evidence.claim import claim_of
+from agents.evidence.query_builder import build_query, fallback_query
+from agents.planning.plan_rules import WHY_NOTHING, DecidedBy, KeywordsFrom, decided_by, needed_tools
+from agents.planning.plan_tools import question, sub_tasks
+from agents.planning.providers import providers_of
+from agents.planning.requested_task import Wanted, wanted_tasks
+from agents.planning.tools import offered_tools
+from schemas.effects import Failure, ModelReply
+from schemas.events import ContextGathered, Event, KeywordsExpanded, SubTask, ToolPlanned
+
+
+class Decision(msgspec.Struct):
+    """The arguments of ``decide_next_tools``, as the model wrote them. ``tasks`` is a help, and looked at one by one."""
+
+    tools: list[str]
+    reason: str
+    search_keywords: str = ""
+    tasks: Any = None
+
+
+class PlanTools:
+    """Rules in the order of VERIFICATION, "Plan"; where they say none, no call is made."""
+
+    name = "plan"
+    takes = (On(ContextGathered), On(KeywordsExpanded, route="plan"))
+    emits = (ToolPlanned,)
+
+    def ask(self, case: Case) -> Asked:
+        rule = decided_by(case)
+        return question(case) if rule in ("model", "force_search") else _nothing(case, rule)
+
+    def tell(self, case: Case, replies: Replies) -> Event:
+        rule, reply = decided_by(case), only_reply(replies)
+        try:
+            decision = _decision(needed(reply, ModelReply))
+        except StepFailure as stop:
+            if rule != "force_search":
+                raise
+            return _without_model(case, replies, stop.failure)
+        return _planned(case, rule, decision)
+
+
+def _decision(reply: ModelReply) -> Decision:
+    call = next((c for c in reply.function_calls if c.name == "decide_next_tools"), None)
+    if call is None:
+        raise StepFailure(invalid_output("the model did not call decide_next_tools"))
+    return checked(call.args, Decision)
+
+
+def _planned(case: Case, rule: DecidedBy, decision: Decision) -> ToolPlanned:
+    wanted = wanted_tasks(decision.tasks)
+    named = {*decision.tools, *needed_tools(case), *(w.tool for w in wanted)}
+    tools = tuple(t for t in offered_tools(case) if t in named)
+    reason, keywords = one_line(decision.reason, 300), _keywords(decision, wanted)
+    source: KeywordsFrom = "model" if "search" in tools else "none"
+    if source == "model" and not keywords:
+        keywords, source = fallback_query(case.draft), "fallback"
+    return _event(case, rule, sub_tasks(case, tools, keywords, wanted), keywords, source, reason=reason)
+
+
+def _keywords(decision: Decision, wanted: tuple[Wanted, ...]) -> str:
+    first = next((w.query for w in wanted if w.tool == "search" and w.query), "")
+    return clean_keywords(decision.search_keywords) or first
+
+
+def _without_model(case: Case, replies: Replies, failure: Failure) -> ToolPlanned:
+    # A forced search needs no model: only its keywords would have been better.
+    if failed(case, STEP.name, failure, now=replies.at or case.head_at).outcome == "retry":
+        raise StepFailure(failure)
+    keywords = build_query(
+        claim_of(case), provider=providers_of(case.config, case.draft.event_type)[0], tables=case.config.tables
+    )
+    why = f"a search is forced for {case.draft.event_type}; no keywords from the model ({failure.kind})"
+    return _event(case, "force_search", sub_tasks(case, ("search",), ""), keywords, "query_builder", reason=why)
+
+
+def _nothing(case: Case, rule: DecidedBy) -> ToolPlanned:
+    return _event(case, rule, (), "", "none", reason=WHY_NOTHING[rule])
+
+
+def _event(
+    case: Case, rule: DecidedBy, tasks: tuple[SubTask, ...], keywords: str, source: KeywordsFrom, *, reason: str
+) -> ToolPlanned:
+    return ToolPlanned(
+        round=len(case.plans) + 1,
+        tools=tuple(dict.fromkeys(task.tool.partition(":")[0] for task in tasks)),
+        search_keywords=keywords if source != "none" else "",
+        keywords_from=source,
+        decided_by=rule,
+        reason=reason,
+        tasks=tasks,
+        route="search" if tasks else "critique",
+    )
+
+
+STEP = PlanTools()

@@ -1,0 +1,45 @@
+"""Which rule of planning applies, in the order of the design; only where none does, a model decides."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from agents.core.case import Case
+from agents.planning.rounds import evidence_is_there, findings_so_far, rounds_left
+from agents.planning.tools import TOOLS, offered_tools
+
+NEVER_SEARCH = frozenset({"macro", "governance", "airdrop", "celebrity"})
+FORCE_SEARCH = frozenset({"hack", "regulation", "partnership"})
+NUMERIC = frozenset({"depeg", "liquidation"})
+"""Events that figures tell better than news: the price and the chain are read in the first round, where switched on."""
+NUMERIC_TOOLS = ("price_check", "onchain_check")
+DecidedBy = Literal["never_search", "force_search", "evidence_there", "rounds_used", "disabled", "model"]
+KeywordsFrom = Literal["model", "query_builder", "fallback", "none"]
+WHY_NOTHING: dict[DecidedBy, str] = {
+    "disabled": "every tool that could bring evidence is switched off",
+    "rounds_used": "the rounds of this case are used up",
+    "never_search": "news of this type is never searched for",
+    "evidence_there": "independent sources agree already",
+}
+
+
+def decided_by(case: Case) -> DecidedBy:
+    """Return the first rule that applies; ``model`` where none does."""
+    tools, kind = offered_tools(case), case.draft.event_type
+    if not any(TOOLS[name].reads in ("evidence", "page", "figures") for name in tools):
+        return "disabled"
+    if not rounds_left(case):
+        return "rounds_used"
+    if kind in NEVER_SEARCH:
+        return "never_search"
+    if kind in FORCE_SEARCH and not case.plans and "search" in tools:
+        return "force_search"
+    return "evidence_there" if evidence_is_there(findings_so_far(case)) else "model"
+
+
+def needed_tools(case: Case) -> tuple[str, ...]:
+    """Return the tools that this plan uses whatever a model says, as far as they are offered."""
+    first = not case.plans
+    forced = ("search",) if first and case.draft.event_type in FORCE_SEARCH else ()
+    numbers = NUMERIC_TOOLS if first and case.draft.event_type in NUMERIC else ()
+    return tuple(name for name in offered_tools(case) if name in forced or name in numbers)

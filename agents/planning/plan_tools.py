@@ -1,0 +1,165 @@
+"""The function that a planning model is forced to call, and the sub-tasks that its choice becomes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from agents.core.asking import ask_model, bounded, facts, findings_facts, memory_parts, news_parts
+from agents.core.case import Case
+from agents.planning.claims import claim_count, is_complex
+from agents.planning.providers import one_provider
+from agents.planning.requested_task import MAX_TASKS, Wanted
+from agents.planning.rounds import findings_so_far
+from agents.planning.tool_answers import tool_facts, tool_parts
+from agents.planning.tool_tasks import unopened
+from agents.planning.tools import TOOLS, offered_tools
+from schemas.effects import CallModel, FunctionDeclaration, Part, Untrusted
+from schemas.events import KeywordsExpanded, SubTask
+
+_GIVEN_APART = ("query", "asset")
+"""Arguments that every sub-task has, and the one that the case itself decides."""
+
+
+def question(case: Case) -> CallModel:
+    """Return the call of the planning model: what is known so far, and what it may choose from."""
+    config, findings, tools = case.config, findings_so_far(case), offered_tools(case)
+    known = facts(
+        **findings_facts(findings),
+        **tool_facts(case),
+        searches=len(case.searches),
+        event_type=case.draft.event_type,
+        claims=claim_count(case),
+    )
+    memories = memory_parts(case.context.entries if case.context else ())
+    return ask_model(
+        case,
+        "plan",
+        (
+            *news_parts(case),
+            known,
+            *memories,
+            *tool_parts(case),
+            *expanded_keywords(case),
+            *unopened_parts(case, tools),
+        ),
+        functions=(decide_next_tools(tools),),
+        forced_function="decide_next_tools",
+        round=str(len(case.plans) + 1),
+        rounds=str(config.deep_analysis_max_tool_calls),
+        tools=", ".join(tools),
+        queries=str(queries_allowed(case)),
+    )
+
+
+def decide_next_tools(tools: tuple[str, ...]) -> FunctionDeclaration:
+    """Return the function that the model is forced to call: the tools that are offered, with all their arguments."""
+    choice = "; ".join(f"{name}: {TOOLS[name].about}" for name in tools)
+    arguments: dict[str, Any] = {}
+    for name in tools:
+        own = {key: schema for key, schema in TOOLS[name].parameters.items() if key not in _GIVEN_APART}
+        arguments |= {
+            key: {**schema, "description": f"of {name}"} for key, schema in own.items() if key not in arguments
+        }
+    task = {
+        "claim": {"type": "string"},
+        "tool": {"type": "string", "enum": list(tools)},
+        "query": {"type": "string"},
+        **arguments,
+    }
+    return FunctionDeclaration(
+        name="decide_next_tools",
+        description=f"Choose what to look up next ({choice}). No tools: nothing more is needed.",
+        parameters={
+            "type": "object",
+            "properties": {
+                "tools": {"type": "array", "items": {"type": "string", "enum": list(tools)}},
+                "search_keywords": {"type": "string"},
+                "reason": {"type": "string"},
+                "tasks": {
+                    "type": "array",
+                    "maxItems": MAX_TASKS,
+                    "items": {"type": "object", "properties": task, "required": ["claim", "tool"]},
+                },
+            },
+            "required": ["tools", "reason"],
+        },
+    )
+
+
+def expanded_keywords(case: Case) -> tuple[Part, ...]:
+    """Return the keywords that the expansion found in the evidence, where it led to this plan. Words from outside."""
+    if not isinstance(case.head, KeywordsExpanded) and not case.expansions:
+        return ()
+    return (Untrusted("expanded_keywords", bounded(", ".join(case.expansions[-1].keywords), 300)),)
+
+
+def unopened_parts(case: Case, tools: tuple[str, ...]) -> tuple[Part, ...]:
+    """Return title and address of the references whose pages were not opened, where one may be asked for."""
+    urls = unopened(case) if "web_scrape" in tools else ()
+    shown = (r for r in findings_so_far(case).references if r.url in urls)
+    return tuple(Untrusted(f"unopened {r.reference_number}", f"{bounded(r.title, 120)}\n{r.url}") for r in shown)
+
+
+def queries_allowed(case: Case) -> int:
+    """Return how many different queries the next plan may search for, at least 1.
+
+    One in the simple path. A complex case asks claim by claim: as many in a round as ``DEEP_ANALYSIS_MAX_TOOL_CALLS``
+    has rounds, and ``MAX_TASKS`` in all its rounds, after which each further round has one.
+    """
+    if not is_complex(case):
+        return 1
+    asked = Counter(task.tool for plan in case.plans for task in plan.tasks if task.tool.startswith("search:"))
+    return max(1, min(case.config.deep_analysis_max_tool_calls, MAX_TASKS - max(asked.values(), default=0)))
+
+
+def sub_tasks(
+    case: Case, tools: tuple[str, ...], keywords: str, wanted: tuple[Wanted, ...] = ()
+) -> tuple[SubTask, ...]:
+    """Return the sub-tasks of a round: independent of each other, so that all of them run side by side.
+
+    The keywords go to every provider of the event's role (without keywords: the query builder's own), each further claim
+    of a complex case to one. At most ``MAX_TASKS``, searches and figures first, but no provider of the keywords is left
+    out. What was asked before is not asked again, unless no provider would be asked at all.
+    """
+    asked = {(task.tool, task.query, task.domains) for plan in case.plans for task in plan.tasks}
+
+    def new(tasks: list[SubTask]) -> list[SubTask]:
+        fresh = {(t.tool, t.query, t.domains): t for t in tasks if (t.tool, t.query, t.domains) not in asked}
+        return list(fresh.values())
+
+    main: list[SubTask] = []
+    further: list[SubTask] = []
+    if "search" in tools:
+        same = next((w.claim for w in wanted if w.tool == "search" and w.query == keywords), "")
+        main = list(TOOLS["search"].tasks(case, Wanted(tool="search", claim=same, query=keywords)))
+        further = [t for t in new(_claim_by_claim(case, keywords, wanted)) if t not in main]
+    figures, others = _beside(case, tools, keywords, wanted)
+    rest = [*new(figures), *further, *new(others)]
+    first = new(main) or main
+    return tuple([*first, *rest][: max(MAX_TASKS, len(first))])
+
+
+def _claim_by_claim(case: Case, keywords: str, wanted: tuple[Wanted, ...]) -> list[SubTask]:
+    # One provider is enough for a claim beside the main one: what matters more was asked of all of them.
+    other = [w for w in wanted if w.tool == "search" and w.query and w.query != keywords]
+    tasks = []
+    for wish in other[: queries_allowed(case) - 1]:
+        per_provider = TOOLS["search"].tasks(case, wish)
+        preferred = (t for t in per_provider if t.tool == f"search:{one_provider(case)}")
+        tasks.append(next(preferred, per_provider[0]))
+    return tasks
+
+
+def _beside(
+    case: Case, tools: tuple[str, ...], keywords: str, wanted: tuple[Wanted, ...]
+) -> tuple[list[SubTask], list[SubTask]]:
+    figures: list[SubTask] = []
+    others: list[SubTask] = []
+    for name in (t for t in tools if t != "search"):
+        wishes = [w for w in wanted if w.tool == name] or [Wanted(tool=name, query=keywords)]
+        tool = TOOLS[name]
+        paid = tool.reads in ("evidence", "context")
+        tasks = [t for wish in (wishes[:1] if paid else wishes) for t in tool.tasks(case, wish)]
+        (figures if tool.reads == "figures" else others).extend(tasks)
+    return figures, others

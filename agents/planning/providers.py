@@ -1,0 +1,51 @@
+"""Which search providers a case asks, and what: the role that its event calls for, from a table that a person edits."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from agents.core.case import Case
+from schemas.config import Snapshot
+from schemas.effects import Search
+
+DEFAULT_ROLE = "verification"
+SITE_BLIND = frozenset({"arxiv", "ragflow"})
+"""Providers of one collection each: they cannot be limited to sites of the web."""
+_AT_HOME = {"zh": "bocha", "en": "tavily"}
+
+
+def providers_of(config: Snapshot, event_type: str) -> tuple[str, ...]:
+    """Return the providers to ask, in order of priority: those of the role that the snapshot has, else all it has.
+
+    ``agents/tables/search_roles.json`` names the providers of each role, and with ``event:<type>`` the role of an event
+    type; every other event has the role ``verification``.
+    """
+    roles = config.tables.search_roles
+    role = next(iter(roles.get(f"event:{event_type}", ())), DEFAULT_ROLE)
+    wanted = roles.get(role, ())
+    return tuple(name for name in config.search_providers if name in wanted) or config.search_providers
+
+
+def one_provider(case: Case) -> str | None:
+    """Return the web search to ask where one is enough: that of the news' language, else the first; None without one."""
+    asked = providers_of(case.config, case.draft.event_type)
+    web = [name for name in (*asked, *case.config.search_providers) if name not in SITE_BLIND]
+    home = _AT_HOME.get(case.language)
+    return home if home in web else next(iter(web), None)
+
+
+def search_of(case: Case, provider: str, query: str, *, domains: tuple[str, ...] = (), days: int = 0) -> Search:
+    """Return the search of one provider, as of the case's own time; ``domains`` in place of the configured ones.
+
+    ``days``: how old a page may be by then, 0 = of any age.
+    """
+    return Search(
+        provider=provider,
+        query=query,
+        max_results=case.config.search_max_results,
+        as_of=case.as_of,
+        depth=case.config.search_depth,
+        include_domains=domains or case.config.search_include_domains,
+        language=case.language,
+        since=case.as_of - timedelta(days=days) if days else None,
+    )

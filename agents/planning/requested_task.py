@@ -1,0 +1,94 @@
+"""What a model wants of a tool, cleaned: nothing that it wrote becomes an argument before it has passed through here.
+
+A model reads text from outside, and may write what that text asks for. So words lose links, operators and brackets,
+names of sites must be in our table, numbers have bounds, and an address must be one that the evidence holds already.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from agents.core.answers import cite_only, clean_keywords, one_line
+
+MAX_TASKS = 5
+"""Sub-tasks of one round (VERIFICATION, "Plan": 3-5 for a complex case)."""
+PLATFORMS: dict[str, tuple[str, ...]] = {
+    "wechat": ("mp.weixin.qq.com",),
+    "zhihu": ("zhihu.com",),
+    "xiaohongshu": ("xiaohongshu.com",),
+    "douyin": ("douyin.com",),
+    "x": ("x.com", "twitter.com"),
+    "reddit": ("reddit.com",),
+    "telegram": ("t.me",),
+}
+"""The sites of a platform search."""
+_ALSO = {"微信": "wechat", "知乎": "zhihu", "小红书": "xiaohongshu", "抖音": "douyin", "twitter": "x"}
+TIME_RANGES = {"day": 1, "week": 7, "month": 30, "year": 365}
+"""Days before the case's time."""
+MAX_DAYS = 365
+_MAX_ITEMS = 20
+"""Of a list that a model wrote; the rest is not looked at."""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """One sub-task as a model wants it, cleaned. Empty fields were not given, or held nothing that may pass.
+
+    ``url`` is only bounded: the tool that takes it compares it with the addresses of the evidence.
+    """
+
+    tool: str
+    claim: str = ""
+    query: str = ""
+    subject: str = ""
+    platforms: tuple[str, ...] = ()
+    days: int = 0
+    url: str = ""
+    texts: tuple[str, ...] = ()
+    detail: bool = False
+
+
+def wanted_tasks(raw: Any) -> tuple[Wanted, ...]:
+    """Return the sub-tasks that a model wrote, each once, at most ``MAX_TASKS``. What is no sub-task is left out.
+
+    They are a help: a reply is not refused for the sake of a malformed one.
+    """
+    items = raw[:_MAX_ITEMS] if isinstance(raw, list) else []
+    cleaned = (_wanted(item) for item in items if isinstance(item, dict))
+    return tuple(dict.fromkeys(w for w in cleaned if w.tool))[:MAX_TASKS]
+
+
+def _wanted(item: dict[str, Any]) -> Wanted:
+    return Wanted(
+        tool=_text(item.get("tool"))[:40],
+        claim=cite_only(one_line(_text(item.get("claim")), 200), None),
+        query=clean_keywords(_text(item.get("query"))),
+        subject=clean_keywords(_text(item.get("subject")) or _text(item.get("name")))[:60].strip(),
+        platforms=_platforms(item.get("platforms")),
+        days=_days(item),
+        url=_text(item.get("url"))[:2_000],
+        texts=tuple(t for t in _words(item.get("texts")) if t in ("news", "references", "pages")),
+        detail=item.get("detect_changes") is True or item.get("extract_opinions") is True,
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _words(value: Any) -> list[str]:
+    items = value[:_MAX_ITEMS] if isinstance(value, list) else [value]
+    return [item.strip().lower() for item in items if isinstance(item, str)]
+
+
+def _platforms(value: Any) -> tuple[str, ...]:
+    names = (_ALSO.get(word, word) for word in _words(value))
+    return tuple(dict.fromkeys(name for name in names if name in PLATFORMS))
+
+
+def _days(item: dict[str, Any]) -> int:
+    days = item.get("days")
+    if isinstance(days, int | float) and not isinstance(days, bool) and days == days:  # noqa: PLR0124 - not a NaN
+        return int(min(max(days, 0), MAX_DAYS))
+    return TIME_RANGES.get(_text(item.get("time_range")), 0)

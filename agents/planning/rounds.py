@@ -1,0 +1,89 @@
+"""What the steps of the deep path share about rounds: what is found so far, what was not looked up, what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from agents.core.case import Case
+from agents.evidence.claim import claim_of
+from agents.evidence.findings import assess
+from schemas.events import CaseTriaged, ProviderOutcome
+from schemas.evidence import Findings, Page, SearchResult
+from schemas.signals import Draft
+
+MAX_PAGES = 3
+"""Pages opened in one round: the best carry nearly all of the evidence, each more costs seconds."""
+
+
+def findings_so_far(case: Case) -> Findings:
+    """Return the findings of all rounds together, with what opened pages said; over nothing while no search was made."""
+    if not case.searches:
+        return assess(claim_of(case), (), query="", snapshot=case.config)
+    last = case.searches[-1]
+    opened = [s.findings for s in case.scrapes if s.round == last.round and s.findings is not None]
+    return opened[-1] if opened else last.findings
+
+
+def judged_again(
+    case: Case, *, query: str, found: Sequence[SearchResult] = (), opened: Sequence[Page] = ()
+) -> Findings:
+    """Return the findings over all rounds with what is new: results of a further search, or texts of opened pages.
+
+    What was read from a page's whole text in an earlier round stands. What was dropped stays dropped, and so do the
+    flags for it: a spoof found once stays found.
+    """
+    earlier = findings_so_far(case) if case.searches else None
+    known = earlier.references if earlier else ()
+    judged = assess(claim_of(case), found, query=query, snapshot=case.config, earlier=known, opened=opened)
+    if earlier is None:
+        return judged
+    kept = {r.url for r in judged.references}
+    dropped = {(d.url, d.reason): d for d in (*earlier.dropped, *judged.dropped) if d.url not in kept}
+    flags = tuple(dict.fromkeys((*earlier.risk_flags, *judged.risk_flags)))
+    return replace(judged, dropped=tuple(dropped.values()), risk_flags=flags)
+
+
+def evidence_is_there(findings: Findings) -> bool:
+    """Whether another search would buy nothing: evidence with multi_source is enough, unless its sources disagree."""
+    return findings.multi_source and not findings.conflict
+
+
+def rounds_left(case: Case, *, ahead: int = 0) -> bool:
+    """Whether another round of planning and searching fits the bounds of the case, ``ahead`` steps from its head."""
+    config = case.config
+    return len(case.plans) < config.deep_analysis_max_tool_calls and case.steps_done + ahead < config.max_steps
+
+
+def may_expand(case: Case, findings: Findings) -> bool:
+    """Whether new keywords may be looked for: something to read, something still open, and a round to use them in."""
+    return (
+        case.config.tool_expand_enabled
+        and bool(findings.references)
+        and not evidence_is_there(findings)
+        and rounds_left(case, ahead=2)
+    )
+
+
+def pages_worth_opening(case: Case, findings: Findings) -> tuple[str, ...]:
+    """Return the addresses of the best references that were not opened yet, official ones first."""
+    opened = {p.url for p in case.opened_pages}
+    best = sorted(findings.references, key=lambda r: (not r.official, not r.independent, r.reference_number))
+    return tuple(r.url for r in best if r.url not in opened)[:MAX_PAGES]
+
+
+def skipped_flags(rounds: Iterable[tuple[ProviderOutcome, ...]]) -> tuple[str, ...]:
+    """Return ``search_skipped:<kind>`` for every kind of failure that left a whole round without an answer."""
+    kinds = (_why_unanswered(outcomes) for outcomes in rounds)
+    return tuple(dict.fromkeys(f"search_skipped:{k}" for k in kinds if k is not None))
+
+
+def judged_as(case: Case, draft: Draft) -> Case:
+    """Return the case as if triage had given this draft: a degraded case may have none."""
+    return replace(case, triaged=CaseTriaged(draft=draft, route="single_pass", gate_reason="", rollout_bucket=0.0))
+
+
+def _why_unanswered(outcomes: tuple[ProviderOutcome, ...]) -> str | None:
+    failures = [o.failure for o in outcomes if o.failure is not None]
+    return failures[-1].kind if outcomes and len(failures) == len(outcomes) else None

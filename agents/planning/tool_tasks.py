@@ -1,0 +1,140 @@
+"""From a cleaned wish for a tool to its sub-tasks, and from a sub-task to its effect: what the rows of ``tools`` name."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from agents.core.answers import ticker
+from agents.core.case import Case
+from agents.evidence.claim import claim_of
+from agents.evidence.compiled import compiled
+from agents.evidence.query_builder import build_query, fit_query
+from agents.planning.providers import one_provider, providers_of, search_of
+from agents.planning.requested_task import MAX_DAYS, PLATFORMS, Wanted
+from agents.planning.rounds import findings_so_far
+from schemas.config import Entity
+from schemas.effects import Recall, Scrape, Search
+from schemas.events import SubTask
+
+TIMELINE_DAYS = 90
+"""How far back a timeline goes where nobody says: a quarter."""
+TIMELINE_CASES = 20
+MAX_PEERS = 4
+_HOME_PLATFORMS = {"zh": ("wechat", "zhihu")}
+_ABROAD = ("x", "reddit")
+
+
+def searched(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:
+    """Return one search per provider of the event's role, each of the provider's own kind; without words a built one."""
+    claim, tables = claim_of(case), case.config.tables
+    tasks = []
+    for provider in providers_of(case.config, case.draft.event_type):
+        query = fit_query(wanted.query, claim, provider=provider, tables=tables) if wanted.query else ""
+        query = query or build_query(claim, provider=provider, tables=tables)
+        tasks.append(SubTask(tool=f"search:{provider}", query=query, claim=_claim(case, wanted)))
+    return tuple(tasks)
+
+
+def search_effect(case: Case, task: SubTask) -> Search:
+    """Return the search of the provider that the sub-task names."""
+    return search_of(case, task.tool.partition(":")[2], task.query, domains=task.domains, days=task.days)
+
+
+def platforms(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:
+    """Return one search over the sites of the platforms, where a provider can be limited to sites."""
+    provider = one_provider(case)
+    query = wanted.query or build_query(claim_of(case), provider=provider or "", tables=case.config.tables)
+    names = wanted.platforms or _HOME_PLATFORMS.get(case.language, _ABROAD)
+    domains = tuple(site for name in names for site in PLATFORMS[name])
+    task = SubTask(
+        tool=f"platform_search:{provider}",
+        query=query,
+        claim=_claim(case, wanted),
+        domains=domains,
+        days=wanted.days,
+    )
+    return (task,) if provider else ()
+
+
+def competitors(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:
+    """Return one search for the peers of whom the claim is about, all names from the table; at most one in a case."""
+    index = compiled(case.config.tables).entities
+    claim, provider = claim_of(case), one_provider(case)
+    entity = next(iter(index.named(wanted.subject)), None) if wanted.subject else next(iter(index.parties(claim)), None)
+    done = any(t.tool.startswith("competitor_lookup") for plan in case.plans for t in plan.tasks)
+    if entity is None or provider is None or done:
+        return ()
+    words = "竞争对手 同类" if case.language == "zh" else "competitors"
+    query = " ".join([entity.name, words, *(peer.name for peer in _peers(case, entity))])
+    return (SubTask(tool=f"competitor_lookup:{provider}", query=query, claim=_claim(case, wanted)),)
+
+
+def _peers(case: Case, entity: Entity) -> list[Entity]:
+    known = case.config.tables.entities
+    same = [e for e in known if e.kind == entity.kind and e.name != entity.name and e.synthetic == entity.synthetic]
+    return same[:MAX_PEERS]
+
+
+def recalled(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:
+    """Return one question to memory in other words than the news'."""
+    query = wanted.query or case.draft.summary
+    subject = _asset(case, wanted.subject) or case.draft.asset
+    return (
+        SubTask(tool="memory_search", query=query, claim=_claim(case, wanted), subject=subject, detail=wanted.detail),
+    )
+
+
+def recall_effect(case: Case, task: SubTask) -> Recall:
+    """Return the question to memory, as of the case's own time."""
+    timeline = task.tool == "timeline_query"
+    return Recall(
+        text=task.query,
+        asset=task.subject,
+        as_of=case.as_of,
+        limit=TIMELINE_CASES if timeline else case.config.memory_limit,
+        exclude_case=case.case_id,
+        since=case.as_of - timedelta(days=task.days) if timeline else None,
+    )
+
+
+def timeline(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:
+    """Return one question for a subject's past cases; without a subject, for those of the claim's own party or asset."""
+    named = wanted.subject or case.draft.entity or case.draft.asset
+    asset = _asset(case, wanted.subject) if wanted.subject else case.draft.asset
+    days = min(wanted.days or TIMELINE_DAYS, MAX_DAYS)
+    return (SubTask(tool="timeline_query", query=named, claim=_claim(case, wanted), subject=asset, days=days),)
+
+
+def _asset(case: Case, subject: str) -> str:
+    # A subject may be a ticker, or somebody who has a token of their own; else it is a name in a summary, or nothing.
+    known = compiled(case.config.tables).entities.named(subject) if subject else ()
+    tokens = [asset for entity in known for asset in entity.assets]
+    written = subject.removeprefix("$")
+    return tokens[0] if tokens else ticker(written) if written.isupper() and " " not in written else ""
+
+
+def scraped(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:
+    """Return one page to open: only an address that a reference of this case has, and that was not opened before."""
+    known = wanted.url if wanted.url in unopened(case) else ""
+    return (SubTask(tool="web_scrape", query=known, claim=_claim(case, wanted)),) if known else ()
+
+
+def scrape_effect(_case: Case, task: SubTask) -> Scrape:
+    """Return the page."""
+    return Scrape(url=task.query)
+
+
+def unopened(case: Case) -> tuple[str, ...]:
+    """Return the addresses of the references so far whose pages were not opened."""
+    opened = {p.url for p in case.opened_pages}
+    return tuple(r.url for r in findings_so_far(case).references if r.url not in opened)
+
+
+def mood(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:
+    """Return one reading of the mood of the evidence; ``query`` names what is read."""
+    read = wanted.texts or ("references", "pages")
+    return (SubTask(tool="analyze_sentiment", query=" ".join(read), claim=_claim(case, wanted), detail=wanted.detail),)
+
+
+def _claim(case: Case, wanted: Wanted) -> str:
+    return wanted.claim or case.draft.summary

@@ -1,0 +1,57 @@
+"""Retract: say of each earlier signal that this case denies or corrects it, one event a signal, before the case's own."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from agents.core.case import Case, Replies
+from agents.core.step import Asked, On
+from agents.planning.rounds import findings_so_far
+from agents.signal import evidence_of
+from schemas.events import ConcernedSignal, Event, EvidenceCritiqued, RetractionFound
+from schemas.signals import SignalEvidence
+
+MAX_EVIDENCE = 5
+"""Pages that a retraction names: the official ones first."""
+
+
+class RetractSignals:
+    """Needs nothing from the world: the critique has found whom it concerns. Publish makes a revision of each event."""
+
+    name = "retract"
+    takes = (On(EvidenceCritiqued, route="retract"), On(RetractionFound, route="more"))
+    emits = (RetractionFound,)
+
+    def ask(self, case: Case) -> Asked:
+        return self.tell(case, case.replies)
+
+    def tell(self, case: Case, replies: Replies) -> Event:
+        concerned = case.critique.concerned if case.critique else ()
+        done = len(case.retractions)
+        one = concerned[done]
+        return RetractionFound(
+            signal_id=one.signal_id,
+            of_case=one.of_case,
+            kind=one.kind,
+            reason=_reason(case, one),
+            evidence=_evidence(case),
+            route="more" if done + 1 < len(concerned) else "synthesize",
+        )
+
+
+def _reason(case: Case, one: ConcernedSignal) -> str:
+    zh = one.language == "zh"
+    when, source = f"{case.as_of:%Y-%m-%d %H:%M} UTC", case.case_id
+    if one.kind == "superseded":
+        return f"案例 {source}({when})更正了该信号" if zh else f"corrected by case {source} ({when})"
+    return f"案例 {source}({when})否认了该信号" if zh else f"denied by case {source} ({when})"
+
+
+def _evidence(case: Case) -> tuple[SignalEvidence, ...]:
+    # What supports the denial stands against what is denied.
+    believed = [e for e in evidence_of(findings_so_far(case)) if e.stance == "supports"]
+    best = sorted(believed, key=lambda e: (not e.official, not e.independent, e.reference_number))[:MAX_EVIDENCE]
+    return tuple(replace(e, stance="denies") for e in best)
+
+
+STEP = RetractSignals()

@@ -1,0 +1,134 @@
+"""Words that steer a model in languages beside English and Chinese: a short list for each, not a grammar.
+
+A sentence is suspected when words of three groups of one language stand near each other, for one of them alone is ordinary
+news; or when it tells a model what it must take this very page for. Words are compared in lower case and without accents.
+What these lists miss is counted by the test of the attacks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agents.text.skeleton import without_marks
+
+_NEAR = 90
+"""Characters before and after the first word in which the others are looked for: about a sentence."""
+# One row a language: three columns that mean “forget · the former · orders” (not “all orders”: who ignores all rules is in the
+# news every day); a pattern for “the model must mark this page”;
+# and what is suspected alone: a note to an AI, a new role for it, its system prompt. Stems, with | between them.
+# The pattern wants its words in order and next to each other, and this very page for their object: analysts, models and
+# systems that must do something are everyday news, and so is advice to buy.
+_TABLE = (
+    # Spanish, Portuguese, Italian
+    ("ignora|ignore|olvida|olvide|esqueca|esquece|dimentica|descarta|desconsidere", "anterior|previ|precedent",
+     "instruc|regla|regra|regole|istruzion|indicacion|directric",
+     r"(?:sistema ?: ?(?:el |o |l')?analista|\b(?:modelo|modello|asistente|assistente)) (?:debe|deve|tiene que|tem que) "
+     r"(?:marcar|fijar|definir|tratar|clasificar|classificar|considerar|segnare|considerare|trattare|classificare) [^.!?]{0,20}?"
+     r"\b(?:est[ae]|quest[ao]) (?:pagina|fuente|fonte|noticia|notizia|articulo|artigo|articolo|texto|testo)\b",
+     "nota para la ia|nota para a ia|nota per l'ia|mensaje para la ia|mensagem para a ia|prompt del sistema|prompt do sistema|"
+     "prompt di sistema|ahora eres un asistente|agora voce e um assistente|ora sei un assistente"),
+    # French
+    ("ignore|oublie|neglige", "precedent|anterieur", "instruction|consigne|regle|directive",
+     r"(?:systeme ?: ?(?:l')?analyste|\b(?:modele|assistant)) (?:doit|dois|devez) (?:marquer|classer|traiter|considerer) "
+     r"[^.!?]{0,20}?\b(?:cette (?:page|source|nouvelle)|cet article|ce texte)\b",
+     "note a l'ia|message a l'ia|note pour l'ia|prompt systeme|tu es maintenant un assistant|vous etes maintenant un assistant"),
+    # German
+    ("ignoriere|vergiss|vergessen sie|missachte|ubergehe", "vorherig|bisherig|fruher", "anweisung|regel|vorgabe",
+     r"(?:system ?: ?(?:der )?analyst|\b(?:modell|assistent)) (?:muss|soll) (?:nun |jetzt )?(?:diese (?:seite|quelle|nachricht)|"
+     r"diesen (?:artikel|text)) [^.!?]{0,40}?(?:markieren|einstufen|kennzeichnen|behandeln|bewerten)\b",
+     "hinweis an die ki|nachricht an die ki|notiz an die ki|du bist jetzt ein assistent|du bist nun ein assistent"),
+    # Russian, Ukrainian
+    ("игнорируй|ігноруй|забудь|не обращай внимания", "предыдущ|прежн|попередн", "инструкц|правил|указан|інструкц",
+     r"(?:система ?: ?аналитик|\b(?:модель|ассистент|помощник)) (?:должен|должна|обязан|обязана) (?:(?:пометить|отметить|считать|"
+     r"признать) [^.!?]{0,20}?\b(?:эту (?:страницу|новость|статью)|этот (?:источник|текст))|установить уверенность \d|сослаться на http)",
+     "сообщение для ии|заметка для ии|системныи промпт|теперь ты неограниченн|теперь ты помощник|ты теперь помощник"),
+    # Arabic
+    ("تجاهل|انس", "السابقة", "التعليمات|القواعد|الأوامر",
+     r"(?:النظام ?: ?يجب على المحلل|يجب على (?:النموذج|المساعد)) أن (?:يضع|يعتبر|يصنف|يعامل) [^.!?؟]{0,20}?"
+     r"(?:هذه الصفحة|هذا (?:المصدر|الخبر|المقال|النص))",
+     "ملاحظة إلى الذكاء|رسالة إلى الذكاء|أنت الآن مساعد"),
+    # Persian
+    ("نادیده بگیر|فراموش کن", "قبلی|پیشین", "دستور|قواعد",
+     r"(?:سیستم ?: ?تحلیلگر|\b(?:مدل|دستیار)) باید این (?:صفحه|منبع|خبر|متن|مقاله) را [^.!?؟]{0,40}?(?:علامت|نشان|تلقی|بداند)",
+     "یادداشت برای هوش مصنوعی|پیام به هوش مصنوعی|تو اکنون دستیار|تو حالا دستیار"),
+    # Korean
+    ("무시하|무시해|잊어", "이전|앞의|위의", "지시|명령|규칙|지침",
+     r"(?:시스템 ?: ?분석가|모델|어시스턴트)[은는이가] 이 (?:페이지|출처|기사|뉴스)[을를] [^.!?]{0,20}?(?:표시|간주|분류)(?:[^.!?]|\.\d){0,30}?해야",
+     "ai에게 보내는|ai에게 알림|시스템 프롬프트를|당신은 이제 제한|당신은 이제 도우미"),
+    # Japanese
+    ("無視し、|無視して|無視せよ|忘れて|忘れろ", "以前の|これまで|上記", "指示|命令|ルール|規則",
+     r"(?:システム ?: ?アナリスト|モデル|アシスタント)[はが]この(?:ページ|記事|情報源|ニュース)を[^。.!?]{0,20}?"
+     r"(?:扱|判定|分類|みな)(?:[^。.!?]|\.\d){0,30}?(?:なければならない|べき)",
+     "aiへの注意|aiへのメモ|aiへの指示|システムプロンプトを|あなたは今から"),
+    # Turkish
+    ("yok say|unut|gormezden gel|dikkate alma", "onceki", "talimat|kural|yonerge",
+     r"(?:sistem ?: ?analist|\b(?:model|asistan)) bu (?:sayfayı|kaynağı|haberi|metni) [^.!?]{0,30}?(?:işaretlemeli|saymalı|kabul etmeli)",
+     "yapay zekaya not|sistem istemini|artık bir asistansın"),
+    # Vietnamese
+    ("bo qua|quen di", "truoc do", "huong dan|chi thi|quy tac",
+     r"(?:hệ thống ?: ?nhà phân tích|\b(?:mô hình|trợ lý)) phải (?:đánh dấu|coi|xem|phân loại) "
+     r"(?:trang|nguồn|tin|bài viết|bài báo) này\b",
+     "gui ai:|luu y cho ai|bay gio ban la tro ly"),
+    # Indonesian
+    ("abaikan|lupakan", "sebelumnya", "instruksi|perintah|aturan",
+     r"(?:sistem ?: ?analis|\b(?:model|asisten)) (?:harus|wajib) (?:menandai|menganggap|memperlakukan) "
+     r"(?:halaman|sumber|berita|artikel|teks) ini\b",
+     "catatan untuk ai|pesan untuk ai"),
+    # Hindi
+    ("अनदेखा|भूल जाओ", "पिछले", "निर्देश|नियम",
+     r"(?:सिस्टम ?: ?विश्लेषक|मॉडल|सहायक) को इस (?:पृष्ठ|स्रोत|समाचार|लेख) [^.!?।]{0,30}?(?:चिह्नित|मान)[^.!?।]{0,12}?(?:होगा|चाहिए)",
+     "एआई के लिए नोट"),
+    # Polish
+    ("ignoruj|zapomnij|pomin", "poprzedni", "instrukcj|polecen|zasad",
+     r"(?:system ?: ?analityk|\b(?:model|asystent)) (?:musi|powinien) (?:oznaczyć|uznać|potraktować) "
+     r"(?:tę stronę|tę wiadomość|to źródło|ten artykuł|ten tekst)",
+     "notatka dla ai|wiadomosc dla ai"),
+    # Thai
+    ("เพิกเฉย|ละเว้น|ลืม", "ก่อนหน้า", "คำสั่ง|กฎ",
+     r"(?:ระบบ ?: ?นักวิเคราะห์|โมเดล|ผู้ช่วย) ?ต้อง ?(?:ทำเครื่องหมาย|ถือว่า|จัด)(?:หน้า|แหล่งข่าว|ข่าว|บทความ)นี้",
+     "ข้อความถึง ai"),
+)  # fmt: skip
+
+
+class _Language(NamedTuple):
+    orders: tuple[tuple[str, ...], ...]
+    duty: re.Pattern[str]
+    alone: tuple[str, ...]
+
+
+def _language(row: tuple[str, ...]) -> _Language:
+    *orders, duty, alone = map(without_marks, row)
+    return _Language(tuple(tuple(stems.split("|")) for stems in orders), re.compile(duty), tuple(alone.split("|")))
+
+
+_LANGUAGES = tuple(map(_language, _TABLE))
+
+
+def steers_in_some_language(low: str) -> bool:
+    """Whether a text in lower case, with single spaces, orders about a model. Takes time in proportion to its length."""
+    bare = without_marks(low)
+    return any(
+        any(word in bare for word in language.alone) or _near(bare, language.orders) or language.duty.search(bare)
+        for language in _LANGUAGES
+    )
+
+
+def _near(text: str, groups: tuple[tuple[str, ...], ...]) -> bool:
+    if not all(any(word in text for word in group) for group in groups):
+        return False
+    first, *others = groups
+    for at in _places(text, first):
+        around = text[max(0, at - _NEAR) : at + _NEAR]
+        if all(any(word in around for word in group) for group in others):
+            return True
+    return False
+
+
+def _places(text: str, words: tuple[str, ...]) -> Iterator[int]:
+    for word in words:
+        at = text.find(word)
+        while at >= 0:
+            yield at
+            at = text.find(word, at + len(word))

@@ -1,0 +1,274 @@
+"""What the embedded engine lets a user do who may only read some databases: analysts, BI tools.
+
+Three fences, in the order in which a statement meets them:
+
+1. The statement as the engine's own parser reads it (``parseQueryToJSON``): its kind, the functions, table functions and
+   ``system`` tables in it. This stops what no right governs inside a process of one's own: ``file()`` as a plain function,
+   ``hasColumnInTable`` of another host, formats that read a schema's file.
+2. ClickHouse's access control: a role with SELECT on those databases and nothing else. The engine has one user and roles
+   by a file, so a request takes its role (``SET ROLE``) on a connection that lives for that one statement.
+3. ``readonly=1`` and limits of time, memory and result, set after what the request asks for.
+
+A ClickHouse server needs fences two and three alone, for there the user is real: ``infra/docker/clickhouse``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import orjson
+
+from infra.embedded.clickhouse.wire import EngineUser
+
+__all__ = [
+    "DENIED_FUNCTIONS",
+    "SYSTEM_TABLES",
+    "TABLE_FUNCTIONS",
+    "AccessDeniedError",
+    "check_statement",
+    "in_a_row",
+    "role_of",
+    "settings_for",
+    "write_access",
+]
+
+SYSTEM_TABLES = frozenset(
+    {
+        *("collations", "columns", "completions", "contributors", "current_roles", "data_type_families", "databases"),
+        *("documentation", "enabled_roles", "formats", "functions", "keywords", "licenses", "numbers", "numbers_mt"),
+        *("one", "primes", "settings", "table_engines", "table_functions", "tables", "time_zones", "tokenizers"),
+        *("unicode", "zeros", "zeros_mt", "aggregate_function_combinators", "build_options"),
+    }
+)
+"""What clients and BI tools look up when they connect. The engine shows in ``tables`` and ``columns`` only what the role
+may read. Not here: what others run (processes), paths (disks, parts), settings of the server, errors, stacks."""
+TABLE_FUNCTIONS = frozenset(
+    {"numbers", "numbers_mt", "zeros", "zeros_mt", "generateseries", "generate_series", "primes", "view"}
+)
+"""In lower case. They compute; every other one reads something. Not here: those that take a structure as text (``values``,
+``null``, ``generateRandom``), in which ``b String ALIAS file('…')`` is an expression that no tree shows."""
+
+DENIED_FUNCTIONS = re.compile(
+    r"(file|hasColumnInTable|catboostEvaluate|evalMLMethod|joinGet\w*|get(Macro|ServerSetting|ServerPort|MergeTreeSetting)"
+    r"|tcpPort|getClientHTTPHeader|currentRequestURL|serverUUID|getOSKernelVersion|filesystem\w+|sleep|sleepEachRow"
+    r"|addressTo\w+|demangle|logTrace|tid|zookeeperSessionUptime|generateSerialID|dict(Get|Has|IsIn)\w*|region(To|In|Hierarchy)\w*"
+    r"|ai(Classify|Embed|Extract|Filter|Generate|Redact|Similarity|Translate)\w*)\Z",
+    re.IGNORECASE,
+)
+"""They read files, ask other hosts, language models or dictionaries, tell of the server, or only keep it waiting. Every
+other function computes; a test looks through those of a new version of the engine."""
+_KINDS = frozenset(
+    {
+        *("SelectWithUnionQuery", "SelectQuery", "SelectIntersectExceptQuery", "ExplainQuery", "ShowTablesQuery"),
+        *("ShowColumnsQuery", "ShowFunctionsQuery", "ShowIndexesQuery"),
+    }
+)
+_NAME = r"(?:[A-Za-z_][A-Za-z0-9_]*|`[ \w!-\[\]-_a-~]+`)"
+_WITHOUT_JSON = re.compile(
+    rf"(?:(?:DESCRIBE TABLE|(?:SHOW CREATE|EXISTS) (?:TABLE|VIEW|DATABASE)) (?P<name>{_NAME}(?:\.{_NAME})?)"
+    r"|SHOW FUNCTIONS(?: I?LIKE '[ -&(-\[\]-~]*')?|SHOW ENGINES|SHOW SETTING [A-Za-z0-9_]+)"
+    r"(?: FORMAT [A-Za-z][A-Za-z0-9]*)?\Z"
+)
+"""What may be sent of the kinds that the engine has no tree in JSON for, as the engine itself prints them: in ASCII but
+for letters of quoted names, one blank between two words. A backquote or a backslash within a name, or a quote within a pattern, is
+not among it."""
+_EXPLAINED = frozenset(
+    {"EXPLAIN", "EXPLAIN AST", "EXPLAIN SYNTAX", "EXPLAIN QUERY TREE", "EXPLAIN PIPELINE", "EXPLAIN ESTIMATE"}
+)
+_NO_JSON = "does not support JSON serialization"
+
+TIGHTENED = frozenset(
+    {
+        *("max_execution_time", "max_memory_usage", "max_result_rows", "max_result_bytes", "max_rows_to_read"),
+        *("max_bytes_to_read", "max_threads", "max_block_size", "limit"),
+    }
+)
+_FREE = re.compile(
+    r"(enable_http_compression|http_zlib_compression_level|send_progress_in_http_headers|http_headers_progress_interval_ms"
+    r"|http_wait_end_of_query|http_write_exception_in_output_format|http_make_head_request|http_response_buffer_size"
+    r"|cancel_http_readonly_queries_on_client_close|add_http_cors_header|extremes|join_use_nulls|final|offset"
+    r"|date_time_(in|out)put_format|session_timezone|timezone|result_overflow_mode|connect_timeout|receive_timeout"
+    r"|send_timeout|use_client_time_zone|prefer_column_name_to_alias|union_default_mode|log_queries"
+    r"|show_table_uuid_in_table_create_query_if_not_nil|allow_experimental_\w+|enable_\w+_type"
+    r"|output_format_(json|csv|tsv|pretty|native|arrow|parquet|decimal|markdown|values|xml|write|float|binary)\w*"
+    r"|format_(csv|tsv)_\w+|count_distinct_implementation|transform_null_in|cast_keep_nullable)\Z"
+)
+"""Settings of a request that change how an answer is written, and nothing else. Formats that read a file of the server by
+a setting (format_schema, format_template_*) are not among them."""
+
+_ONLY = "this statement: SELECT, WITH, SHOW TABLES, SHOW CREATE, DESCRIBE, EXISTS and EXPLAIN of what is named plainly may be sent"
+_NUMBER = re.compile(r"([0-9]{1,40})(?:\.[0-9]{0,40})?\Z")
+_ACCESS_DENIED, _READONLY, _NO_NUMBER = 497, 164, 72
+
+
+class AccessDeniedError(Exception):
+    """The statement is one that this user may not send; ``code`` is ClickHouse's number."""
+
+    def __init__(self, code: int, message: str) -> None:
+        name = {_ACCESS_DENIED: "ACCESS_DENIED", _READONLY: "READONLY", _NO_NUMBER: "CANNOT_PARSE_NUMBER"}[code]
+        super().__init__(f"Code: {code}. DB::Exception: {message} ({name})")
+        self.code = code
+
+
+def role_of(user: EngineUser) -> str:
+    """Return the name of the role that a restricted user's statements run with."""
+    return "reader_" + "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}_" for c in user.name)
+
+
+def write_access(directory: Path, users: Sequence[EngineUser]) -> Path:
+    """Write the engine's configuration with one role for each restricted user; return its path.
+
+    The files hold names and rights; no password is in them.
+    """
+    readers = "".join(
+        f"<{role_of(user)}><grants>"
+        + "".join(f"<query>{escape(f'GRANT SELECT ON `{_quoted(name)}`.*')}</query>" for name in user.databases)
+        + f"</grants></{role_of(user)}>"
+        for user in users
+        if user.databases
+    )
+    granted = "".join(f"<query>GRANT {role_of(user)}</query>" for user in users if user.databases)
+    (directory / "users.xml").write_text(
+        "<clickhouse><profiles><default/></profiles><quotas><default/></quotas><roles>"
+        f"<all_rights><grants><query>GRANT ALL ON *.* WITH GRANT OPTION</query></grants></all_rights>{readers}</roles>"
+        "<users><default><no_password/><profile>default</profile><quota>default</quota><networks><ip>::/0</ip></networks>"
+        f"<grants><query>GRANT all_rights</query>{granted}</grants></default></users></clickhouse>\n",
+        "utf-8",
+    )
+    config = directory / "config.xml"
+    config.write_text(
+        f"<clickhouse><users_config>{escape(str(directory / 'users.xml'))}</users_config></clickhouse>\n", "utf-8"
+    )
+    return config
+
+
+def _quoted(name: str) -> str:
+    return name.replace("\\", "\\\\").replace("`", "\\`")
+
+
+def settings_for(user: EngineUser, asked: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that a restricted user's statement runs with: the user's, and of the request's the harmless ones.
+
+    A limit may be made tighter by a request, never looser.
+
+    Raises:
+        AccessDeniedError: the request sets something else.
+    """
+    chosen = dict(user.settings)
+    for name, value in asked.items():
+        if name in TIGHTENED:
+            own = chosen.get(name, "0")
+            whole = _NUMBER.match(value)  # of seconds ClickHouse takes fractions
+            if whole is None:
+                raise AccessDeniedError(_NO_NUMBER, f"The limit {name} is a number: {value[:20]!r} is none.")
+            if int(whole[1]) > 0 and (own == "0" or int(whole[1]) < int(own)):
+                chosen[name] = whole[1]
+        elif _FREE.match(name):
+            chosen[name] = value
+        elif name != "readonly":
+            raise AccessDeniedError(
+                _READONLY, f"Cannot modify '{name[:60]}' setting in readonly mode: leave it out, this user only reads."
+            )
+    return chosen
+
+
+Ask = Callable[[str, Mapping[str, str]], str]
+"""Runs a statement with parameters on the engine and returns its text; raises ValueError with the engine's words."""
+
+
+def check_statement(sql: str, ask: Ask) -> str:
+    """Refuse what a restricted user may not send, by the engine's own reading of it; return the text that is to run.
+
+    Runs nothing of the statement. The text is the given one where the engine shows its tree in JSON, and otherwise the
+    engine's own print of it: what was looked at is then what runs, whatever the given one looked like.
+
+    Raises:
+        AccessDeniedError: it is none of the kinds that read, or something in it reaches outside the user's databases.
+        ValueError: the engine cannot parse it; the text is the engine's.
+    """
+    text = {"statement_text": in_a_row(sql)}
+    try:
+        tree = orjson.loads(ask("SELECT parseQueryToJSON({statement_text:String})", text))
+    except orjson.JSONDecodeError as exc:
+        raise ValueError(
+            "Code: 306. DB::Exception: The statement is nested too deeply: write its parts WITH names. (TOO_DEEP_RECURSION)"
+        ) from exc
+    except ValueError as exc:
+        if _NO_JSON not in str(exc):
+            raise
+        return _checked_print(ask("SELECT formatQuerySingleLine({statement_text:String})", text).rstrip("\n"))
+    if tree["type"] not in _KINDS:
+        raise _denied(_ONLY)
+    for node in _nodes(tree):
+        _check_node(node)
+    return sql
+
+
+def in_a_row(text: str) -> str:
+    """Return the text as the value of a parameter: those are read as a field of TabSeparated is."""
+    return (
+        text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r").replace("\0", "\\0")
+    )
+
+
+def _checked_print(canonical: str) -> str:
+    match = _WITHOUT_JSON.match(canonical)
+    if match is None:
+        raise _denied(_ONLY)
+    if match["name"]:
+        _check_name([part.strip("`") for part in re.findall(_NAME, match["name"])])
+    return canonical
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """Yield every node below, whatever the name of the field that holds it."""
+    waiting = [tree]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            yield one
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
+
+
+def _check_node(node: dict[str, Any]) -> None:
+    if node.get("out_file") is not None:
+        raise _denied("INTO OUTFILE: save the answer's body yourself")
+    function = node.get("table_function")
+    if isinstance(function, dict) and str(function.get("name")).lower() not in TABLE_FUNCTIONS:
+        raise _denied(f"the table function {function.get('name')}(): it reaches outside of the tables and views here")
+    match node.get("type"):
+        case "Function":
+            _check_function(str(node.get("name")))
+        case "ColumnsApplyTransformer":
+            _check_function(str(node.get("func_name") or ""))
+        case "ExplainQuery" if node.get("kind") not in _EXPLAINED:
+            raise _denied(f"{node.get('kind')}")
+        case "Identifier" | "TableIdentifier":
+            _check_name(node.get("name_parts") or str(node.get("name")).split("."))
+        case "QueryParameter" if node.get("param_type") == "Identifier":
+            raise _denied("a parameter of type Identifier: write the name into the statement")
+
+
+def _check_function(name: str) -> None:
+    if DENIED_FUNCTIONS.match(name):
+        raise _denied(f"the function {name}(): it reads or reaches outside of the tables and views here")
+
+
+def _check_name(parts: Sequence[str]) -> None:
+    """Check a table's or column's name; a function may be named without brackets, as in arrayMap(file, …)."""
+    if len(parts) == 1:
+        _check_function(parts[0])
+    elif parts[0].lower() == "system" and parts[1] not in SYSTEM_TABLES:
+        raise _denied(
+            f"system.{parts[1]}: of the system tables this user sees what describes tables, types and formats"
+        )
+
+
+def _denied(what: str) -> AccessDeniedError:
+    return AccessDeniedError(_ACCESS_DENIED, f"Not enough privileges: this user may not use {what}.")

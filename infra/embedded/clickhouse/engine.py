@@ -1,0 +1,224 @@
+"""The engine of ClickHouse (chdb) inside this process: run one statement, get bytes and figures.
+
+Every request gets a connection of its own (0.1 ms): settings, current database, temporary tables and
+``readonly`` of one request can thus never reach another. Connections of one process share one engine
+and run side by side; the engine does its own locking.
+
+What this engine lacks beside a server (chdb 4.4, ClickHouse 26.9), found by trying:
+
+- one user: ``CREATE USER``, ``EXECUTE AS`` and query_log do not exist. Roles do, by a file, and hold for
+  ``file()``, ``url()`` or ``remote()`` as well: see ``infra.embedded.clickhouse.access``.
+- the database ``default`` is an overlay on the file system: keep tables in a database of their own.
+- rows for ``INSERT ... SELECT ... FROM input()`` cannot be handed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+from chdb.state.sqlitelike import Connection
+
+from infra.clickhouse.statement import Statement
+from infra.embedded.clickhouse.access import AccessDeniedError, check_statement
+
+__all__ = ["Answer", "Engine", "EngineError", "Request"]
+
+_CODE = re.compile(r"Code: (\d+)\. DB::")
+_SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_PYTHON_FORMATS = {"dataframe", "arrowtable", "debug"}
+_IN_PIECE = 4 * 1024 * 1024
+_OUT_PIECE = 1024 * 1024
+
+
+class EngineError(Exception):
+    """The engine refused or failed; ``code`` is ClickHouse's error number, the text is the engine's."""
+
+    def __init__(self, message: str) -> None:
+        found = _CODE.search(message)
+        # What the bindings put before the engine's text helps nobody.
+        super().__init__(message[found.start() :] if found else message)
+        self.code = int(found.group(1)) if found else 1001
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one statement runs with."""
+
+    statement: Statement
+    query_id: str
+    database: str = ""
+    default_format: str = "TabSeparated"
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """In the order in which they are set; ``readonly`` has to be the last."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """Values of ``{name:Type}``, without the ``param_`` of the URL."""
+    role: str = ""
+    """The role to take and to be held to; empty: all rights."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A statement's result, in the engine's own buffer: read it through ``pieces``."""
+
+    size: int = 0
+    """Bytes of the whole result."""
+    buffer: Any = None
+    """Owner of the buffer. A view of it does not keep it alive; whoever reads must hold this."""
+    read_rows: int = 0
+    read_bytes: int = 0
+    written_rows: int = 0
+    written_bytes: int = 0
+    result_rows: int = 0
+    elapsed_s: float = 0.0
+
+    @property
+    def summary(self) -> str:
+        """The value of X-ClickHouse-Summary: a JSON object whose numbers are strings."""
+        figures = {
+            "read_rows": self.read_rows,
+            "read_bytes": self.read_bytes,
+            "written_rows": self.written_rows,
+            "written_bytes": self.written_bytes,
+            "total_rows_to_read": 0,
+            "result_rows": self.result_rows,
+            "result_bytes": self.size,
+            "elapsed_ns": int(self.elapsed_s * 1e9),
+        }
+        return orjson.dumps({name: str(value) for name, value in figures.items()}).decode()
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the result in copies of at most 1 MiB, which may outlive the engine's buffer."""
+        if self.size:
+            view = self.buffer.view()
+            for at in range(0, self.size, _OUT_PIECE):
+                yield bytes(view[at : at + _OUT_PIECE])
+
+
+class Engine:
+    """The one engine of a data directory. Methods are safe to call from several threads."""
+
+    def __init__(self, directory: Path, *, memory_bytes: int, access: Path) -> None:
+        """Open ``directory``, empty or of an earlier run. ``memory_bytes`` bounds all that the engine holds together.
+
+        A query may use three quarters of it, and sorts and groupings move to disk at a third. ``access`` is the
+        configuration with a role for each restricted user (``clickhouse_access.write_access``).
+        """
+        self._directory = str(directory)
+        self._root = Connection(f"{self._directory}?max_server_memory_usage={memory_bytes}&config-file={access}")
+        self._limits = {
+            "max_memory_usage": str(memory_bytes * 3 // 4),
+            "max_bytes_before_external_group_by": str(memory_bytes // 3),
+            "max_bytes_before_external_sort": str(memory_bytes // 3),
+            # A result is held whole before it is sent, outside of what the engine accounts for.
+            "max_result_bytes": str(memory_bytes // 2),
+            "result_overflow_mode": "throw",
+        }
+
+    def run(self, request: Request) -> Answer:
+        """Run a statement without rows of its own. Raises EngineError."""
+        shape = request.statement.format or request.default_format
+        if shape.lower() in _PYTHON_FORMATS:
+            raise EngineError(f"Code: 73. DB::Exception: Unknown format {shape}. (UNKNOWN_FORMAT)")
+        with self._connection(request) as connection:
+            sql = _checked(connection, request.statement.sql) if request.role else request.statement.sql
+            result = connection.query(sql, request.default_format, params=dict(request.parameters) or None)
+            return Answer(
+                size=result.size(),
+                buffer=result.get_memview(),
+                read_rows=result.storage_rows_read(),
+                read_bytes=result.storage_bytes_read(),
+                written_rows=result.rows_written(),
+                written_bytes=result.bytes_written(),
+                result_rows=result.rows_read(),
+                elapsed_s=result.elapsed(),
+            )
+
+    def insert(self, request: Request, rows: IO[bytes]) -> Answer:
+        """Run an insert whose rows are read from ``rows`` in pieces. Raises EngineError.
+
+        An insert that fails leaves nothing of the block that failed; blocks before it may stay
+        (``max_insert_block_size`` rows, about a million, make one), as on a server.
+        """
+        with self._connection(request) as connection:
+            for name, value in request.parameters.items():
+                connection.query(f"SET param_{_name(name)} = {_literal(value)}", "Null")
+            assert request.statement.format is not None
+            inserter = connection.send_insert(request.statement.sql, request.statement.format)
+            with inserter:
+                while piece := rows.read(_IN_PIECE):
+                    inserter.append(piece)
+                written = inserter.finish()
+            return Answer(
+                written_rows=written.rows_written,
+                written_bytes=written.bytes_written,
+                elapsed_s=written.elapsed,
+            )
+
+    def cancel(self, query_id: str | None = None) -> None:
+        """Ask the running statement of that id, or all of them, to end. Never raises."""
+        # chdb names its queries itself; ours travels in ``log_comment``.
+        chosen = f"Settings['log_comment'] = {_literal(query_id)}" if query_id else "query NOT LIKE 'KILL%'"
+        with suppress(Exception), self._connection(None) as connection:
+            connection.query(f"KILL QUERY WHERE {chosen} ASYNC", "Null")
+
+    def close(self) -> None:
+        """Close the engine: what is written is on disk, the directory is free. Run nothing after it."""
+        self._root.close()
+
+    @contextmanager
+    def _connection(self, request: Request | None) -> Iterator[Connection]:
+        try:
+            connection = Connection(self._directory)
+            try:
+                if request is not None:
+                    self._prepare(connection, request)
+                yield connection
+            finally:
+                connection.close()
+        except RuntimeError as exc:  # ChdbError is one as well
+            raise EngineError(str(exc)) from exc
+
+    def _prepare(self, connection: Connection, request: Request) -> None:
+        if request.database and request.database != "default":
+            connection.query(f"USE {_identifier(request.database)}", "Null")
+        if request.role:
+            connection.query(f"SET ROLE {_identifier(request.role)}", "Null")
+        settings = {**self._limits, "log_comment": request.query_id, **request.settings}
+        pairs = ", ".join(f"{_name(name)} = {_literal(value)}" for name, value in settings.items())
+        connection.query(f"SET {pairs}", "Null")
+
+
+def _checked(connection: Connection, sql: str) -> str:
+    """Hold a restricted user's statement against what it may do; return what is to run. Raises EngineError."""
+
+    def ask(question: str, parameters: Mapping[str, str]) -> str:
+        try:
+            result = connection.query(question, "TabSeparatedRaw", params=dict(parameters))
+        except RuntimeError as exc:
+            raise ValueError(str(exc)) from exc
+        return bytes(result.get_memview().view()).decode("utf-8", "replace") if result.size() else ""
+
+    try:
+        return check_statement(sql, ask)
+    except (AccessDeniedError, ValueError) as exc:
+        raise EngineError(str(exc)) from exc
+
+
+def _name(name: str) -> str:
+    if not _SETTING.match(name):
+        raise EngineError(f"Code: 115. DB::Exception: Unknown setting {name[:60]!r}. (UNKNOWN_SETTING)")
+    return name
+
+
+def _literal(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _identifier(name: str) -> str:
+    return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"

@@ -1,0 +1,72 @@
+"""The process of the embedded ClickHouse: fenced first, then the engine is loaded and served.
+
+    python -m infra.embedded.clickhouse.process --data-dir DIR --port 8123 <<< '[{"name": "default", "password": "…"}]'
+
+The fence stands before the engine's library is loaded, since only threads that start afterwards are held to it: where the
+kernel has Landlock, this process writes to the engine's folder, the spool and ``/dev/null`` alone, reads these and what a
+program needs, and opens no TCP connection. It is given no secret that it does not need: no environment but what programs
+need, and the users on standard input, where neither ``ps`` nor ``/proc`` shows them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import socket
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from infra.embedded.child import DirectoryLock
+from infra.embedded.clickhouse.access import write_access
+from infra.embedded.clickhouse.wire import EngineUser, default_memory_bytes, loopback_socket
+from infra.embedded.landlock import confine, program_files
+from schemas.errors import ConfigError
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the server. Exit status 1 and one line on standard error when it cannot start."""
+    parser = argparse.ArgumentParser(prog="clickhouse_process", description="ClickHouse's engine over HTTP.")
+    parser.add_argument("--data-dir", type=Path, required=True, help="directory of tables and rows")
+    parser.add_argument("--port", type=int, default=8123, help="port of 127.0.0.1; 0 lets the system choose")
+    parser.add_argument("--listen-fd", type=int, help="a bound socket that was inherited, instead of --port")
+    parser.add_argument("--lock-fd", type=int, help="the directory's lock that was inherited")
+    parser.add_argument("--memory-bytes", type=int, default=default_memory_bytes(), help="engine's limit")
+    options = parser.parse_args()
+    try:
+        users = msgspec.json.decode(sys.stdin.buffer.read() or b'[{"name":"default"}]', type=list[EngineUser])
+        if options.lock_fd is None:
+            DirectoryLock(options.data_dir, what="ClickHouse").acquire()
+        if options.listen_fd is not None:
+            listener = socket.socket(fileno=options.listen_fd)
+        else:
+            listener = loopback_socket(options.port)
+        _run(options.data_dir.resolve(), listener, users, options.memory_bytes)
+    except msgspec.DecodeError as exc:
+        sys.exit(f'the users on standard input are wrong ({exc}): write [{{"name": "default", "password": "…"}}]')
+    except (ConfigError, RuntimeError) as exc:
+        sys.exit(f"clickhouse_process: {exc}")
+
+
+def _run(data_dir: Path, listener: socket.socket, users: list[EngineUser], memory_bytes: int) -> None:
+    engine, spool = data_dir / "engine", data_dir / "spool"
+    for directory in (engine, spool):
+        directory.mkdir(parents=True, exist_ok=True)
+    access = write_access(data_dir, users)  # beside the folders that stay writable: no statement can change it
+    os.environ["TMPDIR"] = tempfile.tempdir = str(spool)
+    confine(
+        writable=[engine, spool, Path(os.devnull)], readable=[*program_files(), access, access.with_name("users.xml")]
+    )
+    from infra.embedded.clickhouse.engine import Engine
+    from infra.embedded.clickhouse.protocol import serve
+
+    asyncio.run(serve(Engine(engine, memory_bytes=memory_bytes, access=access), listener, users, spool))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""The engine of ClickHouse behind ClickHouse's HTTP protocol on loopback, in a process of its own (``clickhouse_process.py``).
+
+chdb lets one process open a data directory; this is that process, so that the sink, the web page,
+analysts and BI tools share one engine and use the client and code path that they use in production.
+
+How a request goes: its body is taken in (rows to a temporary file above 64 MiB) before the engine is
+asked, and the answer is complete before its first byte is sent. So a slow client holds a socket and
+never the engine, and an error always comes with its status. Inserts have threads of their own: a
+long report does not keep the sink waiting.
+
+Not spoken: sessions (``session_id`` is tolerated, temporary tables end with their request) and external
+tables.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import socket
+import sys
+import tempfile
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO
+
+from aiohttp import web
+
+from infra.clickhouse.statement import MAX_STATEMENT_BYTES, StatementError, read_statement
+from infra.embedded.clickhouse.access import AccessDeniedError
+from infra.embedded.clickhouse.engine import Answer, Engine, EngineError, Request
+from infra.embedded.clickhouse.frames import framed
+from infra.embedded.clickhouse.request import request_of, says_yes, take_in
+from infra.embedded.clickhouse.wire import (
+    EngineUser,
+    answer_encoding,
+    compressed,
+    content_type,
+    credentials,
+    is_loopback,
+    matching_user,
+    status_of,
+)
+
+__all__ = ["serve"]
+
+QUERY_THREADS = 8
+INSERT_THREADS = 2
+READER_THREADS = 4
+"""Of the restricted users together: their reports do not keep the pipeline's own questions waiting."""
+_SPOOL_BYTES = 64 * 1024 * 1024
+"""A range of the sink, as a rule: a file would be written to the disk for nothing."""
+_SHUTDOWN_S = 5.0
+IDLE_S = 10.0
+"""As a ClickHouse server's ``keep_alive_timeout``. Half-sent heads would hold their connections for an hour otherwise."""
+_HEAVY_BYTES = 64 * 1024
+_QUERY_ID = re.compile(r"[\w.-]{1,64}\Z", re.ASCII)
+
+
+class Front:
+    """Answers the HTTP requests of one engine."""
+
+    def __init__(self, engine: Engine, users: list[EngineUser], spool: Path) -> None:
+        self._engine = engine
+        self._users = {user.name: user for user in users}
+        self._spool = spool
+        self._queries = ThreadPoolExecutor(QUERY_THREADS, "query")
+        self._inserts = ThreadPoolExecutor(INSERT_THREADS, "insert")
+        self._readers = ThreadPoolExecutor(READER_THREADS, "reader")
+
+    def application(self) -> web.Application:
+        app = web.Application(client_max_size=MAX_STATEMENT_BYTES)
+        for path in ("/ping", "/replicas_status"):
+            app.router.add_get(path, _ok)
+        app.router.add_get("/", self._handle)
+        app.router.add_post("/", self._handle)
+        app.router.add_route("OPTIONS", "/", _options)
+        return app
+
+    async def close(self) -> None:
+        """Cancel what still runs, wait for its end, close the engine."""
+        pools = (self._inserts, self._queries, self._readers)
+        ends = [asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True) for pool in pools]
+        ended = asyncio.gather(*ends)
+        while not (await asyncio.wait({ended}, timeout=0.1))[0]:
+            await asyncio.to_thread(self._engine.cancel)
+        self._engine.close()
+
+    async def _handle(self, http: web.Request) -> web.StreamResponse:
+        query_id = http.query.get("query_id") or str(uuid.uuid4())
+        try:
+            if not _QUERY_ID.match(query_id):
+                query_id = ""
+                raise StatementError(36, "BAD_ARGUMENTS", "query_id is 1 to 64 letters, digits, dots, dashes and _.")
+            return await self._answer(http, query_id)
+        except (EngineError, StatementError, AccessDeniedError) as exc:
+            headers = {"X-ClickHouse-Query-Id": query_id, "X-ClickHouse-Exception-Code": str(exc.code)}
+            return web.Response(status=status_of(exc.code), text=f"{exc}\n", headers=headers)
+
+    async def _answer(self, http: web.Request, query_id: str) -> web.StreamResponse:
+        user = self._authenticated(http)
+        with tempfile.SpooledTemporaryFile(_SPOOL_BYTES, dir=str(self._spool)) as body:
+            fields = await take_in(http, user, body)
+            statement = (
+                await asyncio.to_thread(read_statement, body) if body.tell() > _HEAVY_BYTES else read_statement(body)
+            )
+            request = request_of(http, user, fields, statement, query_id)
+            if not request.statement.verb:
+                return await _ok(http)
+            answer = await self._run(request, body)
+        return await _send(http, request, answer)
+
+    def _authenticated(self, http: web.Request) -> EngineUser:
+        # A web page that a user of this machine visits must not reach the engine through the browser,
+        # neither across origins nor by a name that points at 127.0.0.1.
+        for name in ("Host", "Origin"):
+            if name in http.headers and not is_loopback(http.headers[name]):
+                raise StatementError(
+                    516, "AUTHENTICATION_FAILED", f"{name} {http.headers[name][:80]!r} is not this machine."
+                )
+        user = matching_user(self._users, *credentials(http.headers, http.query))
+        if user is None:
+            raise StatementError(
+                516, "AUTHENTICATION_FAILED", "Authentication failed: no such user, or its password is wrong."
+            )
+        return user
+
+    async def _run(self, request: Request, body: IO[bytes]) -> Answer:
+        loop = asyncio.get_running_loop()
+        if request.statement.data_at is None:
+            try:
+                threads = self._readers if request.role else self._queries
+                return await loop.run_in_executor(threads, self._engine.run, request)
+            except asyncio.CancelledError:  # the client has gone
+                if request.statement.reads_only:
+                    loop.run_in_executor(None, self._engine.cancel, request.query_id)
+                raise
+        body.seek(request.statement.data_at)
+        insert = loop.run_in_executor(self._inserts, self._engine.insert, request, body)
+        try:
+            return await asyncio.shield(insert)
+        except asyncio.CancelledError:
+            # The rows' file has to stay open until the engine is done with it.
+            await asyncio.wait({insert})
+            raise
+
+
+async def _send(http: web.Request, request: Request, answer: Answer) -> web.StreamResponse:
+    insert = request.statement.data_at is not None
+    shape = request.default_format if insert else request.statement.format or request.default_format
+    response = web.StreamResponse(
+        headers={
+            "Content-Type": content_type(shape),
+            "X-ClickHouse-Format": shape,
+            "X-ClickHouse-Query-Id": request.query_id,
+            "X-ClickHouse-Server-Display-Name": "newsproof-embedded",
+            "X-ClickHouse-Summary": answer.summary,
+            "X-ClickHouse-Timezone": "UTC",
+        }
+    )
+    wanted = request.settings.get("enable_http_compression", "0") in ("1", "true") and answer.size > 0
+    native = says_yes(http.query, "compress")
+    encoding = "" if native else answer_encoding(http.headers.get("Accept-Encoding", ""), wanted)
+    if encoding:
+        response.headers["Content-Encoding"] = encoding
+    elif not native:
+        response.content_length = answer.size
+    await response.prepare(http)
+    pieces = framed(answer.pieces()) if native else compressed(answer.pieces(), answer.size, encoding)
+    # A thread for what takes long to compress; handing over small answers would cost more than they do.
+    heavy = (native or encoding != "") and answer.size > _HEAVY_BYTES
+    while (piece := await asyncio.to_thread(next, pieces, None) if heavy else next(pieces, None)) is not None:
+        await response.write(piece)
+    await response.write_eof()
+    return response
+
+
+async def _ok(_: web.Request) -> web.Response:
+    return web.Response(text="Ok.\n")
+
+
+async def _options(_: web.Request) -> web.Response:
+    # No Access-Control headers: pages of other origins stay outside.
+    return web.Response(status=204, headers={"Allow": "GET, HEAD, OPTIONS, POST"})
+
+
+def runner_of(app: web.Application, *, idle_s: float = IDLE_S) -> web.AppRunner:
+    """Return the server of an application: ``idle_s`` seconds are left to send a request's head, on a new connection or on a
+    kept one."""
+    return web.AppRunner(
+        app,
+        access_log=None,
+        auto_decompress=False,
+        handler_cancellation=True,
+        shutdown_timeout=_SHUTDOWN_S,
+        keepalive_timeout=idle_s,
+        read_bufsize=1024 * 1024,
+        # As a ClickHouse server's http_max_uri_size: clients put the values of parameters into the URL.
+        max_line_size=1024 * 1024,
+    )
+
+
+async def serve(engine: Engine, listener: socket.socket, users: list[EngineUser], spool: Path) -> None:
+    """Serve until SIGTERM or SIGINT; then let requests end within 5 s, cancel the rest, close the engine.
+
+    ``spool`` is the directory of bodies that are too long for memory.
+    """
+    loop, ending = asyncio.get_running_loop(), asyncio.Event()
+    front = Front(engine, users, spool)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ending.set)
+    runner = runner_of(front.application())
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listener, backlog=512).start()
+        print(f"ClickHouse listens on http://127.0.0.1:{listener.getsockname()[1]}", file=sys.stderr, flush=True)
+        await ending.wait()
+    finally:
+        await runner.cleanup()
+        await front.close()

@@ -1,0 +1,169 @@
+"""What one HTTP request asks of the engine: the statement with its rows, database, format, settings and parameters."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import IO
+
+from aiohttp import BodyPartReader, web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from infra.clickhouse.statement import MAX_STATEMENT_BYTES, Statement, StatementError
+from infra.embedded.clickhouse.access import role_of, settings_for
+from infra.embedded.clickhouse.engine import Request
+from infra.embedded.clickhouse.frames import FrameDecoder
+from infra.embedded.clickhouse.wire import NOT_SETTINGS, PIECE_BYTES, Decoder, EncodingError, EngineUser
+
+__all__ = ["request_of", "says_yes", "take_in"]
+
+
+_LONGEST_FORM_BYTES = 64 * 1024 * 1024
+_FORMAT = re.compile(r"[A-Za-z]\w*\Z", re.ASCII)
+
+
+async def take_in(http: web.Request, user: EngineUser, body: IO[bytes]) -> dict[str, str]:
+    """Write the statement and what follows it to ``body``; return the parameters of URL and form.
+
+    Of a restricted user, who sends no rows, 4 MiB are taken, as they come and as they are after unpacking.
+
+    Raises:
+        StatementError: it is longer than that, or not what its headers say.
+    """
+    fields = dict(http.query)
+    most = MAX_STATEMENT_BYTES if user.databases else None
+    form = http.content_type == "multipart/form-data"
+    if form:
+        fields |= await _form(http, most or _LONGEST_FORM_BYTES)
+    taken = 0
+    if query := fields.get("query", "").rstrip():
+        # As ClickHouse does: the text of the URL and the body are one.
+        taken = body.write(query.encode("utf-8", "surrogateescape") + b"\n")
+    if not form:
+        try:
+            async for data in _unpacked(http, most):
+                taken += len(data)
+                _refuse_more_than(most, taken)
+                body.write(data)
+        except EncodingError as exc:
+            raise StatementError(354, "ZLIB_INFLATE_FAILED", str(exc)) from exc
+    return fields
+
+
+async def _unpacked(http: web.Request, most: int | None) -> AsyncIterator[bytes]:
+    decoder = Decoder(http.headers.get("Content-Encoding", "").strip().lower())
+    frames = FrameDecoder() if says_yes(http.query, "decompress") else None
+    packed, came, between = frames is not None or "Content-Encoding" in http.headers, 0, 0
+
+    def unpacked(piece: bytes) -> Iterator[bytes]:
+        nonlocal between
+        for data in decoder.decode(piece):
+            between += len(data)
+            _refuse_more_than(most, between)
+            yield from frames.decode(data) if frames else (data,)
+
+    async for piece in http.content.iter_any():
+        came += len(piece)
+        _refuse_more_than(most, came)
+        pieces = unpacked(piece)
+        while some := await asyncio.to_thread(_some, pieces) if packed else list(pieces):
+            for data in some:
+                yield data
+    decoder.finish()
+    if frames:
+        frames.finish()
+
+
+def _some(pieces: Iterator[bytes]) -> list[bytes]:
+    """Take about a mebibyte of the pieces; pieces of nothing count too, for they take time."""
+    some, size = [], 0
+    for data in pieces:
+        some.append(data)
+        size += max(len(data), 1024)
+        if size >= PIECE_BYTES:
+            break
+    return some
+
+
+async def _form(http: web.Request, most: int) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    taken = 0
+    try:
+        async for part in await http.multipart():
+            if not isinstance(part, BodyPartReader) or part.filename or part.name is None:
+                raise StatementError(
+                    48, "NOT_IMPLEMENTED", "External tables are not spoken here: insert into a table first."
+                )
+            value = bytearray()
+            # Taken as it is: an encoding of the part's own would be unpacked without a bound.
+            while chunk := await part.read_chunk():
+                value += chunk
+                taken += len(chunk)
+                _refuse_more_than(most, taken)
+            fields[part.name] = value.decode("utf-8")
+    except StatementError:
+        raise
+    except (ValueError, HttpProcessingError) as exc:
+        raise StatementError(27, "CANNOT_PARSE_INPUT", f"The form cannot be read ({exc}): send it again.") from exc
+    return fields
+
+
+def _refuse_more_than(most: int | None, taken: int) -> None:
+    if most is not None and taken > most:
+        raise StatementError(
+            229, "QUERY_IS_TOO_LARGE", f"The body is longer than {most // 1024**2} MiB: send less of it."
+        )
+
+
+def says_yes(query: Mapping[str, str], name: str) -> bool:
+    """Tell whether a parameter of the URL switches something on."""
+    return query.get(name, "0") not in ("", "0", "false")
+
+
+def request_of(
+    http: web.Request, user: EngineUser, fields: dict[str, str], statement: Statement, query_id: str
+) -> Request:
+    settings = {k: v for k, v in fields.items() if k not in NOT_SETTINGS and not k.startswith("param_")}
+    database = fields.get("database") or http.headers.get("X-ClickHouse-Database") or ""
+    readonly = user.readonly
+    if user.databases:
+        readonly = 1
+        _refuse_outside(user, database, statement)
+        settings = settings_for(user, settings)
+    else:
+        settings.update(user.settings)
+    # ClickHouse does the same to GET: what a link can do must not write.
+    if readonly := readonly or (2 if http.method in ("GET", "HEAD") else 0):
+        settings.pop("readonly", None)
+        settings["readonly"] = str(readonly)
+    shape = fields.get("default_format") or http.headers.get("X-ClickHouse-Format") or "TabSeparated"
+    _refuse_bytes([database, *fields, *fields.values()])
+    if not _FORMAT.match(shape):
+        raise StatementError(
+            73, "UNKNOWN_FORMAT", f"Unknown format {shape[:40]!r}: a format is named by a word, as CSV is."
+        )
+    return Request(
+        statement=statement,
+        query_id=query_id,
+        # A reader who names none is in the one that there is to read.
+        database=database if database not in ("", "default") or not user.databases else user.databases[0],
+        default_format=shape,
+        settings=settings,
+        parameters={k[len("param_") :]: v for k, v in fields.items() if k.startswith("param_")},
+        role=role_of(user) if user.databases else "",
+    )
+
+
+def _refuse_bytes(texts: Iterable[str]) -> None:
+    try:
+        "".join(texts).encode("utf-8")
+    except UnicodeEncodeError as exc:
+        raise StatementError(36, "BAD_ARGUMENTS", "A parameter or a header is not UTF-8: send text.") from exc
+
+
+def _refuse_outside(user: EngineUser, database: str, statement: Statement) -> None:
+    if database not in ("", "default", *user.databases):
+        raise StatementError(497, "ACCESS_DENIED", f"Not enough privileges: this user reads {user.databases[0]} only.")
+    if statement.data_at is not None or statement.verb == "INSERT":
+        raise StatementError(497, "ACCESS_DENIED", "Not enough privileges: this user reads, and writes nothing.")

@@ -1,0 +1,277 @@
+"""What ClickHouse's HTTP protocol says in headers, statuses and encodings.
+
+Source: https://clickhouse.com/docs/en/interfaces/http and, for the statuses,
+``exceptionCodeToHTTPStatus`` in ClickHouse's ``src/Server/HTTP``.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import ipaddress
+import socket
+import sys
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import lz4.frame  # type: ignore[import-untyped]
+import msgspec
+import psutil
+
+from schemas.errors import ConfigError
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+__all__ = [
+    "NOT_SETTINGS",
+    "Decoder",
+    "EncodingError",
+    "EngineUser",
+    "answer_encoding",
+    "compressed",
+    "content_type",
+    "credentials",
+    "default_memory_bytes",
+    "is_loopback",
+    "loopback_socket",
+    "matching_user",
+    "status_of",
+]
+
+NOT_SETTINGS = frozenset(
+    {
+        "query",
+        "database",
+        "default_format",
+        "query_id",
+        "session_id",
+        "session_timeout",
+        "session_check",
+        "close_session",
+        "user",
+        "password",
+        "quota_key",
+        "wait_end_of_query",
+        "buffer_size",
+        "compress",
+        "decompress",
+        "stacktrace",
+        "role",
+        "client_protocol_version",
+    }
+)
+"""URL parameters of the protocol itself. Every other one is a setting, or ``param_…``."""
+
+_STATUS = {
+    # Unknown table, function, identifier, type, storage, database, setting, format, type of query…
+    **dict.fromkeys((16, 46, 47, 50, 56, 60, 63, 73, 78, 81, 82, 115), 404),
+    # What cannot be parsed, or does not fit its type.
+    **dict.fromkeys(
+        (6, 26, 27, 36, 38, 41, 42, 43, 53, 62, 69, 70, 72, 117, 130, 131, 190, 306, 321, 427, 441, 456), 400
+    ),
+    **dict.fromkeys((164, 192, 193, 194, 497, 516), 403),
+    48: 501,
+    158: 413,
+    159: 408,
+    229: 413,
+    439: 503,
+}
+_TYPES = {
+    "JSON": "application/json; charset=UTF-8",
+    "JSONCompact": "application/json; charset=UTF-8",
+    "JSONStrings": "application/json; charset=UTF-8",
+    "JSONEachRow": "application/x-ndjson; charset=UTF-8",
+    "CSV": "text/csv; charset=UTF-8; header=absent",
+    "CSVWithNames": "text/csv; charset=UTF-8; header=present",
+    "TabSeparated": "text/tab-separated-values; charset=UTF-8",
+    "TSV": "text/tab-separated-values; charset=UTF-8",
+    "XML": "application/xml; charset=UTF-8",
+    "Parquet": "application/vnd.apache.parquet",
+    "Arrow": "application/vnd.apache.arrow.file",
+    "ArrowStream": "application/vnd.apache.arrow.stream",
+}
+_BINARY = ("Native", "RowBinary", "ORC", "Avro", "MsgPack", "BSON", "Npy", "Protobuf", "CapnProto")
+
+
+class EngineUser(msgspec.Struct, frozen=True):
+    """Who may send statements, and under which settings they run.
+
+    ``settings`` are set after the request's own, so a request cannot loosen them at the start;
+    ``readonly`` (0 writes, 1 reads only, 2 reads and changes settings) is set last of all, and the
+    engine lets no statement take it back. ``databases`` restricts the user to reading those, and to
+    what ``infra.embedded.clickhouse.access`` lets through; empty: everything.
+    """
+
+    name: str
+    password: str = ""
+    readonly: int = 0
+    settings: dict[str, str] = {}
+    databases: tuple[str, ...] = ()
+
+
+class EncodingError(ValueError):
+    """A Content-Encoding that is not one of gzip, deflate, lz4, zstd, or bytes that are not of it."""
+
+
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes | None: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+PIECE_BYTES = 1024 * 1024
+"""What is unpacked of a body at a time: 33 KB can hold 2 GB, and whoever reads decides after each piece whether to go on."""
+
+
+class Decoder:
+    """Undo a Content-Encoding piece by piece; several frames after each other are one body."""
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = "" if encoding == "identity" else encoding
+        self._started = False
+        self._current = self._fresh()
+
+    def decode(self, piece: bytes) -> Iterator[bytes]:
+        """Yield what ``piece`` decodes to, at most 1 MiB at a time. Raises EncodingError."""
+        self._started = True
+        if self._current is None:
+            yield piece
+            return
+        more = True
+        try:
+            while piece or more:
+                if self._current is None or self._current.eof:
+                    self._current = self._fresh()
+                    assert self._current is not None
+                data = self._current.decompress(piece, PIECE_BYTES)
+                if self._current.eof:
+                    piece, more = self._current.unused_data or b"", False
+                else:
+                    # zlib hands back what it did not take; the others keep it. A full piece may have more behind it.
+                    piece, more = getattr(self._current, "unconsumed_tail", b""), len(data) == PIECE_BYTES
+                yield data
+        except (zlib.error, zstd.ZstdError, RuntimeError, EOFError) as exc:
+            raise EncodingError(f"The body is not valid {self._encoding}: {exc}.") from exc
+
+    def finish(self) -> None:
+        """Raise EncodingError when the body ended within a frame."""
+        if self._started and self._current is not None and not self._current.eof:
+            raise EncodingError(f"The body ends in the middle of its {self._encoding}: send it again.")
+
+    def _fresh(self) -> _Decompressor | None:
+        match self._encoding:
+            case "":
+                return None
+            case "gzip" | "x-gzip":
+                return zlib.decompressobj(zlib.MAX_WBITS | 16)
+            case "deflate":
+                return zlib.decompressobj()
+            case "lz4":
+                decompressor: _Decompressor = lz4.frame.LZ4FrameDecompressor()
+                return decompressor
+            case "zstd":
+                return zstd.ZstdDecompressor()
+        raise EncodingError(
+            f"Content-Encoding {self._encoding[:40]!r} is not spoken here: use gzip, deflate, lz4 or zstd."
+        )
+
+
+def answer_encoding(accepted: str, enabled: bool) -> str:
+    """Choose the encoding of an answer ("" for none) among what the client accepts, fastest first."""
+    if not enabled:
+        return ""
+    offers = {part.split(";")[0].strip().lower() for part in accepted.split(",") if ";q=0" not in part.replace(" ", "")}
+    return next((name for name in ("lz4", "zstd", "gzip", "deflate") if name in offers), "")
+
+
+def compressed(pieces: Iterator[bytes], size: int, encoding: str) -> Iterator[bytes]:
+    """Yield ``pieces``, ``size`` bytes together, in that encoding ("" for none)."""
+    if not encoding:
+        yield from pieces
+        return
+    codec: Any
+    if encoding == "lz4":
+        codec = lz4.frame.LZ4FrameCompressor()
+        yield codec.begin(size)
+    elif encoding == "zstd":
+        codec = zstd.ZstdCompressor(level=1)
+    else:
+        codec = zlib.compressobj(1, wbits=zlib.MAX_WBITS | (16 if encoding == "gzip" else 0))
+    for piece in pieces:
+        if data := codec.compress(piece):
+            yield data
+    yield codec.flush()
+
+
+def content_type(shape: str) -> str:
+    """Return the Content-Type of an output format."""
+    if shape.startswith(_BINARY):
+        return "application/octet-stream"
+    return _TYPES.get(shape, "text/plain; charset=UTF-8")
+
+
+def status_of(code: int) -> int:
+    """Return the HTTP status that goes with ClickHouse's error number; 500 where it has none of its own."""
+    return _STATUS.get(code, 500)
+
+
+def credentials(headers: Mapping[str, str], query: Mapping[str, str]) -> tuple[str, str]:
+    """Return user and password as sent: X-ClickHouse-User and -Key, basic auth, or URL parameters."""
+    if "X-ClickHouse-User" in headers or "X-ClickHouse-Key" in headers:
+        return headers.get("X-ClickHouse-User", "default"), headers.get("X-ClickHouse-Key", "")
+    scheme, _, encoded = headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "basic":
+        try:
+            name, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+        except ValueError:  # not Base64, not ASCII, not UTF-8
+            return "", ""
+        return name, password
+    return query.get("user", "default"), query.get("password", "")
+
+
+def matching_user(users: Mapping[str, EngineUser], name: str, password: str) -> EngineUser | None:
+    """Return the user when name and password are right. Takes as long for a wrong name as for a wrong password."""
+    user = users.get(name)
+    expected = user.password if user is not None else "\0"
+    right = hmac.compare_digest(password.encode("utf-8", "surrogateescape"), expected.encode())
+    return user if right else None
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a Host or Origin header names this machine."""
+    try:
+        name = urlsplit(host if "://" in host else f"//{host}").hostname or ""
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def loopback_socket(port: int) -> socket.socket:
+    """Bind ``port`` of 127.0.0.1 (0: one that the system chooses). Raises ConfigError when it is taken."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError as exc:
+        listener.close()
+        raise ConfigError(
+            f"ClickHouse cannot listen on port {port} of 127.0.0.1 ({exc.strerror}). Stop what uses that "
+            "port, choose another one, or leave the port out and the system chooses."
+        ) from exc
+    return listener
+
+
+def default_memory_bytes() -> int:
+    """Return the engine's memory limit: a third of the machine's memory, at least 1 GiB, at most 4 GiB.
+
+    Kafka, workers and the web page share the machine; below 1 GiB, merges of wide tables start to fail.
+    """
+    total: int = psutil.virtual_memory().total
+    return min(4 * 1024**3, max(1024**3, total // 3))

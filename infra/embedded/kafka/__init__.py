@@ -1,0 +1,1 @@
+"""A real Apache Kafka on this machine: its jars, its Java, its configuration, its process."""

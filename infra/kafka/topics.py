@@ -1,0 +1,192 @@
+"""Topics, bulk reads and the state of groups, by plain clients. Where Kafka is and how to log in: ``infra.kafka.address``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+import msgspec
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import (
+    GroupCoordinatorNotAvailableError,
+    KafkaError,
+    NotCoordinatorForGroupError,
+    TopicAlreadyExistsError,
+)
+
+from infra.kafka.address import KafkaAddress
+from infra.kafka.foreign_batches import read_any_batch
+from schemas.errors import ConfigError, TransientError
+from schemas.topics import MAX_MESSAGE_BYTES, Topics
+
+__all__ = [
+    "NEWS_DAYS",
+    "Committed",
+    "KafkaAddress",
+    "committed_by",
+    "ensure_topics",
+    "members_of",
+    "offsets_of",
+    "partitions_of",
+    "read_range",
+    "topic_specs",
+]
+
+ONE_PARTITION = 1
+NEWS_DAYS = 90
+"""How long raw news is kept."""
+read_any_batch()
+
+
+def topic_specs(topics: Topics, *, partitions: int) -> dict[str, tuple[int, dict[str, str]]]:
+    """Return name → (partitions, configuration) of every topic. Journals keep for ever and are never compacted."""
+    journal = {"retention.ms": "-1", "cleanup.policy": "delete", "message.timestamp.type": "LogAppendTime"}
+    days = 24 * 3600 * 1000
+    return {
+        topics.news: (partitions, journal | {"retention.ms": str(NEWS_DAYS * days)}),
+        topics.cases: (partitions, journal),
+        topics.signals: (partitions, journal),
+        topics.budget: (ONE_PARTITION, journal | {"retention.ms": str(63 * days)}),
+        topics.configs: (ONE_PARTITION, {"cleanup.policy": "compact"}),
+        topics.dead_letters: (partitions, journal),
+        topics.research: (partitions, journal),
+        topics.publisher_lease: (ONE_PARTITION, {"retention.ms": "3600000"}),
+    }
+
+
+async def ensure_topics(address: KafkaAddress, topics: Topics, *, partitions: int, replication: int) -> dict[str, int]:
+    """Create what is missing, check what is there; return name → partitions created now.
+
+    Raises:
+        ConfigError: when a topic exists with another partition count: ids and order depend on it.
+    """
+    specs = topic_specs(topics, partitions=partitions)
+    created: dict[str, int] = {}
+    async with address.admin() as admin:
+        existing = set(await admin.list_topics())
+        for name, (count, config) in specs.items():
+            if name in existing:
+                continue
+            new = NewTopic(
+                name, count, replication, topic_configs={"max.message.bytes": str(MAX_MESSAGE_BYTES), **config}
+            )
+            try:
+                _refuse_errors(await admin.create_topics([new]))
+                created[name] = count
+            except TopicAlreadyExistsError:
+                pass  # another process made it at the same moment: checked like any other below
+        for found in await admin.describe_topics(list(specs)):
+            count, wanted = len(found["partitions"]), specs[found["topic"]][0]
+            if found.get("error_code") == 0 and count != wanted:
+                raise ConfigError(
+                    f"topic {found['topic']} has {count} partitions, the settings say {wanted}: the count is fixed at "
+                    f"creation, set TOPIC_PARTITIONS={count} or use another NEWSPROOF_TOPIC_PREFIX"
+                )
+    return created
+
+
+def _refuse_errors(response: Any) -> None:
+    for name, code, *rest in response.topic_errors:
+        if code == TopicAlreadyExistsError.errno:
+            raise TopicAlreadyExistsError
+        if code:
+            raise ConfigError(f"Kafka refused to create topic {name}: error {code} {rest}; check the broker's limits")
+
+
+async def read_range(
+    address: KafkaAddress, ranges: dict[TopicPartition, tuple[int, int]], *, batch: int = 5000, **more: Any
+) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
+    """Yield (partition, records) of each half-open offset range [first, end), in offset order per partition.
+
+    Reads in bulk without a group. Ends when every range is read up to its end, also where compaction or transactions
+    left gaps in the offsets.
+    """
+    left = {tp: end for tp, (first, end) in ranges.items() if first < end}
+    if not left:
+        return
+    async with address.reading(fetch_max_wait_ms=200, **more) as consumer:
+        consumer.assign(list(left))
+        for tp in left:
+            consumer.seek(tp, ranges[tp][0])
+        while left:
+            got = await consumer.getmany(timeout_ms=500, max_records=batch)
+            for tp, records in got.items():
+                if tp in left:
+                    inside = records if records[-1].offset < left[tp] else [r for r in records if r.offset < left[tp]]
+                    if inside:
+                        yield tp, inside
+            for tp in [tp for tp, end in left.items() if await consumer.position(tp) >= end]:
+                del left[tp]
+                consumer.pause(tp)
+
+
+async def offsets_of(address: KafkaAddress, topic: str, **more: Any) -> dict[TopicPartition, tuple[int, int]]:
+    """Return partition → (first offset, end offset) of a topic; empty when the topic does not exist."""
+    async with address.reading(**more) as consumer:
+        tps = [TopicPartition(topic, p) for p in await partitions_of(consumer, topic)]
+        if not tps:
+            return {}
+        first, end = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
+        return {tp: (first[tp], end[tp]) for tp in tps}
+
+
+async def partitions_of(consumer: AIOKafkaConsumer, topic: str) -> list[int]:
+    """Return the partition numbers of a topic, ascending; empty when it does not exist. The consumer is started."""
+    await consumer._client.add_topic(topic)
+    return sorted(consumer._client.cluster.partitions_for_topic(topic) or ())
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """What a group committed for one partition: the next offset to read, and the metadata stored with it."""
+
+    offset: int
+    metadata: str
+
+
+async def committed_by(address: KafkaAddress, group: str) -> dict[TopicPartition, Committed]:
+    """Return what a group has committed, by partition; empty for a group that never did.
+
+    Raises:
+        TransientError: when no coordinator answers.
+    """
+    found = await _of_coordinator(address, group, lambda admin: admin.list_consumer_group_offsets(group))
+    return {
+        TopicPartition(tp.topic, tp.partition): Committed(meta.offset, meta.metadata or "")
+        for tp, meta in found.items()
+        if meta.offset >= 0
+    }
+
+
+async def members_of(address: KafkaAddress, group: str) -> list[str]:
+    """Return the member ids of a group, as the broker names them; empty for a group without members.
+
+    Raises:
+        TransientError: when no coordinator answers.
+    """
+    described = await _of_coordinator(address, group, lambda admin: admin.describe_consumer_groups([group]))
+    return [str(member[0]) for response in described for found in response.groups for member in found[5]]
+
+
+async def _of_coordinator(
+    address: KafkaAddress, group: str, ask: Callable[[AIOKafkaAdminClient], Awaitable[Any]], *, patience_s: float = 30.0
+) -> Any:
+    # A broker that just started has no coordinator for a moment: its offsets topic is being made.
+    loop = asyncio.get_running_loop()
+    until = loop.time() + patience_s
+    async with address.admin() as admin:
+        while True:
+            try:
+                return await ask(admin)
+            except KafkaError as exc:
+                if loop.time() > until or not _passing(exc):
+                    raise TransientError(
+                        f"the coordinator of group {group} does not answer: {exc!r}; check the broker",
+                        kind="unavailable",
+                    ) from exc
+                await asyncio.sleep(0.2)
+
+
+def _passing(exc: KafkaError) -> bool:
+    return bool(exc.retriable) or isinstance(exc, GroupCoordinatorNotAvailableError | NotCoordinatorForGroupError)

@@ -1,0 +1,149 @@
+"""Bars from an exchange's public interface, through ccxt, which knows the wire shape of each. No key is used.
+
+ccxt takes seconds to import, so it is imported by the first exchange that is made.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import math
+import re
+from array import array
+from collections.abc import Sequence
+from typing import Any, NoReturn, Self
+from urllib.parse import urlsplit
+
+from infra.market.outcomes.markets import market_symbol
+from schemas.errors import ConfigError, PermanentError, TransientError
+from schemas.prices import PriceSeries
+
+TIMEOUT_S = 20.0
+RETRIES = 3
+"""How often ccxt repeats a request that failed on the way."""
+_RETRY_DELAY_MS = 1000
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+"""No proxy leads there."""
+_PAGE = 1000
+"""Bars asked for at once; an exchange that gives fewer is asked again from where it ended."""
+
+_REFUSED_HERE = re.compile(r" (403|451) ")
+"""ccxt takes these statuses for an exchange that is away, and quotes them."""
+
+
+class Exchange:
+    """One exchange's bars; use as ``async with``. Requests keep to the pace that the exchange allows."""
+
+    def __init__(self, name: str, *, base_url: str | None = None) -> None:
+        """``base_url`` is another host that speaks the same protocol (a mirror), ``https://host``.
+
+        Raises:
+            ConfigError: ccxt knows no such exchange, or it gives no bars.
+        """
+        self._ccxt: Any = importlib.import_module("ccxt.async_support")
+        if name not in self._ccxt.exchanges:
+            near = difflib.get_close_matches(name, self._ccxt.exchanges, n=3)
+            raise ConfigError(
+                f"--exchange {name!r:.40} is none that ccxt knows: write its id, such as {', '.join(near) or 'binance'}"
+            )
+        self.name = name
+        self._api = getattr(self._ccxt, name)(
+            {
+                "enableRateLimit": True,
+                "timeout": int(TIMEOUT_S * 1000),
+                "aiohttp_trust_env": base_url is None or urlsplit(base_url).hostname not in _LOOPBACK,
+                "options": {"maxRetriesOnFailure": RETRIES, "maxRetriesOnFailureDelay": _RETRY_DELAY_MS},
+            }
+        )
+        if not self._api.has.get("fetchOHLCV"):
+            raise ConfigError(f"{name} gives no bars: choose another exchange, or import a CSV file")
+        if isinstance(self._api.options.get("fetchMarkets"), dict):
+            self._api.options["fetchMarkets"]["types"] = ["spot"]  # binance: of its futures nothing is asked
+        if base_url is not None:
+            self._api.urls["api"] = _moved(self._api.urls["api"], base_url.rstrip("/"))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self._api.close()
+
+    async def bars(self, symbol: str, windows: Sequence[tuple[int, int]], *, timeframe: str) -> PriceSeries:
+        """Return the bars that open within the windows (pairs of milliseconds, first and last, in order and apart).
+
+        Raises:
+            ConfigError: the exchange has no such market or timeframe.
+            TransientError: it does not answer. PermanentError: it refuses, or gives what are no bars.
+        """
+        wanted = market_symbol(symbol)
+        times, opens = array("q"), array("d")
+        try:
+            if timeframe not in (self._api.timeframes or {}):
+                known = ", ".join(self._api.timeframes or {})
+                raise ConfigError(f"--timeframe {timeframe!r:.20}: {self.name} has {known}")
+            await self._api.load_markets()
+            self._refuse_unknown(wanted)
+            for first, last in windows:
+                await self._window(wanted, timeframe, first, last, times, opens)
+        except self._ccxt.BaseError as exc:
+            self._translate(exc)
+        return PriceSeries(symbol=wanted, venue=self.name, times_ms=times, opens=opens)
+
+    async def _window(
+        self, symbol: str, timeframe: str, first: int, last: int, times: array[int], opens: array[float]
+    ) -> None:
+        step = self._api.parse_timeframe(timeframe) * 1000
+        since = first
+        while since <= last:
+            page = await self._api.fetch_ohlcv(symbol, timeframe, since, min(_PAGE, (last - since) // step + 2))
+            newest = since - 1
+            for at, opened in map(_bar, page or ()):
+                newest = max(newest, at)
+                if since <= at <= last and (not times or at > times[-1]):
+                    times.append(at)
+                    opens.append(opened)
+            # Nothing newer: some exchanges answer an empty stretch (a halt, before the listing) with nothing at all.
+            since = newest + 1 if newest >= since else since + _PAGE * step
+
+    def _refuse_unknown(self, symbol: str) -> None:
+        if symbol in self._api.markets:
+            return
+        base = symbol.partition("/")[0]
+        same = sorted(name for name in self._api.markets if name.startswith(f"{base}/"))[:5]
+        has = f"it has {', '.join(same)}" if same else f"it trades no {base}"
+        raise ConfigError(f"--symbol {symbol}: {self.name} has no such market; {has}")
+
+    def _translate(self, exc: Exception) -> NoReturn:
+        said = f"{exc}"[:300]
+        c = self._ccxt
+        if isinstance(exc, c.ExchangeNotAvailable) and _REFUSED_HERE.search(said):
+            raise PermanentError(
+                f"{self.name} does not serve this place: give a mirror (--base-url), use another exchange, or import a "
+                f"CSV file ({said})",
+                kind="blocked",
+            ) from exc
+        if isinstance(exc, c.RateLimitExceeded | c.DDoSProtection):
+            raise TransientError(f"{self.name} asks for patience, try again later: {said}", kind="rate_limit") from exc
+        if isinstance(exc, c.RequestTimeout):
+            raise TransientError(f"{self.name} did not answer in time, try again: {said}", kind="timeout") from exc
+        if isinstance(exc, c.NetworkError):
+            raise TransientError(f"{self.name} cannot be reached, try again: {said}", kind="network") from exc
+        raise PermanentError(f"{self.name} refuses: import a CSV file, or use another exchange ({said})") from exc
+
+
+def _bar(row: Any) -> tuple[int, float]:
+    """Time and open of one row as ccxt gives it: time in milliseconds, open, high, low, close, volume."""
+    try:
+        at, opened = int(row[0]), float(row[1])
+    except (TypeError, ValueError, IndexError) as exc:
+        raise PermanentError(f"the exchange gives what is no bar ({row!r:.80}): import a CSV file instead") from exc
+    if not (math.isfinite(opened) and opened > 0 and at > 0):
+        raise PermanentError(f"the exchange gives an impossible price ({row!r:.80}): import a CSV file instead")
+    return at, opened
+
+
+def _moved(urls: Any, base_url: str) -> Any:
+    """The addresses of an exchange's interfaces, on another host; their paths stay."""
+    if isinstance(urls, dict):
+        return {name: _moved(url, base_url) for name, url in urls.items()}
+    return base_url + urlsplit(urls).path if isinstance(urls, str) else urls

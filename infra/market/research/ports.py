@@ -1,0 +1,87 @@
+"""The ports of the research chat: market data, bars and signals, of live and of offline mode."""
+
+from __future__ import annotations
+
+from pydantic import SecretStr
+
+from infra.clickhouse.client import ClickHouse
+from infra.market.port import LiveMarket
+from infra.market.price import Prices
+from infra.market.research.candles import LiveCandles, binance_bars, coinbase_bars
+from infra.market.research.coingecko import CoinGecko
+from infra.market.research.economy import Economy
+from infra.market.research.flows import CoinMetrics, Glassnode
+from infra.market.research.network import Network
+from infra.market.research.price import ResearchPrices
+from infra.market.research.sentiment import Sentiment
+from infra.market.research.signals import FoundSignals
+from infra.market.research.whales import Whales
+from infra.offline.market import OfflineCandles, OfflineMarket
+from infra.ports import Port
+from infra.settings import Settings
+from schemas.calls import ProviderMode
+
+
+def live_research(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]:
+    """Return the ports ``market`` (price, economy, sentiment, network), ``candles`` and ``signals`` of live mode.
+
+    Raises:
+        ConfigError: an address or a key cannot be one; the text names its setting.
+    """
+    timeout_s = settings.deep_analysis_tool_timeout
+    market = LiveMarket(
+        price=ResearchPrices(
+            Prices(coinbase=settings.coinbase_base_url, binance=settings.binance_base_url, timeout_s=timeout_s),
+            CoinGecko(settings.coingecko_base_url, api_key=_key(settings.coingecko_api_key), timeout_s=timeout_s),
+        ),
+        economy=Economy(
+            fred=settings.fred_base_url,
+            fred_api=settings.fred_api_base_url,
+            api_key=_key(settings.fred_api_key),
+            timeout_s=timeout_s,
+        ),
+        sentiment=Sentiment(fear_greed=settings.fear_greed_base_url, timeout_s=timeout_s),
+        network=_network(settings, timeout_s),
+    )
+    bars = (
+        coinbase_bars(settings.coinbase_base_url, timeout_s=timeout_s),
+        binance_bars(settings.binance_base_url, timeout_s=timeout_s),
+    )
+    return {
+        "market": market,
+        "candles": LiveCandles(bars),
+        "signals": FoundSignals(clickhouse, mode="live"),
+    }
+
+
+def offline_research(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]:
+    """Return the same ports of offline and simulated mode: invented figures, labelled so, and the real signals."""
+    mode: ProviderMode = "simulated" if settings.mode == "simulated" else "offline"
+    latency_s = settings.offline_latency_seconds
+    return {
+        "market": OfflineMarket(mode=mode, latency_s=latency_s),
+        "candles": OfflineCandles(mode=mode, latency_s=latency_s),
+        "signals": FoundSignals(clickhouse, mode=mode),
+    }
+
+
+def _network(settings: Settings, timeout_s: float) -> Network:
+    metrics_key, glassnode_key = _key(settings.coinmetrics_api_key), _key(settings.glassnode_api_key)
+    blockchair_key = _key(settings.blockchair_api_key)
+    return Network(
+        blockchain_info=settings.blockchain_info_base_url,
+        defillama=settings.defillama_base_url,
+        stablecoins=settings.defillama_stablecoins_base_url,
+        coinmetrics=CoinMetrics(settings.coinmetrics_base_url, api_key=metrics_key, timeout_s=timeout_s)
+        if settings.coinmetrics_enabled
+        else None,
+        glassnode=Glassnode(settings.glassnode_base_url, api_key=glassnode_key, timeout_s=timeout_s)
+        if glassnode_key is not None
+        else None,
+        whales=Whales(settings.blockchair_base_url, api_key=blockchair_key, timeout_s=timeout_s),
+        timeout_s=timeout_s,
+    )
+
+
+def _key(secret: SecretStr | None) -> str | None:
+    return secret.get_secret_value() if secret is not None else None

@@ -1,0 +1,65 @@
+"""What texts are compared by, and the table of providers: to add one, write its adapter and add one row here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from infra.models.embeddings.port import Embedder
+from infra.settings import Settings
+from schemas.errors import ConfigError
+
+DEFAULT_MODELS = {"gemini": "gemini-embedding-001", "openai": "text-embedding-3-small"}
+
+
+def _gemini(settings: Settings) -> Embedder:
+    from infra.models.embeddings.gemini import GeminiEmbedder
+
+    key, key_setting = _key(settings, "GEMINI_API_KEY")
+    return GeminiEmbedder(
+        api_key=key,
+        key_setting=key_setting,
+        model=settings.embedding_model or DEFAULT_MODELS["gemini"],
+        dimensions=settings.embedding_dimensions,
+        base_url=settings.embedding_base_url or settings.gemini_base_url,
+        address_setting="EMBEDDING_BASE_URL" if settings.embedding_base_url else "GEMINI_BASE_URL",
+        timeout_s=settings.embedding_timeout_seconds,
+    )
+
+
+def _openai(settings: Settings) -> Embedder:
+    from infra.models.embeddings.openai_compatible import OpenAICompatibleEmbedder
+
+    key, key_setting = _key(settings, "OPENAI_API_KEY")
+    return OpenAICompatibleEmbedder(
+        api_key=key,
+        key_setting=key_setting,
+        model=settings.embedding_model or DEFAULT_MODELS["openai"],
+        dimensions=settings.embedding_dimensions,
+        base_url=settings.embedding_base_url or settings.openai_base_url,
+        address_setting="EMBEDDING_BASE_URL" if settings.embedding_base_url else "OPENAI_BASE_URL",
+        timeout_s=settings.embedding_timeout_seconds,
+    )
+
+
+PROVIDERS: dict[str, Callable[[Settings], Embedder]] = {"gemini": _gemini, "openai": _openai}
+
+
+def embedder_of(settings: Settings) -> Embedder | None:
+    """Return the provider's model that live mode compares texts by; None = the hashing vector, as in every other mode.
+
+    Raises:
+        ConfigError: it lacks its key, or a key or an address cannot be one.
+    """
+    if settings.mode != "live" or settings.embedding_provider == "offline":
+        return None
+    return PROVIDERS[settings.embedding_provider](settings)
+
+
+def _key(settings: Settings, shared: str) -> tuple[str, str]:
+    own, other = settings.embedding_api_key, getattr(settings, shared.lower())
+    if own is None and other is None:
+        raise ConfigError(
+            f"EMBEDDING_PROVIDER={settings.embedding_provider} needs a key: set {shared}, or EMBEDDING_API_KEY where it is "
+            "another one; EMBEDDING_PROVIDER=offline compares texts without a provider"
+        )
+    return (own or other).get_secret_value(), "EMBEDDING_API_KEY" if own else shared

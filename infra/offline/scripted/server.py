@@ -1,0 +1,86 @@
+"""The scripted server: an HTTP server on loopback that waits as a model would, and answers by ``answering.py``."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter
+from types import TracebackType
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from infra.offline.scripted import MARK, MODELS, SCRIPTED_HEADER
+from infra.offline.scripted.answering import answer
+from infra.offline.scripted.latency import Profile, model_s
+from infra.offline.scripted.wire import BadRequestError, completion, read_request
+from schemas.errors import ConfigError
+
+HOST = "127.0.0.1"
+MAX_REQUEST_BYTES = 4 * 1024 * 1024
+
+
+class ScriptedServer:
+    """Use as ``async with ScriptedServer() as server``; then ``server.url``. ``asked`` counts answers by task."""
+
+    def __init__(self, *, port: int = 0, latency: Profile = "none", seed: str = "0") -> None:
+        """``port`` 0: a free one. ``seed`` changes what is drawn, answers and latencies alike."""
+        self._port, self._latency, self._seed = port, latency, seed
+        self._numbers = itertools.count(1)
+        self._runner: web.AppRunner | None = None
+        self.asked: Counter[str] = Counter()
+        self.url = ""
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises:
+            ConfigError: the port is in use.
+        """
+        app = web.Application(client_max_size=MAX_REQUEST_BYTES)
+        app.router.add_post("/v1/chat/completions", self._complete)
+        app.router.add_get("/v1/models", self._models)
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, HOST, self._port).start()
+        except OSError as exc:
+            await self.stop()
+            raise ConfigError(f"port {self._port} cannot be opened ({exc}): name another one, or 0") from exc
+        self.url = f"http://{HOST}:{self._runner.addresses[0][1]}/v1"
+
+    async def stop(self) -> None:
+        """Stop listening. Idempotent."""
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()
+
+    async def __aenter__(self) -> ScriptedServer:
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, exc: Any, traceback: TracebackType | None) -> None:
+        await self.stop()
+
+    async def _complete(self, request: web.Request) -> web.Response:
+        try:
+            question = read_request(await request.read())
+        except BadRequestError as exc:
+            return _json(exc.body, status=exc.status)
+        said = await answer(question, self._seed)
+        self.asked[question.call.task] += 1
+        took_s = model_s(self._latency, question.call.tier, question.text, said.output_tokens, self._seed)
+        if took_s:
+            await asyncio.sleep(took_s)
+        return _json(completion(question, said, next(self._numbers)))
+
+    async def _models(self, _: web.Request) -> web.Response:
+        listed = [{"id": name, "object": "model", "created": 0, "owned_by": MARK} for name in MODELS]
+        return _json({"object": "list", "data": listed})
+
+
+def _json(body: dict[str, Any], *, status: int = 200) -> web.Response:
+    return web.Response(
+        body=orjson.dumps(body), status=status, content_type="application/json", headers={SCRIPTED_HEADER: MARK}
+    )

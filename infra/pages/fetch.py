@@ -1,0 +1,125 @@
+"""One way to pages: redirects followed hop by hop under the guard, robots heeded, bodies bounded."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from http.cookiejar import DefaultCookiePolicy
+
+import httpx
+
+from infra.http import BoundedTransport, UselessAnswerError, kind_of_server_error, retry_after_s
+from infra.pages.guard import Guard, Target
+from infra.pages.network import GuardedTransport, Proxy
+from infra.pages.questions import PageAsked, ReadPage
+from infra.pages.reader import Reader
+from infra.pages.robots import Robots
+from infra.pages.rules import AGENT
+from schemas.errors import PermanentError, TransientError
+
+MAX_REDIRECTS = 5
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_SHUT = frozenset({401, 402, 403, 407, 429, 451})
+_READABLE = re.compile(r"(?:text/html|application/xhtml\+xml|text/plain)\b", re.IGNORECASE)
+MAIN_READER = f"Mozilla/5.0 (compatible; {AGENT}/1.0)"
+PLAIN_READER = f"{AGENT}-Reader/1.0"
+
+
+class ShutError(PermanentError):
+    """The page refuses us on this way; another way may be let in. ``captcha``: it asks whether we are human."""
+
+    def __init__(self, message: str, *, status: int, captcha: bool = False) -> None:
+        super().__init__(message, kind="blocked", status=status)
+        self.captcha = captcha
+
+
+class Way:
+    """One way to the web, direct or through one proxy. Safe for concurrent use within one event loop."""
+
+    def __init__(
+        self, guard: Guard, robots: Robots, reader: Reader, *, proxy: Proxy | None, timeout_s: float, max_bytes: int
+    ) -> None:
+        self.name = "direct" if proxy is None else proxy.name
+        self._guard, self._robots, self._reader = guard, robots, reader
+        self._http = httpx.AsyncClient(
+            transport=BoundedTransport(GuardedTransport(guard, proxy), max_bytes),
+            timeout=timeout_s,
+            follow_redirects=False,
+            trust_env=False,
+        )
+        # No site may leave a mark for the next page to be asked with.
+        self._http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+
+    async def read(self, url: str, agent: str = MAIN_READER) -> ReadPage | None:
+        """Open a page and return what it says, None when it says nothing.
+
+        Raises:
+            ShutError: 401, 403, 429, 451, a captcha; PermanentError: refused by the guard, by robots.txt, no page, unread.
+            TransientError: timeout, network, unavailable; UselessAnswerError: too_large, no text.
+            httpx.HTTPError: on the way.
+        """
+        response, target = await self._follow(url, agent, heed_robots=True)
+        status, kind = response.status_code, response.headers.get("content-type", "")
+        is_page = not kind or _READABLE.match(kind.strip()) is not None
+        told = await self._reader.page(
+            PageAsked(
+                body=response.content,
+                content_type=kind,
+                status=status,
+                url=str(target.url),
+                readable=status == 200 and is_page,
+                plain=agent == PLAIN_READER,
+            )
+        )
+        if told.asks_if_human or response.headers.get("cf-mitigated") == "challenge":
+            raise ShutError(f"{target.origin} asks whether we are human", status=status, captcha=True)
+        if status != 200:
+            raise _no_page(response, target)
+        if not is_page:
+            raise UselessAnswerError(
+                f"{target.origin} sent {kind.split(';')[0][:60]!r}, and only web pages and plain text are read",
+                retryable=False,
+            )
+        return told.page
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        await self._http.aclose()
+
+    async def _follow(self, url: str, agent: str, *, heed_robots: bool) -> tuple[httpx.Response, Target]:
+        for _ in range(MAX_REDIRECTS + 1):
+            target = self._guard.target(url)
+            if heed_robots and not await self._is_allowed(target):
+                raise PermanentError(f"{target.origin}/robots.txt asks not to open this page", kind="blocked")
+            headers = {"user-agent": agent, "accept": "text/html,application/xhtml+xml,text/plain;q=0.8", **_PLAIN_WIRE}
+            response = await self._http.get(target.url, headers=headers)
+            location = response.headers.get("location", "")
+            if response.status_code not in _REDIRECTS or not location:
+                return response, target
+            try:
+                url = str(target.url.join(location))
+            except (httpx.InvalidURL, ValueError) as exc:
+                raise PermanentError(f"{target.origin} redirects to no address", kind="refused") from exc
+        raise PermanentError(f"{url[:120]} redirects more than {MAX_REDIRECTS} times", kind="blocked")
+
+    async def _is_allowed(self, target: Target) -> bool:
+        return await self._robots.allows(target.origin, str(target.url), self._ask_robots, self._reader.allows)
+
+    async def _ask_robots(self, url: str) -> tuple[int, bytes]:
+        response, _ = await self._follow(url, MAIN_READER, heed_robots=False)
+        return response.status_code, response.content
+
+
+_PLAIN_WIRE = {"accept-encoding": "gzip, deflate", "accept-language": "en,zh;q=0.9"}
+"""Only what is unpacked within bounds is asked for: brotli and zstd bodies are refused unopened."""
+
+
+def _no_page(response: httpx.Response, target: Target) -> PermanentError | TransientError:
+    status, where = response.status_code, target.origin
+    if status in _SHUT:
+        return ShutError(f"{where} does not let this page be opened ({status})", status=status)
+    if status == 408 or status >= 500:
+        wait = retry_after_s(response.headers, datetime.now(UTC))
+        text = f"{where} is unavailable ({status}); the page may open later"
+        return TransientError(text, kind=kind_of_server_error(status), status=status, retry_after_s=wait)
+    return PermanentError(f"{where} has no such page ({status})", kind="invalid_request", status=status)

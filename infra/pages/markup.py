@@ -1,0 +1,155 @@
+"""From the bytes of a page to its text: the character set, and letters that nobody sees."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+
+from charset_normalizer import from_bytes
+
+from infra.pages.charsets import CODECS, codec_of, text_of
+
+_DECLARED = re.compile(
+    rb"""<(?:meta|\?xml)[^>]{0,300}?(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_:.-]{2,40})""", re.I
+)
+_HEAD_BYTES = 4096
+_MAX_BROKEN = 0.01
+"""Share of unreadable characters from which on a declared set is not believed."""
+_INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800") | {chr(c) for c in range(0xFE00, 0xFE10)}
+_BLANK_LINES = re.compile(r"\n\s*\n\s*")
+
+
+def decoded(body: bytes, content_type: str) -> str:
+    """Return the text by byte order mark, header, what the page declares, UTF-8, and a guess, in this order.
+
+    Only the character sets of :mod:`infra.pages.charsets` are believed, so the time is linear whatever a page names.
+    """
+    for mark, marked in (
+        (codecs.BOM_UTF8, "utf_8"),
+        (codecs.BOM_UTF16_LE, "utf_16_le"),
+        (codecs.BOM_UTF16_BE, "utf_16_be"),
+    ):
+        if body.startswith(mark):
+            return text_of(body[len(mark) :], marked)
+    header = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", content_type, re.I)
+    declared = _DECLARED.search(body[:_HEAD_BYTES])
+    by_page = codec_of(declared[1].decode("ascii")) if declared else None
+    if by_page in ("utf_16_le", "utf_16_be"):
+        # The declaration was read as single bytes, so the page is none (https://html.spec.whatwg.org/#prescan-a-byte-stream-to-determine-its-encoding).
+        by_page = "utf_8"
+    for codec in (codec_of(header[1]) if header else None, by_page, "utf_8"):
+        text = _by_codec(body, codec)
+        if text is not None:
+            return text
+    guess = from_bytes(body[:65536], cp_isolation=list(CODECS)).best()
+    return text_of(body, guess.encoding if guess and guess.encoding in CODECS else "utf_8")
+
+
+def _by_codec(body: bytes, codec: str | None) -> str | None:
+    text = text_of(body, codec) if codec else ""
+    return text if text and text.count("\ufffd") <= len(text) * _MAX_BROKEN else None
+
+
+def visible(text: str) -> str:
+    """Return the text without characters that nobody sees, in composed form; blank lines are single."""
+    kept = "".join(c for c in text if c in "\n\t" or not _hidden(c))
+    lines = (" ".join(line.split()) for line in unicodedata.normalize("NFC", kept).split("\n"))
+    return _BLANK_LINES.sub("\n\n", "\n".join(lines)).strip()
+
+
+def _hidden(char: str) -> bool:
+    return char in _INVISIBLE or 0xE0100 <= ord(char) <= 0xE01EF or unicodedata.category(char) in _INVISIBLE_CATEGORIES
+
+
+_COMMENT = re.compile(r"/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)")
+"""One that nothing closes goes to the end, as in a browser."""
+_ESCAPE = re.compile(r"\\([0-9a-f]{1,6})\s?")
+# Possessive throughout, for what strangers wrote must not make a pattern try one thing twice.
+_NOTHING = re.compile(r"[+-]?(?:0++(?:\.0*+)?|\.0++)(?:px|r?em|ex|ch|pt|pc|cm|mm|in|q|vw|vh|%)?")
+_TINY = re.compile(r"0*+1?(?:\.\d*+)?(?:px|pt)|0*+\.0\d*+(?:r?em)?|[01]?(?:\.\d*+)?%")
+"""A size of letters that nobody reads."""
+_FAINT = re.compile(r"0*+(?:\.0\d*+)?%?|[0-4](?:\.\d*+)?%")
+"""An opacity below 0.1, or 5 %."""
+_FAR_AWAY = re.compile(
+    r"-0*+(?:(?:999|[1-9]\d{3,}+)(?:\.\d*+)?p[xt]|(?:[6-9]\d|[1-9]\d{2,}+)(?:\.\d*+)?r?em|[1-9]\d{2,}+(?:\.\d*+)?(?:vw|vh|%))"
+)
+_FURTHER_AWAY = re.compile(
+    r"-0*+(?:(?:[2-9]\d{3}|[1-9]\d{4,}+)(?:\.\d*+)?p[xt]|(?:[2-9]\d{2}|[1-9]\d{3,}+)(?:\.\d*+)?(?:r?em|vw|vh|%))"
+)
+"""For what moves sections over each other in ordinary layouts, by as much as a screen."""
+_AWAY = dict.fromkeys(("left", "text-indent"), _FAR_AWAY) | dict.fromkeys(
+    ("top", "right", "margin-left", "margin-top"), _FURTHER_AWAY
+)
+_CLIPPED = re.compile(r"(?:rect\((?:[01](?:px)?,?){4}\)|inset\((?:[5-9]\d|100)%|circle\(0)")
+_NO_COLOUR = re.compile(
+    r"transparent|(?:rgb|hsl)a?\((?:(?:[^,/)]*+,){3}|[^,/)]*+/)0*+(?:\.0\d*+)?%?\)|#[0-9a-f]{6}0[0-9a-f]|#[0-9a-f]{3}0"
+)
+_FLAT = re.compile(r"scale[xy3d]*+\((?:[^(),]*+,){0,2}0(?:\.0\d*+)?[,)]|matrix\(0")
+_SEE_THROUGH = re.compile(r"opacity\(([^()]*+)\)")
+MAX_STYLE = 4096
+"""Characters of an inline style that are judged."""
+
+
+def hides(style: str) -> bool:
+    """Whether an inline style keeps an element from being seen: instructions for models hide there.
+
+    Each declaration is judged, for which one holds depends on what a browser can read of the others. A style longer than
+    :data:`MAX_STYLE` counts as one that hides. Not seen through: style sheets, classes, variables, and another element laid
+    over it.
+    """
+    if len(style) > MAX_STYLE:
+        return True
+    plain = _ESCAPE.sub(lambda m: chr(min(int(m[1], 16), 0x10FFFF)), _COMMENT.sub("", style.lower()))
+    said = []
+    for declaration in plain.split(";"):
+        name, _, value = declaration.partition(":")
+        said.append((name.strip(), value.partition("!")[0].split()))
+    return any(_hides_alone(name, words) for name, words in said) or _hide_together(dict(said))
+
+
+def _hides_alone(name: str, words: list[str]) -> bool:
+    value = "".join(words)
+    match name:
+        case "display":
+            return value == "none"
+        case "visibility" | "content-visibility":
+            return value in ("hidden", "collapse")
+        case "font-size":
+            return _unreadable(value)
+        case "font":
+            # The size stands before the slash, or before the names of fonts.
+            return any(map(_unreadable, " ".join(words).partition("/")[0].split()))
+        case "opacity":
+            return _is(_FAINT, value)
+        case "filter":
+            return any(_is(_FAINT, found[1]) for found in _SEE_THROUGH.finditer(value))
+        case "color" | "-webkit-text-fill-color":
+            return _is(_NO_COLOUR, value)
+        case "clip" | "clip-path":
+            return _CLIPPED.match(value) is not None
+        case "transform":
+            return _FLAT.search(value) is not None
+    return name in _AWAY and _is(_AWAY[name], value)
+
+
+def _hide_together(said: dict[str, list[str]]) -> bool:
+    values = {name: "".join(words) for name, words in said.items()}
+    background = values.get("background-color") or values.get("background")
+    if background and values.get("color") == background:
+        return True
+    if "hidden" not in (values.get("overflow"), values.get("overflow-x"), values.get("overflow-y")):
+        return False
+    # A box without height that has padding shows what stands in it: a video, most often.
+    padded = any(not _unreadable(word) for name in said if name.startswith("padding") for word in said[name])
+    sizes = ("width", "max-width") if padded else ("width", "max-width", "height", "max-height")
+    return any(_is(_NOTHING, values.get(name)) for name in sizes)
+
+
+def _unreadable(size: str) -> bool:
+    return _is(_NOTHING, size) or _is(_TINY, size)
+
+
+def _is(pattern: re.Pattern[str], value: str | None) -> bool:
+    return bool(value) and pattern.fullmatch(str(value)) is not None

@@ -1,0 +1,135 @@
+"""The scrape port of live mode: a page by its address, over the ways that there are.
+
+A page that shuts its door (403 and the like) or asks whether we are human is tried over the next proxy; one that stays
+shut is asked for once more by the plain reader. What the ways saw is logged, and the case gets one failure that says it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from decimal import Decimal
+
+import httpx
+import structlog
+from msgspec.structs import replace
+
+from infra.http import UselessAnswerError, quoted, transport_failure
+from infra.pages.fetch import MAIN_READER, PLAIN_READER, ShutError, Way
+from infra.pages.guard import Guard
+from infra.pages.network import Proxy
+from infra.pages.questions import ReadPage
+from infra.pages.reader import Reader
+from infra.pages.robots import Robots
+from infra.ports import Answer, Free
+from schemas.calls import ProviderMode
+from schemas.effects import Failure, PageReply, Scrape
+from schemas.errors import PermanentError, TransientError
+from schemas.evidence import Page
+
+MAX_PAGE_BYTES = 4 * 1024 * 1024
+_READING_SHARE = 0.5
+"""Of a page's time, what its reading may take: one that takes longer leaves the others time to be read."""
+_log = structlog.get_logger(__name__)
+
+
+class LivePages(Free):
+    """A port for ``Scrape``. Safe for concurrent use within one event loop."""
+
+    provider = "web"
+    mode: ProviderMode = "live"
+
+    def __init__(
+        self,
+        *,
+        timeout_s: float = 10.0,
+        max_bytes: int = MAX_PAGE_BYTES,
+        proxies: Sequence[str] = (),
+        guard: Guard | None = None,
+        robots: Robots | None = None,
+    ) -> None:
+        """``timeout_s`` bounds a whole page over all ways; ``max_bytes`` its body, packed and unpacked.
+
+        Raises:
+            ConfigError: a proxy's address cannot be one.
+        """
+        self._timeout_s = timeout_s
+        guard, robots = guard or Guard(), robots or Robots()
+        ways = [None, *(Proxy(one) for one in proxies)]
+        self._reader = Reader(limit_s=timeout_s * _READING_SHARE)
+        self._ways = [
+            Way(guard, robots, self._reader, proxy=one, timeout_s=timeout_s, max_bytes=max_bytes) for one in ways
+        ]
+
+    async def perform(self, effect: Scrape) -> Answer:
+        """Open one page. Whatever goes wrong is a ``Failure`` reply: a page that stays shut is a value, and free.
+
+        Kinds: refused (by the guard), blocked (403, captcha, robots.txt), too_large, timeout, network, unavailable,
+        invalid_request (404), invalid_output (no web page, or nothing to read on it). A page that takes too long to read
+        is a timeout that is not tried again.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                page = await self._page(effect.url)
+        except UselessAnswerError as exc:
+            return _free(exc.answer.reply)
+        except (TransientError, PermanentError) as exc:
+            return _free(_as_failure(exc))
+        except (TimeoutError, httpx.HTTPError, httpx.StreamError) as exc:
+            return _free(_as_failure(transport_failure(exc, _host(effect.url), self._timeout_s)))
+        return _free(page)
+
+    async def close(self) -> None:
+        """Close the connections and end the process that reads. Idempotent."""
+        for way in self._ways:
+            await way.close()
+        await self._reader.close()
+
+    async def _page(self, url: str) -> PageReply:
+        shut = False
+        last: Exception | None = None
+        for way in self._ways:
+            try:
+                return _reply(url, await way.read(url, MAIN_READER))
+            except ShutError as exc:
+                shut, last = True, exc
+                # A captcha is an alert: the site knows this way for a robot's.
+                say = _log.warning if exc.captcha else _log.info
+                say("page_shut", url=quoted(url, 200), way=way.name, status=exc.status, captcha=exc.captcha)
+            except (TransientError, httpx.TransportError) as exc:
+                last = exc
+                _log.info("page_not_reached", url=quoted(url, 200), way=way.name, error=quoted(exc, 200))
+        if shut:
+            _log.info("page_stays_shut", url=quoted(url, 200), next="the plain reader")
+            return _reply(url, await self._ways[0].read(url, PLAIN_READER))
+        assert last is not None
+        raise last
+
+
+def _reply(url: str, read: ReadPage | None) -> PageReply:
+    if read is None:
+        raise UselessAnswerError(f"{_host(url)} shows no text without a browser", retryable=False)
+    page = Page(url=url, title=read.title, text=read.text, truncated=read.truncated, published_at=read.published_at)
+    return PageReply(page=page)
+
+
+def _as_failure(exc: TransientError | PermanentError) -> Failure:
+    wait = exc.retry_after_s if isinstance(exc, TransientError) else None
+    retryable = isinstance(exc, TransientError)
+    return Failure(kind=exc.kind, message=str(exc), retryable=retryable, retry_after_s=wait, status=exc.status)
+
+
+def _free(reply: object) -> Answer:
+    assert isinstance(reply, PageReply | Failure)
+    if isinstance(reply, Failure) and reply.kind == "too_large":
+        reply = replace(
+            reply, message=reply.message.replace("Ask for fewer or shorter results", "The page is left out")
+        )
+    return Answer(reply=reply, cost_usd=Decimal(0), cost_source="free")
+
+
+def _host(url: str) -> str:
+    try:
+        return quoted(httpx.URL(url).host, 100) or "the page"
+    except (httpx.InvalidURL, ValueError):
+        return "the page"

@@ -1,0 +1,176 @@
+"""Our end of the one process that reads pages: started at the first page, killed where a page takes too long, renewed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import structlog
+
+from infra.http import quoted
+from infra.pages.questions import (
+    LENGTH,
+    MAX_ANSWER_BYTES,
+    Asked,
+    Broken,
+    PageAsked,
+    PageTold,
+    RulesAsked,
+    RulesTold,
+)
+from schemas.errors import FailureKind, PermanentError, TransientError
+
+MEMORY_BYTES = 1024 * 1024 * 1024
+"""Address space of the process, where the platform bounds it; a page of 4 MiB of tags takes a third."""
+START_WITHIN_S = 60.0
+_PROJECT = Path(__file__).resolve().parents[2]
+_ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+"""All that the process is given of the environment: no key is among it."""
+_Told = TypeVar("_Told", PageTold, RulesTold)
+_PAGE: msgspec.msgpack.Decoder[PageTold | Broken] = msgspec.msgpack.Decoder(PageTold | Broken)
+_RULES: msgspec.msgpack.Decoder[RulesTold | Broken] = msgspec.msgpack.Decoder(RulesTold | Broken)
+"""What is told of something else than was asked for is no answer."""
+_log = structlog.get_logger(__name__)
+
+
+class Reader:
+    """Reads one thing after another, in the order in which it is asked. Belongs to one event loop."""
+
+    def __init__(self, limit_s: float, memory_bytes: int = MEMORY_BYTES) -> None:
+        """``limit_s`` bounds each reading, the wait for its turn and for the process not counted."""
+        self._limit_s, self._memory_bytes = limit_s, memory_bytes
+        self._turn = asyncio.Lock()
+        self._closed = False
+        self._process: asyncio.Task[Process] | None = None
+        self._killed: set[asyncio.Task[int]] = set()
+
+    async def page(self, asked: PageAsked) -> PageTold:
+        """Return what a page says.
+
+        Raises:
+            PermanentError: timeout, invalid_output: it takes too long, or breaks what reads it; TransientError: internal:
+                the process does not start, or :meth:`close` was called meanwhile.
+        """
+        return await self._told(asked, _PAGE) if asked.body else PageTold(asks_if_human=False)
+
+    async def allows(self, rules: bytes, url: str) -> bool:
+        """Whether a site's rules let a robot of ours open the address. Raises as :meth:`page`."""
+        return (await self._told(RulesAsked(rules=rules, url=url), _RULES)).allowed
+
+    async def close(self) -> None:
+        """End the process, for good: what waits or is being read fails as one that may pass. Idempotent."""
+        self._closed = True
+        starting, self._process = self._process, None
+        if starting is not None:
+            starting.cancel()
+            with contextlib.suppress(asyncio.CancelledError, TransientError):
+                self._kill(await starting)
+        await asyncio.gather(*self._killed)
+
+    async def _told(self, asked: Asked, decoder: msgspec.msgpack.Decoder[_Told | Broken]) -> _Told:
+        async with self._turn:
+            if self._closed:
+                raise _closed()
+            process = await self._running()
+            told: _Told | Broken | None = None
+            try:
+                async with asyncio.timeout(self._limit_s):
+                    told = decoder.decode(await _exchange(process, msgspec.msgpack.encode(asked)))
+            except TimeoutError as exc:
+                raise self._unread(asked, f"takes longer than {self._limit_s:g} s to read", "timeout") from exc
+            except (EOFError, OSError, msgspec.MsgspecError) as exc:
+                if self._closed:
+                    raise _closed() from exc
+                raise self._unread(asked, "takes too much memory to read, or ends the process that reads it") from exc
+            finally:
+                if told is None:
+                    # Also where the caller gave up: what is still answered would be taken for the next one's answer.
+                    self._process = None
+                    self._kill(process)
+        if isinstance(told, Broken):
+            raise self._unread(asked, f"breaks what reads it ({quoted(told.error, 60)})")
+        return told
+
+    async def _running(self) -> Process:
+        if self._process is not None and self._process.done():
+            failed = self._process.cancelled() or self._process.exception() is not None
+            if failed or self._process.result().returncode is not None:
+                self._process = None
+        if self._process is None:
+            self._process = asyncio.create_task(self._start(), name="start of the reading process")
+        # Shielded: a page whose time is over does not take the process from those that wait.
+        try:
+            return await asyncio.shield(self._process)
+        except asyncio.CancelledError:
+            asker = asyncio.current_task()
+            if self._closed and asker is not None and not asker.cancelling():
+                raise _closed() from None  # the start was cancelled, not who waits for it
+            raise
+
+    async def _start(self) -> Process:
+        path = os.pathsep.join(filter(None, (str(_PROJECT), os.environ.get("PYTHONPATH"))))
+        process: Process | None = None
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-m", "infra.pages.reading_process"),
+                *(str(2 * self._limit_s), str(self._memory_bytes)),
+                stdin=PIPE,
+                stdout=PIPE,
+                env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ} | {"PYTHONPATH": path},
+                start_new_session=True,  # Ctrl-C is for the worker, which then closes this one
+            )
+            async with asyncio.timeout(START_WITHIN_S):
+                await _answer(process)
+        except BaseException as exc:
+            if process is not None:
+                self._kill(process)
+            if not isinstance(exc, TimeoutError | EOFError | OSError):
+                raise
+            raise TransientError(
+                "the process that reads pages did not start; its own words are in this process' error output",
+                kind="internal",
+            ) from exc
+        return process
+
+    def _kill(self, process: Process) -> None:
+        assert process.stdin is not None
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        if not process.stdin.transport.is_closing():
+            process.stdin.transport.abort()  # what it was not given yet
+        ended = asyncio.create_task(process.wait())
+        self._killed.add(ended)
+        ended.add_done_callback(self._killed.discard)
+
+    def _unread(self, asked: Asked, why: str, kind: FailureKind = "invalid_output") -> PermanentError:
+        what = "" if isinstance(asked, PageAsked) else "the robots.txt for "
+        _log.warning("page_unread", url=quoted(asked.url, 200), what=what, why=why)
+        return PermanentError(f"{what}{quoted(asked.url, 120)} {why}; the page is left out", kind=kind)
+
+
+def _closed() -> TransientError:
+    return TransientError(
+        "the process that reads pages was closed; the page can be read after a start", kind="internal"
+    )
+
+
+async def _exchange(process: Process, message: bytes) -> bytes:
+    assert process.stdin is not None
+    process.stdin.write(LENGTH.pack(len(message)))
+    process.stdin.write(message)
+    await process.stdin.drain()
+    return await _answer(process)
+
+
+async def _answer(process: Process) -> bytes:
+    assert process.stdout is not None
+    (length,) = LENGTH.unpack(await process.stdout.readexactly(LENGTH.size))
+    if length > MAX_ANSWER_BYTES:
+        raise EOFError("no answer of ours is as long")
+    return await process.stdout.readexactly(length)

@@ -1,0 +1,209 @@
+"""What a page says: its main text, its title and its date; or that it is a question whether we are human."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from infra.pages.markup import hides, visible
+from infra.pages.questions import ReadPage
+from infra.texts import parse_published, storable_text
+
+MIN_TEXT_CHARS = 80
+"""Shorter main texts are taken for a miss of the extraction, and the plain reader is asked."""
+MAX_ELEMENTS = 6_000
+MAX_MAIN_CHARS = 200_000
+"""Pages of more elements or characters go to the plain reader: the search for the main text takes quadratic time on hostile ones."""
+_CAPTCHA_PAGE_CHARS = 1500
+"""A page of more words that names a captcha tells about captchas."""
+_MAX_TITLE_CHARS = 500
+_CAPTCHA = re.compile(
+    r"cf-chl|challenge-platform|cf_captcha|g-recaptcha|h-captcha|hcaptcha\.com|geetest|px-captcha|captcha-delivery|"
+    r"cf-turnstile|verify (?:that )?you are (?:a )?human|are you a robot|unusual traffic|just a moment\.\.\.|"
+    r"attention required|人机验证|安全验证|滑动验证|请完成验证|访问过于频繁|输入验证码",
+    re.IGNORECASE,
+)
+_UNSEEN_TAGS = frozenset({"script", "style", "noscript", "template", "svg", "iframe", "object"})
+"""What a browser does not show: instructions for models hide there."""
+_BLOCKS = frozenset(
+    [
+        "p",
+        "div",
+        "li",
+        "br",
+        "tr",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "section",
+        "article",
+        "td",
+        "pre",
+        "title",
+        "ul",
+        "ol",
+        "table",
+    ]
+)
+_DATE_META = frozenset(
+    [
+        "article:published_time",
+        "og:published_time",
+        "datepublished",
+        "pubdate",
+        "publishdate",
+        "publish_date",
+        "publish-date",
+        "parsely-pub-date",
+        "sailthru.date",
+        "dc.date",
+        "dc.date.issued",
+        "dcterms.created",
+        "weibo:article:create_at",
+        "apub:time",
+        "pubtime",
+    ]
+)
+
+
+def read_page(html: str, url: str, *, plain: bool = False) -> ReadPage | None:
+    """Return what a page says, None when it says nothing. ``plain`` skips the search for the main text.
+
+    Takes CPU time in the order of a tenth of a second per megabyte, and far more on hostile pages: call it in
+    :mod:`infra.pages.reading_process`.
+    """
+    tree = _tree(html)
+    if tree is None:
+        return None
+    title, published = _title(tree), _published(tree)
+    _empty_unseen(tree)
+    everything = _all_text(tree)
+    large = len(everything) > MAX_MAIN_CHARS or int(tree.xpath("count(//*)")) > MAX_ELEMENTS
+    main = "" if plain or large else _main_text(tree, url)
+    if len(main) >= MIN_TEXT_CHARS:
+        return ReadPage(title=title, text=main, published_at=published)
+    return ReadPage(title=title, text=everything, published_at=published, plain=True) if everything else None
+
+
+def read_text(text: str) -> ReadPage | None:
+    """Return what a file of plain text says; its first line stands for a title."""
+    shown = visible(storable_text(text))
+    return ReadPage(title=shown.split("\n", 1)[0][:120], text=shown, published_at=None, plain=True) if shown else None
+
+
+def asks_if_human(html: str, status: int) -> bool:
+    """Whether the page is a captcha or a challenge rather than what was asked for."""
+    if not _CAPTCHA.search(html[:200_000]):
+        return False
+    if status != 200:
+        return True
+    tree = _tree(html)
+    if tree is not None:
+        _empty_unseen(tree)
+    return tree is None or len(_all_text(tree)) < _CAPTCHA_PAGE_CHARS
+
+
+def _tree(html: str) -> Any:
+    from lxml import etree  # type: ignore[import-untyped]
+    from lxml import html as parser
+
+    # The characters are decoded already: what the page declares about its bytes no longer holds.
+    text = re.sub(r"^\s*<\?xml[^>]*\?>", "", storable_text(html).replace("\x00", ""), count=1)
+    try:
+        return parser.document_fromstring(text, parser=parser.HTMLParser(no_network=True, huge_tree=False))
+    except (etree.LxmlError, ValueError):
+        return None  # empty, or nothing but comments
+
+
+def _empty_unseen(tree: Any) -> None:
+    # Emptied, not removed: removing moves the text behind, again and again, which takes quadratic time.
+    for element in [one for one in tree.iter() if _unseen(one)]:
+        element.clear(keep_tail=True)
+
+
+def _unseen(element: Any) -> bool:
+    if not isinstance(element.tag, str):
+        return False  # comments and processing instructions have functions for tags
+    if element.tag in _UNSEEN_TAGS:
+        return True
+    style = element.get("style")
+    return element.get("hidden") is not None or (style is not None and hides(style))
+
+
+def _main_text(tree: Any, url: str) -> str:
+    import trafilatura
+
+    try:
+        found = trafilatura.bare_extraction(
+            tree, url=url, with_metadata=False, include_comments=False, include_tables=True
+        )
+    except Exception:
+        return ""
+    return visible(storable_text(getattr(found, "text", None) or "")) if found is not None else ""
+
+
+def _all_text(tree: Any) -> str:
+    parts: list[str] = []
+    for moment, element in _walk(tree):
+        if element.tag in _BLOCKS:
+            parts.append("\n")
+        if moment == "start":
+            parts.append(element.text or "" if isinstance(element.tag, str) and element.tag != "title" else "")
+        else:
+            parts.append(element.tail or "")
+    return visible(storable_text("".join(parts)))
+
+
+def _walk(tree: Any) -> Iterator[tuple[str, Any]]:
+    """Yield ("start" or "end", element) in the order of the text."""
+    from lxml import etree
+
+    yield from etree.iterwalk(tree, events=("start", "end"))
+
+
+def _title(tree: Any) -> str:
+    for path in ("//meta[@property='og:title']/@content", "//title/text()", "//h1//text()"):
+        for found in tree.xpath(path):
+            if title := visible(str(found)):
+                return " ".join(storable_text(title).split())[:_MAX_TITLE_CHARS]
+    return ""
+
+
+def _published(tree: Any) -> datetime | None:
+    """Return the date that the page itself names as its publication, never one that merely stands in its text."""
+    for written in _dates(tree):
+        if (when := parse_published(written)) is not None:
+            return when
+    return None
+
+
+def _dates(tree: Any) -> Iterator[str]:
+    for meta in tree.xpath("//meta[@content]"):
+        names = {(meta.get(key) or "").strip().lower() for key in ("property", "name", "itemprop")}
+        if names & _DATE_META:
+            yield meta.get("content")
+    for script in tree.xpath("//script[@type='application/ld+json']/text()"):
+        yield from _linked_dates(str(script))
+    yield from tree.xpath("//time[@pubdate or @itemprop='datePublished']/@datetime")
+    yield from tree.xpath("//*[@itemprop='datePublished']/@content")
+
+
+def _linked_dates(script: str) -> Iterator[str]:
+    try:
+        waiting: list[Any] = [json.loads(script)]
+    except (ValueError, RecursionError):
+        return
+    while waiting:
+        one = waiting.pop(0)
+        if isinstance(one, list):
+            waiting += one[:100]
+        elif isinstance(one, dict):
+            if isinstance(date := one.get("datePublished"), str):
+                yield date
+            waiting += [one[key] for key in ("@graph", "mainEntity", "mainEntityOfPage") if key in one]

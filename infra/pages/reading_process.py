@@ -1,0 +1,90 @@
+"""The process that reads what comes from outside: characters, markup, captchas and rules for robots.
+
+    python -P -m infra.pages.reading_process LIMIT_S MEMORY_BYTES
+
+Whatever bytes do to it, they do to this process alone, which holds no key; where the kernel has Landlock, it
+writes to no file, reads no file but the program's, and opens no TCP connection. It answers one question at a
+time, from standard input to standard output (:mod:`infra.pages.questions`), after one empty message that says that it
+is ready; it ends where its input ends. :mod:`infra.pages.reader` starts it, and kills it where an answer takes too long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from msgspec.structs import replace
+
+from infra.embedded.landlock import confine, program_files
+from infra.pages.markup import decoded
+from infra.pages.questions import LENGTH, Asked, Broken, PageAsked, PageTold, ReadPage, RulesTold, Told
+from infra.pages.reading import asks_if_human, read_page, read_text
+from infra.pages.rules import allowed_by
+from infra.texts import cut_utf8
+from schemas.topics import MAX_BODY_BYTES
+
+
+def answer(asked: Asked) -> Told:
+    """Return what the bytes say. Takes whatever time and memory they ask for."""
+    if not isinstance(asked, PageAsked):
+        return RulesTold(allowed=allowed_by(asked.rules, asked.url))
+    text = decoded(asked.body, asked.content_type)
+    if asks_if_human(text, asked.status):
+        return PageTold(asks_if_human=True)
+    return PageTold(asks_if_human=False, page=_read(text, asked) if asked.readable else None)
+
+
+def _read(text: str, asked: PageAsked) -> ReadPage | None:
+    is_plain_text = asked.content_type.strip().lower().startswith("text/plain")
+    page = read_text(text) if is_plain_text else read_page(text, asked.url, plain=asked.plain)
+    if page is None:
+        return None
+    kept = cut_utf8(page.text, MAX_BODY_BYTES)
+    return replace(page, text=kept, truncated=len(kept) < len(page.text))
+
+
+def main() -> None:
+    limit_s, memory_bytes = float(sys.argv[1]), int(sys.argv[2])
+    questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    logging.disable(logging.CRITICAL)  # nor is what it says of a page a line of our log
+    confine(writable=[Path(os.devnull)], readable=program_files())
+    _import_all()
+    with contextlib.suppress(OSError, ValueError):  # macOS has no such bound
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    _send(answers, b"")
+    decoder = msgspec.msgpack.Decoder(Asked)
+    while head := questions.read(LENGTH.size):
+        asked = decoder.decode(questions.read(*LENGTH.unpack(head)))
+        # The kernel ends it, whatever C code it is in, should whoever kills it in time have died.
+        signal.setitimer(signal.ITIMER_REAL, limit_s)
+        try:
+            told: Told = answer(asked)
+        except MemoryError:
+            return
+        except Exception as exc:
+            told = Broken(error=type(exc).__name__)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        _send(answers, msgspec.msgpack.encode(told))
+
+
+def _import_all() -> None:
+    """Import what is else imported by the first page, which would pay for it with its time."""
+    read_page("<p>Ready.</p>" * 10, "https://example.com/")
+    allowed_by(b"User-agent: *\nDisallow: /x", "https://example.com/")
+
+
+def _send(answers: BinaryIO, message: bytes) -> None:
+    answers.write(LENGTH.pack(len(message)) + message)
+    answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""What a site lets robots open (RFC 9309), asked once an hour for each site."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+
+from infra.http import UselessAnswerError
+from schemas.errors import TransientError
+
+KEPT_S = 3600.0
+MAX_SITES = 1024
+MAX_BYTES = 500 * 1024
+"""What is read of a file; RFC 9309, 2.5, asks for at least this much."""
+
+MAX_KEPT_BYTES = 16 * 1024 * 1024
+"""What is kept of all sites together."""
+
+Ask = Callable[[str], Awaitable[tuple[int, bytes]]]
+"""Opens an address under the guard, redirects followed; returns (status, body)."""
+Judge = Callable[[bytes, str], Awaitable[bool]]
+"""Whether rules (a file's bytes) allow an address: :func:`infra.pages.rules.allowed_by`, where it can take its time."""
+
+
+class Robots:
+    """The rules of the sites asked so far. A site that fails to tell (5xx) lets nothing be opened; one without rules, all."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._known: OrderedDict[str, tuple[float, bytes | bool]] = OrderedDict()
+
+    async def allows(self, origin: str, url: str, ask: Ask, judge: Judge) -> bool:
+        """Whether this address may be opened.
+
+        Raises:
+            TransientError, PermanentError: the site could not be asked, or its rules could not be read.
+        """
+        known = self._known.get(origin)
+        if known is None or known[0] < self._clock():
+            known = (self._clock() + KEPT_S, await self._read(origin, ask))
+            self._known[origin] = known
+            while len(self._known) > MAX_SITES or self._kept_bytes() > MAX_KEPT_BYTES:
+                self._known.popitem(last=False)
+        rules = known[1]
+        return rules if isinstance(rules, bool) else await judge(rules, url)
+
+    def _kept_bytes(self) -> int:
+        return sum(len(rules) for _, rules in self._known.values() if isinstance(rules, bytes))
+
+    async def _read(self, origin: str, ask: Ask) -> bytes | bool:
+        try:
+            status, body = await ask(f"{origin}/robots.txt")
+        except UselessAnswerError:
+            return True  # larger than any set of rules
+        if status >= 500:
+            return False
+        if status == 429:
+            raise TransientError(
+                f"{origin} asks for fewer requests; it is tried again later", kind="rate_limit", status=429
+            )
+        return body[:MAX_BYTES] if status == 200 and body else True

@@ -1,0 +1,108 @@
+"""Adapters to search providers, and the table of them: to add a provider, write its adapter and add one row here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from pydantic import SecretStr
+
+from infra.ports import Port
+from infra.settings import Settings
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
+    """One row. ``missing`` says which setting to write before it can be used, None when nothing is missing."""
+
+    name: str
+    about: str
+    missing: Callable[[Settings], str | None]
+    make: Callable[[Settings], Port]
+
+
+def provider_names(settings: Settings) -> tuple[str, ...]:
+    """Return the names in ``DEEP_ANALYSIS_SEARCH_PROVIDER``, as they are written there."""
+    names = (name.strip().lower() for name in settings.deep_analysis_search_provider.split(","))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def include_domains(settings: Settings) -> tuple[str, ...]:
+    """Return the domains that live searches are limited to; empty = the whole web."""
+    return tuple(d.strip() for d in settings.search_include_domains.split(",") if d.strip())
+
+
+def _value(secret: SecretStr | None) -> str:
+    return secret.get_secret_value() if secret is not None else ""
+
+
+def _ragflow(settings: Settings) -> Port:
+    from infra.search.ragflow import RagflowSearch
+
+    return RagflowSearch(
+        endpoint=settings.ragflow_endpoint or "",
+        api_key=_value(settings.ragflow_api_key),
+        dataset_ids=settings.ragflow_dataset_id.split(","),
+        timeout_s=settings.deep_analysis_tool_timeout,
+    )
+
+
+def _ragflow_missing(settings: Settings) -> str | None:
+    wanted = {
+        "RAGFLOW_ENDPOINT": settings.ragflow_endpoint,
+        "RAGFLOW_API_KEY": settings.ragflow_api_key,
+        "RAGFLOW_DATASET_ID": settings.ragflow_dataset_id.strip(),
+    }
+    absent = [name for name, value in wanted.items() if not value]
+    return f"set {', '.join(absent)}" if absent else None
+
+
+def _bocha(settings: Settings) -> Port:
+    from infra.search.bocha import BochaSearch
+
+    return BochaSearch(
+        api_key=_value(settings.bocha_api_key),
+        base_url=settings.bocha_base_url,
+        timeout_s=settings.deep_analysis_tool_timeout,
+        include_domains=include_domains(settings),
+        cost_per_search_usd=settings.bocha_cost_usd,
+    )
+
+
+def _bocha_missing(settings: Settings) -> str | None:
+    if not settings.bocha_enabled:
+        return "set BOCHA_ENABLED=true"
+    return None if settings.bocha_api_key else "set BOCHA_API_KEY (https://open.bochaai.com)"
+
+
+def _tavily(settings: Settings) -> Port:
+    from infra.search.tavily import TavilySearch
+
+    return TavilySearch(
+        api_key=_value(settings.tavily_api_key),
+        base_url=settings.tavily_base_url,
+        timeout_s=settings.deep_analysis_tool_timeout,
+        include_domains=include_domains(settings),
+        cost_per_credit_usd=settings.search_cost_usd,
+    )
+
+
+def _tavily_missing(settings: Settings) -> str | None:
+    return None if settings.tavily_api_key else "set TAVILY_API_KEY (https://app.tavily.com)"
+
+
+def _arxiv(settings: Settings) -> Port:
+    from infra.search.arxiv import ArxivSearch
+
+    return ArxivSearch(base_url=settings.arxiv_base_url, timeout_s=settings.deep_analysis_tool_timeout)
+
+
+PROVIDERS: dict[str, Provider] = {
+    one.name: one
+    for one in (
+        Provider(name="ragflow", about="own knowledge base", missing=_ragflow_missing, make=_ragflow),
+        Provider(name="bocha", about="Chinese web", missing=_bocha_missing, make=_bocha),
+        Provider(name="tavily", about="international web", missing=_tavily_missing, make=_tavily),
+        Provider(name="arxiv", about="papers; needs no key", missing=lambda _: None, make=_arxiv),
+    )
+}
+"""Every live provider by name, in order of priority: where several find the same page, the first one's is kept."""

@@ -1,0 +1,155 @@
+"""Arxiv through httpx: ``GET /api/query`` once for one ``Search``, an Atom feed of papers.
+
+Wire shape, pace and errors: https://info.arxiv.org/help/api/user-manual.html and /tou.html (one request per three
+seconds, one connection). Some errors come as HTTP 200 with one entry titled "Error", or as the bare words "Rate exceeded.".
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from decimal import Decimal
+from xml.etree import ElementTree
+
+import httpx
+
+from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, checked_address, guarded_client, quoted
+from infra.http_json import Service, exchange, refused
+from infra.ports import Answer, Free
+from infra.search.pace import Pace
+from infra.search.results import collected, cut_query, lexical_score, refuse_only_malformed, result_of
+from infra.texts import parse_published
+from schemas.calls import ProviderMode
+from schemas.effects import Search, SearchReply
+from schemas.errors import PermanentError, TransientError
+from schemas.evidence import SearchResult
+
+DEFAULT_BASE_URL = "https://export.arxiv.org"
+INTERVAL_S = 3.0
+MAX_QUERY_CHARS = 400
+MAX_WORDS = 12
+_ARXIV = Service(name="Arxiv", address_setting="ARXIV_BASE_URL")
+_FREE = {"cost_usd": Decimal(0), "cost_source": "free"}
+_ATOM = "{http://www.w3.org/2005/Atom}"
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]+")
+_OPERATORS = frozenset({"and", "or", "andnot"})
+_FIRST_DAY = "199107010000"
+
+
+class ArxivSearch(Free):
+    """A port for ``Search``. Keeps Arxiv's pace over all searches of this object: one process, one object."""
+
+    provider = "arxiv"
+    mode: ProviderMode = "live"
+
+    def __init__(
+        self,
+        *,
+        base_url: str = DEFAULT_BASE_URL,
+        timeout_s: float = 10.0,
+        pace: Pace | None = None,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+    ) -> None:
+        """``timeout_s`` bounds a request, after the wait for its turn, which ``pace`` bounds (default: 30 s).
+
+        Raises:
+            ConfigError: the address cannot be one.
+        """
+        self._timeout_s = timeout_s
+        self._pace = pace or Pace("Arxiv", interval_s=INTERVAL_S, max_wait_s=30.0)
+        self._url = checked_address(base_url, "ARXIV_BASE_URL").rstrip("/") + "/api/query"
+        self._http = guarded_client(base_url, timeout_s=timeout_s, max_bytes=max_response_bytes)
+
+    async def perform(self, effect: Search) -> Answer:
+        """Search once among papers submitted before ``as_of``. No paper is an answer.
+
+        Raises:
+            TransientError: rate_limit (Arxiv's, or too many wait here), unavailable, timeout, network.
+            PermanentError: invalid_request, not_configured, refused.
+        """
+        query = cut_query(effect.query, MAX_QUERY_CHARS)
+        params = {
+            "search_query": _expression(query, effect.as_of),
+            "start": "0",
+            "max_results": str(max(1, min(effect.max_results, 50))),
+            "sortBy": "relevance",
+            "sortOrder": "descending",
+        }
+        try:
+            async with self._pace.turn():
+                request = self._http.build_request("GET", self._url, params=params)
+                response = await exchange(self._http, request, _ARXIV, self._timeout_s)
+            return self._read(response, effect, query)
+        except UselessAnswerError as exc:
+            return exc.answer
+
+    def _read(self, response: httpx.Response, effect: Search, query: str) -> Answer:
+        said = quoted(response.text, 200)
+        if response.status_code not in {200, 400}:
+            raise self._refused(response, said)
+        if "rate exceeded" in said.lower():
+            raise self._refused(response, said, status=429)
+        entries = _entries(response.content)
+        if why := next((_text(e, "summary") for e in entries if "/api/errors" in _text(e, "id")), None):
+            raise refused(_ARXIV, 400, quoted(why, 200))
+        if response.status_code == 400:
+            raise refused(_ARXIV, 400, said)
+        found = collected(entries, lambda e: _read_entry(e, query), self.provider, effect.max_results)
+        refuse_only_malformed(found, "Arxiv", _FREE)
+        reply = SearchReply(provider=self.provider, query=query, results=found.results, truncated=found.truncated)
+        return Answer(reply=reply, **_FREE)  # type: ignore[arg-type]
+
+    def _refused(
+        self, response: httpx.Response, said: str, *, status: int | None = None
+    ) -> TransientError | PermanentError:
+        failure = refused(_ARXIV, status or response.status_code, said, response.headers)
+        if isinstance(failure, TransientError) and failure.retry_after_s:
+            self._pace.rest(min(failure.retry_after_s, 60.0))
+        return failure
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        await self._http.aclose()
+
+
+def _expression(query: str, as_of: datetime) -> str:
+    """Return the words joined by OR (Arxiv sorts by relevance), and the bound in time, in GMT to the minute."""
+    words = dict.fromkeys(w.lower() for w in _WORD.findall(query) if w.lower() not in _OPERATORS)
+    if not words:
+        raise PermanentError(
+            "the search has no word in Latin letters, and Arxiv knows no others; give it English terms",
+            kind="invalid_request",
+        )
+    terms = " OR ".join(f"all:{word}" for word in list(words)[:MAX_WORDS])
+    return f"({terms}) AND submittedDate:[{_FIRST_DAY} TO {as_of.astimezone(UTC):%Y%m%d%H%M}]"
+
+
+def _entries(body: bytes) -> list[ElementTree.Element]:
+    # No document type, so no entities that grow or point to files; and no UTF-16, where these words look different.
+    if b"\0" in body or b"<!doctype" in body.lower() or b"<!entity" in body.lower():
+        raise UselessAnswerError("Arxiv's answer is no Atom feed; it is asked again", spent=_FREE)
+    try:
+        root = ElementTree.fromstring(body)
+    except (ElementTree.ParseError, ValueError, LookupError) as exc:
+        raise UselessAnswerError(f"Arxiv's answer is no XML ({exc}); it is asked again", spent=_FREE) from exc
+    if root.tag != f"{_ATOM}feed":
+        raise UselessAnswerError("Arxiv's answer is no Atom feed; it is asked again", spent=_FREE)
+    return root.findall(f"{_ATOM}entry")
+
+
+def _text(entry: ElementTree.Element, name: str) -> str:
+    return " ".join((entry.findtext(f"{_ATOM}{name}") or "").split())
+
+
+def _read_entry(entry: ElementTree.Element, query: str) -> SearchResult | None:
+    url, title, content = (_text(entry, name) for name in ("id", "title", "summary"))
+    if not title or not content:
+        return None
+    return result_of(
+        provider="arxiv",
+        url=url.replace("http://arxiv.org/", "https://arxiv.org/", 1),
+        title=title,
+        content=content,
+        score=lexical_score(query, title, content),
+        published_at=parse_published(_text(entry, "published")),
+    )

@@ -1,0 +1,170 @@
+"""Bocha through httpx: ``POST /v1/web-search`` once for one ``Search``. Chinese pages first.
+
+Wire shape, errors and limits: https://open.bochaai.com (Web Search API). A failure may stand in the body's ``code``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC
+from decimal import Decimal
+from typing import Any
+
+import httpx
+
+from infra.http import (
+    MAX_RESPONSE_BYTES,
+    UselessAnswerError,
+    checked_address,
+    checked_key,
+    guarded_client,
+    quoted,
+)
+from infra.http_json import Service, exchange, json_object, own_words, refused
+from infra.ports import Answer
+from infra.search.results import collected, cut_query, lexical_score, refuse_only_malformed, result_of
+from infra.texts import parse_published
+from schemas.calls import ProviderMode
+from schemas.effects import Search, SearchReply
+from schemas.errors import PermanentError, TransientError
+from schemas.evidence import SearchResult
+
+DEFAULT_BASE_URL = "https://api.bochaai.com"
+MAX_QUERY_CHARS = 400
+MAX_RESULTS = 50
+MAX_DOMAINS = 20
+_BOCHA = Service(name="Bocha", address_setting="BOCHA_BASE_URL", key_setting="BOCHA_API_KEY")
+_BEIJING_AS_UTC = re.compile(r"Z$")
+
+
+class BochaSearch:
+    """A port for ``Search``. One connection pool; safe for concurrent searches within one event loop."""
+
+    provider = "bocha"
+    mode: ProviderMode = "live"
+
+    def __init__(
+        self,
+        *,
+        api_key: str,
+        base_url: str = DEFAULT_BASE_URL,
+        timeout_s: float = 10.0,
+        include_domains: Sequence[str] = (),
+        cost_per_search_usd: Decimal | float | None = None,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+    ) -> None:
+        """``include_domains`` apply where a search names none; ``timeout_s`` bounds a whole search.
+
+        ``cost_per_search_usd`` None = unknown price; 0 = free.
+
+        Raises:
+            ConfigError: the key or the address cannot be one.
+        """
+        self._timeout_s = timeout_s
+        self._include_domains = tuple(include_domains)
+        self._cost = None if cost_per_search_usd is None else Decimal(str(cost_per_search_usd))
+        self._url = base_url.rstrip("/") + "/v1/web-search"
+        self._http = guarded_client(
+            checked_address(base_url, "BOCHA_BASE_URL"),
+            timeout_s=timeout_s,
+            headers={"authorization": f"Bearer {checked_key(api_key, 'BOCHA_API_KEY')}"},
+            max_bytes=max_response_bytes,
+        )
+
+    async def perform(self, effect: Search) -> Answer:
+        """Search once. No result is an answer; one that cannot be read is a ``Failure`` reply, never "no results".
+
+        Raises:
+            TransientError: rate_limit, unavailable, timeout, network.
+            PermanentError: auth, plan_limit (no money left), invalid_request, not_configured.
+        """
+        query = cut_query(effect.query, MAX_QUERY_CHARS)
+        try:
+            request = self._http.build_request("POST", self._url, json=self._body(effect, query))
+            response = await exchange(self._http, request, _BOCHA, self._timeout_s)
+            if response.status_code != 200:
+                raise _translate(response.status_code, own_words(response, "message"), response)
+            return self._read(json_object(response, _BOCHA), effect, query, response)
+        except UselessAnswerError as exc:
+            return exc.answer
+
+    def worst_case_usd(self, effect: Search) -> Decimal | None:
+        """Return the price of a search; None when it is unknown."""
+        return self._cost
+
+    def quota_units(self, effect: Search) -> int:
+        """Return 1."""
+        return 1
+
+    def _body(self, effect: Search, query: str) -> dict[str, Any]:
+        count = max(1, min(effect.max_results, MAX_RESULTS))
+        body: dict[str, Any] = {"query": query, "freshness": "noLimit", "summary": True, "count": count}
+        if effect.since is not None:
+            body["freshness"] = f"{effect.since.astimezone(UTC):%Y-%m-%d}..{effect.as_of.astimezone(UTC):%Y-%m-%d}"
+        domains = effect.include_domains or self._include_domains
+        if domains:
+            body["include"] = "|".join(domains[:MAX_DOMAINS])
+        return body
+
+    def _read(self, body: dict[str, Any], effect: Search, query: str, response: httpx.Response) -> Answer:
+        code = _code_of(body)
+        if code != 200:
+            raise _translate(code, quoted(body.get("message") or body.get("msg") or "no reason given", 200), response)
+        found = collected(_pages(body), lambda item: _read_item(item, query), self.provider, effect.max_results)
+        spent = {"cost_usd": self._cost, "cost_source": "unknown" if self._cost is None else "BOCHA_COST_USD"}
+        refuse_only_malformed(found, "Bocha", spent)
+        reply = SearchReply(provider=self.provider, query=query, results=found.results, truncated=found.truncated)
+        return Answer(reply=reply, **spent)  # type: ignore[arg-type]
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        await self._http.aclose()
+
+
+def _code_of(body: dict[str, Any]) -> int:
+    # A number in successes, text in failures ({"code": "403", "message": "You do not have enough money"}).
+    code = body.get("code")
+    if isinstance(code, bool) or not isinstance(code, int | str) or not re.fullmatch(r"\d{3}", str(code)):
+        raise UselessAnswerError("Bocha's answer has no code; it is asked again")
+    return int(code)
+
+
+def _pages(body: dict[str, Any]) -> list[Any]:
+    data = body.get("data")
+    pages = data.get("webPages") if isinstance(data, dict) else None
+    if isinstance(data, dict) and pages is None and "webPages" in data:
+        return []  # it looked, and found nothing
+    items = pages.get("value") if isinstance(pages, dict) else None
+    if not isinstance(items, list):
+        raise UselessAnswerError("Bocha's answer has no list of pages; it is asked again")
+    return items
+
+
+def _read_item(item: Any, query: str) -> SearchResult | None:
+    if not isinstance(item, dict):
+        return None
+    title, content = item.get("name"), item.get("summary") or item.get("snippet")
+    if not isinstance(title, str) or not isinstance(content, str):
+        return None
+    # dateLastCrawled is the date of publication too, in Beijing time with a wrong "Z" (Bocha's own documentation).
+    published, crawled = item.get("datePublished"), item.get("dateLastCrawled")
+    if not published and isinstance(crawled, str):
+        published = _BEIJING_AS_UTC.sub("+08:00", crawled)
+    return result_of(
+        provider="bocha",
+        url=item.get("url"),
+        title=title,
+        content=content,
+        score=lexical_score(query, title, content),
+        published_at=parse_published(published),
+    )
+
+
+def _translate(code: int, said: str, response: httpx.Response) -> TransientError | PermanentError:
+    if code == 403:
+        text = f"Bocha's balance is used up ({said}); top it up on https://open.bochaai.com"
+        return PermanentError(text, kind="plan_limit", status=code)
+    if code == 400 and "api key" in said.lower():
+        return refused(_BOCHA, 401, said)
+    return refused(_BOCHA, code, said, response.headers)

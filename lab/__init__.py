@@ -1,0 +1,1 @@
+"""The lab: what puts the product to the test and is not shipped with it."""

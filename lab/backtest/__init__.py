@@ -1,0 +1,1 @@
+"""The backtest put to the test at length."""

@@ -1,0 +1,195 @@
+"""The self-test at length: cases that the real runtime recorded for it, then ``newsproof backtest verify`` over their log.
+
+    .venv/bin/python -m lab.backtest.selftest --cases 10000 --seed 7 [--data-dir DIR]
+
+Generated news go through an installation of their own: embedded Kafka and ClickHouse, one worker with the real steps and
+the offline providers, a sink, for recall reads what earlier cases left. The worker is killed on the way, for what a
+crash leaves in the log has to come out as well. With ``--data-dir`` the log stays: ``newsproof --data-dir DIR backtest
+verify --json`` reads it again. The last line on standard output is one JSON object; the exit status is 1 when a case
+differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from infra.kafka.topics import offsets_of, read_range
+from infra.settings import Settings
+from lab.backtest.generated import generated_news
+from newsproof.app import exits
+from newsproof.app.composition import FULL_PIPELINE, address_of, topics_of
+from newsproof.app.invocation import Invocation, json_line, run
+from newsproof.app.processes.supervisor import Pipeline, pipeline
+from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.terminal import guard_output
+from newsproof.cli.demo import watched
+from newsproof.evaluation.backtest.run.show import show_verified, verified
+from newsproof.sdk.client import checked_news
+from schemas.errors import NewsproofError, TransientError
+from schemas.events import OPENING_NAME, TERMINAL_NAMES
+from streams.journal.following import FollowedPartition
+
+AT_ONCE = 32
+"""Open cases: more would only wait for memory, and then say that it was away."""
+QUIET_S = 300.0
+SAY_EVERY_S = 20.0
+
+
+class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it. ``ends``: cases by how they ended; ``events`` of the journal; times in seconds."""
+
+    cases: int
+    identical: int
+    calls: int
+    misses: int
+    seconds: float
+    recorded_seconds: float
+    kills: int
+    events: int
+    ends: dict[str, int]
+    look_ahead: int
+    seed: int
+
+
+class Watched:
+    """The journal, read on from where the last look ended. ``ends``: of ended cases, by event."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._address, self._topic = address_of(settings), topics_of(settings).cases
+        self._parts: dict[int, FollowedPartition] = {}
+        self._read: dict[int, int] = {}
+        self.opened = self.events = 0
+        self.ends: Counter[str] = Counter()
+
+    async def look(self) -> None:
+        """Read what is new."""
+        bounds = await offsets_of(self._address, self._topic)
+        fresh = {tp: (self._read.get(tp.partition, first), end) for tp, (first, end) in bounds.items()}
+        async for tp, records in read_range(self._address, fresh):
+            part = self._parts.setdefault(tp.partition, FollowedPartition(partitions=len(bounds)))
+            for env, _ in part.accept(records):
+                self.events += 1
+                self.opened += env.type == OPENING_NAME
+                if env.type in TERMINAL_NAMES:
+                    self.ends[env.type.removeprefix("newsproof.")] += 1
+        self._read = {tp.partition: end for tp, (_, end) in bounds.items()}
+
+
+async def self_test(directory: Path, *, cases: int, seed: int, kills: int) -> SelfTest:
+    """Record and verify.
+
+    Raises:
+        NewsproofError: a server does not start, or nothing happens any more.
+    """
+    began = time.monotonic()
+    async with pipeline(_settings(directory)) as running:
+        seen = await watched(running, _recorded(running, cases=cases, seed=seed, kills=kills))
+    took = time.monotonic() - began
+    say(f"{cases:,} cases recorded in {took:.0f} s; deciding them again …")
+    invocation = Invocation()
+    invocation.data_dir = directory
+    found = await verified(invocation, sample=False, file=None, cases=0)
+    show_verified(found)
+    return SelfTest(
+        cases=found.cases, identical=found.identical, calls=found.calls, misses=found.misses, seconds=found.seconds,
+        recorded_seconds=round(took, 1), kills=kills, events=seen.events, ends=dict(seen.ends),
+        look_ahead=found.look_ahead, seed=seed,
+    )  # fmt: skip
+
+
+def _settings(directory: Path) -> Settings:
+    """Servers of its own, the offline providers without a pause, the deep path for every case that passes the gate."""
+    return Settings(_env_file=None).model_copy(  # type: ignore[call-arg]
+        update={
+            **FULL_PIPELINE,
+            "newsproof_mode": "offline",
+            "newsproof_data_dir": directory,
+            "kafka_bootstrap_servers": None,
+            "clickhouse_url": None,
+            "topic_replication": 1,
+            "metrics_port": None,
+            "hot_settings_file": None,
+            "offline_latency_seconds": 0.0,
+            "tool_scrape_enabled": True,
+            "max_open_cases": AT_ONCE,
+            "deep_analysis_tool_daily_limit": 1_000_000,
+        }
+    )
+
+
+async def _recorded(running: Pipeline, *, cases: int, seed: int, kills: int) -> Watched:
+    """Publish the news, kill the worker so many times on the way, wait until every case has ended."""
+    await _publish(running.settings, cases=cases, seed=seed)
+    seen, worker = Watched(running.settings), running.services[0]
+    due = [cases * (number + 1) // (kills + 1) for number in range(kills)]
+    moved, said, before = time.monotonic(), time.monotonic(), -1
+    while (ended := sum(seen.ends.values())) < cases:
+        await asyncio.sleep(1.0)
+        await seen.look()
+        now = time.monotonic()
+        if due and ended >= due[0]:
+            say(f"killing the worker after {ended:,} cases")
+            worker.child.kill()
+            due.pop(0)
+        moved, before = (now, seen.events) if seen.events != before else (moved, before)
+        if now - said > SAY_EVERY_S:
+            say(f"{ended:,} of {cases:,} cases ended, {seen.events:,} events")
+            said = now
+        if now - moved > QUIET_S:
+            raise TransientError(
+                f"no event for {QUIET_S:.0f} s at {ended:,} of {cases:,} cases: {worker.child.log_file}"
+            )
+    return seen
+
+
+async def _publish(settings: Settings, *, cases: int, seed: int) -> None:
+    async with address_of(settings).producer(linger_ms=5) as producer:
+        for item in generated_news(cases, seed=seed):
+            news, value = checked_news(item, now=datetime.now(UTC))
+            await producer.send(topics_of(settings).news, value, key=news.key)
+        await producer.flush()
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run it from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--kills", type=int, default=3, help="how often the worker is killed (SIGKILL) on the way")
+    parser.add_argument("--data-dir", type=Path, help="an empty directory for the log, which then stays")
+    args = parser.parse_args(argv)
+    with _directory(args.data_dir) as directory:
+        try:
+            found = run(self_test(directory, cases=args.cases, seed=args.seed, kills=args.kills))
+        except NewsproofError as exc:
+            sys.exit(f"selftest: {exc}")
+    json_line(found)
+    return exits.OK if found.cases == found.identical == args.cases and not found.misses else exits.FINDING
+
+
+@contextlib.contextmanager
+def _directory(given: Path | None) -> Iterator[Path]:
+    if given is None:
+        with tempfile.TemporaryDirectory(prefix="newsproof-selftest-") as made:
+            yield Path(made)
+        return
+    if given.exists() and any(given.iterdir()):
+        sys.exit(f"selftest: {given} is not empty: name a new directory")
+    given.mkdir(parents=True, exist_ok=True)
+    yield given
+
+
+if __name__ == "__main__":
+    guard_output()
+    sys.exit(main())

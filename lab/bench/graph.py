@@ -1,0 +1,159 @@
+"""A graph of plain steps for benchmarks and chaos runs: the real runtime, with as little in the steps as can be."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from agents.core.case import Case, Replies
+from agents.core.registry import Registry
+from agents.core.step import Asked, On
+from schemas import events as ev
+from schemas.effects import CallModel, Trusted
+from schemas.ids import signal_id
+from schemas.signals import SIGNAL_SCHEMA_VERSION, Draft, Signal
+
+DRAFT = Draft(
+    summary="simulated",
+    event_type="other",
+    asset="BTC",
+    asset_name="Bitcoin",
+    action="observe",
+    direction="neutral",
+    confidence=0.5,
+    strength="low",
+    timeframe="short",
+)
+
+
+class Plain:
+    """A step that asks one model call (or nothing when not ``asks``) and emits a fixed small event."""
+
+    name: str
+    takes: tuple[On, ...]
+    emits: tuple[type[ev.Event], ...]
+
+    def __init__(self, name: str, takes: tuple[On, ...], event: ev.Event, *, asks: bool) -> None:
+        self.name, self.takes, self._event, self._asks = name, takes, event, asks
+        self.emits = (type(event),)
+
+    def ask(self, case: Case) -> Asked:
+        """One call, or the event at once."""
+        if not self._asks:
+            return self._event
+        return CallModel(
+            task=self.name,
+            tier="light",
+            prompt_name=self.name,
+            prompt_version="1",
+            prompt_hash="0",
+            system="",
+            parts=(Trusted(case.case_id),),
+        )
+
+    def tell(self, case: Case, replies: Replies) -> ev.Event:
+        """The fixed event."""
+        return self._event
+
+
+class Finish:
+    """Ends a case with a signal."""
+
+    name, emits = "finish", (ev.SignalSynthesized,)
+
+    def __init__(self, takes: tuple[On, ...], *, asks: bool) -> None:
+        self.takes, self._asks = takes, asks
+
+    def ask(self, case: Case) -> Asked:
+        """One call, or the signal at once."""
+        if not self._asks:
+            return self.tell(case, Replies())
+        return CallModel(
+            task="finish",
+            tier="light",
+            prompt_name="finish",
+            prompt_version="1",
+            prompt_hash="0",
+            system="",
+            parts=(Trusted(case.case_id),),
+        )
+
+    def tell(self, case: Case, replies: Replies) -> ev.Event:
+        """A signal with nothing to say."""
+        return ev.SignalSynthesized(signal=plain_signal(case), path="deep")
+
+
+def plain_signal(case: Case) -> Signal:
+    """Return a valid signal of no content."""
+    d = DRAFT
+    return Signal(
+        schema_version=SIGNAL_SCHEMA_VERSION,
+        signal_id=signal_id(case.run_id, case.case_id),
+        revision=1,
+        supersedes=None,
+        status="verified",
+        case_id=case.case_id,
+        summary=d.summary,
+        event_type=d.event_type,
+        asset=d.asset,
+        asset_name=d.asset_name,
+        symbol=None,
+        venue=None,
+        action=d.action,
+        direction=d.direction,
+        confidence=0.5,
+        confidence_calibrated=None,
+        preliminary_confidence=0.5,
+        strength=d.strength,
+        timeframe=d.timeframe,
+        horizon=86_400,
+        valid_until=case.head_at + timedelta(days=1),
+        decided_at=case.head_at,
+        published_at=case.news.published_at,
+        reference_price=None,
+        notes="",
+        links=(),
+        evidence=(),
+        independent_sources=0,
+        risk_flags=("offline",),
+        adjustments=(),
+        prompt_versions=(),
+        model=None,
+        provider_mode="simulated",
+        news_source=case.news.source,
+        language=case.language,
+    )
+
+
+def plain_registry(*, asks: bool) -> Registry:
+    """Return four steps in a row and an end: EventReceived, four waits, SignalSynthesized."""
+    other = (
+        On(ev.CaseTriaged, route="single_pass"),
+        On(ev.CaseTriaged, route="preliminary"),
+        On(ev.EvidenceCritiqued),
+        On(ev.ToolPlanned, route="search"),
+        On(ev.StepFailed, outcome="degrade"),
+        On(ev.StepFailed, outcome="give_up"),
+        On(ev.CancelRequested),
+    )
+    triaged = ev.CaseTriaged(draft=DRAFT, route="deep", gate_reason="simulated", rollout_bucket=0.0)
+    context = ev.ContextGathered(entries=(), memory="no_match")
+    planned = ev.ToolPlanned(
+        round=1,
+        tools=(),
+        search_keywords="",
+        keywords_from="none",
+        decided_by="disabled",
+        reason="simulated",
+        tasks=(),
+        route="critique",
+    )
+    critiqued = ev.EvidenceCritiqued(claims=(), verdict="not_enough_evidence")
+    return Registry(
+        [
+            Plain("triage", (On(ev.EventReceived),), triaged, asks=asks),
+            Plain("recall", (On(ev.CaseTriaged, route="deep"),), context, asks=asks),
+            Plain("plan", (On(ev.ContextGathered),), planned, asks=asks),
+            Plain("critique", (On(ev.ToolPlanned, route="critique"),), critiqued, asks=asks),
+            Finish(other, asks=False),
+        ]
+    )

@@ -1,0 +1,95 @@
+"""``newsproof bench``: the measurements by name, as a table or one line of JSON."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import platform
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import psutil
+from rich.table import Table
+
+from lab.bench import auditing, budget, measures, memory, queue, replay, sink, streams
+from lab.bench.evidence import evidence
+from lab.bench.measures import Figure
+from newsproof.app.console import Console
+from newsproof.app.invocation import json_line
+from newsproof.app.terminal import guard_output
+
+MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
+    "waiting": measures.waiting,
+    "steps": measures.steps_and_reading,
+    "latency": measures.latency,
+    "evidence": evidence,
+    "audit": auditing.audited,
+    "budget": budget.budget,
+    "queue": queue.queue,
+    "sink": sink.sink,
+    "memory": memory.memory,
+    "replay": replay.replayed,
+    "streams": streams.streams,
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the named measurements (all when none is named) and print their figures."""
+    parser = argparse.ArgumentParser(prog="newsproof bench", description=__doc__)
+    parser.add_argument(
+        "measure",
+        nargs="*",
+        choices=[[], *MEASURES],
+        help="waiting, steps (and reading), latency, evidence, audit, budget, queue, sink, memory, replay, streams",
+    )
+    parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
+    parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")
+    parser.add_argument(
+        "--events",
+        type=int,
+        help=f"how many events the journal holds (audit: {auditing.EVENTS:,}, sink: {sink.EVENTS:,})",
+    )
+    parser.add_argument("--entries", type=int, default=memory.ENTRIES, help="how many past cases memory holds (memory)")
+    parser.add_argument("--cases", type=int, default=replay.CASES, help="how many cases are replayed (replay)")
+    parser.add_argument("--seconds", type=int, default=streams.SECONDS, help="how long signals come (streams)")
+    args = parser.parse_args(argv)
+    sized = {
+        "queue": args.news,
+        "audit": args.events or auditing.EVENTS,
+        "sink": args.events or sink.EVENTS,
+        "memory": args.entries,
+        "replay": args.cases,
+        "streams": args.seconds,
+    }
+    figures: list[Figure] = []
+    for name in args.measure or MEASURES:
+        print(f"measuring {name} …", file=sys.stderr, flush=True)
+        figures += asyncio.run(MEASURES[name](sized[name]) if name in sized else MEASURES[name]())
+    if args.json:
+        json_line({"machine": machine(), "figures": figures})
+    else:
+        _table(figures)
+    return 0
+
+
+def machine() -> str:
+    """Describe the machine in one line, without its name."""
+    gib = psutil.virtual_memory().total / 2**30
+    load = ", ".join(f"{x:.1f}" for x in psutil.getloadavg())
+    return f"{psutil.cpu_count()} cores, {gib:.0f} GiB, Python {platform.python_version()}, load {load}"
+
+
+def _table(figures: list[Figure]) -> None:
+    table = Table(title=machine())
+    for column in ("measurement", "value", "unit", "target", "ratio", "baseline"):
+        table.add_column(column, justify="right" if column in ("value", "ratio") else "left")
+    for f in figures:
+        value = f"{f.value:,.1f}" if f.value < 1000 else f"{f.value:,.0f}"
+        table.add_row(f.name, value, f.unit, f.target, "" if f.ratio is None else f"{f.ratio:.2f}", f.baseline)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    guard_output()
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""Recall over a memory of its full size, on the real engine: exact search among entries spread over two years.
+
+Every entry has its signal and the outcomes of four horizons in their tables, as in an installation of that age.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import psutil
+
+from infra.clickhouse.client import Address, ClickHouse, connect
+from infra.clickhouse.columns import FIRST_WINS_TOP, MEMORY
+from infra.clickhouse.memory import ClickHouseMemory
+from infra.clickhouse.migrate import migrate
+from infra.clickhouse.record import epoch_ms
+from infra.embedded.clickhouse.server import EmbeddedClickHouse
+from infra.models.embeddings.hashing import DIMENSIONS, EMBEDDING_MODEL, embed, quantised
+from lab.bench.measures import Figure
+from newsproof.cli.demo import sample_news
+from schemas.effects import Recall, RecallReply
+from schemas.ids import LIVE_RUN, signal_id, uuid5
+
+ENTRIES = 100_000
+RECALLS = 60
+AT_ONCE = 4
+WARMING = 6
+ROWS_AT_ONCE = 5_000
+NOISE = 0.6
+"""Of an entry's vector: the rest is that of one of the sample's texts, so that recalls find something."""
+DAYS = 730
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+async def memory(entries: int = ENTRIES) -> list[Figure]:
+    """Fill memory, then recall the sample's news one by one and four at once; a bare ``SELECT 1`` is the baseline."""
+    with TemporaryDirectory(prefix="newsproof-bench-") as directory:
+        server = EmbeddedClickHouse(Path(directory) / "clickhouse")
+        async with server, _tables(server) as client:
+            await migrate(client)
+            await _fill(client, entries)
+            recalling = _Recalling(client)
+            await _times(
+                recalling.one, WARMING, at_once=AT_ONCE
+            )  # connections, and files that later ones find in memory
+            before = _cpu_s(server.pid)
+            alone = await _times(recalling.one, RECALLS)
+            cpu_ms = (_cpu_s(server.pid) - before) / RECALLS * 1000
+            beside = await _times(recalling.one, RECALLS, at_once=AT_ONCE)
+            bare = statistics.median(await _times(lambda: client.query("SELECT 1"), RECALLS))
+    if not recalling.found:
+        raise AssertionError("no recall found anything: what was measured is no search")
+    usual = statistics.median(alone)
+    return [
+        Figure(name=f"memory: one recall among {entries:,} entries, median", value=usual, unit="ms", target="< 50",
+               ratio=usual / bare, baseline=f"{bare:.1f} ms, SELECT 1 over the same connection"),
+        Figure(name="memory: 95 in 100 of them within", value=_within(alone), unit="ms", target="-"),
+        Figure(name=f"memory: {AT_ONCE} recalls at once, median", value=statistics.median(beside), unit="ms", target="-"),
+        Figure(name="memory: 95 in 100 of those within", value=_within(beside), unit="ms", target="-"),
+        Figure(name="memory: the engine's processor time of one recall", value=cpu_ms, unit="ms", target="-"),
+    ]  # fmt: skip
+
+
+def _tables(engine: EmbeddedClickHouse) -> ClickHouse:
+    return connect(Address(host=engine.host, port=engine.port), database="measured")
+
+
+async def _fill(client: ClickHouse, entries: int) -> None:
+    random = np.random.default_rng(7)
+    texts = np.array([embed(news.text) for news in sample_news()], dtype=np.float32)
+    texts /= np.linalg.norm(texts, axis=1, keepdims=True)
+    for first in range(0, entries, ROWS_AT_ONCE):
+        count = min(ROWS_AT_ONCE, entries - first)
+        noise = random.normal(size=(count, DIMENSIONS)).astype(np.float32)
+        noise *= NOISE / np.linalg.norm(noise, axis=1, keepdims=True)
+        vectors = texts[random.integers(len(texts), size=count)] * np.float32(1 - NOISE) + noise
+        rows = [_row(first + n, entries, quantised(vector)) for n, vector in enumerate(vectors)]
+        await client.insert("memories", MEMORY, rows)
+    await client.command(_SIGNALS)
+    await client.command(_OUTCOMES)
+
+
+_SIGNALS = """
+INSERT INTO signals (run_id, signal_id, revision, status, case_id, confidence, decided_at, emitted_at, first_wins)
+SELECT run_id, signal_id, 1, status, case_id, confidence, decided_at, decided_at + INTERVAL 1 SECOND, first_wins
+FROM memories
+"""
+_OUTCOMES = """
+INSERT INTO outcomes (case_id, horizon_s, entry_at, entry_price, exit_at, exit_price, return, version)
+SELECT case_id, arrayJoin([300, 3600, 14400, 86400]) AS horizon_s, decided_at, 1, decided_at + toIntervalSecond(horizon_s), 1,
+       0.01, 1
+FROM memories
+"""
+
+
+def _row(number: int, entries: int, vector: list[int]) -> tuple[Any, ...]:
+    case = uuid5("bench-memory", str(number))
+    at = epoch_ms(NOW - timedelta(days=DAYS * (1 - number / entries)))
+    return (
+        LIVE_RUN, case, uuid5("end", case), signal_id(LIVE_RUN, case), "verified", "hack", "BTC", "sell",
+        f"what was said of case {number} in a sentence of about this length", 0.7, "en", at, EMBEDDING_MODEL, vector,
+        "newsproof.cases", 0, number, FIRST_WINS_TOP - number,
+    )  # fmt: skip
+
+
+class _Recalling:
+    """Recalls of the sample's news, one after the other."""
+
+    def __init__(self, client: ClickHouse) -> None:
+        self._memory = ClickHouseMemory(client, timeout_s=30.0)
+        self._news = sample_news()
+        self._asked = self.found = 0
+
+    async def one(self) -> None:
+        news = self._news[self._asked % len(self._news)]
+        self._asked += 1
+        effect = Recall(text=news.text, asset="BTC", as_of=NOW, limit=5, exclude_case="none")
+        reply = (await self._memory.perform(effect)).reply
+        assert isinstance(reply, RecallReply), reply
+        self.found += len(reply.entries)
+
+
+async def _times(work: Callable[[], Coroutine[Any, Any, Any]], times: int, *, at_once: int = 1) -> list[float]:
+    """Return what each of so many took, in milliseconds, the least first."""
+    taken: list[float] = []
+
+    async def in_a_row() -> None:
+        for _ in range(times):
+            begin = time.perf_counter()
+            await work()
+            taken.append((time.perf_counter() - begin) * 1000)
+
+    await asyncio.gather(*(in_a_row() for _ in range(at_once)))
+    return sorted(taken)
+
+
+def _within(ordered: list[float]) -> float:
+    return ordered[len(ordered) * 95 // 100]
+
+
+def _cpu_s(pid: int) -> float:
+    spent = psutil.Process(pid).cpu_times()
+    return float(spent.user + spent.system)

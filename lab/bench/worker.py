@@ -1,0 +1,74 @@
+"""A worker process of the plain graph, for benchmarks: ``python -m lab.bench.worker --help``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import signal
+from pathlib import Path
+
+from infra.kafka.topics import KafkaAddress
+from infra.offline.simulated import simulated_ports
+from lab.bench.graph import plain_registry
+from newsproof.app.logs import configure_logs
+from newsproof.app.terminal import guard_output
+from schemas.config import Snapshot
+from schemas.topics import Topics
+from streams.publish.publisher import Publisher
+from streams.runtime.options import WorkerOptions
+from streams.worker import Worker
+
+
+def main() -> None:
+    """Run until SIGTERM; exit 1 when the worker could not go on."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--password-file", required=True, help="of the embedded broker there")
+    parser.add_argument("--prefix", default="newsproof.")
+    parser.add_argument("--slot", default="0")
+    parser.add_argument("--slot-dir", type=Path, required=True)
+    parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds of each step's one call; 0: no calls")
+    parser.add_argument("--max-open", type=int, default=2000)
+    parser.add_argument("--in-flight", type=int, default=8000)
+    parser.add_argument("--commit-interval", type=float, default=1.0)
+    parser.add_argument("--session-timeout", type=float, default=10.0)
+    args = parser.parse_args()
+    configure_logs()
+    import uvloop
+
+    with contextlib.suppress(KeyboardInterrupt):
+        uvloop.run(_run(args))
+
+
+async def _run(args: argparse.Namespace) -> None:
+    address, topics = KafkaAddress.embedded(args.bootstrap, args.password_file), Topics(args.prefix)
+    options = WorkerOptions(
+        slot=args.slot,
+        slot_dir=args.slot_dir,
+        partitions=args.partitions,
+        max_open_cases=args.max_open,
+        step_concurrency=args.in_flight,
+        effects_in_flight=args.in_flight,
+        session_timeout_s=args.session_timeout,
+        commit_interval_s=args.commit_interval,
+    )
+    registry = plain_registry(asks=args.latency > 0)
+    snapshot = Snapshot(provider_mode="simulated")
+    worker = Worker(address, topics, registry, simulated_ports(args.latency), snapshot, options)
+    publisher = Publisher(address, topics)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, worker.stop)
+    publishing = asyncio.create_task(publisher.run())
+    publishing.add_done_callback(lambda t: t.cancelled() or t.exception() is None or worker.fail(t.exception()))  # type: ignore[arg-type,func-returns-value]
+    try:
+        await worker.run()
+    finally:
+        publisher.stop()
+        await publishing
+
+
+if __name__ == "__main__":
+    guard_output()
+    main()

@@ -1,0 +1,158 @@
+"""The adapters of chaos workers: they ask the provider process and translate its failures as real adapters do."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from infra.ports import Answer, Port, Ports
+from lab.chaos.graph import PROVIDERS
+from lab.chaos.inflight import InFlight
+from schemas.calls import ProviderMode
+from schemas.effects import CallModel, Effect, ModelReply, Reply, Search, SearchReply, request_hash
+from schemas.errors import PermanentError, TransientError
+
+TIMEOUT_S = 2.0
+MODEL_COST_USD = Decimal("0.00002")
+SEARCH_COST_USD = Decimal("0.00001")
+
+
+class ProviderClient(asyncio.Protocol):
+    """One connection for all calls of a worker; connects at the first one, and again when it was lost."""
+
+    def __init__(self, port: int, inflight: InFlight) -> None:
+        self._port, self._inflight = port, inflight
+        self._numbers = itertools.count()
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._transport: asyncio.Transport | None = None
+        self._connecting = asyncio.Lock()
+        self._rest = b""
+
+    async def ask(self, kind: str, request: str) -> bytes:
+        """Send one call and return ``<status> <body>``.
+
+        Raises:
+            TransientError: no answer in time, or no connection.
+        """
+        number = next(self._numbers)
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        try:
+            transport = await self._connected()
+            self._inflight.call_begins()
+            transport.write(b"%d %s %s\n" % (number, kind.encode(), request.encode()))
+            async with asyncio.timeout(TIMEOUT_S):
+                return await answer
+        except TimeoutError as exc:
+            raise TransientError(f"no answer within {TIMEOUT_S} s: it is asked again", kind="timeout") from exc
+        except OSError as exc:
+            raise TransientError("the provider process cannot be reached: see its log", kind="network") from exc
+        finally:
+            self._waiting.pop(number, None)
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        if self._transport is not None:
+            self._transport.close()
+
+    async def _connected(self) -> asyncio.Transport:
+        if self._transport is None:
+            async with self._connecting:
+                if self._transport is None:
+                    loop = asyncio.get_running_loop()
+                    await loop.create_connection(lambda: self, "127.0.0.1", self._port)
+        assert self._transport is not None
+        return self._transport
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self._transport = transport  # type: ignore[assignment]
+        self._rest = b""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Fail what waits; the next call connects anew."""
+        self._transport = None
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(ConnectionResetError("the connection to the provider process was lost"))
+
+    def data_received(self, data: bytes) -> None:
+        """Hand whole lines to whoever waits for them."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            number, _, rest = line.partition(b" ")
+            answer = self._waiting.get(int(number))
+            if answer is not None and not answer.done():
+                answer.set_result(rest)
+
+
+class ChaosPort(Port):
+    """One provider of the provider process. Mode ``simulated`` in every call record."""
+
+    mode: ProviderMode = "simulated"
+
+    def __init__(self, client: ProviderClient, provider: str) -> None:
+        self._client = client
+        self.provider = provider
+
+    async def perform(self, effect: Any) -> Answer:
+        """Ask once."""
+        kind = "model" if isinstance(effect, CallModel) else "search"
+        said = await self._client.ask(kind, request_hash(effect))
+        body = _checked(said)
+        model = isinstance(effect, CallModel)
+        return Answer(
+            reply=_reply(effect, body),
+            cost_usd=self.worst_case_usd(effect),
+            cost_source="chaos",
+            model="chaos" if model else None,
+            usage_input_tokens=10 if model else 0,
+            usage_output_tokens=10 if model else 0,
+        )
+
+    def worst_case_usd(self, effect: Any) -> Decimal | None:
+        """Return what a call costs: the price is fixed."""
+        return MODEL_COST_USD if isinstance(effect, CallModel) else SEARCH_COST_USD
+
+    def quota_units(self, effect: Any) -> int:
+        """Return 1 for a search."""
+        return int(isinstance(effect, Search))
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        await self._client.close()
+
+
+def _checked(said: bytes) -> Any:
+    status, _, body = said.partition(b" ")
+    match status:
+        case b"200":
+            try:
+                return msgspec.json.decode(body)
+            except msgspec.DecodeError as exc:
+                raise TransientError("the answer is not JSON: it is asked again", kind="invalid_output") from exc
+        case b"429":
+            raise TransientError("too many calls", kind="rate_limit", status=429, retry_after_s=float(body))
+        case b"503":
+            raise TransientError("the provider is away", kind="unavailable", status=503)
+        case _:
+            raise PermanentError(f"the provider answered {status!r}: see lab.chaos.provider")
+
+
+def _reply(effect: Effect, body: Any) -> Reply:
+    if isinstance(effect, Search):
+        return SearchReply(provider=effect.provider, query=effect.query, results=())
+    return ModelReply(text=str(body.get("text", "")))
+
+
+def chaos_ports(client: ProviderClient) -> Ports:
+    """Return the ports of a chaos worker. Nothing recalls: the chaos graph has no such step."""
+    model = ChaosPort(client, "chaos")
+    search: dict[str, Port] = {name: ChaosPort(client, name) for name in PROVIDERS}
+    return Ports(models={"light": model, "heavy": model}, search=search, recall=model, earlier=model)

@@ -1,0 +1,188 @@
+"""Dealing blows. Each one is dealt to a process that is at work, and is over when what it struck works again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+from collections import Counter
+
+from lab.chaos.children import Child, until
+from lab.chaos.installation import Installation
+from lab.chaos.plan import PLAIN, Blow, Kind, Shape
+from lab.chaos.watch import Watch
+from newsproof.app.servers import Say
+from schemas.errors import TransientError
+
+PATIENCE_S = 120.0
+"""How long a process may take to be at work again after a blow; longer is a finding."""
+FAILPOINT_S = 20.0
+"""How long to wait for an armed failpoint; then the process is killed where it is."""
+FAULT_SHARE = 0.3
+FAULTS_A_PHASE = 60
+PUBLISH = "publish:"
+BESIDE: tuple[Kind, ...] = ("sink_kill", "clickhouse", "fault")
+"""Blows that need not wait for workers, nor workers for them."""
+
+
+class Blows:
+    """Deals what the plan says and counts what was dealt."""
+
+    def __init__(self, installation: Installation, watch: Watch, shape: Shape, say: Say) -> None:
+        self._at, self._watch, self._shape, self._say = installation, watch, shape, say
+        self._order = random.Random(shape.seed + 1)
+        self._joined = 0
+        self.dealt: Counter[str] = Counter()
+        self.points: Counter[str] = Counter()
+        """Boundary → kills there, of workers and sink."""
+        self.provider_faults: Counter[str] = Counter()
+        self._beside: list[asyncio.Task[None]] = []
+        self._turn = {kind: asyncio.Lock() for kind in BESIDE}
+
+    async def deal(self, blow: Blow) -> None:
+        """Deal one blow; those to sink, ClickHouse and providers fall beside the others, one at a time of each kind.
+
+        Raises:
+            TransientError: what was struck did not come back to work.
+        """
+        if blow.kind in BESIDE:
+            self._beside.append(asyncio.create_task(self._deal_beside(blow), name=f"chaos-{blow.kind}"))
+        else:
+            await self._deal(blow)
+
+    async def over(self) -> None:
+        """Wait until every blow is over.
+
+        Raises:
+            TransientError: as :meth:`deal`.
+        """
+        await asyncio.gather(*self._beside)
+
+    async def _deal_beside(self, blow: Blow) -> None:
+        async with self._turn[blow.kind]:
+            await self._deal(blow)
+
+    async def _deal(self, blow: Blow) -> None:
+        self._say(f"{len(self._watch.ended):,} cases ended: {blow.kind} {blow.point}")
+        match blow.kind:
+            case "kill":
+                await self._kill(await self._worker(publishing=blow.point.startswith(PUBLISH)), blow.point)
+                self.dealt["kill"] += 1
+            case "sink_kill":
+                await self._kill(await self._working([self._at.sink]), blow.point)
+                self.dealt["sink_kill"] += 1
+            case "terminate":
+                await self._terminate(await self._worker())
+            case "zombie":
+                await self._freeze(await self._worker())
+            case "join":
+                await self._join()
+            case "leave":
+                await self._leave()
+            case "broker":
+                await self._broker()
+            case "clickhouse":
+                await self._clickhouse()
+            case "fault":
+                await self._fault(blow.point)
+
+    # Processes
+
+    async def _kill(self, child: Child, point: str) -> None:
+        child.struck = True
+        if point == PLAIN:
+            await asyncio.sleep(0.3 * self._order.random())
+        else:
+            child.arm(point)
+            if not await child.ended(FAILPOINT_S):
+                self._say(f"{child.name} did not come by {point}; killed where it is")
+                point = PLAIN
+        child.kill()
+        self.points[point] += 1
+        self._again(child)
+
+    async def _terminate(self, child: Child) -> None:
+        child.struck = True
+        child.signal(signal.SIGTERM)
+        if not await child.ended(PATIENCE_S):
+            raise TransientError(f"{child.name} did not end within {PATIENCE_S:g} s of SIGTERM", kind="internal")
+        self.dealt["terminate"] += 1
+        self._again(child)
+
+    async def _freeze(self, child: Child) -> None:
+        child.struck = True
+        child.signal(signal.SIGSTOP)
+        # The injected pause itself: past the session's end, and long enough for the others to have taken over.
+        await asyncio.sleep(self._shape.session_s + 3.0)
+        started = child.counters.started
+        child.signal(signal.SIGCONT)
+        self.dealt["zombie"] += 1
+        back = await until(lambda: child.counters.started > started or not child.running, within_s=PATIENCE_S)
+        if not back:
+            self._say(f"{child.name} has had no work since it was thawed")
+        child.struck = False  # should it have ended, the keeper starts it again
+
+    async def _join(self) -> None:
+        self._joined += 1
+        child = self._at.add_worker(f"joined-{self._joined}")
+        child.start()
+        await self._working([child])
+        self.dealt["join"] += 1
+
+    async def _leave(self) -> None:
+        slot = f"joined-{self._joined}"
+        child = self._at.workers[slot]
+        child.struck = True
+        child.signal(signal.SIGTERM)
+        if not await child.ended(PATIENCE_S):
+            raise TransientError(f"{child.name} did not end within {PATIENCE_S:g} s of SIGTERM", kind="internal")
+        self._at.gone.append(self._at.workers.pop(slot))
+        self.dealt["leave"] += 1
+
+    def _again(self, child: Child) -> None:
+        child.kill()
+        child.start()
+        child.struck = False
+
+    async def _worker(self, *, publishing: bool = False) -> Child:
+        children = list(self._at.workers.values())
+        self._order.shuffle(children)
+        return await self._working(children, publishing=publishing)
+
+    async def _working(self, children: list[Child], *, publishing: bool = False) -> Child:
+        def chosen() -> Child | None:
+            fit = (c for c in children if c.working and (c.counters.publishing or not publishing))
+            return next(fit, None)
+
+        await until(lambda: chosen() is not None, within_s=PATIENCE_S)
+        found = chosen()
+        if found is None:
+            words = "\n".join(f"{c.name} {c.counters}: {c.last_words()}" for c in children)
+            raise TransientError(f"nobody was at work within {PATIENCE_S:g} s:\n{words}", kind="internal")
+        return found
+
+    # Servers and providers
+
+    async def _broker(self) -> None:
+        await self._at.kill_broker()
+        self._watch.broker_was_away()
+        self.dealt["broker"] += 1
+
+    async def _clickhouse(self) -> None:
+        self._at.clickhouse.kill()
+        await asyncio.sleep(0.5 + self._order.random())  # away for a moment, so that the sink meets nobody there
+        await self._at.clickhouse.start()
+        self.dealt["clickhouse"] += 1
+
+    async def _fault(self, name: str) -> None:
+        _, before = await self._at.provider.counts()
+        await self._at.provider.fault(name, FAULT_SHARE)
+        failed = 0
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+            failed = (await self._at.provider.counts())[1] - before
+            if failed >= FAULTS_A_PHASE:
+                break
+        await self._at.provider.fault("none", 0.0)
+        self.provider_faults[name] += failed
+        self.dealt["fault"] += 1

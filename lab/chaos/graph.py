@@ -1,0 +1,186 @@
+"""The graph of chaos runs: the real event types and runtime, cheap steps, and every way that a case can go.
+
+    EventReceived ─triage─► CaseTriaged ─search─► 2 × EffectCompleted, SearchCompleted ─critique─► EvidenceCritiqued
+      ─finish─► SignalSynthesized          a step that gives up: CaseDegraded ─single_pass─► SignalSynthesized or CaseFailed
+
+Four calls a case: two of a model (money) and two searches (units of the tool quota). One step has several effects.
+"""
+
+from __future__ import annotations
+
+from agents.core.case import Case, Replies
+from agents.core.registry import Registry
+from agents.core.step import Asked, On, StepFailure, needed, only_reply
+from lab.bench.graph import DRAFT, plain_signal
+from schemas import events as ev
+from schemas.effects import CallModel, Failure, ModelReply, Search, SearchReply, Trusted
+from schemas.evidence import Findings, Sentiment
+
+CALLS_A_CASE = 4
+"""Of a case at which nothing fails."""
+EVENTS_A_CASE = 7
+PROVIDERS = ("chaos-a", "chaos-b")
+_SKIPPED = frozenset({"budget", "breaker_open", "not_configured"})
+"""Failures that a case goes on without; the others are tried again."""
+
+
+def _model(case: Case, task: str) -> CallModel:
+    return CallModel(
+        task=task,
+        tier="light",
+        prompt_name=task,
+        prompt_version="1",
+        prompt_hash="0",
+        system="",
+        parts=(Trusted(case.case_id),),
+        max_output_tokens=64,
+    )
+
+
+class Triage:
+    """One model call."""
+
+    name, takes, emits = "triage", (On(ev.EventReceived),), (ev.CaseTriaged,)
+
+    def ask(self, case: Case) -> Asked:
+        """Ask the model."""
+        return _model(case, self.name)
+
+    def tell(self, case: Case, replies: Replies) -> ev.Event:
+        """Every case takes the deep path."""
+        needed(only_reply(replies), ModelReply)
+        return ev.CaseTriaged(draft=DRAFT, route="deep", gate_reason="chaos", rollout_bucket=0.0)
+
+
+class SearchTwice:
+    """Two searches side by side, each logged as it arrives."""
+
+    name, takes, emits = "search", (On(ev.CaseTriaged, route="deep"),), (ev.SearchCompleted,)
+
+    def ask(self, case: Case) -> Asked:
+        """Ask both providers."""
+        return tuple(
+            Search(provider=name, query=case.case_id, max_results=1, as_of=case.news.published_at) for name in PROVIDERS
+        )
+
+    def tell(self, case: Case, replies: Replies) -> ev.Event:
+        """Note the outcomes; what failed for a passing reason is asked again, alone."""
+        for call in replies.calls:
+            if isinstance(call.reply, Failure) and call.reply.kind not in _SKIPPED:
+                raise StepFailure(call.reply)
+        outcomes = tuple(
+            ev.ProviderOutcome(
+                provider=call.provider,
+                query=case.case_id,
+                hits=0,
+                failure=call.reply if isinstance(call.reply, Failure) else None,
+            )
+            for call in replies.calls
+            if isinstance(call.reply, SearchReply | Failure)
+        )
+        return ev.SearchCompleted(round=1, findings=_NOTHING, outcomes=outcomes, route="critique")
+
+
+class Critique:
+    """One more model call."""
+
+    name, takes, emits = "critique", (On(ev.SearchCompleted, route="critique"),), (ev.EvidenceCritiqued,)
+
+    def ask(self, case: Case) -> Asked:
+        """Ask the model."""
+        return _model(case, self.name)
+
+    def tell(self, case: Case, replies: Replies) -> ev.Event:
+        """Nothing was found."""
+        needed(only_reply(replies), ModelReply)
+        return ev.EvidenceCritiqued(claims=(), verdict="not_enough_evidence")
+
+
+class Finish:
+    """The end of the deep path; needs nothing."""
+
+    name, emits = "finish", (ev.SignalSynthesized,)
+    takes = (
+        On(ev.EvidenceCritiqued),
+        On(ev.CaseTriaged, route="single_pass"),
+        On(ev.CaseTriaged, route="preliminary"),
+        On(ev.SearchCompleted, route="scrape"),
+        On(ev.SearchCompleted, route="expand"),
+    )
+
+    def ask(self, case: Case) -> Asked:
+        """End with a signal."""
+        return self.tell(case, case.replies)
+
+    def tell(self, case: Case, replies: Replies) -> ev.Event:
+        """A signal without content."""
+        return ev.SignalSynthesized(signal=plain_signal(case), path="deep")
+
+
+class Degrade:
+    """A step gave up: the single-pass analysis takes over."""
+
+    name, takes, emits = "degrade", (On(ev.StepFailed, outcome="degrade"),), (ev.CaseDegraded,)
+
+    def ask(self, case: Case) -> Asked:
+        """Say why."""
+        return self.tell(case, case.replies)
+
+    def tell(self, case: Case, replies: Replies) -> ev.Event:
+        """The reason is the failure's kind."""
+        return ev.CaseDegraded(reason=case.head.failure.kind, failed_step=case.head.step)
+
+
+class SinglePass:
+    """One model call in place of all others."""
+
+    name, takes, emits = "single_pass", (On(ev.CaseDegraded),), (ev.SignalSynthesized,)
+
+    def ask(self, case: Case) -> Asked:
+        """Ask the model."""
+        return _model(case, self.name)
+
+    def tell(self, case: Case, replies: Replies) -> ev.Event:
+        """A degraded signal."""
+        needed(only_reply(replies), ModelReply)
+        return ev.SignalSynthesized(signal=plain_signal(case), path="degraded")
+
+
+class GiveUp:
+    """Nothing worked: an end without a signal, and a dead letter."""
+
+    name, emits = "give_up", (ev.CaseFailed,)
+    takes = (On(ev.StepFailed, outcome="give_up"), On(ev.CancelRequested))
+
+    def ask(self, case: Case) -> Asked:
+        """End."""
+        return self.tell(case, case.replies)
+
+    def tell(self, case: Case, replies: Replies) -> ev.Event:
+        """Say what was tried last."""
+        head = case.head
+        if isinstance(head, ev.StepFailed):
+            return ev.CaseFailed(reason=head.failure.message, failed_step=head.step, attempts=head.attempt)
+        return ev.CaseFailed(reason="cancelled", failed_step="", attempts=0)
+
+
+def chaos_registry() -> Registry:
+    """Return the graph of the module's text."""
+    return Registry([Triage(), SearchTwice(), Critique(), Finish(), Degrade(), SinglePass(), GiveUp()])
+
+
+_NOTHING = Findings(
+    keyword="",
+    references=(),
+    dropped=(),
+    independent_sources=0,
+    multi_source=False,
+    official_confirmed=False,
+    denied=False,
+    conflict=False,
+    stale=False,
+    sentiment=Sentiment(panic=0.0, neutral=1.0, optimistic=0.0),
+    source_count=0,
+    confidence=0.0,
+    triggered=False,
+)

@@ -1,0 +1,148 @@
+"""The installation under test: servers, workers, sink and provider, all of its own, in a directory of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from infra.embedded.child import free_ports
+from infra.embedded.clickhouse.server import EmbeddedClickHouse
+from infra.embedded.kafka.server import PASSWORD_FILE, EmbeddedKafka
+from infra.settings import Settings, load_settings
+from lab.chaos.children import PROJECT, Child, ProviderProcess
+from lab.chaos.plan import Shape
+from newsproof.app.composition import address_of, topics_of
+from newsproof.app.processes.supervisor import environment_of, prepare_tables, prepare_topics
+from newsproof.app.servers import Say
+
+_KEEP_EVERY_S = 0.2
+RESTART_S = 1.0
+"""As a supervisor waits: a process that finds no broker must not burn the processor until there is one."""
+
+
+class Installation:
+    """Everything that a run strikes. Made by :func:`installation`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        shape: Shape,
+        kafka: EmbeddedKafka,
+        clickhouse: EmbeddedClickHouse,
+        provider: ProviderProcess,
+        say: Say,
+    ) -> None:
+        self.settings, self.shape = settings, shape
+        self.kafka, self.clickhouse, self.provider = kafka, clickhouse, provider
+        self.address, self.topics = address_of(settings), topics_of(settings)
+        self.workers: dict[str, Child] = {}
+        self.gone: list[Child] = []
+        """Workers that joined and left again."""
+        self.surprises: list[str] = []
+        """Ends that no blow caused; the keeper starts such a process again, as a supervisor would."""
+        self.broker_return_s: list[float] = []
+        self._say = say
+        self._directory = settings.newsproof_data_dir
+        self._env = environment(settings)
+        self.sink = self._child("sink", "sink")
+        for n in range(shape.workers):
+            self.add_worker(str(n))
+
+    def add_worker(self, slot: str) -> Child:
+        """Describe one more worker; nothing starts yet."""
+        self.workers[slot] = self._child(f"worker-{slot}", "worker", slot)
+        return self.workers[slot]
+
+    @property
+    def exposed(self) -> int:
+        """Calls in flight at kills and rebalances, of all workers there ever were."""
+        return sum(child.exposed for child in [*self.workers.values(), *self.gone])
+
+    async def kill_broker(self) -> None:
+        """SIGKILL the broker, start it again, and note how long it was away."""
+        began = time.monotonic()
+        self.kafka.kill()
+        await self.kafka.start()
+        self.broker_return_s.append(time.monotonic() - began)
+
+    async def keep(self) -> None:
+        """Start again whatever ends of itself, until cancelled."""
+        while True:
+            for child in [*self.workers.values(), self.sink]:
+                if not child.running and not child.struck:
+                    why = child.last_words()
+                    self.surprises.append(f"{child.name}: {why}")
+                    self._say(f"{child.name} ended of itself ({why}); starting it again")
+                    await asyncio.sleep(RESTART_S)
+                    child.start()
+            await asyncio.sleep(_KEEP_EVERY_S)
+
+    async def stop_services(self) -> None:
+        """End workers, then the sink, in order."""
+        await asyncio.gather(*(worker.stop() for worker in self.workers.values()))
+        await self.sink.stop()
+
+    def _child(self, name: str, what: str, slot: str = "0") -> Child:
+        env = self._env | {"WORKER_SLOT": slot}
+        return Child(name, what, self._directory, env, self.provider.port)
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """Return the environment of the children: these settings, whatever the user's own say."""
+    paths = (str(PROJECT), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    return environment_of(settings) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
+
+
+@contextlib.asynccontextmanager
+async def installation(directory: Path, shape: Shape, say: Say) -> AsyncIterator[Installation]:
+    """Start everything; end everything, whatever happens.
+
+    Raises:
+        ConfigError: a server does not start.
+    """
+    kafka = EmbeddedKafka(directory / "kafka", progress=say)
+    clickhouse = EmbeddedClickHouse(directory / "clickhouse", port=free_ports(1)[0], memory_bytes=1024**3)
+    async with contextlib.AsyncExitStack() as stack:
+        # In the opposite order of the ends: whoever speaks to a server ends before it.
+        await asyncio.gather(kafka.start(), clickhouse.start())
+        stack.push_async_callback(kafka.stop)
+        stack.push_async_callback(clickhouse.stop)
+        settings = settings_of(directory, shape, kafka, clickhouse)
+        env = environment(settings)
+        provider = ProviderProcess(directory, env, latency_s=shape.latency_s, seed=shape.seed)
+        await asyncio.gather(provider.start(), prepare_topics(settings), prepare_tables(settings))
+        stack.push_async_callback(provider.stop)
+        made = Installation(settings, shape, kafka, clickhouse, provider, say)
+        stack.push_async_callback(made.stop_services)
+        for child in [*made.workers.values(), made.sink]:
+            child.start()
+        yield made
+
+
+def settings_of(directory: Path, shape: Shape, kafka: EmbeddedKafka, clickhouse: EmbeddedClickHouse) -> Settings:
+    """Return the settings of the installation: nothing of the user's servers or keys is in them."""
+    return load_settings(
+        newsproof_mode="simulated",
+        newsproof_data_dir=directory,
+        newsproof_topic_prefix="chaos.",
+        kafka_bootstrap_servers=kafka.bootstrap,
+        kafka_embedded_password_file=kafka.data_dir / PASSWORD_FILE,
+        clickhouse_url=f"http://{clickhouse.host}:{clickhouse.port}",
+        clickhouse_database="chaos",
+        topic_partitions=shape.partitions,
+        topic_replication=1,
+        max_open_cases=shape.max_open,
+        effects_in_flight=shape.max_open,
+        step_concurrency=shape.max_open,
+        session_timeout_seconds=shape.session_s,
+        # Two searches a case: the quota is gone when 70 % of the cases have had theirs, then cases go on without.
+        deep_analysis_tool_daily_limit=int(1.4 * shape.cases),
+        gemini_api_key=None,
+        tavily_api_key=None,
+        metrics_port=None,
+        log_level="INFO",
+    )

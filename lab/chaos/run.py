@@ -1,0 +1,166 @@
+"""``newsproof chaos``: an installation of its own, a steady stream of cases, blows by plan, quiet, and the verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+from aiokafka.errors import KafkaError
+from msgspec.structs import replace
+
+from lab.chaos.fault_injector import Blows
+from lab.chaos.installation import Installation, installation
+from lab.chaos.outcome import Outcome
+from lab.chaos.plan import Shape, plan
+from lab.chaos.verdict import verdict
+from lab.chaos.watch import READERS, Watch
+from newsproof.app.servers import Say
+from schemas.errors import NewsproofError, TransientError
+
+STUCK_S = 180.0
+"""No case ends for so long: a finding, and the end of waiting."""
+QUIET_S = 120.0
+SAY_EVERY_S = 10.0
+TRICKLE, TRICKLE_PER_S = 5, 25.0
+"""News beyond the gate while a blow is being dealt: enough for every worker to have calls under way."""
+BREATHER = 0.4
+"""Of the plan's distance between blows: how many cases end at least between two of them."""
+
+
+class Run:
+    """One run. ``findings`` are what went wrong before the logs were read."""
+
+    def __init__(self, at: Installation, shape: Shape, say: Say) -> None:
+        self._at, self._shape, self._say = at, shape, say
+        self.watch = Watch(at.address, at.topics)
+        self.blows = Blows(at, self.watch, shape, say)
+        self.findings: list[str] = []
+        self._backlog = 2 * shape.max_open * shape.workers
+        self._gate = 0
+        self._all_dealt = False
+        self._fed = asyncio.Event()
+        self.sent = 0
+        """Cases published: as many as asked for, and more where the blows took longer than those lasted."""
+
+    async def drive(self) -> None:
+        """Deal every blow while cases stream by, then wait for quiet."""
+        await self.watch.start()
+        striking = asyncio.create_task(self._strike())
+        beside = [asyncio.create_task(work) for work in (self._at.keep(), self._report(), self._feed())]
+        try:
+            await asyncio.wait([striking, *beside], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (striking, *beside):
+                task.cancel()
+            for failed in await asyncio.gather(striking, *beside, return_exceptions=True):
+                if isinstance(failed, Exception):
+                    self.findings.append(str(failed) if isinstance(failed, NewsproofError) else repr(failed))
+            await self.watch.stop()
+
+    async def _strike(self) -> None:
+        apart = self._shape.cases / max(len(blows := plan(self._shape)), 1)
+        for blow in blows:
+            # Between two blows work goes on, also where the last one took longer than the plan allows for.
+            due = max(blow.at, len(self.watch.ended) + int(apart * BREATHER))
+            self._gate = due + self._backlog
+            await self._ended(due)
+            await self.blows.deal(blow)
+        await self.blows.over()
+        self._all_dealt, self._gate = True, max(self._shape.cases, self.sent)
+        await self._fed.wait()
+        await self._ended(self.sent)
+        await self._quiet()
+
+    async def _ended(self, cases: int) -> None:
+        """Wait until this many cases have ended."""
+        held, since = -1, time.monotonic()
+        while len(self.watch.ended) < cases:
+            self.watch.check()
+            if len(self.watch.ended) != held:
+                held, since = len(self.watch.ended), time.monotonic()
+            if time.monotonic() - since > STUCK_S:
+                raise TransientError(f"no case has ended for {STUCK_S:g} s; {held} have", kind="internal")
+            await asyncio.sleep(0.1)
+
+    async def _quiet(self) -> None:
+        """Wait until every group has committed the journal's end: nothing is open, published and inserted is all."""
+        self._say("every case has ended; waiting for quiet")
+        give_up = time.monotonic() + QUIET_S
+        while True:
+            known = len(self.watch.samples)
+            await self.watch.sample_once()
+            fresh = self.watch.samples[known:]
+            if len(fresh) >= len(READERS) and all(s.committed == s.end for s in fresh):
+                return
+            if time.monotonic() > give_up:
+                raise TransientError(f"no quiet within {QUIET_S:g} s: {fresh}", kind="internal")
+            await asyncio.sleep(1.0)
+
+    async def _feed(self) -> None:
+        """Publish news: up to the backlog ahead of the next blow, and beyond it a trickle, so that work never ends."""
+        async with self._at.address.producer(linger_ms=5) as producer:
+            while not self._all_dealt or self.sent < self._shape.cases:
+                upto = min(self.sent + 200, self._gate)
+                if upto <= self.sent:
+                    await asyncio.sleep(TRICKLE / TRICKLE_PER_S)
+                    upto = self.sent + TRICKLE if self.sent - len(self.watch.ended) < self._backlog else self.sent
+                batch = range(self.sent, upto)
+                try:
+                    futures = [
+                        await producer.send(self._at.topics.news, value, key=key) for key, value in map(news, batch)
+                    ]
+                    await asyncio.gather(*futures)
+                    self.sent = upto
+                except KafkaError:
+                    pass  # the broker is away: the same news again, which is one case however often it comes
+            self._fed.set()
+            await asyncio.get_running_loop().create_future()  # until cancelled: this is no end of the run
+
+    async def _report(self) -> None:
+        while True:
+            await asyncio.sleep(SAY_EVERY_S)
+            opened, ended = len(self.watch.opened), len(self.watch.ended)
+            self._say(f"{ended:,} cases ended, {opened - ended:,} open, {len(self.watch.seen):,} signals seen")
+
+
+def news(number: int) -> tuple[bytes, bytes]:
+    """Return (key, value) of one news item of the stream."""
+    item = {
+        "source": "chaos",
+        "external_id": str(number),
+        "text": f"chaos news number {number}",
+        "published_at": "2026-01-01T00:00:00Z",
+        "language": "en",
+    }
+    return f"chaos:{number}".encode(), msgspec.json.encode(item)
+
+
+async def chaos(shape: Shape, *, say: Say, keep: bool = False) -> Outcome:
+    """Run it. The directory of its data is removed afterwards unless ``keep``.
+
+    Raises:
+        ConfigError: a server does not start.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="newsproof-chaos-"))
+    began = time.monotonic()
+    say(f"chaos: seed {shape.seed}, {shape.cases:,} cases, {shape.workers} workers, in {directory}")
+
+    def say_when(text: str) -> None:
+        say(f"{time.monotonic() - began:6.0f} s  {text}")
+
+    try:
+        async with installation(directory, shape, say_when) as at:
+            run = Run(at, shape, say_when)
+            await run.drive()
+            say_when("reading the logs")
+            outcome = await verdict(at, run.watch, run.blows, run.findings)
+            return replace(outcome, seconds=round(time.monotonic() - began, 1))
+    finally:
+        if keep:
+            say(f"kept: {directory}")
+        else:
+            shutil.rmtree(directory, ignore_errors=True)

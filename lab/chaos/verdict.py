@@ -1,0 +1,81 @@
+"""The verdict: when all is quiet, what the logs, the tables and the provider say, beside what was dealt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lab.chaos.fault_injector import Blows
+from lab.chaos.installation import Installation
+from lab.chaos.outcome import Outcome
+from lab.chaos.tables import Compared, compare_tables
+from lab.chaos.tally import Tally
+from lab.chaos.watch import Watch
+from newsproof.app.composition import clickhouse_of
+from streams.budget.audit import BudgetAudit, budget_overshoot
+from streams.journal.audit import AuditReport, audit
+
+
+async def verdict(at: Installation, watch: Watch, blows: Blows, findings: list[str]) -> Outcome:
+    """Read everything, end the services, and return the outcome; its ``seconds`` are left to the caller."""
+    tally = Tally(watch.samples)
+    await tally.read(at.address, at.topics)
+    async with clickhouse_of(at.settings) as client:
+        tables = await compare_tables(client, tally)
+    await at.stop_services()  # only then are the counters of calls in flight exact
+    calls, _ = await at.provider.counts()
+    report = await audit(at.address, at.topics)
+    budget = await budget_overshoot(at.address, at.topics)
+    more = [f"ClickHouse: {table}" for table in tables if not table.exact] + tally.past_open[:20]
+    if missed := tally.signals_seen - watch.seen.keys():
+        more.append(f"{len(missed)} signals never came to the subscriber of the whole run")
+    return Outcome(
+        **_dealt(at, blows),
+        **_found(tally, tables, report, budget),
+        cases=report.cases,
+        duplicate_signals=report.duplicate_signals + sum(count - 1 for count in watch.seen.values()),
+        provider_calls=calls,
+        case_calls=tally.case_calls,
+        repeated_calls=calls - tally.case_calls,
+        calls_in_flight_at_kills=at.exposed,
+        offsets_checked=len(watch.samples),
+        publisher_hold_s=round(watch.longest_hold_s, 2),
+        seconds=0.0,
+        findings=[*findings, *more],
+    )
+
+
+def _dealt(at: Installation, blows: Blows) -> dict[str, Any]:
+    dealt = blows.dealt
+    return {
+        "seed": at.shape.seed,
+        "workers": at.shape.workers,
+        "kills": dealt["kill"],
+        "kills_by_boundary": dict(blows.points),
+        "sink_kills": dealt["sink_kill"],
+        "broker_restarts": dealt["broker"],
+        "zombies": dealt["zombie"],
+        "clickhouse_kills": dealt["clickhouse"],
+        "terminations": dealt["terminate"],
+        "joins": dealt["join"],
+        "leaves": dealt["leave"],
+        "provider_faults": dict(blows.provider_faults),
+        "broker_return_s": round(max(at.broker_return_s, default=0.0), 2),
+        "surprises": at.surprises,
+    }
+
+
+def _found(tally: Tally, tables: list[Compared], report: AuditReport, budget: BudgetAudit) -> dict[str, Any]:
+    return {
+        "ended": tally.ended,
+        "lost": report.lost + tally.unpublished,
+        "duplicate_events": report.duplicate_events,
+        "passed_by": report.repeated_records,
+        "degraded": report.degraded,
+        "failed": report.failed,
+        "sink_lost": sum(table.lost for table in tables),
+        "sink_duplicates": sum(table.duplicates + table.strange for table in tables),
+        "budget_overshoot": budget.overshoot,
+        "grants": budget.granted,
+        "denials": budget.denied,
+        "offsets_past_open": len(tally.past_open),
+    }

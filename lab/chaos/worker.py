@@ -1,0 +1,92 @@
+"""A worker or sink process of a chaos run: the real service with the chaos graph, the chaos adapters and armed failpoints.
+
+``python -m lab.chaos.worker worker|sink --help``. Settings come by the environment, as for any service.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from infra.settings import load_settings
+from lab.chaos.adapter import ProviderClient, chaos_ports
+from lab.chaos.graph import chaos_registry
+from lab.chaos.inflight import InFlight
+from newsproof.app import exits
+from newsproof.app.invocation import run
+from newsproof.app.processes.services import run_sink, run_worker
+from newsproof.app.terminal import guard_output
+from streams import failpoints
+from streams.publish.publisher import Publisher
+from streams.worker import Worker
+
+_LOOK_S = 0.1
+STARVED_S = 3.0
+"""An event loop that stood still for so long may have missed its heartbeats, as if the process had been frozen."""
+NOTICED_S = 5.0
+"""By then a process that lost its membership has been told."""
+
+
+def main() -> None:
+    """Run until SIGTERM, or until a failpoint ends it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["worker", "sink"])
+    parser.add_argument("--control", type=Path, required=True, help="file that names a failpoint at SIGUSR1")
+    parser.add_argument("--inflight", type=Path, help="file of the counters of calls in flight (worker)")
+    parser.add_argument("--provider", type=int, help="port of the provider process (worker)")
+    args = parser.parse_args()
+    settings = load_settings()
+    try:
+        run(_worker(args) if args.what == "worker" else _sink(args), service=settings)
+    except Exception as exc:
+        print(f"newsproof: {exits.text_of(exc)}", file=sys.stderr, flush=True)
+        sys.exit(exits.status_of(exc))
+
+
+def _listen(control: Path) -> None:
+    failpoints.listen(control)
+    # From now on SIGUSR1 arms; before, it would end the process.
+    control.with_suffix(".ready").write_text(str(os.getpid()), "ascii")
+
+
+async def _worker(args: argparse.Namespace) -> None:
+    _listen(args.control)
+    inflight = InFlight(args.inflight)
+    failpoints.arm(failpoints.EFFECT_BEFORE, inflight.work_begins)
+    failpoints.arm(failpoints.DRAINED, inflight.drained)
+    # Not the loop's handler: that one would come after whatever the loop has ready, and calls could begin before it.
+    signal.signal(signal.SIGCONT, lambda _number, _frame: inflight.thawed())
+    looking: list[asyncio.Task[None]] = []
+
+    def starting(_worker: Worker, publisher: Publisher) -> None:
+        looking.append(asyncio.create_task(_watch(publisher, inflight), name="chaos-watch"))
+
+    ports = chaos_ports(ProviderClient(args.provider, inflight))
+    await run_worker(load_settings(), take_over=True, registry=chaos_registry(), ports=ports, starting=starting)
+    for task in looking:
+        task.cancel()
+
+
+async def _watch(publisher: Publisher, inflight: InFlight) -> None:
+    loop = asyncio.get_running_loop()
+    while True:
+        inflight.publishing(publisher.active)
+        before = loop.time()
+        await asyncio.sleep(_LOOK_S)
+        if loop.time() - before > STARVED_S:
+            inflight.thawed()
+            loop.call_later(NOTICED_S, inflight.drained)
+
+
+async def _sink(args: argparse.Namespace) -> None:
+    _listen(args.control)
+    await run_sink(load_settings(), registry=chaos_registry())
+
+
+if __name__ == "__main__":
+    guard_output()
+    main()

@@ -1,0 +1,67 @@
+"""``newsproof hostile``: the run from the command line, its table and its line of JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from infra.settings import Settings
+from lab.hostile.run import Outcome, hostile_run
+from newsproof.app import exits
+from newsproof.app.invocation import json_line, say_result, table
+from newsproof.app.servers import say_on_stderr
+
+
+async def hostile(settings: Settings, *, records: int, seed: int, keep: Path | None, as_json: bool) -> int:
+    """Run, print what came of it, and return the exit status: 1 when something is not as it has to be.
+
+    Raises:
+        NewsproofError: a server does not start.
+    """
+    say_on_stderr(f"{records} hostile records, seed {seed}")
+    if keep is not None:
+        outcome = await hostile_run(settings_for(settings, keep), records=records, seed=seed, say=say_on_stderr)
+    else:
+        with TemporaryDirectory(prefix="newsproof-hostile-") as directory:
+            at = settings_for(settings, Path(directory))
+            outcome = await hostile_run(at, records=records, seed=seed, say=say_on_stderr)
+    if as_json:
+        json_line({**msgspec.structs.asdict(outcome), "findings": outcome.findings})
+    else:
+        _print(outcome)
+    return exits.FINDING if outcome.findings else exits.OK
+
+
+def settings_for(settings: Settings, directory: Path) -> Settings:
+    """Return settings of an installation of its own: embedded, offline, in this directory."""
+    return settings.model_copy(
+        update={
+            "newsproof_mode": "offline",
+            "newsproof_data_dir": directory,
+            "kafka_bootstrap_servers": None,
+            "clickhouse_url": None,
+            "topic_replication": 1,
+            "metrics_port": None,
+        }
+    )
+
+
+def _print(outcome: Outcome) -> None:
+    table(("what became of them", "records"), sorted(outcome.fates.items()), title="Fates", right=("records",))
+    table(("kind", "records"), sorted(outcome.kinds.items()), title="Kinds", right=("records",))
+    plain = {
+        name: value
+        for name, value in msgspec.structs.asdict(outcome).items()
+        if name not in ("fates", "kinds", "processes", "wrong")
+    }
+    table(("figure", "value"), plain.items(), title="Figures", right=("value",))
+    used = [(name, p.rss_mb, p.files_first, p.files_last) for name, p in outcome.processes.items()]
+    table(("process", "most MB", "files at first", "at last"), used, title="Processes", right=("most MB",))
+    for kind, count in outcome.wrong.items():
+        say_result(f"NOT AS IT HAS TO BE: {count} x {kind}")
+    for finding in outcome.findings:
+        say_result(f"FINDING: {finding}")
+    if not outcome.findings:
+        say_result("Every hostile record is accounted for; every good one has its signal, once.")

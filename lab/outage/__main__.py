@@ -1,0 +1,24 @@
+"""Print how an outage goes.
+
+python -m lab.outage [search|heavy|light] [--fallback] [--kind unavailable|timeout|rate_limit|network]
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import get_args
+
+from lab.outage import Trouble, outage
+from newsproof.app.logs import configure_logs
+from newsproof.app.terminal import guard_output
+
+parser = argparse.ArgumentParser(
+    prog="python -m lab.outage", description="A provider is away for ten simulated minutes."
+)
+parser.add_argument("trouble", nargs="?", default="search", choices=get_args(Trouble), help="who is away")
+parser.add_argument("--fallback", action="store_true", help="another provider stands behind it (models only)")
+parser.add_argument("--kind", default="unavailable", choices=["unavailable", "timeout", "rate_limit", "network"])
+chosen = parser.parse_args()
+guard_output()
+configure_logs()
+print(outage(chosen.trouble, fallback=chosen.fallback, kind=chosen.kind).table())

@@ -1,0 +1,62 @@
+"""The providers of an outage run: the offline ones, one of which is away for a while and counts who knocks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from infra.ports import Answer, Free, Port
+from lab.outage.clock import virtual_s
+from schemas.calls import ProviderMode
+from schemas.effects import EarlierReply, FindEarlier, Recall, RecallReply
+from schemas.errors import FailureKind, TransientError
+
+FAILS_AFTER_S: dict[str, float] = {"timeout": 10.0, "unavailable": 0.1, "rate_limit": 0.1, "network": 0.1}
+"""How long a failing call takes: a time-out its whole time (DEEP_ANALYSIS_TOOL_TIMEOUT), the others come at once."""
+
+
+class Troubled(Free, Port):
+    """A provider that is away while ``away`` says so. ``asked`` counts calls by simulated minute, whatever came of them."""
+
+    mode: ProviderMode = "offline"
+
+    def __init__(
+        self, inner: Port, *, name: str, away: Callable[[], bool], kind: FailureKind, latency_s: float
+    ) -> None:
+        self.provider = self.model = name
+        self._inner, self._away, self._kind, self._latency_s = inner, away, kind, latency_s
+        self.asked: Counter[int] = Counter()
+        self.failed: Counter[int] = Counter()
+
+    async def perform(self, effect: Any) -> Answer:
+        """Count, then fail or answer."""
+        minute = int(virtual_s() // 60)
+        self.asked[minute] += 1
+        if self._away():
+            self.failed[minute] += 1
+            await asyncio.sleep(FAILS_AFTER_S.get(self._kind, 0.1))
+            raise TransientError(f"{self.provider} is away", kind=self._kind)
+        await asyncio.sleep(self._latency_s)
+        return await self._inner.perform(effect)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class Journal(Free, Port):
+    """Memory and duplicate check of a run without a log: nothing is remembered, nothing is a copy."""
+
+    provider = "journal"
+    mode: ProviderMode = "offline"
+
+    async def perform(self, effect: Any) -> Answer:
+        """Answer that there is nothing."""
+        nothing = EarlierReply(first_case=None) if isinstance(effect, FindEarlier) else RecallReply(entries=())
+        assert isinstance(effect, FindEarlier | Recall)
+        return Answer(reply=nothing, cost_usd=Decimal(0))
+
+    async def close(self) -> None:
+        """Nothing to let go of."""

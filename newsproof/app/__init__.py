@@ -1,0 +1,1 @@
+"""Settings in, running parts out: composition, servers, and what every command shares."""

@@ -1,0 +1,296 @@
+"""The one composition root: settings in, the parts of Newsproof out. Nothing else chooses an adapter.
+
+What only a worker needs is imported when a worker asks for it: every command comes by here.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from infra.clickhouse.client import ClickHouse, connect
+from infra.kafka.topics import KafkaAddress
+from infra.ports import Port, Ports
+from infra.settings import Settings
+from newsproof.app.model_options import options_of, tuned_prompts
+from newsproof.app.version import code_version
+from schemas.config import Snapshot
+from schemas.errors import ConfigError
+from schemas.topics import Topics
+
+if TYPE_CHECKING:
+    from streams.budget.budget import BudgetLedger
+    from streams.runtime.options import WorkerOptions
+
+FULL_PIPELINE: dict[str, object] = {"phase1_rollout_percentage": 1.0, "deep_analysis_tools_enabled": True}
+"""What ``up`` and ``demo`` set, and say so: every case that passes the gate takes the deep path."""
+
+SAME_NAMES = tuple(f.name for f in msgspec.structs.fields(Snapshot) if f.name in Settings.model_fields)
+"""Snapshot fields that a setting of the same name decides."""
+
+
+def topics_of(settings: Settings) -> Topics:
+    """Return the topics of this installation."""
+    return Topics(settings.topic_prefix)
+
+
+def address_of(settings: Settings) -> KafkaAddress:
+    """Return the configured Kafka address.
+
+    Raises:
+        ConfigError: when none is configured; only ``newsproof.app.servers`` starts embedded ones.
+    """
+    if not settings.kafka_bootstrap_servers:
+        raise ConfigError("KAFKA_BOOTSTRAP_SERVERS is not set: set it, or use `newsproof up`, which starts a server")
+    return KafkaAddress.of(settings, settings.kafka_bootstrap_servers)
+
+
+def clickhouse_of(settings: Settings) -> ClickHouse:
+    """Return a client of the configured ClickHouse; it connects at its first statement.
+
+    Raises:
+        ConfigError: when none is configured.
+    """
+    if not settings.clickhouse_url:
+        raise ConfigError("CLICKHOUSE_URL is not set: set it, or use `newsproof up`, which starts a server")
+    return connect(settings.clickhouse_url, database=settings.clickhouse_database)
+
+
+def search_providers(settings: Settings) -> tuple[str, ...]:
+    """Return the search providers of the mode in force.
+
+    A live provider without its key is left out where another one remains.
+
+    Raises:
+        ConfigError: searching is on and no provider remains, or a name is unknown.
+    """
+    if settings.mode != "live":
+        return (settings.mode,)
+    from infra.search import PROVIDERS, provider_names
+
+    named = provider_names(settings)
+    if unknown := [name for name in named if name not in PROVIDERS]:
+        raise ConfigError(
+            f"DEEP_ANALYSIS_SEARCH_PROVIDER names {', '.join(unknown)}, which is no provider here: "
+            f"write some of {', '.join(PROVIDERS)}"
+        )
+    missing = {name: PROVIDERS[name].missing(settings) for name in named}
+    usable = tuple(name for name in PROVIDERS if name in missing and missing[name] is None)
+    if settings.tool_search_enabled and not usable:
+        ways = "; ".join(f"{name}: {do}" for name, do in missing.items()) or "it names none"
+        raise ConfigError(
+            f"live mode searches, and no provider of DEEP_ANALYSIS_SEARCH_PROVIDER can be used ({ways}): do so, "
+            "or set TOOL_SEARCH_ENABLED=false to judge without searching, or NEWSPROOF_MODE=offline to try things out"
+        )
+    return usable
+
+
+def snapshot_of(settings: Settings) -> Snapshot:
+    """Return the configuration that cases pin: policy settings, prompts, tables, mode and code version.
+
+    Raises:
+        ConfigError: as :func:`search_providers`, or a prompt file or ``MODEL_OPTIONS`` is malformed.
+    """
+    from agents.prompts import load_prompts
+    from agents.tables import load_tables
+
+    from_settings = {name: getattr(settings, name) for name in SAME_NAMES if name != "search_include_domains"}
+    return Snapshot(
+        **from_settings,
+        provider_mode=settings.mode,
+        code_version=code_version(),
+        search_providers=search_providers(settings),
+        search_depth=settings.tavily_search_depth if settings.mode == "live" else "basic",
+        search_include_domains=include_domains(settings),
+        synthesis_choice="model" if settings.mode == "live" or scripted(settings) else "middle",
+        prompts=tuned_prompts(settings, load_prompts()),
+        tables=load_tables(demo=settings.mode != "live"),
+    )
+
+
+def scripted(settings: Settings) -> bool:
+    """Return whether the scripted model server answers: simulated mode, and its address is set."""
+    return settings.mode == "simulated" and settings.scripted_model_url is not None
+
+
+def include_domains(settings: Settings) -> tuple[str, ...]:
+    """Return the domains that live searches are limited to; empty = the whole web."""
+    from infra.search import include_domains as written
+
+    return written(settings) if settings.mode == "live" else ()
+
+
+def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, concerned: Port | None = None) -> Ports:
+    """Return the adapters of the mode in force. There is no silent fallback from live to anything else.
+
+    ``earlier`` and ``concerned`` answer from the journal: copies of a text, and claims that a denial may concern.
+
+    Raises:
+        ConfigError: live mode lacks a key; the text names the setting.
+    """
+    from infra.clickhouse.memory import ClickHouseMemory
+    from infra.models.embeddings import embedder_of
+
+    recall = ClickHouseMemory(clickhouse, mode=settings.mode, embedder=embedder_of(settings))
+    ours: dict[str, Any] = {"recall": recall, "earlier": earlier, "concerned": concerned}
+    if settings.mode == "live":
+        models, fallbacks = live_models(settings)
+        return Ports(
+            models=models,
+            fallbacks=fallbacks,
+            search=live_search(settings),
+            **ours,
+            scrape=_live_pages(settings),
+            market=_live_market(settings),
+        )
+    if settings.mode == "offline":
+        from infra.offline.model import OfflineModel
+        from infra.offline.pages import OfflinePages
+        from infra.offline.search import OfflineSearch
+
+        model = OfflineModel(latency_s=settings.offline_latency_seconds)
+        search = OfflineSearch(latency_s=settings.offline_latency_seconds)
+        pages = OfflinePages(search.documents, latency_s=settings.offline_latency_seconds)
+        return Ports(
+            models={"light": model, "heavy": model},
+            search={search.provider: search},
+            **ours,
+            scrape=pages,
+        )
+    if scripted(settings):
+        from infra.offline.scripted.ports import scripted_ports
+
+        return Ports(**scripted_ports(settings), **ours)
+    from infra.offline.simulated import Simulated
+
+    port = Simulated(settings.offline_latency_seconds)
+    return Ports(models={"light": port, "heavy": port}, search={port.provider: port}, **ours)
+
+
+def live_models(settings: Settings) -> tuple[dict[str, Port], dict[str, tuple[Port, ...]]]:
+    """Return new adapters of the models asked first, and of those asked after them, by tier and by task.
+
+    Raises:
+        ConfigError: a key is missing, or ``MODEL_TASKS`` names what is no task.
+    """
+    from agents.prompts import every_task
+    from infra.models import live_models as made
+
+    return made(settings, every_task())
+
+
+def live_search(settings: Settings) -> dict[str, Port]:
+    """Return a new adapter for each usable search provider of live mode."""
+    from infra.search import PROVIDERS
+
+    return {name: PROVIDERS[name].make(settings) for name in search_providers(settings)}
+
+
+def _live_pages(settings: Settings) -> Port:
+    from infra.pages.port import LivePages
+
+    return LivePages(
+        timeout_s=settings.deep_analysis_tool_timeout,
+        max_bytes=settings.scrape_max_bytes,
+        proxies=[one.strip() for one in settings.scrape_proxies.split(",") if one.strip()],
+    )
+
+
+def _live_market(settings: Settings) -> Port:
+    from infra.market import live_market
+
+    return live_market(settings)
+
+
+def budget_of(settings: Settings) -> BudgetLedger:
+    """Return this worker's hand in the exact budget, with the limits of these settings; not started."""
+    from schemas.budget import LimitsSet
+    from streams.budget.budget import BudgetLedger
+
+    limits = LimitsSet(
+        monthly_usd=Decimal(str(settings.deep_analysis_monthly_budget)),
+        triage_reserve_usd=Decimal(str(settings.triage_reserve_usd)),
+        daily_units=settings.deep_analysis_tool_daily_limit,
+        allow_unpriced=settings.allow_unpriced,
+        by=settings.worker_slot,
+    )
+    return BudgetLedger(address_of(settings), topics_of(settings), limits)
+
+
+def worker_options(settings: Settings) -> WorkerOptions:
+    """Return how a worker of these settings runs."""
+    from streams.runtime.options import WorkerOptions
+
+    return WorkerOptions(
+        slot=settings.worker_slot,
+        slot_dir=settings.newsproof_data_dir / "slots",
+        partitions=settings.topic_partitions,
+        max_open_cases=settings.max_open_cases,
+        step_concurrency=settings.step_concurrency,
+        effects_in_flight=settings.effects_in_flight,
+        dedup_days=settings.dedup_days,
+        crash_suspect_after=settings.crash_suspect_after,
+        session_timeout_s=settings.session_timeout_seconds,
+    )
+
+
+def refuse_unusable(settings: Settings) -> None:
+    """Refuse settings that no worker could start with, before anything is started.
+
+    Raises:
+        ConfigError: live mode lacks a key, or a provider is unknown.
+    """
+    search_providers(settings)
+    options_of(settings)
+    if settings.mode == "live":
+        models, fallbacks = live_models(settings)
+        _refuse_unpriced(settings, (*models.values(), *(p for behind in fallbacks.values() for p in behind)))
+        _refuse_unpriced_vectors(settings)
+        for port in (*live_search(settings).values(), _live_pages(settings), _live_market(settings)):
+            del port  # made to see that it can be: a key or an address that cannot be one is refused here
+        return
+    without = ("tool_price_enabled", "tool_macro_enabled", "tool_onchain_enabled")
+    if scripted(settings):
+        from infra.offline.scripted.ports import scripted_models
+
+        scripted_models(settings)
+    has_pages = settings.mode == "offline" or scripted(settings)
+    for name in without if has_pages else ("tool_scrape_enabled", *without):
+        if getattr(settings, name):
+            raise ConfigError(f"{name.upper()}=true, but {settings.mode} mode has no such source: leave it off")
+
+
+def _refuse_unpriced_vectors(settings: Settings) -> None:
+    from infra.models.embeddings import embedder_of
+
+    embedder = embedder_of(settings)
+    if embedder is not None and not settings.allow_unpriced and embedder.worst_case_usd("") is None:
+        raise ConfigError(
+            f"the embedding model {embedder.provider}:{embedder.model} has no known price, so the budget would deny every recall: "
+            "add its price to infra/models/price_overrides.json, name another EMBEDDING_MODEL, or set ALLOW_UNPRICED=true"
+        )
+
+
+def _refuse_unpriced(settings: Settings, models: tuple[Port, ...]) -> None:
+    from infra.models.prices import OVERRIDES_PATH
+    from schemas.effects import CallModel
+
+    least = CallModel(
+        task="",
+        tier="light",
+        prompt_name="",
+        prompt_version="",
+        prompt_hash="",
+        system="",
+        parts=(),
+        max_output_tokens=1,
+    )
+    for port in () if settings.allow_unpriced else models:
+        if port.worst_case_usd(least) is None:
+            name = f"{port.provider}:{getattr(port, 'model', '')}"
+            raise ConfigError(
+                f"the model {name} has no known price, so the budget would deny every call of it: add its price to "
+                f"infra/models/{OVERRIDES_PATH.name}, name another model, or set ALLOW_UNPRICED=true to leave it uncounted"
+            )

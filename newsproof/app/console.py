@@ -1,0 +1,37 @@
+"""rich's console, made so that text can colour nothing: only styles that our own code names become escapes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console as RichConsole
+from rich.console import ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from newsproof.app.terminal import behind
+from schemas.printable import printable
+
+
+class Console(RichConsole):
+    """Writes to standard output, or to standard error; ``width`` None asks the terminal.
+
+    rich takes out a few control characters of texts and leaves ESC, C1 and bidi. Whatever is printed becomes segments in
+    ``render``, so that is where text is cleaned; and no markup of rich is read in it (``[link=…]`` would be an OSC 8).
+    """
+
+    def __init__(self, *, error: bool = False, width: int | None = None) -> None:
+        # Behind the guard, for the escapes of styles have to pass.
+        file = behind(sys.stderr if error else sys.stdout)
+        super().__init__(file=file, width=width, highlight=False, soft_wrap=False, markup=False, emoji=False)
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        """Return a string as rich's text, cleaned before it is measured: what shows takes a column, what acts took none."""
+        return super().render_str(printable(text), **how)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of what is printed, cleaned."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)

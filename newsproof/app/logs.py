@@ -1,0 +1,87 @@
+"""Logs: configured once a process, always on standard error, so that standard output holds results alone."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any, TextIO, cast
+
+import structlog
+
+from infra.redaction import redacted
+from newsproof.app.terminal import behind
+from schemas.printable import printable, printable_json, printable_line
+
+_QUIET = ("aiokafka", "faust", "mode", "asyncio", "httpx", "httpcore", "urllib3", "clickhouse_connect", "jgo")
+
+
+class _StandardError:
+    """Standard error as it is when something is written: loggers keep their stream, and whoever captures it may replace it.
+
+    Behind the guard of the terminal, for the renderer's colours have to pass: what it renders was cleaned.
+    """
+
+    def write(self, text: str) -> int:
+        return behind(sys.stderr).write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+
+def configure_logs(level: str = "INFO", *, libraries: str = "WARNING") -> None:
+    """Send our events and those of libraries to standard error: coloured on a terminal, else one JSON object a line.
+
+    ``libraries`` is the least level of what other packages say; commands that wait for a server set it to CRITICAL,
+    because they report what is wrong themselves.
+    """
+    terminal = sys.stderr.isatty()
+    rendering: list[structlog.types.Processor] = [structlog.processors.format_exc_info]
+    if terminal:
+        # The exception is text by then, and cleaned: the renderer's own way would print its words, and local variables, raw.
+        colours = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        rendering += [_printable_values, colours, _without_secrets]
+    else:
+        rendering += [structlog.processors.JSONRenderer(ensure_ascii=False), _printable_document, _without_secrets]
+    shared: list[structlog.types.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[*shared, *rendering],
+        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level)),
+        logger_factory=structlog.PrintLoggerFactory(file=cast(TextIO, _StandardError())),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(cast(TextIO, _StandardError()))
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
+        )
+    )
+    logging.root.handlers[:] = [handler]
+    logging.root.setLevel(level)
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(libraries)
+
+
+_OF_SEVERAL_LINES = ("exception", "stack")
+
+
+def _printable_values(_logger: Any, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
+    # On one line: a line feed in a value would begin what looks like a line of ours.
+    shown = {}
+    for name, value in event.items():
+        text = value if isinstance(value, str) else repr(value)
+        shown[printable_line(str(name))] = printable(text) if name in _OF_SEVERAL_LINES else printable_line(text)
+    return shown
+
+
+def _printable_document(_logger: Any, _method: str, line: Any) -> str:
+    return printable_json(str(line))
+
+
+def _without_secrets(_logger: Any, _method: str, line: Any) -> str:
+    # The last line: whatever an exception or a provider's words brought in.
+    return redacted(str(line))

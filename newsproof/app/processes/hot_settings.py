@@ -1,0 +1,159 @@
+"""Settings that change while workers run: which search providers are asked, their keys, and what the plan may use.
+
+They stand in a small file (``HOT_SETTINGS_FILE``, by default ``hot.env`` in the data directory) that every worker looks at.
+A change is taken in two moves: first every worker makes the new adapters, then, a little later, new cases pin the new
+snapshot. So no case asks a provider that some worker does not have yet, and open cases keep the snapshot they have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import structlog
+
+from infra.ports import Ports
+from infra.search import PROVIDERS
+from infra.settings import Settings, load_settings
+from infra.settings.origin import SENT_TO, refuse_foreign_addresses, written_in
+from newsproof.app.composition import refuse_unusable, search_providers, snapshot_of
+from schemas.config import Snapshot
+from schemas.errors import ConfigError, NewsproofError
+
+LOOK_EVERY_S = 2.0
+ADOPT_AFTER_S = 3 * LOOK_EVERY_S
+"""By then every worker has looked, and made its adapters."""
+_BEGINNINGS = ("search_", "tavily_", "bocha_", "ragflow_", "arxiv_", "tool_", "deep_analysis_search_")
+HOT = frozenset(
+    name
+    for name in Settings.model_fields
+    if name.startswith(_BEGINNINGS) or name in {"high_value_confidence_threshold", "phase1_rollout_percentage"}
+) - {"search_cache_ttl_seconds"}
+_OF_ALL = ("deep_analysis_tool_timeout", "search_include_domains", "search_cost_usd")
+"""Settings that every search adapter is made with."""
+
+log = structlog.get_logger(__name__)
+
+
+def hot_file(settings: Settings) -> Path:
+    """Return the file that is watched."""
+    return settings.hot_settings_file or settings.newsproof_data_dir / "hot.env"
+
+
+def overlaid(settings: Settings, file: Path) -> Settings:
+    """Return the settings with those of the file in place of their own; unchanged without a file.
+
+    Raises:
+        ConfigError: the file names a setting that cannot change while running, a value that it cannot have, or an address
+            that a secret from elsewhere would be sent to.
+    """
+    try:
+        written = written_in(file)
+    except (OSError, UnicodeError) as exc:
+        raise ConfigError(f"{file} cannot be read ({exc}): correct it, or remove it") from exc
+    if cold := sorted(set(written) - HOT):
+        raise ConfigError(
+            f"{file} names {', '.join(cold).upper()}, which cannot change while workers run: remove it there, "
+            "set it in the environment or in .env, and start again"
+        )
+    if not written:
+        return settings
+    # It lies in the data directory, which by default is part of a working directory that may be a stranger's.
+    refuse_foreign_addresses(file, written, {name for name in SENT_TO if getattr(settings, name)} - set(written))
+    own = {name: getattr(settings, name) for name in Settings.model_fields}
+    return load_settings(**{**own, **written})
+
+
+def changed_adapters(before: Settings, now: Settings) -> frozenset[str]:
+    """Return the usable providers whose adapter has to be made anew. The others keep theirs: Arxiv's keeps its pace."""
+    had, have = live_names(before), live_names(now)
+    return frozenset(name for name in have if name not in had or _parts(before, name) != _parts(now, name))
+
+
+def live_names(settings: Settings) -> frozenset[str]:
+    """Return the names of the search providers that are asked; none outside live mode."""
+    return frozenset(search_providers(settings)) if settings.mode == "live" else frozenset()
+
+
+def _parts(settings: Settings, provider: str) -> list[object]:
+    names = (n for n in Settings.model_fields if n.startswith(f"{provider}_") or n in _OF_ALL)
+    return [getattr(settings, name) for name in names]
+
+
+class HotSettings:
+    """The watch of one worker. ``adopt`` lets new cases pin a snapshot (:meth:`streams.worker.Worker.adopt`)."""
+
+    def __init__(
+        self,
+        started: Settings,
+        in_force: Settings,
+        ports: Ports,
+        adopt: Callable[[Snapshot], Awaitable[object]],
+        *,
+        look_every_s: float = LOOK_EVERY_S,
+        adopt_after_s: float = ADOPT_AFTER_S,
+    ) -> None:
+        """``started`` are the settings without the file, ``in_force`` those that the worker was made with."""
+        self._started, self._in_force = started, in_force
+        self._ports, self._adopt = ports, adopt
+        self._look_every_s, self._adopt_after_s = look_every_s, adopt_after_s
+        self._file = hot_file(started)
+        self._seen: tuple[int, int] | None = (-1, -1)
+        self._stopped = asyncio.Event()
+
+    async def run(self) -> None:
+        """Look for changes until :meth:`stop`. A change that cannot be is logged, and the worker goes on as it was."""
+        while not self._stopped.is_set():
+            if (stamp := self._stamp()) != self._seen and await self.look():
+                self._seen = stamp
+            await self._pause(self._look_every_s)
+
+    def stop(self) -> None:
+        """Ask for the end."""
+        self._stopped.set()
+
+    async def look(self) -> bool:
+        """Take in what the file says now; return whether there is nothing to try again."""
+        try:
+            now = overlaid(self._started, self._file)
+            if now == self._in_force:
+                return True
+            refuse_unusable(now)
+            snapshot = snapshot_of(now)
+        except ConfigError as exc:
+            log.error("hot_settings_refused", file=str(self._file), error=str(exc))
+            return True
+        self._ports.take_in({name: PROVIDERS[name].make(now) for name in changed_adapters(self._in_force, now)})
+        await self._pause(self._adopt_after_s)
+        if self._stopped.is_set():
+            return True
+        try:
+            await self._unless_stopped(self._adopt(snapshot))
+        except (NewsproofError, TimeoutError, OSError) as exc:
+            log.warning("hot_settings_not_adopted_yet", error=str(exc))
+            return False
+        self._in_force = now
+        log.info("hot_settings_adopted", config=snapshot.config_hash, search=snapshot.search_providers)
+        return True
+
+    def _stamp(self) -> tuple[int, int] | None:
+        try:
+            found = self._file.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size
+
+    async def _unless_stopped(self, work: Awaitable[object]) -> None:
+        working, stopped = asyncio.ensure_future(work), asyncio.ensure_future(self._stopped.wait())
+        await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if working.done():
+            working.result()
+        working.cancel()
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self._stopped.wait(), seconds)
+        except TimeoutError:
+            return

@@ -1,0 +1,212 @@
+"""Prometheus metrics of a worker and of the sink, read from the runtime's own counters when they are asked for.
+
+Nothing is counted twice, and nothing costs anything between two scrapes. The dashboard in infra/grafana shows them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from newsproof.app.version import VERSION, code_version
+from streams.budget.budget import BudgetLedger
+from streams.effects.meter import BUCKETS_S, Latencies, Meter
+from streams.intake.intake import Intake
+from streams.publish.publisher import Publisher
+from streams.sink.sink import Sink
+from streams.worker import Worker
+
+BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
+PAUSED_BY = ("max_open_cases", "not_caught_up", "budget", "outage")
+NANO = 1e-9
+"""The books count in billionths of a USD."""
+
+Samples = Iterable[tuple[tuple[str, ...], float]]
+
+
+class WorkerMetrics:
+    """The collector of a worker; ``budget`` is None where nothing is paid, ``publisher`` where nothing is published."""
+
+    def __init__(self, worker: Worker, publisher: Publisher | None, budget: BudgetLedger | None = None) -> None:
+        self._worker, self._publisher, self._budget = worker, publisher, budget
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics as they are now. Called by the scrape's thread: what changes size is copied first."""
+        yield _build_info()
+        yield from self._log()
+        yield from self._work()
+        if self._worker.gate is not None:
+            yield from self._intake(self._worker.gate.intake)
+        yield from _results(self._worker.meter)
+        if self._publisher is not None:
+            yield from self._signals(self._publisher)
+        yield from self._providers()
+        if self._budget is not None:
+            yield from _budget(self._budget)
+
+    def _log(self) -> Iterator[Metric]:
+        worker = self._worker
+        cases = [(n, p.accepted) for n, p in list(worker.projector.partitions.items())]
+        ends = {n: worker.highwater(worker.topic, n) for n, _ in cases}
+        lag = [((worker.topic, str(n)), max(0, (ends[n] or a.position) - a.position)) for n, a in cases]
+        for n, safe in [] if worker.gate is None else worker.gate.intake.safe_offsets().items():
+            end = worker.highwater(worker.topics.news, n)
+            if safe is not None and end is not None:
+                lag.append(((worker.topics.news, str(n)), max(0, end - safe)))
+        yield _gauge("newsproof_consumer_lag", "Records behind the end, per partition", ("topic", "partition"), lag)
+        live = [((str(n),), float(p.live)) for n, p in list(worker.projector.partitions.items())]
+        yield _gauge("newsproof_partition_live", "1 once the fold of a partition is at its end", ("partition",), live)
+        stalled = [((str(n),), s) for n, s in worker.stalled_s(time.monotonic()).items()]
+        yield _gauge(
+            "newsproof_partition_stalled_seconds", "For how long nothing was read although there is more",
+            ("partition",), stalled,
+        )  # fmt: skip
+        tombstones = [((str(n),), float(len(a._closed))) for n, a in cases]
+        yield _gauge("newsproof_tombstones", "Closed cases that are remembered", ("partition",), tombstones)
+
+    def _work(self) -> Iterator[Metric]:
+        worker = self._worker
+        yield GaugeMetricFamily("newsproof_open_cases", "Cases open in this worker", worker.projector.open_cases)
+        yield GaugeMetricFamily("newsproof_calls_in_flight", "Calls to the world under way", worker.places.used)
+        yield GaugeMetricFamily("newsproof_steps_in_flight", "Steps under way", worker.dispatcher.running)
+        yield CounterMetricFamily(
+            "newsproof_calls_cut_off", "Calls cut off by rebalances, perhaps paid twice", worker.repaid_at_rebalance
+        )
+        yield CounterMetricFamily("newsproof_suspects", "Steps found to crash their worker", worker.dispatcher.suspects)
+        yield _dead_letters(worker.appender.letters)
+        passed_by: dict[str, int] = {}
+        for p in list(worker.projector.partitions.values()):
+            for reason, count in list(p.accepted.passed_by.items()):
+                passed_by[reason] = passed_by.get(reason, 0) + count
+        yield _gauge(
+            "newsproof_records_passed_by", "Records that the rule of acceptance passed by, in the fold held now",
+            ("why",), [((reason,), float(count)) for reason, count in passed_by.items()],
+        )  # fmt: skip
+
+    def _intake(self, intake: Intake) -> Iterator[Metric]:
+        worker = self._worker
+        yield GaugeMetricFamily("newsproof_max_open_cases", "MAX_OPEN_CASES", worker.options.max_open_cases)
+        why = worker.intake_paused
+        yield _gauge(
+            "newsproof_intake_paused", "1 while news waits, by reason", ("reason",),
+            [((reason,), float(why == reason)) for reason in PAUSED_BY],
+        )  # fmt: skip
+        for name, text, value in (
+            ("newsproof_cases_opened", "Cases opened", intake.opened),
+            ("newsproof_news_repeated", "News that opened no case because it had one", intake.repeated),
+            ("newsproof_news_refused", "News that became dead letters", intake.poison),
+            ("newsproof_news_forwarded", "News moved to its right partition", intake.forwarded),
+        ):
+            yield CounterMetricFamily(name, text, value)
+
+    def _signals(self, publisher: Publisher) -> Iterator[Metric]:
+        yield GaugeMetricFamily("newsproof_publisher_active", "1 while this process publishes", publisher.active)
+        yield CounterMetricFamily("newsproof_signals_published", "Signal revisions published", publisher.published)
+
+    def _providers(self) -> Iterator[Metric]:
+        states = list(self._worker.breakers())
+        of_each = [((s.kind, s.provider, s.model), float(BREAKER_STATES[s.state])) for s in states]
+        labels = ("kind", "provider", "model")
+        yield _gauge("newsproof_breaker_state", "0 closed, 1 half open, 2 open", labels, of_each)
+        opened = [((s.kind, s.provider, s.model), float(s.opened)) for s in states]
+        yield _counter("newsproof_breaker_opened", "How often a breaker opened", labels, opened)
+
+
+class SinkMetrics:
+    """The collector of the sink."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics as they are now."""
+        sink = self._sink
+        yield _build_info()
+        lag = [((tp.topic, str(tp.partition)), float(behind)) for tp, behind in sink.lag.items()]
+        yield _gauge("newsproof_sink_lag", "Records that are not in the tables yet", ("topic", "partition"), lag)
+        yield GaugeMetricFamily("newsproof_sink_waits", "1 while ClickHouse does not take rows", sink.waits_for_tables)
+        yield CounterMetricFamily("newsproof_sink_rows_inserted", "Rows that ClickHouse took", sink.inserted)
+        yield CounterMetricFamily("newsproof_sink_retries", "Inserts that were sent again", sink.retries)
+        yield _dead_letters(sink.letters)
+
+
+def loop_stalls(late: Latencies) -> Metric:
+    """Return how late the beats of an event loop came, seconds."""
+    stalls = HistogramMetricFamily("newsproof_loop_stall_seconds", "By how much each beat of the event loop came late")
+    stalls.add_metric((), *_histogram(late))
+    return stalls
+
+
+def _results(meter: Meter) -> Iterator[Metric]:
+    steps = HistogramMetricFamily(
+        "newsproof_step_seconds", "From a step's start to its result, of accepted results", labels=("step",)
+    )
+    for step, taken in list(meter.step_seconds.items()):
+        steps.add_metric((step,), *_histogram(taken))
+    yield steps
+    calls = HistogramMetricFamily(
+        "newsproof_call_seconds", "Time of a call at its adapter", labels=("kind", "provider", "model")
+    )
+    for labels, taken in list(meter.call_seconds.items()):
+        calls.add_metric(labels, *_histogram(taken))
+    yield calls
+    of_call = ("kind", "provider", "model")
+    for name, text, names, counts in (
+        ("newsproof_step_failures", "Failures of steps, by kind", ("step", "kind"), meter.failures),
+        ("newsproof_calls", "Calls by outcome: ok, cached, or the kind of failure", (*of_call, "outcome"), meter.calls),
+        ("newsproof_cost_usd", "What calls cost, USD", of_call, meter.cost_usd),
+        ("newsproof_calls_unpriced", "Calls whose price is unknown", of_call, meter.unpriced),
+        ("newsproof_tokens", "Tokens, by direction", ("provider", "model", "direction"), meter.tokens),
+    ):
+        yield _counter(name, text, names, [(labels, float(count)) for labels, count in list(counts.items())])
+    yield CounterMetricFamily("newsproof_calls_denied", "Calls that the budget denied", meter.denied)
+    ended = [((name,), float(count)) for name, count in list(meter.ended.items())]
+    yield _counter("newsproof_cases_ended", "Cases that this worker ended, by their last event", ("event",), ended)
+
+
+def _budget(budget: BudgetLedger) -> Iterator[Metric]:
+    state = budget.state
+    usd, triage_usd, units = state.left(datetime.now(UTC))
+    yield GaugeMetricFamily("newsproof_budget_left_usd", "What is left of the month's money, USD", usd * NANO)
+    yield GaugeMetricFamily(
+        "newsproof_budget_triage_left_usd", "What is left of triage's reserve, USD", triage_usd * NANO
+    )
+    yield GaugeMetricFamily("newsproof_budget_left_units", "Tool calls that are left today (UTC)", units)
+    yield GaugeMetricFamily("newsproof_budget_grants_held", "Grants that are not settled yet", len(state.held))
+    yield CounterMetricFamily("newsproof_budget_alerts", "Alerts of the budget since its topic began", state.alerted)
+    yield CounterMetricFamily("newsproof_budget_denials", "Reservations of this worker that were denied", budget.denied)
+
+
+def _histogram(taken: Latencies) -> tuple[list[tuple[str, float]], float]:
+    buckets: list[tuple[str, float]] = []
+    total = 0
+    for bound, count in zip((*map(str, BUCKETS_S), "+Inf"), list(taken.counts), strict=True):
+        total += count
+        buckets.append((bound, total))
+    return buckets, taken.total_s
+
+
+def _dead_letters(letters: Mapping[str, int]) -> Metric:
+    of_each = [((reason,), float(count)) for reason, count in list(letters.items())]
+    return _counter("newsproof_dead_letters", "Dead letters that this process wrote", ("reason",), of_each)
+
+
+def _build_info() -> Metric:
+    return _gauge("newsproof_build_info", "1", ("version", "code"), [((VERSION, code_version()), 1.0)])
+
+
+def _gauge(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+    metric = GaugeMetricFamily(name, text, labels=labels)
+    for values, value in samples:
+        metric.add_metric(values, value)
+    return metric
+
+
+def _counter(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
+    metric = CounterMetricFamily(name, text, labels=labels)
+    for values, value in samples:
+        metric.add_metric(values, value)
+    return metric

@@ -1,0 +1,58 @@
+"""The research chat's worker as a process: made from settings, run until a signal, ended in order."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+from msgspec.structs import replace
+
+from agents.core.registry import research
+from infra.kafka.topics import ensure_topics
+from infra.ports import Ports
+from infra.settings import Settings
+from newsproof.app.composition import address_of, budget_of, clickhouse_of, topics_of, worker_options
+from newsproof.app.lifecycle import heed_signals, run_until
+from newsproof.app.processes.health import research_unready, serve_health
+from newsproof.app.processes.metrics import WorkerMetrics
+from newsproof.app.research_parts import research_ports_of, research_snapshot_of
+from streams.runtime.worker_slot import refuse_taken_slot
+from streams.worker import Worker
+
+log = structlog.get_logger(__name__)
+
+
+async def run_research(settings: Settings, *, take_over: bool = False, ports: Ports | None = None) -> None:
+    """Answer questions until SIGINT or SIGTERM.
+
+    ``take_over``: as of :func:`newsproof.app.processes.services.run_worker`. ``ports`` are other adapters, as tests have.
+
+    Raises:
+        NewsproofError: what a person must mend.
+    """
+    signalled = heed_signals()
+    await serve_research(settings, signalled, take_over=take_over, ports=ports)
+
+
+async def serve_research(
+    settings: Settings, ending: asyncio.Event, *, take_over: bool = False, ports: Ports | None = None
+) -> None:
+    """Answer questions until ``ending`` is set.
+
+    Raises:
+        NewsproofError: what a person must mend.
+    """
+    address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
+    snapshot = research_snapshot_of(settings)
+    options = worker_options(settings)
+    options = replace(options, slot=f"research-{options.slot}")
+    ports = ports or research_ports_of(settings, clickhouse)
+    await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
+    budget = budget_of(settings)
+    worker = Worker(address, topics, research(), ports, snapshot, options, spending=budget)
+    if not take_over:
+        await refuse_taken_slot(address, worker.group, options.slot)
+    serve_health(settings, WorkerMetrics(worker, None, budget), lambda: research_unready(worker, budget))
+    log.info("research worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
+    await run_until(ending, (worker.run, worker.stop))
+    log.info("research worker ended in order", slot=options.slot)

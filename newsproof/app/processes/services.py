@@ -1,0 +1,122 @@
+"""The two long-running processes, worker and sink: made from settings, run until a signal, ended in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+import structlog
+
+from agents.core.registry import Registry, verification
+from infra.clickhouse.client import ClickHouse
+from infra.clickhouse.migrate import migrate
+from infra.kafka.topics import ensure_topics
+from infra.ports import Ports
+from infra.settings import Settings
+from newsproof.app.composition import (
+    address_of,
+    budget_of,
+    clickhouse_of,
+    ports_of,
+    snapshot_of,
+    topics_of,
+    worker_options,
+)
+from newsproof.app.lifecycle import heed_signals, run_until
+from newsproof.app.processes.health import serve_health, sink_unready, worker_unready
+from newsproof.app.processes.hot_settings import HotSettings, hot_file, overlaid
+from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
+from schemas.errors import TransientError
+from streams.effects.search_cache import SearchCache
+from streams.intake.claim_index import ClaimIndex
+from streams.intake.text_index import TextIndex
+from streams.publish.publisher import Publisher
+from streams.runtime.worker_slot import refuse_taken_slot
+from streams.worker import Worker
+
+log = structlog.get_logger(__name__)
+
+_RETRY_CLICKHOUSE_S = 2.0
+
+
+async def run_worker(
+    settings: Settings,
+    *,
+    take_over: bool = False,
+    registry: Registry | None = None,
+    ports: Ports | None = None,
+    starting: Callable[[Worker, Publisher], None] = lambda _worker, _publisher: None,
+) -> None:
+    """Run one worker and the publisher beside it until SIGINT or SIGTERM.
+
+    ``take_over``: the slot's former worker is known to have ended, so its membership, which Kafka keeps until the session
+    times out, is no reason to refuse. ``registry`` and ``ports`` are another graph and its adapters, as chaos runs have;
+    ``starting`` is called when both parts are made.
+
+    Raises:
+        NewsproofError: what a person must mend.
+    """
+    signalled = heed_signals()
+    started, settings = settings, overlaid(settings, hot_file(settings))
+    address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
+    options, snapshot = worker_options(settings), snapshot_of(settings)
+    if not take_over:
+        await refuse_taken_slot(address, topics.group("worker"), options.slot)
+    await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
+    budget = budget_of(settings)
+    searches = SearchCache(settings.search_cache_ttl_seconds)
+    if ports is None:
+        days = settings.retraction_window_days
+        claims = ClaimIndex(address, topics, partitions=settings.topic_partitions, window_days=days)
+        also = (searches.on_record, claims.on_record)
+        texts = TextIndex(address, topics, window_days=settings.dedup_days, also=also)
+        claims.reads_with(texts)
+        ports = ports_of(settings, clickhouse, texts, claims)
+        await texts.start()
+    worker = Worker(
+        address, topics, registry or verification(), ports, snapshot, options, spending=budget, searches=searches
+    )
+    publisher = Publisher(address, topics, tombstones=worker.projector.tombstones)
+    hot = HotSettings(started, settings, ports, worker.adopt)
+    serve_health(settings, WorkerMetrics(worker, publisher, budget), lambda: worker_unready(worker, publisher, budget))
+    starting(worker, publisher)
+    log.info("worker starts", slot=options.slot, mode=settings.mode, config=snapshot.config_hash)
+    await run_until(signalled, (hot.run, hot.stop), (worker.run, worker.stop), (publisher.run, publisher.stop))
+    log.info("worker ended in order", slot=options.slot)
+
+
+async def run_sink(settings: Settings, *, registry: Registry | None = None) -> None:
+    """Fill ClickHouse from the journal until SIGINT or SIGTERM; wait for ClickHouse while it is away.
+
+    Raises:
+        NewsproofError: what a person must mend.
+    """
+    from streams.sink.sink import Sink
+
+    signalled = heed_signals()
+    address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
+    await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
+    sink = Sink(address, topics, clickhouse, registry=registry)
+    serve_health(settings, SinkMetrics(sink), lambda: sink_unready(sink))
+    if not await _migrated(clickhouse, signalled):
+        return
+    log.info("sink starts")
+    try:
+        await run_until(signalled, (sink.run, sink.stop))
+    finally:
+        await clickhouse.close()
+    log.info("sink ended in order")
+
+
+async def _migrated(clickhouse: ClickHouse, signalled: asyncio.Event) -> bool:
+    while not signalled.is_set():
+        try:
+            await migrate(clickhouse)
+        except TransientError as exc:
+            log.warning("ClickHouse is away, trying again", error=str(exc), in_s=_RETRY_CLICKHOUSE_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(signalled.wait(), _RETRY_CLICKHOUSE_S)
+        else:
+            return True
+    return False

@@ -1,0 +1,204 @@
+"""One process tree: embedded servers, and workers, sink and page as children, each restarted when it dies, ended in order.
+
+Whatever ends this process, SIGKILL included, its children end too (``infra.embedded.child``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from infra.clickhouse.migrate import migrate
+from infra.embedded.child import ChildProcess
+from infra.embedded.owner_only import make_owner_only
+from infra.kafka.topics import ensure_topics
+from infra.settings import Settings
+from newsproof.app.composition import address_of, clickhouse_of, topics_of
+from newsproof.app.restarting import Backoff, KeptServer
+from newsproof.app.servers import Say, Servers, say_on_stderr, servers
+from schemas.errors import ConfigError
+
+PROJECT = Path(__file__).resolve().parents[3]
+MUST_BE_MENDED = 2
+"""Exit status of a configuration error (``newsproof.app.exits``): starting again would fail alike."""
+STOP_S = 25.0
+SAYS = "newsproof: "
+"""How the command line begins the line that says what is wrong."""
+
+
+class Service:
+    """One child: ``newsproof NAME …``. :meth:`keep` runs it until cancelled, again and again."""
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        log_file: Path,
+        keep_fds: Sequence[int] = (),
+    ) -> None:
+        self.name = name
+        self.restarts = 0
+        self._arguments = list(arguments)
+        # Away from the user's directory, whose .env file would speak against the settings that we pass on.
+        self.child = ChildProcess(name, [], log_file=log_file, env=env, cwd=log_file.parent, keep_fds=keep_fds)
+
+    def start(self, *, take_over: bool) -> None:
+        """Start the process; ``take_over`` tells a worker that its slot's former process has ended for certain."""
+        more = ["--take-over"] if take_over and self._arguments[0].endswith("worker") else []
+        self.child.command = [sys.executable, "-P", "-m", "newsproof", *self._arguments, *more]
+        self.child.start()
+
+    async def keep(self, say: Say) -> None:
+        """Start it again whenever it ends, after a growing wait.
+
+        Raises:
+            ConfigError: it ended because something must be mended first; the text is what it said.
+        """
+        loop = asyncio.get_running_loop()
+        backoff = Backoff()
+        while True:
+            started = loop.time()
+            status = await self.child.wait()
+            last = self._last_words()
+            if status == MUST_BE_MENDED:
+                raise ConfigError(f"{self.name} refuses to start: {last}\nIts log: {self.child.log_file}")
+            wait = backoff.after_run_of(loop.time() - started)
+            self.restarts += 1
+            say(f"{self.name} ended with status {status} ({last[:200]}); starting it again in {wait:g} s")
+            await asyncio.sleep(wait)
+            self.start(take_over=True)
+
+    def _last_words(self) -> str:
+        """What the command line said of the error, else the last line of the log."""
+        lines = self.child.log_tail(50).splitlines()
+        begins = [number for number, line in enumerate(lines) if line.startswith(SAYS)]
+        if not begins:
+            return (lines or ["it logged nothing"])[-1]
+        said = takewhile(lambda line: not line.startswith("{"), lines[begins[-1] :])  # an error of several settings
+        return " ".join(line.strip() for line in said).removeprefix(SAYS)
+
+    async def stop(self) -> None:
+        """End it in order."""
+        await self.child.stop(timeout_s=STOP_S)
+
+
+class Pipeline:
+    """A running installation. ``settings`` carry the addresses in force."""
+
+    def __init__(self, settings: Settings, found: Servers, services: list[Service], say: Say) -> None:
+        self.settings = settings
+        self.servers = found
+        self.services = services
+        self._say = say
+
+    async def watch(self) -> None:
+        """Keep the children and the embedded servers of this command running until cancelled.
+
+        Raises:
+            ConfigError: a child says that something must be mended first.
+        """
+        kept: list[KeptServer | Service] = [*self.servers.kept, *self.services]
+        tasks = [asyncio.create_task(one.keep(self._say), name=one.name) for one in kept]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def pipeline(
+    settings: Settings, *, workers: int = 1, page: socket.socket | None = None, say: Say = say_on_stderr
+) -> AsyncIterator[Pipeline]:
+    """Start servers, topics, tables, workers and sink; end all of them in the opposite order.
+
+    The children get exactly these settings, whatever the environment or a ``.env`` file says. ``page``: the web service
+    on this listening socket, which stays the caller's, and the worker of its research chat too.
+
+    Raises:
+        ConfigError, TransientError: as :func:`newsproof.app.servers.servers`.
+    """
+    async with servers(settings, say=say) as found:
+        at = found.applied_to(settings)
+        await asyncio.gather(prepare_topics(at), prepare_tables(at))
+        services = _services(at, workers, page)
+        try:
+            for service in services:
+                # Workers of an embedded Kafka share this data directory, whose slot files tell a taken slot.
+                service.start(take_over=found.embedded_kafka)
+            yield Pipeline(at, found, services, say)
+        finally:
+            await asyncio.gather(*(s.stop() for s in services if s.name != "sink"))
+            await asyncio.gather(*(s.stop() for s in services if s.name == "sink"))
+
+
+async def prepare_topics(settings: Settings) -> dict[str, int]:
+    """Create and check the topics; return those that were created."""
+    return await ensure_topics(
+        address_of(settings),
+        topics_of(settings),
+        partitions=settings.topic_partitions,
+        replication=settings.topic_replication,
+    )
+
+
+async def prepare_tables(settings: Settings) -> None:
+    """Bring ClickHouse to the newest schema."""
+    async with clickhouse_of(settings) as client:
+        await migrate(client)
+
+
+def _services(settings: Settings, workers: int, page: socket.socket | None) -> list[Service]:
+    directory = settings.newsproof_data_dir.absolute()
+    paths = (str(PROJECT), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    env = environment_of(settings) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
+    # The page's alone: empty elsewhere, so that no other child has it from this process's environment either.
+    token, env["WEB_TOKEN"] = env["WEB_TOKEN"], ""
+    logs = directory / "logs"
+    make_owner_only(logs)
+    made = [(f"worker-{n}", "worker", _own(settings, n)) for n in range(workers)]
+    fds = () if page is None else (page.fileno(),)
+    if page is not None:
+        made.append(("research", "research-worker", _port(settings, workers + 1)))
+        made.append(("web", f"web --listening {page.fileno()}", {"METRICS_PORT": "", "WEB_TOKEN": token}))
+    made.append(("sink", "sink", _port(settings, workers)))
+    return [
+        Service(
+            name, command.split(), env=env | own, log_file=logs / f"{name}.log", keep_fds=fds if name == "web" else ()
+        )
+        for name, command, own in made
+    ]
+
+
+def _own(settings: Settings, number: int) -> dict[str, str]:
+    """What a worker has for itself: its slot, and a port of its own for metrics."""
+    return {"WORKER_SLOT": str(number)} | _port(settings, number)
+
+
+def _port(settings: Settings, number: int) -> dict[str, str]:
+    first = settings.metrics_port
+    return {"METRICS_PORT": "" if first is None else str(first and first + number)}
+
+
+def environment_of(settings: Settings) -> dict[str, str]:
+    """Return every setting as the environment variable that says it; what is unset is empty."""
+    return {name.upper(): _as_text(getattr(settings, name)) for name in Settings.model_fields}
+
+
+def _as_text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    return str(value.absolute() if isinstance(value, Path) else value)

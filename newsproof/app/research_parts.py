@@ -1,0 +1,71 @@
+"""The research chat's composition: what its turns pin, and its adapters. The page and ``up`` use it without the runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infra.clickhouse.client import ClickHouse, connect
+from infra.ports import Port, Ports
+from infra.settings import Settings
+from newsproof.app.composition import live_models
+from newsproof.app.model_options import tuned_prompts
+from newsproof.app.version import code_version
+from schemas.config import Snapshot
+
+WITH_A_FALLBACK = "research_macro"
+"""The task that is asked of the light model when the heavy one does not answer, also where no fallback is configured
+(RESEARCH_CHAT: "macro has one by default")."""
+
+
+def research_snapshot_of(settings: Settings) -> Snapshot:
+    """Return the configuration that a turn pins. The news pipeline's settings and prompts are no part of it.
+
+    Raises:
+        ConfigError: a prompt file or ``MODEL_OPTIONS`` is malformed.
+    """
+    from agents.prompts import load_prompts
+
+    return Snapshot(
+        provider_mode=settings.mode,
+        code_version=code_version(),
+        search_providers=(),
+        case_deadline_seconds=settings.research_deadline_seconds,
+        prompts=tuned_prompts(settings, load_prompts("research")),
+    )
+
+
+def research_ports_of(settings: Settings, clickhouse: ClickHouse) -> Ports:
+    """Return the adapters of the mode in force. There is no silent fallback from live to anything else.
+
+    Raises:
+        ConfigError: live mode lacks a key; the text names the setting.
+    """
+    from infra.market.research.ports import live_research, offline_research
+
+    if settings.mode == "live":
+        models, fallbacks = live_models(settings)
+        if WITH_A_FALLBACK not in models:
+            models = models | {WITH_A_FALLBACK: models["heavy"]}
+            fallbacks = fallbacks | {WITH_A_FALLBACK: fallbacks.get("heavy") or (models["light"],)}
+        data: dict[str, Any] = {**live_research(settings, clickhouse)}
+        return Ports(models=models, fallbacks=fallbacks, **data)
+    data = {**offline_research(settings, clickhouse)}
+    return Ports(models=_offline_models(settings), **data)
+
+
+def refuse_unusable_research(settings: Settings) -> None:
+    """Refuse settings that no worker of the chat could start with, before anything is started.
+
+    Raises:
+        ConfigError: a key is missing, or an address or a prompt cannot be one.
+    """
+    research_snapshot_of(settings)
+    research_ports_of(settings, connect("http://127.0.0.1:1", database="none"))  # made to see that they can be
+
+
+def _offline_models(settings: Settings) -> dict[str, Port]:
+    from infra.offline.model import OfflineModel
+
+    # Simulated mode has no answers to a question either: the rules answer, labelled as what they are.
+    model = OfflineModel(latency_s=settings.offline_latency_seconds)
+    return {"light": model, "heavy": model}

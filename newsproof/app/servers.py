@@ -1,0 +1,290 @@
+"""Which servers a command speaks to: the configured ones, else those that run on the data directory, else its own.
+
+Embedded servers that a command starts for itself end with it. What a file says about a running server is never believed
+without asking the server: files outlive the processes that wrote them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from infra.embedded.child import DirectoryLock
+from infra.embedded.owner_only import make_owner_only, write_owner_only
+from infra.settings import Settings
+from newsproof.app.restarting import KeptServer
+from schemas.errors import ConfigError, TransientError
+
+Say = Callable[[str], None]
+
+DEMO = "demo"
+"""Directory of the demo's data, inside the data directory."""
+_OTHERS_START_S = 30.0
+"""How long to wait for servers that another command is just starting on the same directory."""
+_PROBE_S = 10.0
+
+
+def say_on_stderr(text: str) -> None:
+    """Print one line for the person at the terminal; results alone go to standard output."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class Servers(msgspec.Struct, frozen=True, kw_only=True):
+    """The addresses in force. ``own`` names the servers that this command started."""
+
+    kafka: str | None
+    clickhouse: str | None
+    own: tuple[str, ...] = ()
+    embedded_kafka: bool = False
+    kept: tuple[KeptServer, ...] = ()
+    """Those that this command started, for whoever keeps them running."""
+
+    def applied_to(self, settings: Settings) -> Settings:
+        """Return the settings with these addresses in them."""
+        update: dict[str, Any] = {}
+        if self.kafka is not None:
+            update["kafka_bootstrap_servers"] = self.kafka
+        if self.embedded_kafka:
+            # It decides alone how to log in, whatever is configured for another broker.
+            update["kafka_embedded_password_file"] = password_file(settings.newsproof_data_dir / "kafka")
+        if self.clickhouse is not None:
+            update["clickhouse_url"] = self.clickhouse
+        return settings.model_copy(update=update)
+
+
+@contextlib.asynccontextmanager
+async def servers(
+    settings: Settings, *, kafka: bool = True, clickhouse: bool = True, say: Say = say_on_stderr
+) -> AsyncIterator[Servers]:
+    """Yield the servers that are wanted, started side by side where this command has to start them.
+
+    Raises:
+        ConfigError: an embedded server does not start.
+        TransientError: a configured server does not answer.
+    """
+    directory = settings.newsproof_data_dir
+    if (kafka and not settings.kafka_bootstrap_servers) or (clickhouse and not settings.clickhouse_url):
+        make_owner_only(directory)
+    starting: dict[str, Awaitable[_Found]] = {}
+    if kafka:
+        starting["kafka"] = _kafka(settings, directory / "kafka", say)
+    if clickhouse:
+        starting["clickhouse"] = _clickhouse(settings, directory / "clickhouse")
+    found = await _side_by_side(starting)
+    try:
+        yield Servers(
+            kafka=found["kafka"].address if kafka else None,
+            clickhouse=found["clickhouse"].address if clickhouse else None,
+            embedded_kafka=kafka and not settings.kafka_bootstrap_servers,
+            own=tuple(name for name, one in found.items() if one.kept is not None),
+            kept=tuple(one.kept for one in found.values() if one.kept is not None),
+        )
+    finally:
+        # ClickHouse first: whoever reads from Kafka writes there.
+        for name in ("clickhouse", "kafka"):
+            if name in found:
+                await found[name].end()
+
+
+class _Found:
+    """One server: its address, and the server itself when it is this command's own."""
+
+    def __init__(self, address: str, kept: KeptServer | None = None) -> None:
+        self.address = address
+        self.kept = kept
+
+    async def end(self) -> None:
+        if self.kept is not None:
+            await self.kept.stop()
+
+
+async def _side_by_side(starting: dict[str, Awaitable[_Found]]) -> dict[str, _Found]:
+    tasks = {name: asyncio.ensure_future(one) for name, one in starting.items()}
+    try:
+        await asyncio.gather(*tasks.values())
+    except BaseException:
+        for task in tasks.values():
+            task.cancel()
+        for one in await asyncio.gather(*tasks.values(), return_exceptions=True):
+            if isinstance(one, _Found):
+                await one.end()
+        raise
+    return {name: task.result() for name, task in tasks.items()}
+
+
+# Kafka
+
+
+async def _kafka(settings: Settings, directory: Path, say: Say) -> _Found:
+    if settings.kafka_bootstrap_servers:
+        if not await _any_listens(settings.kafka_bootstrap_servers):
+            raise TransientError(
+                f"no Kafka broker answers at {settings.kafka_bootstrap_servers}: start it, correct "
+                "KAFKA_BOOTSTRAP_SERVERS, or unset it to use an embedded Kafka"
+            )
+        return _Found(settings.kafka_bootstrap_servers)
+    from infra.embedded.kafka.server import EmbeddedKafka
+
+    async def start() -> _Found:
+        server = EmbeddedKafka(directory, progress=say)
+        await server.start()
+        return _Found(server.bootstrap, KeptServer("Kafka", server))
+
+    return await _running_or_own(lambda: running_kafka(directory), start)
+
+
+async def running_kafka(directory: Path) -> str | None:
+    """Return the address of the Kafka that serves this data directory now, None when none does."""
+    if not _is_there(directory / "address"):
+        return None
+    from infra.embedded.kafka.server import running_bootstrap
+
+    address = running_bootstrap(directory)
+    return address if address and await _any_listens(address) else None
+
+
+def password_file(directory: Path) -> Path:
+    """Return where the embedded Kafka of this directory keeps its password; absolute, for processes that work elsewhere."""
+    from infra.embedded.kafka.server import PASSWORD_FILE
+
+    return directory.absolute() / PASSWORD_FILE
+
+
+def _is_there(file: Path) -> bool:
+    try:
+        return file.exists()
+    except PermissionError as exc:
+        raise ConfigError(
+            f"{file.parent} is another user's: come as that user (sudo -u NAME …), or name a data directory of your own"
+        ) from exc
+
+
+async def _any_listens(bootstrap: str) -> bool:
+    for one in bootstrap.split(","):
+        host, _, port = one.strip().rpartition(":")
+        try:
+            async with asyncio.timeout(_PROBE_S):
+                _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+        except (OSError, TimeoutError, ValueError):
+            continue
+        writer.close()
+        return True
+    return False
+
+
+# ClickHouse
+
+
+async def _clickhouse(settings: Settings, directory: Path) -> _Found:
+    if settings.clickhouse_url:
+        parts = urlsplit(settings.clickhouse_url)
+        if not await _pings(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"):
+            raise TransientError(
+                "no ClickHouse answers at CLICKHOUSE_URL: start it, correct the setting, or unset it to use the "
+                "embedded engine"
+            )
+        return _Found(settings.clickhouse_url)
+    from infra.embedded.clickhouse.server import EmbeddedClickHouse
+    from newsproof.app.analysts import as_admin, keep_users, users_of
+
+    async def start() -> _Found:
+        users = users_of(settings, directory)
+        server = EmbeddedClickHouse(directory, port=settings.clickhouse_port, users=users)
+        await server.start()
+        keep_users(directory, users)
+        url = f"http://{server.host}:{server.port}"
+        write_owner_only(directory / "address", url)
+        again = partial(EmbeddedClickHouse, directory, port=server.port, users=users)
+        return _Found(as_admin(url, directory), KeptServer("ClickHouse", server, again))
+
+    async def running() -> str | None:
+        url = await running_clickhouse(directory)
+        return as_admin(url, directory) if url else None
+
+    return await _running_or_own(running, start)
+
+
+async def running_clickhouse(directory: Path) -> str | None:
+    """Return the URL of the embedded ClickHouse that serves this data directory now, without a user; None when none does.
+
+    The file that names it is believed only while the directory's lock is held and the server answers as ClickHouse does.
+    """
+    written = directory / "address"
+    if not _is_there(written):
+        return None
+    lock = DirectoryLock(directory, what="ClickHouse")
+    try:
+        lock.acquire(patience_s=0)
+    except ConfigError:
+        url = written.read_text("ascii").strip()
+        return url if await _pings(url) else None
+    lock.release()
+    return None
+
+
+def is_embedded_here(settings: Settings) -> bool:
+    """Whether ``CLICKHOUSE_URL`` is the embedded engine of this data directory, whose passwords lie there."""
+    written = settings.newsproof_data_dir / "clickhouse" / "address"
+    try:
+        ours = urlsplit(written.read_text("ascii").strip())
+    except (OSError, ValueError):
+        return False
+    there = urlsplit(settings.clickhouse_url or "")
+    return (ours.hostname, ours.port) == (there.hostname, there.port)
+
+
+async def _pings(url: str) -> bool:
+    import httpx
+
+    try:
+        async with httpx.AsyncClient(trust_env=False, timeout=_PROBE_S) as http:
+            reply = await http.get(f"{url}/ping")
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return False
+    return reply.status_code == 200 and reply.text == "Ok.\n"
+
+
+async def _running_or_own(
+    running: Callable[[], Awaitable[str | None]], start: Callable[[], Awaitable[_Found]]
+) -> _Found:
+    """Use the server that runs; else start one, unless another command is just doing so: then wait for that one."""
+    deadline = asyncio.get_running_loop().time() + _OTHERS_START_S
+    while True:
+        if (address := await running()) is not None:
+            return _Found(address)
+        try:
+            return await start()
+        except ConfigError as exc:
+            late = asyncio.get_running_loop().time() > deadline
+            if "already runs on" not in str(exc) or late:
+                raise
+        await asyncio.sleep(0.2)
+
+
+# Which data directory
+
+
+async def with_data(settings: Settings, *, given: bool, say: Say = say_on_stderr) -> Settings:
+    """Return the settings with the data directory that a reading command should look into.
+
+    ``given``: the user named one, so it is that. Else the default one when it holds a log, else the demo's: after
+    ``newsproof demo`` the reading commands show what it left. A running server goes before one that is not.
+    """
+    directory = settings.newsproof_data_dir
+    if given or settings.kafka_bootstrap_servers or settings.clickhouse_url:
+        return settings
+    demo = directory / DEMO
+    if await running_kafka(directory / "kafka") or not (demo / "kafka" / "cluster-id").exists():
+        return settings
+    if (directory / "kafka" / "cluster-id").exists() and not await running_kafka(demo / "kafka"):
+        return settings
+    say(f"Reading the demo's data in {demo} (another directory: --data-dir).")
+    return settings.model_copy(update={"newsproof_data_dir": demo})

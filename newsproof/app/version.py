@@ -1,0 +1,21 @@
+"""Which code this is: the release, and a hash of everything that steps decide by."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+
+VERSION = "0.1.0"
+"""Equal to ``project.version`` in pyproject.toml; a test compares them."""
+
+_DECIDING = Path(__file__).resolve().parents[2] / "agents"
+
+
+@lru_cache(maxsize=1)
+def code_version() -> str:
+    """Return ``RELEASE+HASH``: 12 hex digits over the sources of ``agents``, so that a snapshot tells changed steps apart."""
+    digest = hashlib.sha256()
+    for path in sorted(_DECIDING.rglob("*.py")):
+        digest.update(path.relative_to(_DECIDING).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return f"{VERSION}+{digest.hexdigest()[:12]}"

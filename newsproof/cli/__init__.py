@@ -1,0 +1,1 @@
+"""The command line. Each command's work is imported when it runs."""

@@ -1,0 +1,1 @@
+"""How other programs reach the embedded servers, and as whom."""

@@ -1,0 +1,101 @@
+"""Commands that describe: config, prompts, schemas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from newsproof.app.invocation import json_line, of, say_result, table
+from schemas.errors import ConfigError
+
+HERE = "Operate"
+
+schemas = typer.Typer(help="The public contracts as JSON Schema.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command(rich_help_panel=HERE)(config)
+    app.command(rich_help_panel=HERE)(prompts)
+    app.add_typer(schemas, name="schemas", rich_help_panel=HERE)
+    app.command(hidden=True)(reference)
+
+
+def config(
+    ctx: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON on standard output, one setting a line.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/settings.md instead.")] = False,
+) -> None:
+    """Show every setting, its value and where that comes from; secrets are masked."""
+    from newsproof.cli.configuration import settings_page, views
+
+    if markdown:
+        typer.echo(settings_page(), nl=False)
+        return
+    invocation = of(ctx)
+    given = frozenset({"newsproof_data_dir"} if invocation.data_dir is not None else ())
+    shown = views(invocation.settings(), given=given)
+    if as_json:
+        for one in shown:
+            json_line(one)
+        return
+    table(("setting", "value", "from", "meaning"), [(v.name, v.value, v.origin, v.description) for v in shown])
+
+
+def prompts(
+    name: Annotated[str | None, typer.Argument(help="Print this prompt's text; NAME or NAME@VERSION.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON on standard output, one prompt a line.")] = False,
+) -> None:
+    """List every version of every prompt with its tier and hash; new cases pin the newest of each."""
+    from agents.prompts import all_prompts, load_prompts
+    from newsproof.app.invocation import command_name
+
+    if name is not None:
+        wanted, _, version = name.partition("@")
+        known = load_prompts(**({wanted: version} if version else {}))
+        if wanted not in known:
+            raise ConfigError(f"there is no prompt {wanted!r}: `{command_name()} prompts` lists them")
+        json_line(known[wanted]) if as_json else say_result(known[wanted].text.rstrip())
+        return
+    current = {p.hash for p in load_prompts().values()}
+    if as_json:
+        for prompt in all_prompts():
+            json_line(prompt)
+        return
+    rows = [
+        (
+            p.name,
+            p.version,
+            p.tier,
+            "yes" if p.schema else "–",
+            p.max_output_tokens,
+            p.hash,
+            "yes" if p.hash in current else "",
+        )
+        for p in all_prompts()
+    ]
+    table(("prompt", "version", "tier", "schema", "max tokens", "hash", "in use"), rows, right=("max tokens",))
+
+
+@schemas.command()
+def export(
+    directory: Annotated[
+        Path | None, typer.Argument(help="Where to write a file for each; without it, one document is printed.")
+    ] = None,
+) -> None:
+    """Write the JSON Schema of news, signals, the configuration snapshot and every event."""
+    from newsproof.cli.exports import json_schemas, write_schemas
+
+    if directory is None:
+        json_line(json_schemas())
+    else:
+        say_result("\n".join(map(str, write_schemas(directory))))
+
+
+def reference() -> None:
+    """Print docs/cli.md."""
+    from newsproof.cli.reference import cli_page
+
+    typer.echo(cli_page(), nl=False)

@@ -1,0 +1,79 @@
+"""Commands around models: the scripted server, the acceptance run, shadow prompts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from newsproof.app.invocation import of, run
+
+HERE = "Prompts and models"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command("model-server", rich_help_panel=HERE)(model_server)
+    app.command(rich_help_panel=HERE)(acceptance)
+    app.command(rich_help_panel=HERE)(shadow)
+
+
+def model_server(
+    ctx: typer.Context,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: a free one.")] = 0,
+    latency: Annotated[
+        str, typer.Option(help="none, or realistic: as hosted models take, drawn from the text.")
+    ] = "none",
+    seed: Annotated[str, typer.Option(help="Changes what is drawn.")] = "0",
+) -> None:
+    """Run the scripted model server (no model, no key: answers by rules that read the prompt) until Ctrl-C."""
+    from newsproof.cli.model_server import serve
+
+    run(serve(of(ctx).settings(), port=port, latency=latency, seed=seed))
+
+
+def acceptance(
+    ctx: typer.Context,
+    scripted: Annotated[
+        bool, typer.Option("--scripted", help="The scripted server although live providers are configured.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one last line of JSON instead of tables.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
+) -> None:
+    """Send 16 messages of eight kinds through the pipeline; latency, calls, tokens and cost beside the targets.
+
+    Asks the configured live providers, which costs money; without a key the scripted model server.
+    """
+    from newsproof.evaluation.acceptance.run import acceptance as run_acceptance
+
+    status = run(run_acceptance(of(ctx).settings(), scripted=scripted, as_json=as_json, markdown=markdown))
+    raise typer.Exit(status)
+
+
+def shadow(
+    ctx: typer.Context,
+    prompt: Annotated[
+        list[str], typer.Option("--prompt", help="NAME=VERSION or NAME=FILE, such as synthesize=v4; may be repeated.")
+    ],
+    budget: Annotated[float, typer.Option(min=0.0, help="USD that the run may spend, restarts included.")] = 1.0,
+    run_id: Annotated[
+        str | None, typer.Option("--run-id", help="Of the run; by default made of the candidate.", show_default=False)
+    ] = None,
+    look_up: Annotated[
+        bool, typer.Option("--look-up", help="Searches that the live case did not make are made; else they are misses.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one last line of JSON instead of words.")] = False,
+) -> None:
+    """Run a candidate prompt beside the live one on live traffic, until SIGTERM; it publishes no signal."""
+    from newsproof.evaluation.shadow.main import shadow as run_shadow
+
+    invocation = of(ctx)
+    work = run_shadow(
+        invocation,
+        prompts=prompt,
+        budget_usd=budget,
+        run_id=run_id,
+        on_miss="live" if look_up else "fail",
+        as_json=as_json,
+    )
+    raise typer.Exit(run(work, service=invocation.settings()))

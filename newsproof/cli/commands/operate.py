@@ -1,0 +1,122 @@
+"""Commands for whoever runs it: topics, kafka, dlq, budget, doctor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from newsproof.app import exits
+from newsproof.app.invocation import json_line, of, run, say_result, table
+
+HERE = "Operate"
+AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, one document a line.")]
+
+topics = typer.Typer(help="Create and describe the topics.", no_args_is_help=True)
+dlq = typer.Typer(help="Dead letters: records that could not be read, and why.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.add_typer(topics, name="topics", rich_help_panel=HERE)
+    app.add_typer(dlq, name="dlq", rich_help_panel=HERE)
+    app.command(rich_help_panel=HERE)(kafka)
+    app.command(rich_help_panel=HERE)(budget)
+    app.command(rich_help_panel=HERE)(doctor)
+
+
+@topics.command()
+def create(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """Create the topics that are missing, and check the partition counts of the others."""
+    from newsproof.cli.log.topics import create_topics
+
+    run(create_topics(of(ctx), as_json=as_json))
+
+
+@topics.command()
+def describe(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """Show every topic with its partitions, records and settings."""
+    from newsproof.cli.log.topics import describe_topics
+
+    run(describe_topics(of(ctx), as_json=as_json))
+
+
+def kafka(
+    ctx: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Print how confluent-kafka, kcat, Kafka's tools and bots reach the embedded Kafka. Shows the password."""
+    from newsproof.cli.access.kafka import login_of
+
+    found, ways = run(login_of(of(ctx)))
+    if as_json:
+        json_line(found | ways)
+        return
+    table(("what", "value"), list(found.items()))
+    for client, lines in ways.items():
+        say_result(f"\n{client}:\n{lines}")
+
+
+Which = Annotated[str, typer.Argument(metavar="ID", help="A letter's id as `dlq list` shows it, such as 2:17.")]
+
+
+@dlq.command("list")
+def list_letters(
+    ctx: typer.Context,
+    reason: Annotated[str | None, typer.Option(help="Only letters with this reason, such as not_json.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the dead letters with their reasons."""
+    from newsproof.cli.log.dead_letters import show_letters
+
+    run(show_letters(of(ctx), reason=reason, as_json=as_json))
+
+
+@dlq.command()
+def show(
+    ctx: typer.Context,
+    id: Which,
+    value: Annotated[
+        bool, typer.Option("--value", help="The original bytes alone, to correct them in a file.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show one dead letter: why it is one, and the original record."""
+    from newsproof.cli.log.dead_letters import show_letter
+
+    run(show_letter(of(ctx), id, value_alone=value, as_json=as_json))
+
+
+@dlq.command()
+def requeue(
+    ctx: typer.Context,
+    id: Annotated[list[str] | None, typer.Argument(metavar="[ID]…", help="Letters to send again.")] = None,
+    all_of_reason: Annotated[str | None, typer.Option("--reason", help="Every letter with this reason.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every letter that can be sent again.")] = False,
+    value: Annotated[
+        Path | None, typer.Option(help="Send the bytes of this file instead of the original (for one ID).")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Also letters that were sent again before.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Send dead letters to their topic again, after what was wrong is mended."""
+    from newsproof.cli.log.dead_letters import Choice, requeue_letters
+
+    choice = Choice(ids=tuple(id or ()), reason=all_of_reason, everything=everything, value=value, again=again)
+    run(requeue_letters(of(ctx), choice, as_json=as_json))
+
+
+def budget(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """Show the limits of the budget, what is spent and left today and this month, the denials and the alerts."""
+    from newsproof.cli.log.budget import show_budget
+
+    run(show_budget(of(ctx), as_json=as_json))
+
+
+def doctor(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """Say what is configured, reachable and missing, and what to write where. Exit status 1 when something is missing."""
+    from newsproof.cli.doctor.doctor import diagnose
+
+    healthy = run(diagnose(of(ctx), as_json=as_json))
+    raise typer.Exit(exits.OK if healthy else exits.FINDING)

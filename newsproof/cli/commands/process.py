@@ -1,0 +1,115 @@
+"""Commands that run the pipeline: up, worker, research-worker, sink, demo, bench, hostile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from newsproof.app.invocation import of, run
+
+HERE = "Run the pipeline"
+TakeOver = Annotated[
+    bool, typer.Option("--take-over", help="The slot's former worker has ended for certain: do not wait for Kafka.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command(rich_help_panel=HERE)(up)
+    app.command(rich_help_panel=HERE)(demo)
+    app.command(rich_help_panel=HERE)(worker)
+    app.command("research-worker", rich_help_panel=HERE)(research_worker)
+    app.command(rich_help_panel=HERE)(sink)
+    app.command(rich_help_panel=HERE)(hostile)
+    app.command(
+        rich_help_panel=HERE,
+        add_help_option=False,
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    )(bench)
+
+
+def up(
+    ctx: typer.Context,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Worker processes.")] = 1,
+) -> None:
+    """Run everything in one process tree until Ctrl-C: servers unless configured, workers, sink."""
+    from newsproof.cli.up import up as run_up
+
+    run(run_up(of(ctx).settings(), workers=workers))
+
+
+def demo(
+    ctx: typer.Context,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave it running after the report, until Ctrl-C.")] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Real models and search (costs money) instead of offline ones.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one last line of JSON instead of tables.")] = False,
+) -> None:
+    """Send 42 real news items through the whole pipeline on embedded servers, and report."""
+    from newsproof.cli.demo import demo as run_demo
+
+    invocation = of(ctx)
+    status = run(run_demo(invocation.settings(), keep=keep, live=live, as_json=as_json))
+    raise typer.Exit(status)
+
+
+def worker(
+    ctx: typer.Context,
+    take_over: TakeOver = False,
+) -> None:
+    """Run one worker (and a publisher beside it) against configured servers, until SIGTERM."""
+    from newsproof.app.processes.services import run_worker
+
+    settings = of(ctx).settings()
+    run(run_worker(settings, take_over=take_over), service=settings)
+
+
+def research_worker(
+    ctx: typer.Context,
+    take_over: TakeOver = False,
+) -> None:
+    """Run one worker that answers the research chat's questions, against configured servers, until SIGTERM."""
+    from newsproof.app.processes.research import run_research
+
+    settings = of(ctx).settings()
+    run(run_research(settings, take_over=take_over), service=settings)
+
+
+def sink(ctx: typer.Context) -> None:
+    """Run the sink, which fills ClickHouse from the log, against configured servers, until SIGTERM."""
+    from newsproof.app.processes.services import run_sink
+
+    settings = of(ctx).settings()
+    run(run_sink(settings), service=settings)
+
+
+def hostile(
+    ctx: typer.Context,
+    records: Annotated[int, typer.Option(min=1, help="How many hostile records.")] = 100_000,
+    seed: Annotated[int | None, typer.Option(help="Of the records; printed, drawn when it is not given.")] = None,
+    keep: Annotated[Path | None, typer.Option(help="Work in this directory and leave it there.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one last line of JSON instead of tables.")] = False,
+) -> None:
+    """Send hostile records to every topic of an installation of its own, and account for each of them."""
+    import secrets
+
+    from lab.hostile.main import hostile as run_hostile
+
+    drawn = secrets.randbelow(10**9) if seed is None else seed
+    raise typer.Exit(run(run_hostile(of(ctx).settings(), records=records, seed=drawn, keep=keep, as_json=as_json)))
+
+
+def bench(ctx: typer.Context) -> None:
+    """Measure throughput and latency on this machine; `newsproof bench --help` lists the measurements."""
+    import importlib
+
+    from schemas.errors import ConfigError
+
+    try:
+        module = importlib.import_module("lab.bench.main")
+    except ModuleNotFoundError as exc:
+        raise ConfigError("the benchmarks are not part of this installation: run from a checkout") from exc
+    raise typer.Exit(module.main(ctx.args) or 0)

@@ -1,0 +1,122 @@
+"""Commands that read the log: signals, cases, case, audit."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from newsproof.app import exits
+from newsproof.app.invocation import json_line, of, run
+
+HERE = "News in, signals out"
+AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, one document a line.")]
+
+
+class CaseGroup(TyperGroup):
+    """``case ID`` is short for ``case show ID``: no case is called like a command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put ``show`` before what is no command."""
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+case = typer.Typer(cls=CaseGroup, help="One case: its whole story (`case ID`), or decided again.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command(rich_help_panel=HERE)(signals)
+    app.command(rich_help_panel=HERE)(cases)
+    app.add_typer(case, name="case", rich_help_panel=HERE)
+    app.command(rich_help_panel=HERE)(audit)
+
+
+def signals(
+    ctx: typer.Context,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for further ones, for ever.")] = False,
+    asset: Annotated[list[str] | None, typer.Option(help="Only this asset, such as BTC; may be repeated.")] = None,
+    min_confidence: Annotated[float, typer.Option(min=0.0, max=1.0, help="Only with at least this confidence.")] = 0.0,
+    status: Annotated[
+        list[str] | None,
+        typer.Option(help="Only of this status (verified, degraded, preliminary_only, retracted, …); may be repeated."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the newest revision of every signal."""
+    from newsproof.cli.log.reading import Filter, show_signals
+
+    wanted = Filter(assets=tuple(asset or ()), min_confidence=min_confidence, statuses=tuple(status or ()))
+    run(show_signals(of(ctx), wanted, follow=follow, as_json=as_json))
+
+
+def cases(
+    ctx: typer.Context,
+    status: Annotated[str | None, typer.Option(help="open, signal, dropped or failed.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List all cases in short."""
+    from newsproof.cli.log.reading import show_cases
+
+    run(show_cases(of(ctx), status=status, as_json=as_json))
+
+
+@case.command("show")
+def show_one(
+    ctx: typer.Context,
+    id: Annotated[str, typer.Argument(metavar="ID", help="Case id, the start of one, or the news's own id (h09).")],
+    as_json: AsJson = False,
+    events: Annotated[bool, typer.Option("--events", help="The raw records instead, a line of JSON each.")] = False,
+) -> None:
+    """Tell a case's whole story: every event and thought, the evidence, the confidence, every call and its cost."""
+    from newsproof.cli.log.reading import show_case
+
+    run(show_case(of(ctx), id, events=events, as_json=as_json))
+
+
+@case.command("replay")
+def replay_one(
+    ctx: typer.Context,
+    id: Annotated[str, typer.Argument(metavar="ID", help="Case id, the start of one, or the news's own id (h09).")],
+    prompt: Annotated[
+        list[str] | None, typer.Option(help="NAME=VERSION (synthesize=v4) or NAME=FILE.md.", metavar="NAME=…")
+    ] = None,
+    from_step: Annotated[
+        str | None, typer.Option(help="Ask anew from this step on; what came before stays as recorded.")
+    ] = None,
+    max_cost: Annotated[float, typer.Option(min=0, help="USD.")] = 1.0,
+    sample_log: Annotated[
+        bool, typer.Option("--sample-log", help="A case of the log that ships with the project.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Decide one case again, with another prompt or from a step on, and show both signals side by side."""
+    from newsproof.evaluation.backtest.fork import show_replay
+
+    work = show_replay(
+        of(ctx),
+        id,
+        prompts=prompt or (),
+        from_step=from_step,
+        max_cost=max_cost,
+        sample_log=sample_log,
+        as_json=as_json,
+    )
+    run(work)
+
+
+def audit(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """Read the whole log and check its promises. Exit status 1 unless nothing is lost, nothing twice and no signal forged."""
+    from newsproof.cli.log.reading import audited
+
+    report = run(audited(of(ctx)))
+    if as_json:
+        json_line(report)
+    else:
+        from newsproof.report.demo import print_audit
+
+        print_audit(report)
+    raise typer.Exit(exits.OK if report.clean else exits.FINDING)

@@ -1,0 +1,34 @@
+"""The command for the standard report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from newsproof.app.invocation import of, run
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(rich_help_panel="News in, signals out")(report)
+
+
+def report(
+    ctx: typer.Context,
+    run_id: Annotated[str, typer.Option("--run", help="live, or the id of a backtest.")] = "live",
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html", help="Write the report with its charts to this file, too; nothing in it is loaded from elsewhere."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="The figures as one JSON object, instead of the tables.")
+    ] = False,
+) -> None:
+    """Print cost, latency, confidence and calibration as ClickHouse has them, with small charts."""
+    from newsproof.report.command import report_on
+
+    run(report_on(of(ctx), run_id=run_id, html=html, as_json=as_json))

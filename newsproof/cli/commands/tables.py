@@ -1,0 +1,91 @@
+"""The commands for analysts: SQL on ClickHouse, and how other tools get there."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from newsproof.app.invocation import json_line, of, run, say_result, table
+
+
+class Format(StrEnum):
+    """How rows are printed."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    markdown = "markdown"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command(rich_help_panel="News in, signals out")(sql)
+    app.command(rich_help_panel="News in, signals out")(analyst)
+
+
+def sql(
+    ctx: typer.Context,
+    query: Annotated[
+        str | None,
+        typer.Argument(
+            help='Statements, such as "SELECT * FROM v_cost_by_step"; without: standard input, or a prompt at a terminal.'
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", "-f", help="Read the statements from a file; -: standard input.")
+    ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(help="name=value for {name:Type} in a statement; bound by ClickHouse. Several times."),
+    ] = None,
+    format: Annotated[Format, typer.Option(help="csv has a header line; json is one object a line.")] = Format.table,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    admin: Annotated[
+        bool, typer.Option("--admin", help="As the pipeline's own user, who may write; else as the analysts'.")
+    ] = False,
+    history: Annotated[bool, typer.Option("--history", help="Print what was asked before, and end.")] = False,
+) -> None:
+    """Ask ClickHouse. `newsproof sql "SHOW TABLES"` lists the tables and the v_* views."""
+    if history:
+        from newsproof.cli.sql.history import History
+
+        entries = History(of(ctx).settings().newsproof_data_dir).entries()
+        for at, statement in entries:
+            json_line({"at": at, "sql": statement}) if as_json else say_result(f"{at}  {' '.join(statement.split())}")
+        return
+    from newsproof.cli.sql.sql import prompt, run_script, script_of
+
+    chosen, parameters = Format.json if as_json else format, _parameters(param or [])
+    script = script_of(query, file)
+    if script is None:
+        prompt(of(ctx), chosen, parameters=parameters, admin=admin)
+    else:
+        run(run_script(of(ctx), script, chosen, parameters=parameters, admin=admin))
+
+
+def _parameters(given: list[str]) -> dict[str, str]:
+    found = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or not name.isidentifier():
+            raise typer.BadParameter(f"{one!r}: write name=value", param_hint="--param")
+        found[name] = value
+    return found
+
+
+def analyst(
+    ctx: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Print how BI tools, clickhouse-connect and curl reach ClickHouse as the analysts' user. Shows the password."""
+    from newsproof.cli.access.analyst import reached_at
+
+    found = run(reached_at(of(ctx)))
+    if as_json:
+        json_line(found)
+        return
+    table(("what", "value"), [(name, value) for name, value in found.items() if name != "curl"])
+    say_result(found["curl"])

@@ -1,0 +1,124 @@
+"""The settings for people: each one's value and where it comes from, secrets masked; and the page that documents them."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from typing import Any, Literal, get_args, get_origin
+
+import msgspec
+from dotenv import dotenv_values
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+import infra.settings
+from infra.settings import Settings
+from infra.settings.research import ResearchSettings
+from infra.settings.web import WebSettings
+
+MASK = "••••••••"
+
+Origin = Literal["command line", "environment", ".env", "default"]
+
+_WITH_PASSWORD = re.compile(r"(?<=://)([^:/@]*):([^@]*)@")
+
+
+class SettingView(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting as it is shown. ``value`` is text with secrets masked; None when it is unset."""
+
+    name: str
+    value: str | None
+    origin: Origin
+    description: str
+
+
+def views(settings: Settings, *, given: frozenset[str] = frozenset()) -> list[SettingView]:
+    """Return every setting; ``given`` names those from the command line."""
+    environment = {name.upper() for name, value in os.environ.items() if value}
+    file = {name.upper() for name, value in dotenv_values(".env").items() if value}
+    shown = []
+    for name, field in Settings.model_fields.items():
+        origin: Origin = "default"
+        if name in given:
+            origin = "command line"
+        elif name.upper() in environment:
+            origin = "environment"
+        elif name.upper() in file:
+            origin = ".env"
+        shown.append(
+            SettingView(
+                name=name.upper(),
+                value=masked(getattr(settings, name)),
+                origin=origin,
+                description=field.description or "",
+            )
+        )
+    return shown
+
+
+def masked(value: Any) -> str | None:
+    """Return a setting's value as text that may be shown to anybody."""
+    if value is None:
+        return None
+    if isinstance(value, SecretStr):
+        return MASK
+    return _WITH_PASSWORD.sub(lambda match: f"{match[1]}:{MASK}@", str(value))
+
+
+# docs/settings.md
+
+
+def settings_page() -> str:
+    """Return docs/settings.md."""
+    lines = [
+        "# Settings",
+        "",
+        "Written by `newsproof config --markdown`; a test compares. Settings are read from the environment, then from a",
+        "`.env` file in the working directory; the names are the same in both, and an empty value counts as unset.",
+        "A file may not name the address that a secret from elsewhere is sent to: give the key and its address in one place,",
+        "or the address in the environment. From a file that anybody may write, or of another user, no such address is taken.",
+        "`newsproof config` shows the values in force and where each comes from; `newsproof doctor` says what is missing.",
+    ]
+    for title, names in _sections():
+        lines += ["", f"## {title}", "", "| setting | default | accepts | meaning |", "|---|---|---|---|"]
+        for name in names:
+            field = Settings.model_fields[name]
+            cells = (f"`{name.upper()}`", _default(field), _accepts(field), field.description or "")
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _sections() -> list[tuple[str, list[str]]]:
+    """The comments between the settings are the titles, so that code and page have one order."""
+    sections: list[tuple[str, list[str]]] = []
+    source = "".join(inspect.getsource(part) for part in (infra.settings.Settings, WebSettings, ResearchSettings))
+    for line in source.splitlines():
+        if match := re.fullmatch(r"    # (.+)", line):
+            sections.append((match[1], []))
+        elif (match := re.match(r"    (\w+): ", line)) and match[1] in Settings.model_fields:
+            sections[-1][1].append(match[1])
+    return [(title, names) for title, names in sections if names]
+
+
+def _default(field: FieldInfo) -> str:
+    if field.default is PydanticUndefined or field.default is None:
+        return "unset"
+    text = str(field.default)
+    return f"`{text.lower() if isinstance(field.default, bool) else text}`" if text else "empty"
+
+
+def _accepts(field: FieldInfo) -> str:
+    kinds = [one for one in (get_args(field.annotation) or (field.annotation,)) if one is not type(None)]
+    if get_origin(field.annotation) is Literal:
+        return ", ".join(f"`{one}`" for one in kinds)
+    if len(kinds) == 1 and get_origin(kinds[0]) is Literal:
+        return ", ".join(f"`{one}`" for one in get_args(kinds[0]))
+    names = {str: "text", int: "whole number", float: "number", bool: "`true`, `false`", SecretStr: "secret"}
+    kind = names.get(kinds[0], "path") if isinstance(kinds[0], type) else "text"
+    bounds = [f"{sign} {getattr(one, key):g}" for one in field.metadata for key, sign in _BOUNDS if hasattr(one, key)]
+    return ", ".join([kind, *bounds])
+
+
+_BOUNDS = (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<"))

@@ -1,0 +1,1 @@
+"""Commands that fill tables: memory and outcomes."""

@@ -1,0 +1,169 @@
+"""``newsproof memory rebuild``: the table that recall reads, made again from the log.
+
+The new rows go into a table beside the old one, which then takes its place at once: recall never sees half a memory. What
+the sink wrote meanwhile is read from the log after the exchange. One rebuild at a time.
+
+Vectors that a case paid for are in the log. Those that a rebuild paid for (:mod:`newsproof.cli.data.memory_vectors`) are in the table
+alone, and are carried over.
+"""
+
+from __future__ import annotations
+
+import time
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+from aiokafka import TopicPartition
+
+from agents.core.registry import Registry, verification
+from infra.clickhouse.client import ClickHouse
+from infra.clickhouse.columns import MEMORY
+from infra.kafka.topics import KafkaAddress, offsets_of, read_range
+from infra.models.embeddings.hashing import EMBEDDING_MODEL
+from newsproof.app.composition import address_of, clickhouse_of, topics_of
+from newsproof.app.invocation import Invocation, say_result
+from newsproof.app.processes.supervisor import prepare_tables
+from newsproof.app.servers import servers, with_data
+from newsproof.cli.data.memory_vectors import Vectors, add_vectors, provider_of
+from schemas.topics import Topics
+from streams.sink.journal import Progress, SinkJournal
+
+TABLE = "memories"
+BESIDE = "memories_rebuilt"
+ROWS_AT_ONCE = 5_000
+_ROW = ", ".join(MEMORY)
+
+_COMPARED = f"""
+SELECT countIf(old.row = new.row), countIf(old.row != new.row), countIf(old.row IS NULL), countIf(new.row IS NULL)
+FROM (SELECT embedding_model, case_id, cityHash64({_ROW}) AS row FROM {BESIDE} FINAL WHERE run_id = 'live') AS old
+FULL OUTER JOIN (SELECT embedding_model, case_id, cityHash64({_ROW}) AS row FROM {TABLE} FINAL WHERE run_id = 'live') AS new
+USING (embedding_model, case_id)
+SETTINGS join_use_nulls = 1
+"""
+
+_CARRIED = f"""
+INSERT INTO {BESIDE} ({_ROW})
+SELECT {", ".join(f"paid.{name}" if name.startswith("embedding") else f"made.{name}" for name in MEMORY)}
+FROM (SELECT * FROM {BESIDE} FINAL WHERE run_id = 'live' AND embedding_model = '{EMBEDDING_MODEL}') AS made
+INNER JOIN (SELECT case_id, embedding_model, embedding FROM {TABLE} FINAL WHERE run_id = 'live') AS paid USING (case_id)
+WHERE (paid.embedding_model, case_id) NOT IN (SELECT embedding_model, case_id FROM {BESIDE} WHERE run_id = 'live')
+  AND position(paid.embedding_model, ':') > 0
+"""
+# A provider's vector that no record of the log holds: a rebuild paid for it. Hashing models have no colon in their names.
+
+
+class Rebuilt(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rebuild did: records read; memories that came out as they were, otherwise, anew; and what is gone.
+
+    A case with vectors of two models counts as two memories. ``vectors`` is what was paid for; None = nothing was to be.
+
+    ``unreadable`` records have no row, here as in the sink, which kept them as dead letters.
+    """
+
+    records: int
+    memories: int
+    same: int
+    changed: int
+    added: int
+    removed: int
+    unreadable: int
+    seconds: float
+    vectors: Vectors | None = None
+
+
+async def rebuild_memory(invocation: Invocation, *, max_cost: Decimal | None = None) -> Rebuilt:
+    """Rebuild the memory of the configured installation, or of the data directory, whose servers are started if need be.
+
+    ``max_cost`` (USD) may be paid for vectors of the configured provider that no case has paid for; None = none is asked for.
+
+    Raises:
+        ConfigError: ``max_cost`` without a provider, or one whose price is unknown.
+        NewsproofError: a server does not answer, or the log holds records of newer code.
+    """
+    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
+    async with servers(settings) as found:
+        at = found.applied_to(settings)
+        await prepare_tables(at)
+        async with clickhouse_of(at) as client:
+            if max_cost is None:
+                return await rebuild(address_of(at), topics_of(at), client)
+            embedder = provider_of(at)
+            try:
+                done = await rebuild(address_of(at), topics_of(at), client)
+                vectors = await add_vectors(address_of(at), topics_of(at), client, embedder, max_cost=max_cost)
+            finally:
+                await embedder.close()
+            return msgspec.structs.replace(done, vectors=vectors)
+
+
+async def rebuild(
+    address: KafkaAddress, topics: Topics, client: ClickHouse, *, registry: Registry | None = None
+) -> Rebuilt:
+    """Fill ``memories`` from the journal. Run again, it leaves exactly the same rows."""
+    began = time.monotonic()
+    await client.command(f"DROP TABLE IF EXISTS {BESIDE}")
+    await client.command(f"CREATE TABLE {BESIDE} AS {TABLE}")
+    await client.command(f"INSERT INTO {BESIDE} SELECT * FROM {TABLE} WHERE run_id != 'live'")
+    bounds = await offsets_of(address, topics.cases)
+    log = _Log(address, registry or verification(), bounds)
+    await log.fill(client, BESIDE, {tp: end for tp, (_, end) in bounds.items()})
+    await client.command(_CARRIED)
+    await client.command(f"EXCHANGE TABLES {TABLE} AND {BESIDE}")
+    # An insert that was under way went into the old table: its records are in the log by now, and so are read here.
+    await log.fill(client, TABLE, {tp: end for tp, (_, end) in (await offsets_of(address, topics.cases)).items()})
+    same, changed, added, removed = (await client.query(_COMPARED)).rows[0]
+    await client.command(f"DROP TABLE IF EXISTS {BESIDE}")
+    return Rebuilt(
+        records=log.records,
+        memories=same + changed + added,
+        same=same,
+        changed=changed,
+        added=added,
+        removed=removed,
+        unreadable=log.unreadable,
+        seconds=round(time.monotonic() - began, 2),
+    )
+
+
+def print_rebuilt(done: Rebuilt) -> None:
+    """Say what was done, in words."""
+    say_result(
+        f"{done.memories:,} memories made of {done.records:,} records in {done.seconds:g} s: {done.same:,} as they were, "
+        f"{done.changed:,} otherwise, {done.added:,} that were missing; {done.removed:,} removed that the log does not hold."
+    )
+    if (paid := done.vectors) is not None:
+        cost = "unknown" if paid.cost_usd is None else f"${paid.cost_usd:.4f}"
+        say_result(
+            f"{paid.made:,} vectors of {paid.model} made for {cost}; {paid.missing:,} cases have none yet.{paid.why}"
+        )
+    if done.unreadable:
+        say_result(f"{done.unreadable:,} records could not be read; `dlq list` shows them.")
+
+
+class _Log:
+    """The journal from its start, folded by the sink's own rule into the sink's own rows."""
+
+    def __init__(
+        self, address: KafkaAddress, registry: Registry, bounds: dict[TopicPartition, tuple[int, int]]
+    ) -> None:
+        self._address = address
+        self._journals = {
+            tp: SinkJournal(first, registry, Progress(through=first - 1), partitions=len(bounds))
+            for tp, (first, _) in bounds.items()
+        }
+        self.records = self.unreadable = 0
+
+    async def fill(self, client: ClickHouse, table: str, ends: dict[TopicPartition, int]) -> None:
+        """Read on to these ends and insert the memories of what was read."""
+        rows: list[Any] = []
+        spans = {tp: (journal.followed.accepted.position, ends[tp]) for tp, journal in self._journals.items()}
+        async for tp, records in read_range(self._address, spans):
+            made, bad = self._journals[tp].rows(records)
+            self.records += len(records)
+            self.unreadable += len(bad)
+            rows += made.get("memories", ())
+            if len(rows) >= ROWS_AT_ONCE:
+                await client.insert(table, MEMORY, rows)
+                rows = []
+        await client.insert(table, MEMORY, rows)

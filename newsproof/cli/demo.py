@@ -1,0 +1,299 @@
+"""``newsproof demo``: 42 real news items through the whole pipeline on embedded servers of its own, then a report."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import orjson
+
+from infra.embedded.child import DirectoryLock
+from infra.settings import Settings
+from newsproof.app import exits
+from newsproof.app.composition import FULL_PIPELINE, address_of, clickhouse_of, refuse_unusable, topics_of
+from newsproof.app.invocation import command_name, json_line, say_result
+from newsproof.app.processes.supervisor import Pipeline, pipeline
+from newsproof.app.servers import DEMO
+from newsproof.app.servers import say_on_stderr as say
+from newsproof.cli.progress import DemoProgress
+from newsproof.cli.up import mode_in_words
+from newsproof.report.demo import print_report
+from newsproof.sdk.client import checked_news
+from schemas.errors import TransientError
+from schemas.news import News
+from schemas.topics import Topics
+from streams.journal.audit import AuditReport, audit
+from streams.journal.case_list import read_signals
+from streams.journal.following import FollowedPartition
+
+T = TypeVar("T")
+
+PARTS = ("kafka", "clickhouse", "slots", "logs")
+"""What lies in the demo's directory; nothing else in it is ever deleted."""
+END_WITHIN_S = 600.0
+TABLES_WITHIN_S = 60.0
+
+
+class DemoSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The line that ``--json`` prints. ``seconds`` runs from the first publish to the last table."""
+
+    published: int
+    cases: int
+    signals: int
+    dropped: int
+    degraded: int
+    dead_letters: int
+    lost: int
+    duplicates: int
+    seconds: float
+
+
+def sample_news() -> list[News]:
+    """Return the sample as news, in the order of publication. Its labels (truth and the like) are left behind here."""
+    lines = resources.files("infra.offline").joinpath("sample/history.jsonl").read_bytes().splitlines()
+    items = [
+        msgspec.convert(
+            {
+                "source": "history",
+                "external_id": row["id"],
+                "language": row["lang"],
+                "text": row["text"],
+                "published_at": row["published_at"],
+            },
+            News,
+        )
+        for row in map(orjson.loads, filter(None, lines))
+    ]
+    return sorted(items, key=lambda news: news.published_at)
+
+
+async def demo(settings: Settings, *, keep: bool, live: bool, as_json: bool) -> int:
+    """Run the demo; return the exit status: 0, or 1 when the audit is not clean.
+
+    Raises:
+        NewsproofError: a server or a child process does not start.
+    """
+    at = _settings(settings, live=live)
+    refuse_unusable(at)
+    say(f"Newsproof demo: {mode_in_words(at)}.")
+    say("Every gated case takes the deep path: PHASE1_ROLLOUT_PERCENTAGE=1.0, DEEP_ANALYSIS_TOOLS_ENABLED=true.")
+    empty(at.newsproof_data_dir)
+    began = time.monotonic()
+    async with pipeline(at) as running:
+        say(f"Servers run after {time.monotonic() - began:.1f} s (Kafka, ClickHouse; data in {at.newsproof_data_dir}).")
+        summary, report = await watched(running, _run(running, as_json=as_json))
+        if as_json:
+            json_line(summary)
+        if keep:
+            say(f"Still running, until Ctrl-C. `{command_name()} signals --follow` and the other commands find it.")
+            await running.watch()
+    return exits.OK if report.clean else exits.FINDING
+
+
+def _settings(settings: Settings, *, live: bool) -> Settings:
+    """The demo's own servers and directory, whatever is configured; offline unless asked, because live costs money."""
+    chosen = settings.newsproof_mode if settings.newsproof_mode != "auto" else "offline"
+    return settings.model_copy(
+        update={
+            **FULL_PIPELINE,
+            "tool_scrape_enabled": not live and chosen == "offline",  # the bundled corpus has pages to open
+            "newsproof_mode": "live" if live else chosen,
+            "newsproof_data_dir": settings.newsproof_data_dir / DEMO,
+            "kafka_bootstrap_servers": None,
+            "clickhouse_url": None,
+            "topic_replication": 1,
+            "metrics_port": None,
+            "publish_preliminary": False,
+        }
+    )
+
+
+def empty(directory: Path) -> None:
+    """Delete what an earlier demo left.
+
+    Raises:
+        ConfigError: a demo still runs there.
+    """
+    locks = [DirectoryLock(directory / part, what="The demo") for part in PARTS[:2]]
+    try:
+        for lock in locks:
+            lock.acquire()
+        for part in PARTS:
+            shutil.rmtree(directory / part, ignore_errors=True)
+    finally:
+        for lock in locks:
+            lock.release()
+
+
+async def watched(running: Pipeline, work: Coroutine[Any, Any, T]) -> T:
+    """Do the work while the children are kept running; what they refuse to go on with ends the work."""
+    watching = asyncio.create_task(running.watch())
+    working = asyncio.create_task(work)
+    try:
+        await asyncio.wait({watching, working}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            watching.result()
+        return working.result()
+    finally:
+        for task in (working, watching):
+            task.cancel()
+        await asyncio.gather(working, watching, return_exceptions=True)
+
+
+async def _run(running: Pipeline, *, as_json: bool) -> tuple[DemoSummary, AuditReport]:
+    settings = running.settings
+    address, topics = address_of(settings), topics_of(settings)
+    items = sample_news()
+    began = time.monotonic()
+    with DemoProgress(len(items)) as progress:
+        async with _Follower(settings, topics) as follower:
+            sending = asyncio.create_task(_publish(settings, topics, items))
+            ends = await follower.until_ended({news.case_id for news in items}, progress.show)
+            await sending
+    signals = await _all_signals(settings, topics, ends.revisions)
+    async with clickhouse_of(settings) as tables:
+        await _until(lambda: _counts(tables), (ends.events, len(signals)), "the sink did not fill the tables in time")
+        report = await audit(address, topics)
+        if not as_json:
+            await print_report(items, signals, report, tables)
+    seconds = time.monotonic() - began
+    if not as_json:
+        _where_to_look(settings, seconds)
+    return _summary(len(items), report, seconds), report
+
+
+def _summary(published: int, report: AuditReport, seconds: float) -> DemoSummary:
+    return DemoSummary(
+        published=published,
+        cases=report.cases,
+        signals=report.signals,
+        dropped=report.dropped,
+        degraded=report.degraded,
+        dead_letters=report.dead_letters,
+        lost=report.lost,
+        duplicates=report.duplicate_events + report.duplicate_signals,
+        seconds=round(seconds, 2),
+    )
+
+
+async def _publish(settings: Settings, topics: Topics, items: list[News]) -> None:
+    from datetime import UTC, datetime
+
+    producer = address_of(settings).producer(linger_ms=0)
+    await producer.start()
+    try:
+        for item in items:
+            news, value = checked_news(item, now=datetime.now(UTC))
+            await producer.send_and_wait(topics.news, value, key=news.key)
+    finally:
+        await producer.stop()
+
+
+class Ends(msgspec.Struct):
+    """What the journal held when every case had ended. ``withdrawn``: cases whose signal another case denies or corrects."""
+
+    events: int = 0
+    signals: int = 0
+    ended: int = 0
+    opened: int = 0
+    signalled: set[str] = set()
+    withdrawn: set[str] = set()
+
+    @property
+    def revisions(self) -> int:
+        """Revisions that publish writes of them."""
+        return self.signals + len(self.withdrawn & self.signalled)
+
+
+class _Follower:
+    """Reads the journal from its start as it grows."""
+
+    def __init__(self, settings: Settings, topics: Topics) -> None:
+        self._topic = topics.cases
+        self._partitions = settings.topic_partitions
+        self._consumer = address_of(settings).consumer(fetch_max_wait_ms=100)
+
+    async def __aenter__(self) -> _Follower:
+        from aiokafka import TopicPartition
+
+        await self._consumer.start()
+        self._parts = {TopicPartition(self._topic, n): FollowedPartition() for n in range(self._partitions)}
+        self._consumer.assign(list(self._parts))
+        await self._consumer.seek_to_beginning()
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self._consumer.stop()
+
+    async def until_ended(self, cases: set[str], show: Callable[[Ends], None]) -> Ends:
+        """Return when every one of the cases has ended."""
+        from schemas.events import OPENING_NAME, TERMINAL_NAMES, WIRE_NAMES, RetractionFound, SignalSynthesized
+
+        left, seen = set(cases), Ends()
+        try:
+            async with asyncio.timeout(END_WITHIN_S):
+                while left:
+                    for tp, records in (await self._consumer.getmany(timeout_ms=200)).items():
+                        for env, record in self._parts[tp].accept(records):
+                            seen.events += 1
+                            seen.opened += env.type == OPENING_NAME
+                            if env.type == WIRE_NAMES[SignalSynthesized]:
+                                seen.signals += 1
+                                seen.signalled.add(env.case_id)
+                            elif env.type == WIRE_NAMES[RetractionFound]:
+                                seen.withdrawn.add(orjson.loads(record.value)["of_case"])
+                            if env.type in TERMINAL_NAMES:
+                                seen.ended += 1
+                                left.discard(env.case_id)
+                    show(seen)
+        except TimeoutError as exc:
+            raise TransientError(
+                f"{len(left)} cases have not ended within {END_WITHIN_S:g} s: look into the worker's log"
+            ) from exc
+        return seen
+
+
+async def _all_signals(settings: Settings, topics: Topics, count: int) -> list[Any]:
+    signals: list[Any] = []
+
+    async def published() -> int:
+        signals[:] = [signal for signal, _ in await read_signals(address_of(settings), topics)]
+        return len(signals)
+
+    await _until(published, count, "not every signal was published in time; look into the worker's log")
+    return signals
+
+
+async def _counts(tables: Any) -> tuple[int, int]:
+    found = await tables.query("SELECT (SELECT count() FROM events FINAL), (SELECT count() FROM signals FINAL)")
+    return found.rows[0]  # type: ignore[no-any-return]
+
+
+async def _until(look: Callable[[], Awaitable[T]], wanted: T, otherwise: str) -> None:
+    """Look until what is seen is what is wanted."""
+    try:
+        async with asyncio.timeout(TABLES_WITHIN_S):
+            while await look() != wanted:  # noqa: ASYNC110 - another process's progress: there is nothing to wait on
+                await asyncio.sleep(0.1)
+    except TimeoutError as exc:
+        raise TransientError(f"{otherwise} (within {TABLES_WITHIN_S:g} s)") from exc
+
+
+def _where_to_look(settings: Settings, seconds: float) -> None:
+    command = command_name()
+    say_result(f"\n{seconds:.1f} s from the first publish to the last table. Where to look next:")
+    for arguments, shows in (
+        ("case h09", "one item's whole story (h01 … h42)"),
+        ("cases", "all of them; so does `signals`"),
+        ("audit", "what the log promises, checked again"),
+        ('sql "SHOW TABLES"', "every table and v_* view"),
+        ("up", "the same pipeline for your own news"),
+    ):
+        say_result(f"  {command} {arguments:<18} {shows}")
+    say_result(f"What worker and sink said: {settings.newsproof_data_dir / 'logs'}")

@@ -1,0 +1,1 @@
+"""``newsproof doctor``: what is configured, reachable and missing."""

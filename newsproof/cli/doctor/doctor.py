@@ -1,0 +1,182 @@
+"""``newsproof doctor``: what is configured, reachable and missing, and what to write where. Starts nothing, asks no service for
+anything that is paid, and prints no secret."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from infra.embedded.landlock import FILES_SINCE, NETWORK_SINCE, abi_version
+from infra.settings import Settings
+from newsproof.app.check import Check, State
+from newsproof.app.composition import address_of, clickhouse_of, refuse_unusable, topics_of
+from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.app.servers import running_clickhouse, running_kafka
+from newsproof.cli.doctor.research import chat_sources
+from newsproof.cli.up import mode_in_words
+from schemas.errors import ConfigError, NewsproofError
+
+FREE_BYTES = 2 * 1024**3
+
+
+async def diagnose(invocation: Invocation, *, as_json: bool) -> bool:
+    """Print every check; return whether nothing is missing."""
+    settings = invocation.settings()
+    kafka, clickhouse, sources = await asyncio.gather(_kafka(settings), _clickhouse(settings), chat_sources(settings))
+    fence = [] if settings.clickhouse_url else [engine_fence(abi_version())]
+    checks = [_python(), _disk(settings), kafka, clickhouse, *fence, *_providers(settings), *sources]
+    _print(checks, as_json=as_json)
+    return all(check.state != "missing" for check in checks)
+
+
+def _print(checks: Iterable[Check], *, as_json: bool) -> None:
+    if as_json:
+        for check in checks:
+            json_line(check)
+        return
+    table(("", "what", "found", "what to do"), [(c.state, c.name, c.found, c.do) for c in checks])
+    missing = [c.name for c in checks if c.state == "missing"]
+    say_result(f"To mend: {', '.join(missing)}." if missing else "Nothing is missing.")
+
+
+def _python() -> Check:
+    return Check(name="Python", state="ok", found=f"{sys.version.split()[0]} at {sys.executable}")
+
+
+def _disk(settings: Settings) -> Check:
+    directory = settings.newsproof_data_dir.absolute()
+    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    found = f"{directory}, {free / 1024**3:.1f} GiB free"
+    if not _writable(existing):
+        return Check(
+            name="data directory",
+            state="missing",
+            found=f"{directory} is not writable",
+            do="set NEWSPROOF_DATA_DIR to a directory that you may write to",
+        )
+    if free < FREE_BYTES:
+        return Check(name="data directory", state="note", found=found, do="make room: the log is kept for ever")
+    return Check(name="data directory", state="ok", found=found)
+
+
+def _writable(directory: Path) -> bool:
+    import os
+
+    return os.access(directory, os.W_OK | os.X_OK)
+
+
+async def _kafka(settings: Settings) -> Check:
+    if not settings.kafka_bootstrap_servers:
+        address = await running_kafka(settings.newsproof_data_dir / "kafka")
+        found = f"embedded, runs at {address}" if address else _embedded_java()
+        return Check(name="Kafka", state="ok", found=found, do="" if address else "nothing: commands start it")
+    try:
+        async with asyncio.timeout(15), address_of(settings).admin() as admin:
+            topics = set(await admin.list_topics())
+    except (NewsproofError, TimeoutError) as exc:
+        return Check(name="Kafka", state="missing", found=str(exc) or "no answer within 15 s", do=_START_KAFKA)
+    at = f"reachable at {settings.kafka_bootstrap_servers}"
+    if topics_of(settings).cases not in topics:
+        return Check(name="Kafka", state="note", found=f"{at}, without topics", do="newsproof topics create")
+    return Check(name="Kafka", state="ok", found=at)
+
+
+def engine_fence(version: int) -> Check:
+    """Return what holds the embedded ClickHouse engine back; ``version`` is that of the kernel's Landlock, 0 without it."""
+    name = "engine's fence"
+    if version < FILES_SINCE:
+        found = "none: this kernel has no Landlock, so a hole in the engine could read and write whatever you may"
+        do = "Linux 5.13 or later (with landlock among CONFIG_LSM), or a ClickHouse server of another user: CLICKHOUSE_URL"
+        return Check(name=name, state="note", found=found, do=do)
+    if version < NETWORK_SINCE:
+        found = f"Landlock {version}: the embedded ClickHouse keeps to its own folders, but may open connections"
+        return Check(name=name, state="note", found=found, do="Linux 6.7 or later closes that too")
+    found = f"Landlock {version}: the embedded ClickHouse keeps to its own folders and opens no TCP connection"
+    return Check(name=name, state="ok", found=found)
+
+
+_START_KAFKA = "start it, correct KAFKA_BOOTSTRAP_SERVERS, or unset it to use an embedded Kafka"
+
+
+def _embedded_java() -> str:
+    from infra.embedded.kafka.java import find_java
+
+    try:
+        java = find_java()
+    except ConfigError as exc:
+        return f"embedded, but no Java works: {exc}"
+    return f"embedded, not running (Java {java.major} at {java.path})"
+
+
+async def _clickhouse(settings: Settings) -> Check:
+    if not settings.clickhouse_url:
+        url = await running_clickhouse(settings.newsproof_data_dir / "clickhouse")
+        found = f"embedded, runs at {url}" if url else "embedded, not running"
+        return Check(name="ClickHouse", state="ok", found=found, do="" if url else "nothing: commands start it")
+    try:
+        async with asyncio.timeout(15), clickhouse_of(settings) as client:
+            version = (await client.query("SELECT version()")).rows[0][0]
+    except (NewsproofError, TimeoutError) as exc:
+        return Check(
+            name="ClickHouse",
+            state="missing",
+            found=str(exc) or "no answer within 15 s",
+            do="start it, correct CLICKHOUSE_URL, or unset it to use the embedded engine",
+        )
+    return Check(name="ClickHouse", state="ok", found=f"version {version}")
+
+
+def _providers(settings: Settings) -> list[Check]:
+    checks = [Check(name="mode", state="ok", found=mode_in_words(settings))]
+    if settings.mode != "live":
+        checks[0] = Check(
+            name="mode",
+            state="note",
+            found=mode_in_words(settings),
+            do="for real signals set GEMINI_API_KEY and TAVILY_API_KEY, in the environment or in .env",
+        )
+    try:
+        refuse_unusable(settings)
+    except ConfigError as exc:
+        checks.append(Check(name="providers", state="missing", found="a key or a name is missing", do=str(exc)))
+    for name, key, where in (
+        ("models (Gemini)", settings.gemini_api_key, "GEMINI_API_KEY, from https://aistudio.google.com/apikey"),
+        ("models (OpenAI-compatible)", settings.openai_api_key, "OPENAI_API_KEY, where MODEL_* names openai:… models"),
+    ):
+        state: State = "ok" if key else "note"
+        checks.append(Check(name=name, state=state, found="key is set" if key else "no key", do="" if key else where))
+    checks += _search_providers(settings)
+    if settings.mode == "live" and not settings.deep_analysis_tools_enabled:
+        checks.append(
+            Check(
+                name="deep path",
+                state="note",
+                found="DEEP_ANALYSIS_TOOLS_ENABLED is false: workers give every case the single pass",
+                do="set it to true, and PHASE1_ROLLOUT_PERCENTAGE to the share that you want (`up` does both)",
+            )
+        )
+    return checks
+
+
+def _search_providers(settings: Settings) -> list[Check]:
+    """Return one check per provider that exists: whether it is asked, and what to write so that it is."""
+    from infra.search import PROVIDERS, provider_names
+
+    named, checks = provider_names(settings), []
+    for provider in PROVIDERS.values():
+        name, missing = f"search ({provider.name}, {provider.about})", provider.missing(settings)
+        if missing is not None:
+            state: State = "note"
+            found = "listed, but left out" if provider.name in named else "not set up"
+            checks.append(Check(name=name, state=state, found=found, do=missing))
+        elif provider.name not in named:
+            do = f"add {provider.name} to DEEP_ANALYSIS_SEARCH_PROVIDER to ask it"
+            checks.append(Check(name=name, state="ok", found="set up, not listed", do=do))
+        else:
+            asked = "asked" if settings.mode == "live" else "set up"
+            checks.append(Check(name=name, state="ok", found=asked))
+    return checks

@@ -1,0 +1,117 @@
+"""What ``newsproof doctor`` says of the research chat's sources: whether each answers, and which key would give more.
+
+A source is asked for the head of its address and for nothing else: no data, no key, no charge. One that does not answer is
+worth a note and no more, for the chat goes on without it and names it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from infra.clickhouse.client import connect
+from infra.http import guarded_client
+from infra.http_json import Service, exchange
+from infra.settings import Settings
+from newsproof.app.check import Check
+from schemas.errors import ConfigError, NewsproofError
+
+WITHIN_S = 5.0
+_REFUSES_THE_PLACE = 451
+
+
+class Place(msgspec.Struct, frozen=True):
+    """One source: its name, what it is read for, the setting of its address, that of its key, and what the key gives."""
+
+    name: str
+    about: str
+    address: str
+    key: str = ""
+    gives: str = ""
+
+
+GLASSNODE = Place(
+    "Glassnode", "exchange flows", "glassnode_base_url", "glassnode_api_key", "net flows, asked before Coin Metrics"
+)
+COIN_METRICS = Place(
+    "Coin Metrics", "exchange flows, activity", "coinmetrics_base_url", "coinmetrics_api_key", "commercial use"
+)
+FRED_API = Place("FRED API", "the economy", "fred_api_base_url", "fred_api_key", "figures as first published")
+FRED = msgspec.structs.replace(FRED_API, name="FRED", address="fred_base_url")
+PLACES = (
+    Place("Coinbase", "prices and bars", "coinbase_base_url"),
+    Place("Binance", "the same where Coinbase has no market", "binance_base_url"),
+    Place(
+        *("CoinGecko", "prices where no exchange has one", "coingecko_base_url", "coingecko_api_key"),
+        "a higher rate limit",
+    ),
+    FRED,
+    FRED_API,
+    Place("alternative.me", "fear and greed", "fear_greed_base_url"),
+    Place("blockchain.info", "activity of Bitcoin", "blockchain_info_base_url"),
+    Place("DefiLlama", "value locked on chains", "defillama_base_url"),
+    Place("DefiLlama stablecoins", "stablecoins", "defillama_stablecoins_base_url"),
+    COIN_METRICS,
+    Place(
+        "Blockchair", "large transfers", "blockchair_base_url", "blockchair_api_key", "more than 1,440 requests a day"
+    ),
+    GLASSNODE,
+)
+
+
+async def chat_sources(settings: Settings) -> list[Check]:
+    """Return one line for each source of live mode, or the one line that says what stands in for them."""
+    if settings.mode != "live":
+        found = f"invented figures, labelled {settings.mode}: no source outside is asked"
+        return [Check(name="chat data", state="note", found=found, do="live mode reads real ones; none needs a key")]
+    try:
+        await _made(settings)
+    except ConfigError as exc:
+        return [Check(name="chat data", state="missing", found="an address or a key cannot be one", do=str(exc))]
+    return list(await asyncio.gather(*(_check(place, settings) for place in PLACES if not _replaced(place, settings))))
+
+
+async def _made(settings: Settings) -> None:
+    from infra.market.research.ports import live_research
+
+    for port in live_research(settings, connect("http://127.0.0.1:9", database="none")).values():
+        await port.close()
+
+
+def _replaced(place: Place, settings: Settings) -> bool:
+    """FRED has two addresses: the key decides which is asked."""
+    return place is (FRED if settings.fred_api_key else FRED_API)
+
+
+async def _check(place: Place, settings: Settings) -> Check:
+    name = f"chat data ({place.name}, {place.about})"
+    has_key = bool(place.key and getattr(settings, place.key))
+    if place is GLASSNODE and not has_key:
+        return Check(name=name, state="ok", found="not asked without a key", do=_optional(place))
+    if place is COIN_METRICS and not settings.coinmetrics_enabled:
+        return Check(
+            name=name, state="note", found="switched off", do="set COINMETRICS_ENABLED=true (non-commercial use)"
+        )
+    key = "" if not place.key else ", key is set" if has_key else ", no key needed"
+    try:
+        status = await _status(place, getattr(settings, place.address))
+    except NewsproofError as exc:
+        do = f"check the network, or correct {place.address.upper()}; the chat goes on without it and says so"
+        return Check(name=name, state="note", found=f"{str(exc).partition(';')[0]}{key}", do=do)
+    if status >= 500 or status == _REFUSES_THE_PLACE:
+        why = "it does not serve this network" if status == _REFUSES_THE_PLACE else "it is down for now"
+        return Check(
+            name=name, state="note", found=f"answers with {status}{key}", do=f"nothing: {why}, answers will say so"
+        )
+    return Check(name=name, state="ok", found=f"answers{key}", do=_optional(place) if place.key and not has_key else "")
+
+
+async def _status(place: Place, address: str) -> int:
+    service = Service(name=place.name, address_setting=place.address.upper())
+    async with guarded_client(address, timeout_s=WITHIN_S) as client:
+        return (await exchange(client, client.build_request("HEAD", address), service, WITHIN_S)).status_code
+
+
+def _optional(place: Place) -> str:
+    return f"optional: {place.key.upper()}, for {place.gives}"

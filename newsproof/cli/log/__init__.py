@@ -1,0 +1,1 @@
+"""Commands that read the log or write to it."""

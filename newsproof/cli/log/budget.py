@@ -1,0 +1,99 @@
+"""``newsproof budget``: the limits, what is spent and bound, the denials and the alerts. Read from the topic alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.cli.log.reading import the_log
+from schemas.budget import nano_usd, usd_of
+from streams.budget.audit import read_budget
+from streams.budget.rule import BudgetState, DayBook, Money, MonthBook
+from streams.journal.clock import utc_now
+
+NO_LIMITS = "No limits are in the budget topic yet: a worker writes them when it starts (`newsproof up`)."
+
+
+async def show_budget(invocation: Invocation, *, as_json: bool) -> None:
+    """Print the budget as it is now."""
+    async with the_log(invocation) as log:
+        state = await read_budget(log.address, log.topics)
+    document = as_document(state, utc_now())
+    if as_json:
+        json_line(document)
+    else:
+        _print(document)
+
+
+def as_document(state: BudgetState, now: datetime) -> dict[str, Any]:
+    """Return the state at ``now`` (UTC) for machines. Amounts are decimal strings in USD."""
+    today = max(state.day, now.astimezone(UTC).date())
+    day = state.days.get(today) or DayBook()
+    month = state.months.get(today.replace(day=1)) or MonthBook()
+    limits = state.limits
+    units = 0 if limits is None else limits.daily_units
+    return {
+        "limits": limits,
+        "today": {
+            "day": str(today),
+            "units_granted": day.units,
+            "units_left": max(0, units - day.units),
+            "calls_granted": day.granted,
+            "denied": day.denied,
+            **_amounts(Money(held=day.held, paid=day.paid)),
+        },
+        "month": {
+            "month": f"{today:%Y-%m}",
+            "general": _pot(month.general, None if limits is None else nano_usd(limits.monthly_usd)),
+            "triage_reserve": _pot(month.triage, None if limits is None else nano_usd(limits.triage_reserve_usd)),
+            "above_reservations_usd": usd_of(month.above_usd),
+        },
+        "denied_by_day": {str(at): book.denied for at, book in sorted(state.days.items()) if book.denied},
+        "unsettled": len(state.held),
+        "news_waits_because": state.why_not_admit(0, now),
+        "alerts": [{"day": str(a.at), "kind": a.kind, "text": a.text} for a in state.alerts],
+        "unreadable_records": state.garbage,
+    }
+
+
+def _pot(pot: Money, limit: int | None) -> dict[str, Any]:
+    left = None if limit is None else usd_of(max(0, limit - pot.used))
+    return {"limit_usd": None if limit is None else usd_of(limit), **_amounts(pot), "left_usd": left}
+
+
+def _amounts(pot: Money) -> dict[str, Any]:
+    return {"granted_usd": usd_of(pot.used), "settled_usd": usd_of(pot.paid), "unsettled_usd": usd_of(pot.held)}
+
+
+def _print(document: dict[str, Any]) -> None:
+    if document["limits"] is None:
+        say_result(NO_LIMITS)
+        return
+    today, month = document["today"], document["month"]
+    rows = [
+        (
+            name,
+            f"{pot['limit_usd']:.4f}",
+            f"{pot['settled_usd']:.4f}",
+            f"{pot['unsettled_usd']:.4f}",
+            f"{pot['left_usd']:.4f}",
+        )
+        for name, pot in (("all calls", month["general"]), ("reserve of triage", month["triage_reserve"]))
+    ]
+    columns = ("USD", "limit", "settled", "unsettled", "left")
+    table(columns, rows, title=f"{month['month']} (UTC)", right=columns[1:])
+    say_result(
+        f"Today, {today['day']}: {today['units_granted']} of {document['limits'].daily_units} tool calls, "
+        f"{today['calls_granted']} paid calls, {today['settled_usd']:.4f} USD settled, {today['unsettled_usd']:.4f} not yet."
+    )
+    if document["limits"].allow_unpriced:
+        say_result("Calls of unknown price are granted and count as 0 (ALLOW_UNPRICED).")
+    for at, reasons in document["denied_by_day"].items():
+        say_result(f"Denied on {at}: " + ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items())))
+    for alert in document["alerts"]:
+        say_result(f"Alert, {alert['day']}: {alert['text']}")
+    if document["news_waits_because"]:
+        say_result(f"News waits: {document['news_waits_because']}")
+    if document["unreadable_records"]:
+        say_result(f"{document['unreadable_records']} records could not be read; see `newsproof dlq list`.")

@@ -1,0 +1,209 @@
+"""``newsproof case``: find a case, and print its whole story, as JSON or for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from infra.kafka.topics import KafkaAddress
+from newsproof.app.invocation import say_result, table
+from newsproof.report import narrative
+from newsproof.report.demo import shortened
+from schemas.errors import ConfigError
+from schemas.events import EventReceived
+from schemas.signals import Signal
+from schemas.topics import Topics
+from streams.journal.case_list import CaseSummary, JournalRecord, read_cases
+
+
+async def find_case(address: KafkaAddress, topics: Topics, wanted: str) -> str:
+    """Return the id of the case that is meant: by its id, an unambiguous prefix of it, or the news's external id.
+
+    Raises:
+        ConfigError: no case or more than one is meant; the text lists what there is.
+    """
+    cases = await read_cases(address, topics)
+    by_id = [c for c in cases if c.case_id == wanted]
+    by_news = [c for c in cases if wanted in (c.external_id, f"{c.source}:{c.external_id}")]
+    by_prefix = [c for c in cases if len(wanted) >= 4 and c.case_id.startswith(wanted.lower())]
+    if found := by_id or by_news or by_prefix:
+        return _only(found, wanted)
+    known = ", ".join(sorted({c.external_id or c.case_id[:8] for c in cases})[:12]) or "none at all"
+    raise ConfigError(
+        f"no case is called {wanted!r}: give a case id, at least 4 of its first characters, or the news's external id. "
+        f"This log knows {len(cases)} cases: {known}{' …' if len(cases) > 12 else ''}. `newsproof cases` lists them"
+    )
+
+
+def _only(found: Sequence[CaseSummary], wanted: str) -> str:
+    if len(found) == 1:
+        return found[0].case_id
+    listed = "; ".join(f"{c.case_id} ({c.source}, {shortened(c.text, 40)})" for c in found[:8])
+    raise ConfigError(f"{len(found)} cases are called {wanted!r}, give one case id: {listed}")
+
+
+def as_document(records: Sequence[JournalRecord], revisions: Sequence[Signal] = ()) -> dict[str, Any]:
+    """Return everything that the printed story holds, for programs. ``revisions``: of its signal, as they were published."""
+    found = narrative.signal_of(records)
+    opening = next(r.event for r in records if isinstance(r.event, EventReceived))
+    return {
+        "case_id": records[0].envelope.case_id,
+        "news": opening.news,
+        "config_hash": opening.config_hash,
+        "timeline": narrative.lines_of(records),
+        "findings": narrative.last_findings(records),
+        "critique": narrative.critique_of(records),
+        "confidence": None if found is None else narrative.waterfall(*found),
+        "signal": None if found is None else found[0],
+        "revisions": list(revisions),
+        "calls": [
+            {**msgspec.to_builtins(call), "event": event, "accepted": accepted}
+            for event, call, accepted in narrative.calls_of(records)
+        ],
+        "passed_by": [_raw(r) for r in records if not r.accepted],
+    }
+
+
+def as_events(records: Sequence[JournalRecord]) -> list[dict[str, Any]]:
+    """Return the raw records, in log order."""
+    return [_raw(r) for r in records]
+
+
+def _raw(record: JournalRecord) -> dict[str, Any]:
+    return {
+        "offset": record.offset,
+        "appended_at": record.appended_at,
+        "accepted": record.accepted,
+        "envelope": record.envelope,
+        "event": record.event,
+    }
+
+
+# For a person
+
+
+def print_story(records: Sequence[JournalRecord], revisions: Sequence[Signal] = ()) -> None:
+    """Print the story on standard output. ``revisions``: of its signal, as they were published."""
+    _print_news(records)
+    rows = [(f"+{line.after_s:.2f} s", line.phase, line.what, line.thought) for line in narrative.lines_of(records)]
+    table(("after", "phase", "what happened", "why"), rows, title="What happened", right=("after",))
+    _print_evidence(records)
+    _print_critique(records)
+    _print_signal(records)
+    _print_revisions(revisions)
+    _print_calls(records)
+    if passed_by := [r for r in records if not r.accepted]:
+        table(
+            ("offset", "appended", "event", "cause"),
+            [(r.offset, r.appended_at, r.envelope.type, r.envelope.causation_id) for r in passed_by],
+            title="Records passed by (late or doubled answers; they changed nothing)",
+        )
+
+
+def _print_news(records: Sequence[JournalRecord]) -> None:
+    opening = next(r.event for r in records if isinstance(r.event, EventReceived))
+    news = opening.news
+    took = (records[-1].envelope.time - records[0].envelope.time).total_seconds()
+    known = [news.source, news.external_id, f"published {news.published_at:%Y-%m-%d %H:%M} UTC"]
+    say_result(f"Case {records[0].envelope.case_id}")
+    say_result(" · ".join([k for k in known if k] + [f"{len(records)} records in {took:.2f} s"]))
+    say_result(f"\n  {news.text}\n")
+
+
+def _print_evidence(records: Sequence[JournalRecord]) -> None:
+    found = narrative.last_findings(records)
+    if found is None:
+        return
+    rows = [
+        (
+            r.reference_number,
+            r.registrable_domain,
+            "yes" if r.official else "",
+            "yes" if r.independent else "",
+            r.stance,
+            f"{r.published_at:%Y-%m-%d}" if r.published_at else "–",
+            r.source_credibility,
+            f"{r.quality_score:.0f}",
+            r.title,
+        )
+        for r in found.references
+    ]
+    columns = ("#", "domain", "official", "independent", "says", "published", "credibility", "quality", "title")
+    table(columns, rows, title=f"Evidence: {narrative.findings_in_words(found)}", right=("#", "quality"))
+    if found.dropped:
+        not_used = [(d.reason, d.url, d.title) for d in found.dropped]
+        table(("why not", "address", "title"), not_used, title="Results that were not used")
+
+
+def _print_critique(records: Sequence[JournalRecord]) -> None:
+    critique = narrative.critique_of(records)
+    if critique is not None and critique.claims:
+        rows = [
+            (
+                c.claim,
+                narrative.VERDICTS[c.verdict],
+                c.reliability,
+                " ".join(f"[{n}]" for n in c.reference_numbers),
+                c.reason,
+            )
+            for c in critique.claims
+        ]
+        table(("claim", "verdict", "reliability", "says so", "reason"), rows, title="Critique, claim by claim")
+
+
+def _print_signal(records: Sequence[JournalRecord]) -> None:
+    found = narrative.signal_of(records)
+    if found is None:
+        return
+    rows = [
+        (step.rule, "" if step.amount is None else f"{step.amount:+.2f}", f"{step.confidence:.2f}", step.reason)
+        for step in narrative.waterfall(*found)
+    ]
+    table(
+        ("rule", "change", "confidence", "reason"),
+        rows,
+        title="How the confidence came about",
+        right=("change", "confidence"),
+    )
+    s = found[0]
+    flags = " ".join(s.risk_flags) or "none"
+    say_result(f"Signal {s.signal_id}: {s.action} {s.asset} ({s.direction}, {s.strength}, {s.timeframe}), {s.status}")
+    say_result(f"  valid until {s.valid_until:%Y-%m-%d %H:%M} UTC · flags: {flags} · judged by {s.model or 'rules'}")
+    for link in s.links:
+        say_result(f"  {link}")
+    say_result()
+
+
+def _print_revisions(revisions: Sequence[Signal]) -> None:
+    if len(revisions) < 2:
+        return
+    rows = [(s.revision, s.status, s.action, f"{s.confidence:.2f}", f"{s.decided_at:%Y-%m-%d %H:%M:%S}", s.notes)
+            for s in revisions]  # fmt: skip
+    columns = ("revision", "status", "action", "confidence", "decided (UTC)", "notes")
+    table(columns, rows, title="Revisions of the signal, as published", right=("revision", "confidence"))
+
+
+def _print_calls(records: Sequence[JournalRecord]) -> None:
+    calls = narrative.calls_of(records)
+    rows = [
+        (
+            event,
+            call.kind,
+            call.model or call.provider,
+            call.mode,
+            f"{call.prompt_name} v{call.prompt_version}" if call.prompt_name else "",
+            f"{call.latency_ms:.0f}",
+            call.usage_input_tokens + call.usage_output_tokens or "",
+            "unknown" if call.cost_usd is None else f"{call.cost_usd:.5f}",
+            call.error or ("" if accepted else "in a record passed by"),
+        )
+        for event, call, accepted in calls
+    ]
+    costs = [call.cost_usd for _, call, _ in calls]
+    known = sum(c for c in costs if c is not None)
+    unpriced = f", {costs.count(None)} calls of unknown price" if None in costs else ""
+    columns = ("event", "call", "by", "mode", "prompt", "ms", "tokens", "USD", "error")
+    title = f"{len(calls)} calls, {known:.5f} USD{unpriced}"
+    table(columns, rows, title=title, right=("ms", "tokens", "USD"))

@@ -1,0 +1,153 @@
+"""``newsproof publish``: lines of a file or of standard input → the ``news`` topic, checked before they are sent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import orjson
+
+from infra.kafka.topics import KafkaAddress
+from infra.settings import Settings
+from newsproof.app.processes.supervisor import prepare_topics
+from newsproof.app.servers import DEMO, running_kafka, say_on_stderr, servers
+from newsproof.sdk.client import checked_news
+from schemas.errors import ConfigError, ContractError
+from schemas.news import MAX_RECORD_BYTES
+from schemas.topics import Topics
+
+_CHUNK = 64 * 1024
+_WAITING = 1000
+"""Lines sent and not yet durable; further ones wait."""
+
+
+async def publish_lines(settings: Settings, file: str, *, source: str, raw: bool) -> tuple[int, int]:
+    """Publish every line; return (published, refused). Ends with the file, or when standard input closes.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    at = await _with_running_demo(settings)
+    descriptor = _open(file)
+    async with servers(at, clickhouse=False) as found:
+        at = found.applied_to(at)
+        await prepare_topics(at)
+        if found.own:
+            say_on_stderr("No Kafka was running: the news waits in the log until `newsproof up` runs.")
+        return await _send(at, _lines(descriptor), source=source, raw=raw)
+
+
+async def _with_running_demo(settings: Settings) -> Settings:
+    demo = settings.newsproof_data_dir / DEMO
+    if settings.kafka_bootstrap_servers or await running_kafka(settings.newsproof_data_dir / "kafka"):
+        return settings
+    return settings.model_copy(update={"newsproof_data_dir": demo}) if await running_kafka(demo / "kafka") else settings
+
+
+async def _send(settings: Settings, lines: AsyncIterator[bytes], *, source: str, raw: bool) -> tuple[int, int]:
+    address = KafkaAddress.of(settings, settings.kafka_bootstrap_servers or "")
+    topic = Topics(settings.topic_prefix).news
+    published = refused = number = 0
+    waiting: list[asyncio.Future[object]] = []
+    producer = address.producer(linger_ms=5)
+    await producer.start()
+    try:
+        async for line in lines:
+            number += 1
+            if not line.strip() and not raw:
+                continue
+            try:
+                key, value = (None, line) if raw else item_of(line, source=source, now=datetime.now(UTC))
+            except ContractError as exc:
+                refused += 1
+                say_on_stderr(f"line {number} refused ({exc.reason}): {exc}")
+                continue
+            waiting.append(await producer.send(topic, value, key=key))
+            published += 1
+            if len(waiting) >= _WAITING:
+                await asyncio.gather(*waiting)
+                waiting.clear()
+        await asyncio.gather(*waiting)
+    finally:
+        await producer.stop()
+    return published, refused
+
+
+def item_of(line: bytes, *, source: str, now: datetime) -> tuple[bytes, bytes]:
+    """Return (key, value) of the record for one line: a JSON object when it starts with ``{``, else plain text.
+
+    Raises:
+        ContractError: intake would refuse it; the text says what to change.
+    """
+    stripped = line.strip()
+    if stripped.startswith(b"{"):
+        value = stripped
+        if len(stripped) <= MAX_RECORD_BYTES and b'"source"' not in stripped:
+            value = _with_source(stripped, source)
+    else:
+        try:
+            text = stripped.decode("utf-8")
+        except UnicodeDecodeError as exc:
+            raise ContractError(f"not UTF-8 (byte {exc.start}): encode it as UTF-8", reason="not_utf8") from exc
+        value = msgspec.json.encode({"source": source, "text": text, "published_at": now, "received_at": now})
+    news, value = checked_news(value, now=now)
+    return news.key, value
+
+
+def _with_source(raw: bytes, source: str) -> bytes:
+    try:
+        fields = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return raw  # The check that follows says what is wrong with it.
+    return orjson.dumps({"source": source, **fields}) if isinstance(fields, dict) else raw
+
+
+# Reading lines
+
+
+def _open(file: str) -> int:
+    if file == "-":
+        return sys.stdin.fileno()
+    try:
+        return os.open(Path(file), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as exc:
+        raise ConfigError(f"{file} cannot be read ({exc.strerror}): name a file, or - for standard input") from exc
+
+
+async def _lines(descriptor: int) -> AsyncIterator[bytes]:
+    """Yield lines without their ends. A line beyond any size that Kafka takes is cut there, and then refused."""
+    queue: asyncio.Queue[bytes] = asyncio.Queue(maxsize=8)
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        # A thread of our own, not the loop's pool: at Ctrl-C nobody waits for a read that may never return. And
+        # os.read, not sys.stdin: a thread that holds its lock would make the interpreter's exit fail.
+        while True:
+            try:
+                chunk = os.read(descriptor, _CHUNK)
+                asyncio.run_coroutine_threadsafe(queue.put(chunk), loop).result()
+            except (OSError, RuntimeError, asyncio.CancelledError):
+                return
+            if not chunk:
+                return
+
+    threading.Thread(target=read, daemon=True, name="read-lines").start()
+    rest, skipping = b"", False
+    while chunk := await queue.get():
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            if not skipping:
+                yield line.removesuffix(b"\r")
+            skipping = False
+        if len(rest) > 2 * MAX_RECORD_BYTES:
+            if not skipping:
+                yield rest
+            rest, skipping = b"", True
+    if rest and not skipping:
+        yield rest

@@ -1,0 +1,155 @@
+"""What the reading commands do: find the log (a running one, else started for the command), read it, print."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from infra.kafka.topics import KafkaAddress
+from infra.settings import Settings
+from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.app.servers import say_on_stderr, servers, with_data
+from schemas.errors import ConfigError
+from schemas.signals import Signal
+from schemas.topics import Topics
+from streams.journal.audit import AuditReport
+from streams.journal.audit import audit as audit_log
+from streams.journal.case_list import read_case, read_cases, read_signals
+
+STATUSES = ("open", "signal", "dropped", "failed")
+
+
+class Log(msgspec.Struct, frozen=True):
+    """The log that a command reads. ``own``: on a server that the command started for itself."""
+
+    settings: Settings
+    address: KafkaAddress
+    topics: Topics
+    own: bool
+
+
+@asynccontextmanager
+async def the_log(invocation: Invocation) -> AsyncIterator[Log]:
+    """Yield the log, its topics made where they are missing."""
+    from newsproof.app.processes.supervisor import prepare_topics
+
+    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
+    async with servers(settings, clickhouse=False) as found:
+        at = found.applied_to(settings)
+        address = KafkaAddress.of(at, at.kafka_bootstrap_servers or "")
+        if found.embedded_kafka:
+            await prepare_topics(at)
+        elif address.security_protocol != "PLAINTEXT":
+            async with address.admin():  # a refused login is said in words, once, before anything is read
+                pass
+        yield Log(at, address, Topics(at.topic_prefix), bool(found.own))
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which signals to show; empty = all."""
+
+    assets: tuple[str, ...] = ()
+    min_confidence: float = 0.0
+    statuses: tuple[str, ...] = ()
+
+    def fits(self, signal: Signal) -> bool:
+        """Return whether the signal is shown."""
+        return (
+            signal.confidence >= self.min_confidence
+            and (not self.assets or signal.asset.upper() in {a.upper() for a in self.assets})
+            and (not self.statuses or signal.status in self.statuses)
+        )
+
+
+async def show_signals(invocation: Invocation, wanted: Filter, *, follow: bool, as_json: bool) -> None:
+    """Print the newest revision of each signal; with ``follow`` every further one as it comes."""
+    async with the_log(invocation) as log:
+        if follow:
+            if log.own:
+                say_on_stderr("No pipeline runs here, so nothing new will come: start `newsproof up`.")
+            return await _follow(log, wanted, as_json=as_json)
+        newest = {signal.signal_id: signal for signal, _ in await read_signals(log.address, log.topics)}
+        shown = [signal for signal in newest.values() if wanted.fits(signal)]
+        if as_json:
+            for signal in shown:
+                json_line(signal)
+            return
+        ids = {c.case_id: c.external_id or c.case_id[:8] for c in await read_cases(log.address, log.topics)}
+        from newsproof.report.demo import print_signals
+
+        print_signals(shown, ids, title=f"{len(shown)} of {len(newest)} signals")
+
+
+async def _follow(log: Log, wanted: Filter, *, as_json: bool) -> None:
+    from newsproof.sdk.client import ALL_STATUSES, subscribe
+
+    async for signal in subscribe(statuses=ALL_STATUSES, start="earliest", kafka=log.address, prefix=log.topics.prefix):
+        if not wanted.fits(signal):
+            continue
+        if as_json:
+            json_line(signal)
+        else:
+            say_result(
+                f"{signal.decided_at:%Y-%m-%d %H:%M:%S}  {signal.asset or '–':<6} {signal.action:<8}"
+                f"{signal.preliminary_confidence:.2f} → {signal.confidence:.2f}  {signal.status:<17}"
+                f"{signal.case_id[:8]}  {signal.summary}  [{' '.join(signal.risk_flags)}]"
+            )
+
+
+async def show_cases(invocation: Invocation, *, status: str | None, as_json: bool) -> None:
+    """Print all cases in short."""
+    if status is not None and status not in STATUSES:
+        raise ConfigError(f"--status {status!r} is unknown: write {', '.join(STATUSES)}")
+    async with the_log(invocation) as log:
+        found = [c for c in await read_cases(log.address, log.topics) if status in (None, c.status)]
+    if as_json:
+        for one in found:
+            json_line(one)
+        return
+    from newsproof.report.demo import shortened
+
+    rows = [
+        (
+            c.external_id or "–",
+            c.case_id[:8],
+            c.source,
+            f"{c.received_at:%Y-%m-%d %H:%M:%S}",
+            c.event_type,
+            c.asset,
+            c.status,
+            c.end,
+            c.events,
+            c.calls,
+            "unknown" if c.cost_usd is None else f"{c.cost_usd:.4f}",
+            shortened(c.text, 50),
+        )
+        for c in found
+    ]
+    columns = ("news", "case", "source", "received", "type", "asset", "status", "end", "events", "calls", "USD", "text")
+    table(columns, rows, title=f"{len(found)} cases", right=("events", "calls", "USD"))
+
+
+async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_json: bool) -> None:
+    """Print one case."""
+    from newsproof.cli.log.case_view import as_document, as_events, find_case, print_story
+
+    async with the_log(invocation) as log:
+        case_id = await find_case(log.address, log.topics, wanted)
+        records = await read_case(log.address, log.topics, case_id)
+        published = [] if events else await read_signals(log.address, log.topics)
+    revisions = [signal for signal, _ in published if signal.case_id == case_id]
+    if events:
+        for one in as_events(records):
+            json_line(one)
+    elif as_json:
+        json_line(as_document(records, revisions))
+    else:
+        print_story(records, revisions)
+
+
+async def audited(invocation: Invocation) -> AuditReport:
+    """Return the audit of the log."""
+    async with the_log(invocation) as log:
+        return await audit_log(log.address, log.topics)

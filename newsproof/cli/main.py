@@ -1,0 +1,102 @@
+"""The command line. Each command's work is imported when it runs: ``newsproof --help`` loads next to nothing."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from newsproof.app import exits
+from newsproof.app.invocation import Invocation, of
+from newsproof.app.terminal import guard_output
+from newsproof.app.version import VERSION
+from newsproof.cli.commands import (
+    backtest,
+    chaos,
+    describe,
+    judge,
+    memory,
+    model,
+    operate,
+    outcomes,
+    process,
+    publishing,
+    read,
+    report,
+    tables,
+    web,
+)
+
+app = typer.Typer(
+    name="newsproof",
+    help="Turn raw crypto news into search-verified trading signals, on Kafka.",
+    epilog="Exit status: 0 done · 1 something is wrong in what was looked at · 2 usage or configuration · "
+    "3 a server does not answer · 130 interrupted. Settings: `newsproof config`.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+for module in (
+    process,
+    web,
+    chaos,
+    publishing,
+    read,
+    tables,
+    report,
+    outcomes,
+    judge,
+    memory,
+    model,
+    backtest,
+    operate,
+    describe,
+):
+    module.register(app)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(VERSION)
+        raise typer.Exit
+
+
+@app.callback()
+def newsproof(
+    ctx: typer.Context,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Directory of the embedded servers; NEWSPROOF_DATA_DIR.", show_default=False)
+    ] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error happened.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Turn raw crypto news into search-verified trading signals, on Kafka."""
+    invocation = of(ctx)
+    invocation.data_dir = data_dir
+    Invocation.debug = debug
+
+
+def main() -> None:
+    """Run the command line and exit with a status of ``newsproof.app.exits``."""
+    guard_output()
+    try:
+        app(prog_name="newsproof")
+    except KeyboardInterrupt:
+        sys.exit(exits.INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()  # Whoever read our output went away, as `| head` does.
+        sys.exit(exits.OK)
+    except Exception as exc:
+        from infra.redaction import redacted
+
+        if Invocation.debug:
+            print(redacted(traceback.format_exc()), file=sys.stderr)
+        print(redacted(f"newsproof: {exits.text_of(exc)}"), file=sys.stderr, flush=True)
+        sys.exit(exits.status_of(exc))

@@ -1,0 +1,41 @@
+"""``newsproof model-server``: serve until the end, and say how to use it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import get_args
+
+from infra.offline.scripted.latency import Profile
+from infra.offline.scripted.server import ScriptedServer
+from infra.settings import Settings
+from newsproof.app.invocation import say_result
+from newsproof.app.servers import say_on_stderr as say
+from schemas.errors import ConfigError
+
+
+async def serve(settings: Settings, *, port: int, latency: str, seed: str) -> None:
+    """Serve until cancelled. The settings to use are on standard output, as lines for an environment file.
+
+    Raises:
+        ConfigError: the port is in use, or there is no such latency.
+    """
+    async with ScriptedServer(port=port, latency=profile(latency), seed=seed) as server:
+        say(
+            "A SCRIPTED model server: its answers are rules over the prompt's text, no model's. Settings to use it with:"
+        )
+        say_result(f"NEWSPROOF_MODE=simulated\nSCRIPTED_MODEL_URL={server.url}")
+        if settings.mode == "live":
+            say("NEWSPROOF_MODE=simulated is needed: with your keys the mode in force is live.")
+        await asyncio.get_running_loop().create_future()
+
+
+def profile(written: str) -> Profile:
+    """Return the latencies of this name.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    for known in get_args(Profile):
+        if written == known:
+            return known  # type: ignore[no-any-return]
+    raise ConfigError(f"--latency is {written!r}: write one of {', '.join(get_args(Profile))}")

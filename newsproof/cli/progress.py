@@ -1,0 +1,55 @@
+"""Progress of the demo, on standard error: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from newsproof.cli.demo import Ends
+
+LINE_EVERY_S = 3.0
+
+
+class DemoProgress:
+    """Shows how many cases were opened and ended. Use as a context manager."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._bar: Any = None
+        self._task: Any = None
+        self._said_at = time.monotonic()
+
+    def __enter__(self) -> DemoProgress:
+        if sys.stderr.isatty():
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            from newsproof.app.console import Console
+
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.completed}/{task.total}"),
+                TimeElapsedColumn(),
+                console=Console(error=True),
+                # Redirected prints would be read for colours and links; nothing else is printed while the bar stands.
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task("cases", total=self._total)
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def show(self, seen: Ends) -> None:
+        """Show what the journal holds now."""
+        text = f"{seen.opened} cases opened, {seen.events} events, {seen.signals} signals"
+        if self._bar is not None:
+            self._bar.update(self._task, completed=seen.ended, description=text)
+        elif seen.ended >= self._total or time.monotonic() - self._said_at > LINE_EVERY_S:
+            self._said_at = time.monotonic()
+            print(f"{text}, {seen.ended} of {self._total} ended", file=sys.stderr, flush=True)

@@ -1,0 +1,52 @@
+"""docs/cli.md, written from the commands themselves; a test compares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+import typer.main
+
+from newsproof.app import exits
+from newsproof.cli.main import app
+
+WIDTH = 100
+
+
+def cli_page() -> str:
+    """Return docs/cli.md."""
+    lines = [
+        "# The command line",
+        "",
+        "Written by `newsproof reference`; a test compares. In a checkout, `./run COMMAND` is the same as",
+        "`newsproof COMMAND`. Results go to standard output, everything else to standard error.",
+        "",
+        "Commands that read use the configured servers, else those that `up` (or `demo --keep`) runs on the data",
+        "directory, else they start the embedded ones on it for their own duration. Where the data directory holds no",
+        "log and none is named, they read the one that `demo` left.",
+        "",
+        "## Exit status",
+        "",
+        "| status | meaning |",
+        "|---|---|",
+        *(f"| {status} | {meaning} |" for status, meaning in exits.MEANINGS.items()),
+    ]
+    for path, text in _commands(typer.main.get_command(app), "newsproof"):
+        lines += ["", f"## `{path}`", "", "```text", text, "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _commands(command: Any, path: str, parent: Any = None) -> Iterator[tuple[str, str]]:
+    # By hand, because the width of whoever's terminal must not show.
+    context = command.context_class(
+        command,
+        info_name=path if parent is None else path.rsplit(" ", 1)[-1],
+        parent=parent,
+        terminal_width=WIDTH,
+        max_content_width=WIDTH,
+    )
+    yield path, "\n".join(line.rstrip() for line in command.get_help(context).splitlines()).strip()
+    for name, child in getattr(command, "commands", {}).items():
+        if not child.hidden:
+            yield from _commands(child, f"{path} {name}", context)

@@ -1,0 +1,1 @@
+"""``newsproof sql``: statements on ClickHouse, and how rows are printed."""

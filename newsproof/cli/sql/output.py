@@ -1,0 +1,49 @@
+"""How rows are printed: for people, for spreadsheets, for programs, for documents."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from typing import TYPE_CHECKING, Any
+
+from infra.clickhouse.client import Result
+from newsproof.app.invocation import json_line, say_result, table
+
+if TYPE_CHECKING:
+    from newsproof.cli.commands.tables import Format
+
+
+def print_rows(result: Result, format: Format) -> None:
+    """Print the rows on standard output."""
+    if format == "json":
+        for row in result.dicts():
+            json_line(row)
+    elif format == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(result.columns)
+        writer.writerows(result.rows)
+    elif format == "markdown":
+        say_result(markdown(result))
+    else:
+        table(result.columns, result.rows)
+
+
+def markdown(result: Result) -> str:
+    """Return a GitHub-flavoured table. Numbers are aligned to the right; text stays text, whatever is in it."""
+    numbers = [
+        bool(result.rows) and all(isinstance(row[n], int | float) or row[n] is None for row in result.rows)
+        for n in range(len(result.columns))
+    ]
+    lines = [result.columns, tuple("--:" if right else "---" for right in numbers)]
+    lines += [tuple(_in_a_cell(value) for value in row) for row in result.rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [tuple(map(_escaped, lines[0])), *lines[1:]])
+
+
+def _in_a_cell(value: Any) -> str:
+    return "" if value is None else _escaped(str(value))
+
+
+def _escaped(text: str) -> str:
+    for mark in ("\\", "|", "`", "*", "_", "<", "[", "]"):
+        text = text.replace(mark, {"<": "&lt;"}.get(mark, "\\" + mark))
+    return " ".join(text.split())

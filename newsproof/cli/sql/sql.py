@@ -1,0 +1,170 @@
+"""``newsproof sql``: statements on ClickHouse, from the command line, a file, standard input or a prompt.
+
+They run as the analysts' user, who only reads, unless ``--admin`` is given.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from infra.clickhouse.client import ClickHouse, Result
+from infra.clickhouse.statement import split_statements
+from infra.settings import Settings
+from newsproof.app.analysts import analyst_client
+from newsproof.app.composition import clickhouse_of
+from newsproof.app.invocation import Invocation, say_result
+from newsproof.app.processes.supervisor import prepare_tables
+from newsproof.app.servers import servers, with_data
+from newsproof.cli.sql.history import History
+from newsproof.cli.sql.output import print_rows
+from schemas.errors import ConfigError, NewsproofError, PermanentError
+
+if TYPE_CHECKING:
+    from newsproof.cli.commands.tables import Format
+
+_NO_ROWS = ("INSERT", "CREATE", "ALTER", "DROP", "TRUNCATE", "OPTIMIZE", "RENAME", "SET", "USE", "SYSTEM", "DELETE")
+_PROMPT, _MORE = "sql> ", "...> "
+
+
+async def run_script(
+    invocation: Invocation, text: str, format: Format, *, parameters: Mapping[str, str], admin: bool
+) -> None:
+    """Run the statements one after the other and print the rows of each; the first that is refused ends it.
+
+    Raises:
+        ConfigError: there is no statement, or a parameter that none of them has.
+        PermanentError: ClickHouse refuses a statement.
+    """
+    statements = split_statements(text)
+    if not statements:
+        raise ConfigError('the statement is empty: write one, such as "SELECT * FROM v_cost_by_step"')
+    for name in parameters:
+        if not any(_takes(statement, name) for statement in statements):
+            raise ConfigError(f"--param {name}: no statement has {{{name}:Type}} in it, such as {{{name}:String}}")
+    history = History(invocation.settings().newsproof_data_dir)
+    async with database(invocation, admin=admin) as client:
+        for number, statement in enumerate(statements, start=1):
+            history.add(statement)
+            try:
+                result = await ask(client, statement, parameters, admin=admin)
+            except PermanentError as exc:
+                if len(statements) == 1:
+                    raise
+                raise PermanentError(f"statement {number} of {len(statements)}: {exc}", kind=exc.kind) from exc
+            if result is not None:
+                print_rows(result, format)
+
+
+@asynccontextmanager
+async def database(invocation: Invocation, *, admin: bool) -> AsyncIterator[ClickHouse]:
+    """Yield a client of the database that this call is about; the embedded engine is started where none runs."""
+    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
+    async with servers(settings, kafka=False) as found:
+        at = found.applied_to(settings)
+        if "clickhouse" in found.own:
+            await prepare_tables(at)
+        async with _client(at, embedded=settings.clickhouse_url is None, admin=admin) as client:
+            yield client
+
+
+def _client(at: Settings, *, embedded: bool, admin: bool) -> ClickHouse:
+    return clickhouse_of(at) if admin else analyst_client(at, embedded=embedded)
+
+
+async def ask(client: ClickHouse, statement: str, parameters: Mapping[str, str], *, admin: bool) -> Result | None:
+    """Run one statement; None when it is one that returns no rows.
+
+    Raises:
+        PermanentError: ClickHouse refuses it; the text says what to do.
+    """
+    bound = {name: value for name, value in parameters.items() if _takes(statement, name)}
+    try:
+        if admin and statement.split(None, 1)[0].upper() in _NO_ROWS:
+            await client.command(statement)
+            return None
+        return await client.query(statement, bound)
+    except PermanentError as exc:
+        said = str(exc)
+        if not admin and ("(ACCESS_DENIED)" in said or "(READONLY)" in said):
+            words = said.partition("DB::Exception: ")[2].partition(" (for url ")[0].strip().rstrip(")")
+            raise PermanentError(
+                f"{words}) (this ran as the analysts' user; `newsproof sql --admin` may write)"
+            ) from exc
+        raise PermanentError(f'{said} (the tables: newsproof sql "SHOW TABLES")') from exc
+
+
+def _takes(statement: str, name: str) -> bool:
+    return f"{{{name}:" in statement.replace(" ", "")
+
+
+def script_of(query: str | None, file: Path | None) -> str | None:
+    """Return the text to run: the argument, the file, or standard input; None when the user is to be asked.
+
+    Raises:
+        ConfigError: both were given, or the file cannot be read.
+    """
+    if query is not None and file is not None:
+        raise ConfigError("a statement and --file: give one of them")
+    if query is not None:
+        return query
+    if file is None or str(file) == "-":
+        return None if file is None and sys.stdin.isatty() else sys.stdin.read()
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"{file} cannot be read: {exc}") from exc
+
+
+def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, str], admin: bool) -> None:
+    """Ask for statements at the terminal until Ctrl-D; each ends with a semicolon.
+
+    Not a coroutine: reading a line stops everything, and Ctrl-C has to reach it.
+    """
+    import asyncio
+
+    from newsproof.app.logs import configure_logs
+
+    configure_logs("WARNING", libraries="CRITICAL")
+    history = History(invocation.settings().newsproof_data_dir, create=True)
+    history.load_into_readline()
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        client = runner.run(stack.enter_async_context(database(invocation, admin=admin)))
+        try:
+            say_result("Statements end with a semicolon. Ctrl-D leaves; the tables: SHOW TABLES;")
+            while (statements := _read_statements()) is not None:
+                for statement in statements:
+                    history.add(statement)
+                    try:
+                        result = runner.run(ask(client, statement, parameters, admin=admin))
+                    except NewsproofError as exc:
+                        say_result(f"{exc}")
+                    except (asyncio.CancelledError, KeyboardInterrupt):
+                        say_result("Interrupted.")
+                    else:
+                        if result is not None:
+                            print_rows(result, format)
+        finally:
+            runner.run(stack.aclose())
+
+
+def _read_statements() -> Sequence[str] | None:
+    """Read lines up to a semicolon at the end of one; None at the end of the input, [] when the user gave it up."""
+    lines: list[str] = []
+    while True:
+        try:
+            lines.append(input(_MORE if lines else _PROMPT))
+        except EOFError:
+            say_result()
+            return split_statements("\n".join(lines)) or None
+        except KeyboardInterrupt:
+            say_result()
+            return []
+        if not "".join(lines).strip():
+            lines.clear()
+        elif lines[-1].rstrip().endswith(";"):
+            return split_statements("\n".join(lines))

@@ -1,0 +1,98 @@
+"""``newsproof up``: the pipeline in one process tree until a signal ends it."""
+
+from __future__ import annotations
+
+import socket
+import sys
+
+from pydantic import SecretStr
+
+from infra.embedded.child import DirectoryLock
+from infra.settings import Settings
+from newsproof.app.composition import FULL_PIPELINE, refuse_unusable
+from newsproof.app.invocation import command_name
+from newsproof.app.processes.supervisor import Pipeline, pipeline
+from newsproof.app.research_parts import refuse_unusable_research
+from newsproof.app.servers import say_on_stderr as say
+from newsproof.web.server import opened, tls_of
+from newsproof.web.tokens import opened_with, token_of
+from schemas.errors import ConfigError
+
+
+async def up(settings: Settings, *, workers: int) -> None:
+    """Run until cancelled.
+
+    Raises:
+        NewsproofError: what must be mended before it can start.
+    """
+    changes = {name: value for name, value in FULL_PIPELINE.items() if name not in settings.model_fields_set}
+    at = settings.model_copy(update=changes)
+    refuse_unusable(at)
+    refuse_unusable_research(at)
+    tls_of(at)  # made to see that it can be
+    token = token_of(at)
+    lock = DirectoryLock(settings.newsproof_data_dir / "up", what="`newsproof up`")
+    lock.acquire()
+    try:
+        # Open from before the address is told until the end: no other program can come to be what the token is shown to.
+        with _listening(at) as listening:
+            port = listening.getsockname()[1]
+            told = opened_with(at.page_at(port), at, token, terminal=sys.stderr.isatty())
+            # Given to the page as a setting, it is not in the address that the page prints, which goes to a log.
+            at = at.model_copy(update={"web_port": port, "web_token": SecretStr(token)})
+            say(f"Starting in {settings.newsproof_data_dir} …")
+            async with pipeline(at, workers=workers, page=listening) as running:
+                _tell(running, told, changes, workers)
+                await running.watch()
+    finally:
+        lock.release()
+
+
+def _listening(settings: Settings) -> socket.socket:
+    """Open the page's port; another one where it is taken and nobody has chosen it."""
+    try:
+        return opened(settings)
+    except ConfigError:
+        if "web_port" in settings.model_fields_set:
+            raise
+        return opened(settings.model_copy(update={"web_port": 0}))
+
+
+def _tell(running: Pipeline, page: str, changes: dict[str, object], workers: int) -> None:
+    settings = running.settings
+    own = running.servers.own
+    say("")
+    say(f"Newsproof runs, {mode_in_words(settings)}; {workers} worker(s), one sink. Ctrl-C ends all of it.")
+    say(f"  Page        {page}")
+    say(f"  Kafka       {settings.kafka_bootstrap_servers}{'  (embedded)' if 'kafka' in own else ''}")
+    say(
+        f"  ClickHouse  {_without_password(settings.clickhouse_url or '')}{'  (embedded)' if 'clickhouse' in own else ''}"
+    )
+    say(f"  Logs        {settings.newsproof_data_dir / 'logs'}")
+    for name, value in changes.items():
+        say(f"  {name.upper()}={value} is set by `up`, because you have not set it")
+    say("")
+    command = command_name()
+    say("In another terminal, here:")
+    say(f'  echo "SEC approves a spot Bitcoin ETF" | {command} publish -')
+    say(f"  {command} signals --follow")
+    say(f"  {command} cases;  {command} case ID;  {command} audit")
+    say(f'  {command} sql "SELECT * FROM v_cost_by_step"')
+    if "kafka" in own:
+        say(f"  {command} kafka    (the login of this Kafka, for other clients)")
+
+
+def mode_in_words(settings: Settings) -> str:
+    """Return how it judges, said so that nobody takes an offline signal for a real one."""
+    if settings.mode == "simulated" and settings.scripted_model_url:
+        return "SIMULATED (a scripted model server and a bundled corpus; for trying prompts out)"
+    return {
+        "live": "live (real models and search)",
+        "offline": "OFFLINE (rules and a bundled corpus instead of models and search; for trying things out)",
+        "simulated": "SIMULATED (empty answers; for measuring only)",
+    }[settings.mode]
+
+
+def _without_password(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"

@@ -1,0 +1,1 @@
+"""Judging the judgement: backtests, comparisons, shadow runs, evaluation, acceptance, and their statistics."""

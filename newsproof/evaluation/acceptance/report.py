@@ -1,0 +1,104 @@
+"""The report of an acceptance run: per message, per step, per target; as tables, Markdown or one line of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan
+from typing import Any
+
+import msgspec
+
+from newsproof.app.invocation import say_result, table
+from newsproof.evaluation.acceptance.measures import CaseMeasure, Measured, StepMeasure
+from newsproof.evaluation.acceptance.targets import Verdict
+
+
+class AcceptanceReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The line that ``--json`` prints. ``mode`` says by whom it was judged: live, or simulated with scripted answers."""
+
+    mode: str
+    messages: int
+    deep: int
+    failed: int
+    met: int
+    targets: tuple[Verdict, ...]
+    steps: tuple[StepMeasure, ...]
+    cases: tuple[CaseMeasure, ...]
+    seconds: float
+
+
+def report_of(mode: str, run: Measured, targets: Sequence[Verdict], seconds: float) -> AcceptanceReport:
+    """Return the report of a run that took so many seconds."""
+    return AcceptanceReport(
+        mode=mode,
+        messages=len(run.cases),
+        deep=len(run.deep),
+        failed=sum(c.status.endswith("case_failed") for c in run.cases),
+        met=sum(t.met for t in targets),
+        targets=tuple(targets),
+        steps=run.steps,
+        cases=run.cases,
+        seconds=round(seconds, 2),
+    )
+
+
+def print_report(report: AcceptanceReport, *, markdown: bool) -> None:
+    """Print three tables on standard output."""
+    show = _markdown if markdown else _table
+    show(
+        "Messages",
+        ("message", "path", "seconds", "calls", "USD", "signal"),
+        [
+            (c.message, c.path, f"{c.took_ms / 1000:.2f}", c.calls, _usd(c.cost_usd, c.unpriced_calls), c.outcome)
+            for c in report.cases
+        ],
+    )
+    show(
+        "Steps",
+        ("step", "results", "p50 ms", "p95 ms", "calls", "failed", "tokens in", "tokens out", "USD"),
+        [*(_step(s) for s in report.steps), _total(report.steps)],
+    )
+    show(
+        "Targets, per message that was analysed deeply",
+        ("target", "wanted", "measured", "met", ""),
+        [(t.target, t.wanted, _measured(t), "yes" if t.met else "NO", t.note) for t in report.targets],
+    )
+    say_result(f"{report.met} of {len(report.targets)} targets met; {report.mode}, {report.deep} messages deep")
+
+
+def _step(s: StepMeasure) -> tuple[Any, ...]:
+    return (
+        *(s.step, s.results, _ms(s.p50_ms), _ms(s.p95_ms), s.calls, s.failed_calls),
+        *(s.input_tokens, s.output_tokens, _usd(s.cost_usd, s.unpriced_calls)),
+    )
+
+
+def _total(steps: Sequence[StepMeasure]) -> tuple[Any, ...]:
+    cost, unpriced = sum(s.cost_usd or 0.0 for s in steps), sum(s.unpriced_calls for s in steps)
+    sums = [sum(getattr(s, name) for s in steps) for name in ("calls", "failed_calls", "input_tokens", "output_tokens")]
+    return ("in all", sum(s.results for s in steps), "", "", *sums, _usd(cost, unpriced))
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    table(columns, rows, title=title, right=columns[1:-1])
+    say_result()
+
+
+def _markdown(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    lines = [f"{title}:", "", f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
+    say_result("\n".join([*lines, *(f"| {' | '.join(str(cell) for cell in row)} |" for row in rows), ""]))
+
+
+def _ms(value: float | None) -> str:
+    return "–" if value is None or isnan(value) else f"{value:,.0f}"
+
+
+def _usd(cost: float | None, unpriced: int) -> str:
+    known = "–" if cost is None else f"{cost:.6f}"
+    return f"{known} (+{unpriced} unpriced)" if unpriced else known
+
+
+def _measured(verdict: Verdict) -> str:
+    if verdict.measured is None:
+        return "nothing to measure"
+    return f"{verdict.measured:.{4 if verdict.unit == 'USD' else 2}f} {verdict.unit}"

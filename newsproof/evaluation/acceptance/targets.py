@@ -1,0 +1,74 @@
+"""The targets of a deep-analysed message, and the verdict on each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from newsproof.evaluation.acceptance.measures import Measured
+
+MAX_COST_USD, AIM_COST_USD = 0.05, 0.01
+MAX_LATENCY_S = 8.0
+STEP_LATENCY_S = {"recall": 1.0, "plan": 2.0, "search": 2.0, "synthesize": 3.0}
+MAX_SEARCHES = 1.0
+MIN_SEARCH_SUCCESS = 0.95
+"""All of them from the requirements of the verification (docs/verification.md, "Acceptance run")."""
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """One target. ``measured`` None: nothing to measure it by, so it is not met."""
+
+    target: str
+    wanted: str
+    measured: float | None
+    unit: str
+    met: bool
+    note: str = ""
+
+
+def verdicts(run: Measured) -> list[Verdict]:
+    """Return the verdict on every target."""
+    deep = run.deep
+    unpriced = sum(c.unpriced_calls for c in deep)
+    cost = _mean(c.cost_usd or 0.0 for c in deep)
+    note = f"{unpriced} calls of unknown price" if unpriced else f"aim < {AIM_COST_USD} USD" if cost is not None else ""
+    steps = [
+        _below(f"mean {step}", limit_s, run.seconds_by_step.get(step), "s") for step, limit_s in STEP_LATENCY_S.items()
+    ]
+    success = run.searches_answered / run.searches_asked if run.searches_asked else None
+    return [
+        msgspec.structs.replace(
+            _below("mean cost", MAX_COST_USD, cost, "USD"),
+            note=note,
+            met=cost is not None and cost < MAX_COST_USD and not unpriced,
+        ),
+        _below("mean latency", MAX_LATENCY_S, _mean(c.took_ms / 1000 for c in deep), "s"),
+        *steps,
+        Verdict(
+            target="searches, first round",
+            wanted=f"≤ {MAX_SEARCHES:g}",
+            measured=run.first_searches,
+            unit="a message",
+            met=run.first_searches is not None and run.first_searches <= MAX_SEARCHES,
+            note="what an expansion asks for comes on top",
+        ),
+        Verdict(
+            target="search success",
+            wanted=f"> {MIN_SEARCH_SUCCESS:.0%}",
+            measured=None if success is None else round(100 * success, 1),
+            unit="%",
+            met=success is not None and success > MIN_SEARCH_SUCCESS,
+            note=f"{run.searches_answered} of {run.searches_asked}",
+        ),
+    ]
+
+
+def _below(target: str, limit: float, measured: float | None, unit: str) -> Verdict:
+    met = measured is not None and measured < limit
+    return Verdict(target=target, wanted=f"< {limit:g} {unit}", measured=measured, unit=unit, met=met)
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return sum(found) / len(found) if found else None

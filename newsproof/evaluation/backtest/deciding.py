@@ -1,0 +1,51 @@
+"""How one recorded case is replayed under a change: its snapshot, what may be taken as recorded, and the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agents.core.registry import Registry
+from newsproof.app.version import code_version
+from schemas.config import Snapshot
+from streams.replay import Change, Recording, Replay
+
+
+class Deciding:
+    """Makes the replay of any case of one log. ``ask_every_step``: nothing is taken as recorded, every step is asked."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        snapshots: Mapping[str, Snapshot],
+        change: Change,
+        *,
+        ask_every_step: bool = False,
+        code: str | None = None,
+    ) -> None:
+        self._registry = registry
+        self._snapshots = snapshots
+        self._change = change
+        self._code = code_version() if code is None else code
+        self._every = ask_every_step or bool(change.settings)
+        self._changed: dict[str, tuple[Snapshot | None, frozenset[str] | None]] = {}
+
+    def replay(self, recording: Recording, *, from_step: str | None = None) -> Replay:
+        """Return the replay of this case; ``from_step``: what came before it stays as recorded, whatever changes.
+
+        Raises:
+            ConfigError: the change does not fit the case's snapshot.
+            TypeError: the recording has no readable opening.
+        """
+        config_hash = recording.received.config_hash
+        if config_hash not in self._changed:
+            self._changed[config_hash] = self._decided_by(self._snapshots.get(config_hash))
+        snapshot, changed = self._changed[config_hash]
+        return Replay(recording, snapshot, self._registry, changed=changed, from_step=from_step)
+
+    def _decided_by(self, pinned: Snapshot | None) -> tuple[Snapshot | None, frozenset[str] | None]:
+        if pinned is None:
+            return None, None
+        other = frozenset(n for n, p in self._change.prompts.items() if pinned.prompts.get(n) != p)
+        # The same steps over the same case say the same; steps of other code are asked, each of them.
+        as_recorded = not self._every and pinned.code_version == self._code
+        return self._change.applied_to(pinned), other if as_recorded else None

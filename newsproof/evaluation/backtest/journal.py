@@ -1,0 +1,127 @@
+"""Where recordings come from: the journal on Kafka, read in bulk, or a log file. Read twice: to survey, then to replay."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+import msgspec
+
+from infra.kafka.topics import KafkaAddress, offsets_of, read_range
+from newsproof.evaluation.backtest.sample import LogFile, by_partition
+from newsproof.evaluation.backtest.story import Stories
+from schemas import envelope as wire
+from schemas import events as ev
+from schemas.config import Snapshot, decode_snapshot
+from schemas.errors import ContractError
+from schemas.topics import Topics
+from streams.journal.following import FollowedPartition
+from streams.replay import Recording, Recordings
+
+_TELLING = frozenset({ev.OPENING_NAME, *(ev.WIRE_NAMES[t] for t in (ev.CaseDropped, ev.RetractionFound))})
+"""Events that say which story a case is of."""
+
+
+class Source(Protocol):
+    """A journal that can be read from its start, any number of times. ``snapshots`` by hash."""
+
+    partitions: int
+    snapshots: Mapping[str, Snapshot]
+
+    def batches(self) -> AsyncIterator[tuple[int, Sequence[Any]]]:
+        """Yield (partition, records), in log order per partition."""
+        ...
+
+
+class FileSource:
+    """A log file."""
+
+    def __init__(self, log: LogFile) -> None:
+        self.partitions = log.partitions
+        self.snapshots: Mapping[str, Snapshot] = log.snapshots
+        self._log = log
+
+    async def batches(self) -> AsyncIterator[tuple[int, Sequence[Any]]]:
+        """Yield each partition at once."""
+        for number, records in by_partition(self._log.cases):
+            yield number, records
+
+
+class KafkaSource:
+    """The journal of an installation, up to where it ended when this was made."""
+
+    def __init__(
+        self, address: KafkaAddress, bounds: Mapping[Any, tuple[int, int]], snapshots: dict[str, Snapshot]
+    ) -> None:
+        self.partitions = len(bounds)
+        self.snapshots: Mapping[str, Snapshot] = snapshots
+        self._address = address
+        self._bounds = dict(bounds)
+
+    @classmethod
+    async def made(cls, address: KafkaAddress, topics: Topics) -> KafkaSource:
+        """Read the snapshots, and note where the journal ends."""
+        snapshots: dict[str, Snapshot] = {}
+        async for _, records in read_range(address, await offsets_of(address, topics.configs)):
+            for record in records:
+                try:
+                    snapshots.update([decode_snapshot(record.key, record.value)])
+                except ContractError:
+                    continue  # a tombstone, or no snapshot: a case that pins it is reported
+        return cls(address, await offsets_of(address, topics.cases), snapshots)
+
+    async def batches(self) -> AsyncIterator[tuple[int, Sequence[Any]]]:
+        """Read in bulk, without a group."""
+        async for tp, records in read_range(self._address, self._bounds):
+            yield tp.partition, records
+
+
+class Survey(msgspec.Struct):
+    """What the journal holds. ``ended``: case ids in the range, in the order in which they were opened; ``open``: others of it."""
+
+    ended: list[str]
+    open: int
+    stories: Stories
+    first: datetime | None
+    last: datetime | None
+
+
+async def survey(source: Source, *, since: datetime | None = None, until: datetime | None = None) -> Survey:
+    """Read the journal once: which cases ended, of those opened from ``since`` on and before ``until``, and their stories."""
+    parts: dict[int, FollowedPartition] = {}
+    opened: dict[str, datetime] = {}
+    ended: set[str] = set()
+    stories = Stories()
+    async for number, records in source.batches():
+        part = parts.setdefault(number, FollowedPartition(partitions=source.partitions))
+        for env, record in part.accept(records):
+            if env.type in _TELLING:
+                _tell(stories, env, record)
+            if env.type == ev.OPENING_NAME:
+                opened[env.case_id] = env.time
+            elif env.type in ev.TERMINAL_NAMES:
+                ended.add(env.case_id)
+    inside = [c for c, at in opened.items() if (since is None or at >= since) and (until is None or at < until)]
+    inside.sort(key=lambda c: (opened[c], c))
+    chosen = [c for c in inside if c in ended]
+    first, last = (opened[chosen[0]], opened[chosen[-1]]) if chosen else (None, None)
+    return Survey(chosen, len(inside) - len(chosen), stories, first, last)
+
+
+def _tell(stories: Stories, env: wire.Envelope, record: Any) -> None:
+    try:
+        stories.add(env.case_id, wire.decode(env.type, env.version, record.value))
+    except wire.NewerSchemaError:
+        raise
+    except ContractError:
+        pass  # its case is reported as unreadable where it is replayed
+
+
+async def recordings(source: Source, wanted: Callable[[str], bool]) -> AsyncIterator[Recording]:
+    """Yield the wanted cases as they end. Memory follows the cases that are open at one offset, not the log."""
+    parts: dict[int, Recordings] = {}
+    async for number, records in source.batches():
+        part = parts.setdefault(number, Recordings(partitions=source.partitions, wanted=wanted))
+        for recording in part.take(records):
+            yield recording

@@ -1,0 +1,133 @@
+"""Who answers what a replay needs: the run's own topic, the models, memory as of the case, or nobody (a miss)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from decimal import Decimal
+
+from infra.ports import Ports
+from newsproof.evaluation.backtest.deciding import Deciding
+from newsproof.evaluation.backtest.memory import AsOfMemory
+from newsproof.evaluation.backtest.run.cost_limit import Purse
+from newsproof.evaluation.backtest.run.plan import OnMiss
+from newsproof.evaluation.backtest.run.topic import CallMade, Held, RunTopic
+from schemas.calls import Call
+from schemas.effects import CallModel, Effect, Failure, FindConcerned, FindEarlier, Recall
+from schemas.errors import ConfigError, FailureKind
+from streams.effects.host import EffectsHost
+from streams.replay import Miss, Need, Recording, Replayed
+
+WEATHER: frozenset[FailureKind] = frozenset({"timeout", "network", "rate_limit", "unavailable", "breaker_open"})
+"""Failures of the provider at this hour: they say nothing of the prompt, so they are waited out, not replayed."""
+MENDED: frozenset[FailureKind] = frozenset({"auth", "plan_limit", "not_configured"})
+"""Failures that every further call would meet too."""
+OF_THE_JOURNAL = (FindEarlier, FindConcerned)
+"""Questions to the journal as it was then: today's answers would be of other cases, so they are never asked anew."""
+ATTEMPTS = 5
+FIRST_WAIT_S = 1.0
+NAMES = {"Search": "search", "Scrape": "page", "FetchMarket": "market figure", "FindConcerned": "question for earlier claims",
+         "FindEarlier": "check for copies", "Recall": "memory", "CallModel": "model call"}  # fmt: skip
+
+
+class Performer:
+    """Answers the needs of one run. ``executed`` counts the effects that were performed now, by kind of effect."""
+
+    def __init__(
+        self,
+        ports: Ports,
+        purse: Purse,
+        held: Held,
+        topic: RunTopic | None,
+        *,
+        on_miss: OnMiss,
+        memory: AsOfMemory | None = None,
+        first_wait_s: float = FIRST_WAIT_S,
+    ) -> None:
+        self._ports = ports
+        self._host = EffectsHost(ports)
+        self._purse = purse
+        self._held = held
+        self._topic = topic
+        self._live = on_miss == "live"
+        self._memory = memory
+        self._first_wait_s = first_wait_s
+        self.executed: Counter[str] = Counter()
+        self.refused_memories: Counter[str] = Counter()
+
+    async def answer(self, need: Need, repeat: int, occurrence: int) -> tuple[Call, ...] | Miss:
+        """Return the calls that answer the need.
+
+        Raises:
+            PurseEmpty: ``--max-cost`` does not cover it.
+            ConfigError: no call can work until something is mended; the text says what.
+        """
+        asked = (need.case.case_id, repeat, need.request_hash, occurrence)
+        if (made := self._held.calls.get(asked)) is not None:
+            return made
+        effect = need.effect
+        if isinstance(effect, Recall) and self._memory is not None and not self._live:
+            calls, refused = await self._memory.recall(effect, need.case)
+            self.refused_memories[need.case.case_id] += refused
+        elif isinstance(effect, CallModel) or (self._live and not isinstance(effect, OF_THE_JOURNAL)):
+            done = await self._performed(need)
+            if isinstance(done, Miss):
+                return done
+            calls = done
+        else:
+            return Miss(f"{need.step} asks a {NAMES[type(effect).__name__]} that was not recorded: {_asked(effect)}")
+        self.executed[type(effect).__name__] += 1
+        if self._topic is not None:
+            await self._topic.write(CallMade(*asked, calls), key=need.case.case_id)
+        return calls
+
+    async def _performed(self, need: Need) -> tuple[Call, ...] | Miss:
+        chain = self._ports.chain(need.effect)
+        tried: tuple[Call, ...] = ()
+        said, wait_s = "", 0.0
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(wait_s)
+            held = await self._purse.taken(need.effect, chain)
+            calls: tuple[Call, ...] = ()
+            try:
+                calls = await self._host.perform(
+                    need.effect, case_id=need.case.case_id, head_id=need.case.head_id, attempt=need.attempt
+                )
+            finally:
+                self._purse.settle(held, calls) if calls else self._purse.give_back(held)
+            tried += calls
+            reply = calls[-1].reply
+            if not isinstance(reply, Failure) or reply.kind not in WEATHER | MENDED:
+                return tried
+            if reply.kind in MENDED:
+                raise ConfigError(f"no model can be asked ({reply.kind}): {reply.message}")
+            said = f"{calls[-1].provider} did not answer in {ATTEMPTS} attempts: {reply.message}"
+            wait_s = max(self._first_wait_s * 2**attempt, reply.retry_after_s or 0.0)
+        return Miss(said, status="failed")
+
+    @property
+    def spent(self) -> Decimal:
+        """USD that this run has spent, earlier parts of it included."""
+        return self._purse.spent
+
+
+async def replay_one(
+    deciding: Deciding, recording: Recording, performer: Performer, from_step: str | None = None, repeat: int = 0
+) -> Replayed:
+    """Drive one replay to its end, its needs answered by the performer."""
+    asking = deciding.replay(recording, from_step=from_step).run()
+    occurrences: Counter[str] = Counter()
+    try:
+        need = next(asking)
+        while True:
+            occurrence = occurrences[need.request_hash]
+            occurrences[need.request_hash] += 1
+            need = asking.send(await performer.answer(need, repeat, occurrence))
+    except StopIteration as stop:
+        replayed: Replayed = stop.value
+        return replayed
+
+
+def _asked(effect: Effect) -> str:
+    return repr(getattr(effect, "query", None) or getattr(effect, "url", None) or getattr(effect, "asset", ""))[:160]

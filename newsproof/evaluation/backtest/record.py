@@ -1,0 +1,112 @@
+"""``newsproof backtest record-sample``: the demo's pipeline over the 42 sample items, and its log as a file."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from infra.offline.scripted.server import ScriptedServer
+from infra.settings import Settings
+from newsproof.app.composition import FULL_PIPELINE, address_of, topics_of
+from newsproof.app.invocation import Invocation
+from newsproof.app.processes.supervisor import pipeline
+from newsproof.app.servers import say_on_stderr as say
+from newsproof.cli.demo import sample_news
+from newsproof.cli.log.reading import the_log
+from newsproof.evaluation.backtest.sample import packed_log, read_log_file
+from newsproof.sdk.client import checked_news
+from schemas.errors import TransientError
+from schemas.events import TERMINAL_NAMES
+from streams.journal.following import FollowedPartition
+
+END_WITHIN_S = 600.0
+AT_ONCE = 3
+"""Items under way at a time: all 42 at once would make a small machine's memory (0.9 s a recall) the story of the log."""
+
+
+async def record(invocation: Invocation, file: Path, *, this_log: bool) -> None:
+    """Write the log file: of a fresh run of the sample, or of the log in force."""
+    if this_log:
+        async with the_log(invocation) as log:
+            packed = await packed_log(log.address, log.topics)
+    else:
+        packed = await _recorded(invocation.settings())
+    await asyncio.to_thread(file.write_bytes, packed)
+    held = await asyncio.to_thread(read_log_file, file)
+    say(f"{file}: {len(held.cases)} journal records, {len(held.snapshots)} snapshots, {len(packed) / 1024:.0f} KiB")
+
+
+async def _recorded(settings: Settings) -> bytes:
+    """Run the sample as the demo does, but with the scripted model, which reads the prompt that it is given."""
+    with tempfile.TemporaryDirectory(prefix="newsproof-sample-") as directory:
+        async with ScriptedServer() as models:
+            at = settings.model_copy(
+                update={
+                    **FULL_PIPELINE,
+                    "newsproof_mode": "simulated",
+                    "scripted_model_url": models.url,
+                    "tool_scrape_enabled": True,
+                    "newsproof_data_dir": Path(directory),
+                    "kafka_bootstrap_servers": None,
+                    "clickhouse_url": None,
+                    "topic_replication": 1,
+                    "metrics_port": None,
+                    "publish_preliminary": False,
+                    # Simulated prices count in the budget; the sample is to be judged whole.
+                    "deep_analysis_monthly_budget": 1000.0,
+                    "deep_analysis_tool_daily_limit": 100_000,
+                }
+            )
+            async with pipeline(at) as running:
+                await _sample_through(running.settings)
+                return await packed_log(address_of(running.settings), topics_of(running.settings))
+
+
+async def _sample_through(settings: Settings) -> None:
+    address, topics, items = address_of(settings), topics_of(settings), sample_news()
+    async with address.producer(linger_ms=0) as producer:
+        for first in range(0, len(items), AT_ONCE):
+            group = items[first : first + AT_ONCE]
+            for item in group:
+                news, value = checked_news(item, now=datetime.now(UTC))
+                await producer.send_and_wait(topics.news, value, key=news.key)
+            await _ended(settings, {n.case_id for n in group})
+    signalled = await _ended(settings, {n.case_id for n in items})
+    await _published(settings, signalled)
+
+
+async def _ended(settings: Settings, cases: set[str]) -> int:
+    """Wait until these cases have ended; return how many revisions of signals the journal leads to."""
+    from infra.kafka.topics import offsets_of, read_range
+
+    address, topic = address_of(settings), topics_of(settings).cases
+    try:
+        async with asyncio.timeout(END_WITHIN_S):
+            while True:
+                bounds = await offsets_of(address, topic)
+                parts = {tp: FollowedPartition(partitions=len(bounds)) for tp in bounds}
+                left, signals = set(cases), 0
+                async for tp, records in read_range(address, bounds):
+                    for env, _ in parts[tp].accept(records):
+                        left -= {env.case_id} if env.type in TERMINAL_NAMES else set()
+                        signals += env.type == "newsproof.signal_synthesized"
+                if not left:
+                    return signals
+                await asyncio.sleep(0.05)
+    except TimeoutError as exc:
+        raise TransientError(f"a case of the sample has not ended within {END_WITHIN_S:g} s: try again") from exc
+
+
+async def _published(settings: Settings, wanted: int) -> None:
+    """Wait until every case's signal is published: another process's progress, so there is nothing to wait on."""
+    from streams.journal.case_list import read_signals
+
+    address, topics = address_of(settings), topics_of(settings)
+    try:
+        async with asyncio.timeout(END_WITHIN_S):
+            while len({s.signal_id for s, _ in await read_signals(address, topics)}) < wanted:  # noqa: ASYNC110 - see there
+                await asyncio.sleep(0.2)
+    except TimeoutError as exc:
+        raise TransientError(f"not every signal was published within {END_WITHIN_S:g} s: try again") from exc

@@ -1,0 +1,130 @@
+"""A run: every chosen case through the engine, some at a time; what came of each on the run's topic and in the tables."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+from newsproof.evaluation.backtest.deciding import Deciding
+from newsproof.evaluation.backtest.journal import Source, Survey, recordings
+from newsproof.evaluation.backtest.performer import Performer, replay_one
+from newsproof.evaluation.backtest.run.cost_limit import PurseEmpty
+from newsproof.evaluation.backtest.run.plan import RunPlan, drawn
+from newsproof.evaluation.backtest.run.rows import CaseRow, call_rows, case_row, unreplayable
+from newsproof.evaluation.backtest.run.tables import RunTables, Totals
+from newsproof.evaluation.backtest.run.topic import CaseReplayed, Held, RunTopic
+from streams.journal.collecting import rarely_collected
+from streams.replay import Recording, Replayed
+
+AT_ONCE = 16
+"""Cases under way at one time: as many calls at most."""
+
+
+class Ran(msgspec.Struct, kw_only=True):
+    """How a run ended. ``status``: finished, or stopped by ``--max-cost``; ``held`` cases were on the topic already."""
+
+    status: str
+    totals: Totals
+    held: int = 0
+    left: int = 0
+
+
+class Runner:
+    """Runs one plan once. ``on_case`` is called with each row."""
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        source: Source,
+        surveyed: Survey,
+        deciding: Deciding,
+        performer: Performer,
+        topic: RunTopic | None,
+        tables: RunTables | None,
+        *,
+        held: Held | None = None,
+        entries: Mapping[str, list[datetime]] | None = None,
+        on_case: Callable[[CaseRow], None] = lambda _row: None,
+    ) -> None:
+        self._plan, self._source, self._surveyed = plan, source, surveyed
+        self._deciding, self._performer = deciding, performer
+        self._topic, self._tables = topic, tables
+        self._held = held or Held()
+        self._entries = entries or {}
+        self._on_case = on_case
+        self._started = self._held.started_at or datetime.now(UTC)
+        self._ran = Ran(status="finished", totals=Totals())
+
+    async def run(self, *, at_once: int = AT_ONCE) -> Ran:
+        """Replay everything that is chosen; return what came of it.
+
+        Raises:
+            ConfigError: no call can work until something is mended. What was paid is on the topic.
+        """
+        chosen = frozenset(drawn(self._surveyed.ended, self._plan.sample))
+        queue: asyncio.Queue[tuple[Recording, int] | None] = asyncio.Queue(maxsize=2 * at_once)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(at_once):
+                    group.create_task(self._work(queue))
+                await self._fill(queue, chosen)
+                for _ in range(at_once):
+                    await queue.put(None)
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        self._ran.left = len(chosen) * self._plan.repeat - self._ran.totals.cases - self._ran.totals.left_out
+        if self._tables is not None:
+            await self._tables.flush()
+        return self._ran
+
+    async def _fill(self, queue: asyncio.Queue[tuple[Recording, int] | None], chosen: frozenset[str]) -> None:
+        with rarely_collected():
+            async for recording in recordings(self._source, chosen.__contains__):
+                for repeat in range(self._plan.repeat):
+                    await queue.put((recording, repeat))
+                if self._ran.status != "finished":
+                    return
+
+    async def _work(self, queue: asyncio.Queue[tuple[Recording, int] | None]) -> None:
+        while (item := await queue.get()) is not None:
+            if self._ran.status != "finished":
+                continue  # the queue is emptied, so that whoever fills it can go on to its end
+            try:
+                await self._case(*item)
+            except PurseEmpty:
+                self._ran.status = "stopped"
+
+    async def _case(self, recording: Recording, repeat: int) -> None:
+        now = datetime.now(UTC)
+        story = self._surveyed.stories.of(recording.case_id)
+        if recording.unreadable:
+            row = unreplayable(recording, run_id=self._plan.run_id, repeat=repeat, at=now, story_id=story)
+            return await self._ended(row, None)
+        replayed = await replay_one(self._deciding, recording, self._performer, repeat=repeat)
+        if replayed.status == "miss" and self._plan.on_miss == "skip":
+            self._ran.totals.left_out += 1
+            return None
+        early = sum(1 for at in self._entries.get(recording.case_id, ()) if at < replayed.case.as_of)
+        seen = replayed.look_ahead
+        refused = self._performer.refused_memories.pop(recording.case_id, 0)
+        if refused:
+            replayed = msgspec.structs.replace(replayed, look_ahead=seen + type(seen)(memory=refused))
+        row = case_row(replayed, run_id=self._plan.run_id, repeat=repeat, at=now, story_id=story, refused_prices=early)
+        return await self._ended(row, replayed)
+
+    async def _ended(self, row: CaseRow, replayed: Replayed | None) -> None:
+        held = (row.case_id, row.repeat) in self._held.done
+        self._ran.held += held
+        # A case that failed for want of a provider is not over: the next part of the run tries it again.
+        if self._topic is not None and not held and row.status != "failed":
+            await self._topic.write(CaseReplayed(row), key=row.case_id)
+        if self._tables is not None:
+            rows = ([], []) if replayed is None else call_rows(
+                replayed, run_id=row.run_id, repeat=row.repeat, started_at=self._started
+            )  # fmt: skip
+            await self._tables.add(row, *rows)
+        self._ran.totals.add(row)
+        self._on_case(row)

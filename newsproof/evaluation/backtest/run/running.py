@@ -1,0 +1,218 @@
+"""What ``newsproof backtest run`` does: find the log, survey it, estimate or run, say what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, TypeVar
+
+import msgspec
+
+from agents.core.registry import verification
+from infra.clickhouse.client import ClickHouse
+from infra.embedded.child import DirectoryLock
+from infra.ports import Answer, Free, Ports
+from infra.settings import Settings
+from newsproof.app.composition import clickhouse_of, ports_of
+from newsproof.app.invocation import Invocation
+from newsproof.app.servers import servers, with_data
+from newsproof.cli.log.reading import Log
+from newsproof.evaluation.backtest.deciding import Deciding
+from newsproof.evaluation.backtest.journal import FileSource, KafkaSource, Source, Survey, survey
+from newsproof.evaluation.backtest.memory import AsOfMemory
+from newsproof.evaluation.backtest.performer import Performer
+from newsproof.evaluation.backtest.run.cost_limit import Purse
+from newsproof.evaluation.backtest.run.estimate import Estimate, estimate
+from newsproof.evaluation.backtest.run.place import OnlyOne
+from newsproof.evaluation.backtest.run.plan import RunPlan
+from newsproof.evaluation.backtest.run.runner import Ran, Runner
+from newsproof.evaluation.backtest.run.tables import RunTables, Totals, entries_before
+from newsproof.evaluation.backtest.run.topic import RunEnded, RunTopic
+from newsproof.evaluation.backtest.sample import LogFile
+from schemas.calls import ProviderMode
+from schemas.effects import Failure
+from schemas.errors import ConfigError
+from schemas.topics import Topics
+
+T = TypeVar("T")
+
+SESSION_S = 10.0
+"""A run that was killed can be gone on with after so long, from another data directory too."""
+
+
+class Unasked(Free):
+    """Stands where the journal's own ports would: a backtest answers from the recording, or not at all."""
+
+    provider = "journal"
+    mode: ProviderMode = "offline"
+
+    async def perform(self, effect: Any) -> Answer:
+        """Return that there is nobody to ask."""
+        said = f"a backtest cannot ask the journal of then: {type(effect).__name__}"
+        return Answer(reply=Failure(kind="not_configured", message=said, retryable=False), cost_usd=Decimal(0))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@contextlib.asynccontextmanager
+async def log_and_tables(invocation: Invocation) -> AsyncIterator[tuple[Log, ClickHouse]]:
+    """Yield the log and ClickHouse with the newest schema, on the servers in force."""
+    from infra.clickhouse.migrate import migrate
+    from infra.kafka.topics import KafkaAddress
+    from newsproof.app.processes.supervisor import prepare_topics
+
+    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
+    async with servers(settings) as found:
+        at = found.applied_to(settings)
+        if found.embedded_kafka:
+            await prepare_topics(at)
+        address = KafkaAddress.of(at, at.kafka_bootstrap_servers or "")
+        async with clickhouse_of(at) as tables:
+            await migrate(tables)
+            yield Log(at, address, Topics(at.topic_prefix), bool(found.own)), tables
+
+
+def model_ports(settings: Settings, tables: ClickHouse) -> Ports:
+    """Return the adapters in force; the journal's own are not asked in a backtest."""
+    return ports_of(settings, tables, Unasked(), Unasked())
+
+
+async def dry_run(
+    log: Log, tables: ClickHouse, plan: RunPlan, *, ask_every_step: bool, file: LogFile | None = None
+) -> Estimate:
+    """Return what the run would do. ``file``: a log file in place of the journal."""
+    source, surveyed = await _surveyed(log, plan, file)
+    ports = model_ports(log.settings, tables)
+    try:
+        return await estimate(plan, source, surveyed, _deciding(source, plan, ask_every_step), ports)
+    finally:
+        await ports.close()
+
+
+async def run_plan(
+    log: Log,
+    tables: ClickHouse,
+    plan: RunPlan,
+    *,
+    max_cost: Decimal | None,
+    ask_every_step: bool = False,
+    file: LogFile | None = None,
+) -> Ran:
+    """Run the plan, or go on with it where its topic holds a part already. ``file``: a log file in place of the journal.
+
+    Raises:
+        ConfigError: there is nothing to replay, the run was begun with another plan, or it runs already.
+    """
+    source, surveyed = await _surveyed(log, plan, file)
+    if not surveyed.ended or surveyed.first is None or surveyed.last is None:
+        raise ConfigError(
+            f"no case of the journal has ended in this range ({surveyed.open} are open): look with `newsproof cases`, "
+            "and widen --from and --to"
+        )
+    span = (surveyed.first, surveyed.last)
+    topic = RunTopic(log.address, log.topics, plan.run_id)
+    async with _alone(log, topic, plan.run_id) as place:
+        ports = model_ports(log.settings, tables)
+        rows = RunTables(tables)
+        held = await topic.open(plan, replication=log.settings.topic_replication)
+        begun = held.started_at or datetime.now(UTC)
+        purse, memory = Purse(max_cost, spent=held.spent), AsOfMemory(tables, mode=log.settings.mode)
+        status, totals = "failed", Totals()
+        try:
+            await rows.run(plan, "running", totals, span, begun, ended=None)
+            runner = Runner(
+                plan,
+                source,
+                surveyed,
+                _deciding(source, plan, ask_every_step),
+                Performer(ports, purse, held, topic, on_miss=plan.on_miss, memory=memory),
+                topic,
+                rows,
+                held=held,
+                entries=await entries_before(tables),
+            )
+            ran = await _unless_lost(place, runner.run(), plan.run_id)
+            status, totals = ran.status, ran.totals
+            await topic.write(RunEnded(status, datetime.now(UTC)), key="")
+            return ran
+        finally:
+            with contextlib.suppress(Exception):  # what failed is what is raised, not that it could not be noted
+                await rows.run(plan, status, totals, span, begun, ended=datetime.now(UTC))
+            await topic.close()
+            await ports.close()
+
+
+async def _surveyed(log: Log, plan: RunPlan, file: LogFile | None) -> tuple[Source, Survey]:
+    source: Source = FileSource(file) if file is not None else await KafkaSource.made(log.address, log.topics)
+    return source, await survey(source, since=plan.cases_from, until=plan.cases_to)
+
+
+def _deciding(source: Source, plan: RunPlan, ask_every_step: bool) -> Deciding:
+    return Deciding(verification(), source.snapshots, plan.change, ask_every_step=ask_every_step)
+
+
+@contextlib.asynccontextmanager
+async def _alone(log: Log, topic: RunTopic, run_id: str) -> AsyncIterator[OnlyOne]:
+    """Hold the run: on this data directory, which is told at once, and on its topic, whoever else reads the same Kafka."""
+    lock = DirectoryLock(log.settings.newsproof_data_dir / "runs" / run_id, what=f"The backtest run {run_id}")
+    lock.acquire()
+    group = log.topics.group(f"backtest-{run_id}-place")
+    place = OnlyOne(log.address, topic.name, run_id, group=group, session_s=SESSION_S)
+    try:
+        await topic.make(log.settings.topic_replication)
+        await place.take()
+        yield place
+    finally:
+        await place.leave()
+        lock.release()
+
+
+async def _unless_lost(place: OnlyOne, work: Coroutine[Any, Any, T], run_id: str) -> T:
+    """Do the work while the run is ours: who was taken for dead must not pay beside its successor."""
+    working, losing = asyncio.create_task(work), asyncio.create_task(place.lost.wait())
+    try:
+        await asyncio.wait({working, losing}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ConfigError(f"another process took over the run {run_id}, and goes on with it: this one ends")
+        return working.result()
+    finally:
+        for task in (working, losing):
+            task.cancel()
+        await asyncio.gather(working, losing, return_exceptions=True)
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The line that ``--json`` prints. Costs in USD, as text."""
+
+    run_id: str
+    status: str
+    cases: int
+    replayed: int
+    missed_cases: int
+    failed: int
+    refused: int
+    left_out: int
+    left: int
+    executed: int
+    reused: int
+    missed: int
+    cost_usd: str
+    avoided_cost_usd: str
+    unpriced_calls: int
+    look_ahead: int
+    after_training_cutoff: int
+
+
+def summary_of(plan: RunPlan, ran: Ran) -> RunSummary:
+    """Return the summary of a run."""
+    t = ran.totals
+    return RunSummary(
+        run_id=plan.run_id, status=ran.status, cases=t.cases, replayed=t.replayed, missed_cases=t.missed_cases,
+        failed=t.failed, refused=t.refused, left_out=t.left_out, left=ran.left, executed=t.executed, reused=t.reused,
+        missed=t.missed, cost_usd=f"{t.cost:f}", avoided_cost_usd=f"{t.avoided:f}", unpriced_calls=t.unpriced_calls,
+        look_ahead=t.look_ahead, after_training_cutoff=t.after_cutoff,
+    )  # fmt: skip

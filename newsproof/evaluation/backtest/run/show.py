@@ -1,0 +1,177 @@
+"""What the backtest commands print."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+from newsproof.app import exits
+from newsproof.app.invocation import Invocation, command_name, json_line, say_result, table
+from newsproof.app.servers import say_on_stderr as say
+from newsproof.cli.log.reading import the_log
+from newsproof.evaluation.backtest.journal import FileSource, KafkaSource
+from newsproof.evaluation.backtest.run.estimate import Estimate
+from newsproof.evaluation.backtest.run.plan import RunPlan
+from newsproof.evaluation.backtest.run.running import dry_run, log_and_tables, run_plan, summary_of
+from newsproof.evaluation.backtest.run.tables import read_runs
+from newsproof.evaluation.backtest.sample import LogFile, read_log_file
+from newsproof.evaluation.backtest.verify import Verified, verify
+from schemas.errors import ConfigError
+
+
+def money(usd: Decimal | None) -> str:
+    """Return an amount in USD with 5 digits, as the case view has it."""
+    return "unknown" if usd is None else f"{usd:.5f}"
+
+
+async def show_dry_run(
+    invocation: Invocation, plan: RunPlan, *, ask_every_step: bool, as_json: bool, file: LogFile | None = None
+) -> None:
+    """Print what a run would do. ``file``: a log file in place of the journal."""
+    async with log_and_tables(invocation) as (log, tables):
+        found = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
+    if as_json:
+        json_line(found)
+        return
+    _print_estimate(plan, found)
+
+
+def _print_estimate(plan: RunPlan, found: Estimate) -> None:
+    say_result(f"Dry run, nothing was asked: {plan.label}; {found.cases} cases" + (
+        f" ({plan.repeat} repeats)" if plan.repeat > 1 else ""))  # fmt: skip
+    steps = ", ".join(f"{step} {n}" for step, n in found.executed_by_step.most_common()) or "none"
+    rows = [
+        ("executed", f"{found.executed}", f"{money(found.cost)} (at most {money(found.worst)})", f"model calls that change: {steps}"),
+        ("reused", f"{found.reused}", f"{money(found.avoided)} avoided", "replies that the recording has"),
+        ("missed", f"{found.missed}", "–", f"questions that were never asked then, in {found.missed_cases} cases"),
+        ("may follow", f"{found.may_follow}", f"up to {money(found.may_follow_cost)}", "model calls behind the changed ones, if those answer differently"),
+        ("may miss", f"{found.may_miss}", "–", "searches and pages behind the changed ones, if those ask differently"),
+    ]  # fmt: skip
+    table(("", "calls", "USD", "what"), rows, right=("calls", "USD"))
+    if found.unpriced:
+        say_result(f"{found.unpriced} of the calls have no known price: --max-cost would refuse them.")
+    if found.unreadable or found.open:
+        say_result(f"{found.unreadable} cases hold an unreadable record; {found.open} have not ended and are left out.")
+
+
+async def show_run(
+    invocation: Invocation,
+    plan: RunPlan,
+    *,
+    max_cost: Decimal | None,
+    ask_every_step: bool,
+    as_json: bool,
+    file: LogFile | None = None,
+) -> int:
+    """Run a plan and print what came of it; return the exit status: 1 when it was stopped before its end."""
+    async with log_and_tables(invocation) as (log, tables):
+        if plan.prompts and log.settings.mode == "offline":
+            say("Offline mode: its model is rules that read no prompt. `newsproof model-server` has one that does.")
+        limit = max_cost if max_cost is not None else Decimal(str(log.settings.deep_analysis_monthly_budget))
+        say(
+            f"Run {plan.run_id}: {plan.label}; at most {money(limit)} USD. Interrupted, it goes on with --run-id {plan.run_id}."
+        )
+        ran = await run_plan(log, tables, plan, max_cost=limit, ask_every_step=ask_every_step, file=file)
+    summary = summary_of(plan, ran)
+    if as_json:
+        json_line(summary)
+    else:
+        t = ran.totals
+        rows = [
+            ("replayed", t.replayed, "cases that came to an end"),
+            ("missed", t.missed_cases, "cases that ask what was never asked then" + (f"; {t.left_out} left out" if t.left_out else "")),
+            ("failed", t.failed, "cases that could not be replayed"),
+            ("refused", t.refused, "cases whose signal rests on evidence from after them"),
+            ("executed", t.executed, f"calls, {money(t.cost)} USD" + (f", {t.unpriced_calls} of unknown price" if t.unpriced_calls else "")),
+            ("reused", t.reused, f"calls, {money(t.avoided)} USD avoided"),
+            ("look-ahead", t.look_ahead, "pieces of evidence, memories and prices from after their case, refused"),
+            ("after cutoff", t.after_cutoff, "cases older than the end of the model's training: it may know how they ended"),
+        ]  # fmt: skip
+        table(("", "number", "what"), rows, title=f"Run {plan.run_id}: {ran.status}", right=("number",))
+        if ran.held:
+            say_result(f"{ran.held} cases were on the run's topic already; nothing of them was paid again.")
+        if ran.status == "finished":
+            say_result(f"Next: {command_name()} backtest compare {'A_RUN' if file else 'live'} {plan.run_id}")
+    if ran.status != "finished":
+        say(
+            f"Stopped: what is left of --max-cost does not cover the next call. {ran.left} cases are left; go on with "
+            f"--run-id {plan.run_id}, the same options and a larger --max-cost."
+        )
+    return exits.OK if ran.status == "finished" else exits.FINDING
+
+
+async def verified(invocation: Invocation, *, sample: bool, file: Path | None, cases: int) -> Verified:
+    """Return the verification of the shipped log, of a file, or of the log in force."""
+    if sample or file is not None:
+        return await verify(FileSource(read_log_file(file)), sample=cases)
+    async with the_log(invocation) as log:
+        return await verify(await KafkaSource.made(log.address, log.topics), sample=cases)
+
+
+def show_verified(found: Verified) -> None:
+    """Print a verification."""
+    if found.differences:
+        table(
+            ("case", "status", "first differs at", "reason"),
+            [(d.case_id, d.status, d.diverged_at, d.reason) for d in found.differences],
+            title="Cases that did not come out as recorded",
+        )
+    say_result(
+        f"{found.identical} of {found.cases} cases came out byte for byte as recorded, with {found.calls} calls and "
+        f"{found.misses} misses, in {found.seconds:.1f} s; {found.look_ahead} pieces from after their case were refused."
+    )
+    if found.diverged > found.cases - found.identical:
+        say_result(f"In {found.diverged} cases some event before the signal came out other than recorded.")
+    if not found.cases:
+        say_result("No case has ended in this log: publish news first, or verify the shipped log with --sample.")
+
+
+async def show_list(invocation: Invocation, *, as_json: bool) -> None:
+    """Print all runs."""
+    async with log_and_tables(invocation) as (_, tables):
+        runs = await read_runs(tables)
+    if as_json:
+        for one in runs:
+            json_line(one)
+        return
+    columns = ("run", "change", "status", "cases", "executed", "reused", "missed", "USD", "avoided", "started (UTC)")
+    rows = [
+        (r["run_id"], r["label"], r["status"], r["cases"], r["executed"], r["reused"], r["missed"], money(r["cost_usd"]),
+         money(r["avoided_cost_usd"]), f"{r['started_at']:%Y-%m-%d %H:%M:%S}")
+        for r in runs
+    ]  # fmt: skip
+    table(columns, rows, title=f"{len(runs)} runs", right=("cases", "executed", "reused", "missed", "USD", "avoided"))
+
+
+async def show_one(invocation: Invocation, run_id: str, *, as_json: bool) -> None:
+    """Print one run.
+
+    Raises:
+        ConfigError: there is no such run.
+    """
+    async with log_and_tables(invocation) as (_, tables):
+        runs = await read_runs(tables, run_id)
+        if not runs:
+            known = ", ".join(r["run_id"] for r in (await read_runs(tables))[:8]) or "none yet"
+            raise ConfigError(f"there is no run {run_id!r}: there are {known} (`{command_name()} backtest list`)")
+        states = await tables.query(_STATES, {"run_id": run_id})
+        others = await tables.query(_OTHERS, {"run_id": run_id})
+    if as_json:
+        json_line({**runs[0], "cases_by_status": dict(states.rows), "not_replayed": others.dicts()})
+        return
+    one = runs[0]
+    say_result(f"Run {run_id}: {one['label']}, {one['status']}; code {one['code_version']}")
+    say_result(f"Cases received {one['cases_from']:%Y-%m-%d %H:%M} to {one['cases_to']:%Y-%m-%d %H:%M} UTC")
+    table(("status", "cases"), states.rows, right=("cases",))
+    table(("run", "executed", "reused", "missed", "USD", "avoided USD"),
+          [(run_id, one["executed"], one["reused"], one["missed"], money(one["cost_usd"]), money(one["avoided_cost_usd"]))],
+          right=("executed", "reused", "missed", "USD", "avoided USD"))  # fmt: skip
+    if others.rows:
+        table(
+            ("case", "repeat", "status", "reason"), others.rows, title="Cases that did not come to an end (at most 20)"
+        )
+
+
+_STATES = "SELECT status, count() FROM run_cases FINAL WHERE run_id = {run_id:String} GROUP BY status ORDER BY status"
+_OTHERS = """SELECT case_id, repeat, status, reason FROM run_cases FINAL
+WHERE run_id = {run_id:String} AND status != 'replayed' ORDER BY case_id, repeat LIMIT 20"""

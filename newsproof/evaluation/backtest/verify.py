@@ -1,0 +1,107 @@
+"""``newsproof backtest verify``: the self-test of the log. Every step of every case is asked again, and nothing is called."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from agents.core.registry import Registry, verification
+from newsproof.evaluation.backtest.deciding import Deciding
+from newsproof.evaluation.backtest.journal import Source, recordings, survey
+from newsproof.evaluation.backtest.run.plan import drawn
+from schemas.events import RetractionFound
+from streams.journal.collecting import rarely_collected
+from streams.replay import Change, Recording, Replayed, reused_alone
+from streams.replay.outcome import signal_bytes
+
+SHOWN = 20
+"""Cases that are named when they differ."""
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """A case that did not come out as recorded, and the step where it first differed."""
+
+    case_id: str
+    status: str
+    reason: str
+    diverged_at: str
+
+
+class Verified(msgspec.Struct, kw_only=True):
+    """``identical``: cases whose signal (or end) is the recorded one byte for byte. ``calls`` is 0 whatever happens: a
+    verification has nothing to call with; what it lacked is in ``misses``. ``open``: cases that have not ended. ``diverged``:
+    cases in which some event came out other than recorded, whether or not their signal did.
+    """
+
+    cases: int = 0
+    identical: int = 0
+    calls: int = 0
+    misses: int = 0
+    seconds: float = 0.0
+    open: int = 0
+    look_ahead: int = 0
+    diverged: int = 0
+    differences: list[Difference] = []
+
+    @property
+    def clean(self) -> bool:
+        """Whether every case came out as recorded, without asking for anything."""
+        return self.cases == self.identical and self.misses == 0
+
+
+async def verify(source: Source, *, registry: Registry | None = None, sample: int = 0) -> Verified:
+    """Replay every ended case of the journal with nothing changed; ``sample`` > 0: as many of them, drawn by their ids."""
+    began = time.perf_counter()
+    deciding = Deciding(registry or verification(), source.snapshots, Change(), ask_every_step=True)
+    chosen = await _chosen(source, sample) if sample else None
+    found = Verified()
+    with rarely_collected():
+        async for recording in recordings(source, (lambda _id: True) if chosen is None else chosen.__contains__):
+            _look(found, recording, deciding)
+    found.seconds = round(time.perf_counter() - began, 3)
+    return found
+
+
+async def _chosen(source: Source, sample: int) -> frozenset[str]:
+    return frozenset(drawn((await survey(source)).ended, sample))
+
+
+def _look(found: Verified, recording: Recording, deciding: Deciding) -> None:
+    found.cases += 1
+    if recording.unreadable:
+        _differs(
+            found, Difference(case_id=recording.case_id, status="failed", reason=recording.unreadable, diverged_at="")
+        )
+        return
+    replayed = reused_alone(deciding.replay(recording).run())
+    found.misses += replayed.count("miss")
+    found.diverged += bool(replayed.diverged_at)
+    seen = replayed.look_ahead
+    found.look_ahead += seen.evidence + seen.memory + seen.prices
+    if same(recording, replayed):
+        found.identical += 1
+        return
+    _differs(
+        found,
+        Difference(
+            case_id=recording.case_id,
+            status=replayed.status,
+            reason=replayed.reason,
+            diverged_at=replayed.diverged_at,
+        ),
+    )
+
+
+def same(recording: Recording, replayed: Replayed) -> bool:
+    """Whether signal (or end) and retractions are the recorded ones, byte for byte."""
+    as_recorded = replayed.signal is not None and replayed.signal is getattr(recording.end, "signal", None)
+    if not as_recorded and signal_bytes(replayed.end) != signal_bytes(recording.end):
+        return False
+    said = [r.event for r in recording.records if isinstance(r.event, RetractionFound)]
+    return [signal_bytes(e) for e in said] == [signal_bytes(e) for e in replayed.retractions]
+
+
+def _differs(found: Verified, difference: Difference) -> None:
+    if len(found.differences) < SHOWN:
+        found.differences.append(difference)

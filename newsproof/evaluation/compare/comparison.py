@@ -1,0 +1,209 @@
+"""A comparison: what could be compared, the figures, the flips, the largest differences, the money, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+
+import msgspec
+
+from newsproof.evaluation.compare.metrics import MetricResult, measure
+from newsproof.evaluation.compare.pairing import Comparability, Judged, Pair, paired, same_text
+from newsproof.evaluation.compare.rows import LIVE, RunRows, Texts
+from newsproof.evaluation.compare.rules import Rule, RuleResult, judge
+from newsproof.evaluation.compare.texts import difference, told_changes, visible
+
+FORMAT_VERSION = 1
+
+
+class Spend(msgspec.Struct, frozen=True, kw_only=True):
+    """What the cases in both runs took, all repeats. USD; None where nothing is known, and for ``cost_usd`` also where
+    nothing was executed. ``unpriced_calls`` are executed calls that no cost includes."""
+
+    run_id: str
+    executed: int
+    reused: int
+    missed: int
+    cost_usd: Decimal | None
+    unpriced_calls: int
+    avoided_cost_usd: Decimal | None
+    would_have_cost_usd: Decimal | None
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One case that the runs judge differently. ``diff`` is filled for the largest differences only."""
+
+    case_id: str
+    story_id: str
+    asset: str
+    event_type: str
+    action_a: str
+    action_b: str
+    confidence_a: float | None
+    confidence_b: float | None
+    delta: float
+    repeat_a: int
+    repeat_b: int
+    diff: tuple[str, ...] = ()
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Run B beside run A. ``changed_texts`` counts aligned cases whose signal or notes differ in any way."""
+
+    format_version: int
+    a: str
+    b: str
+    changes_a: str
+    changes_b: str
+    verdict: str
+    warnings: tuple[str, ...]
+    comparability: Comparability
+    metrics: tuple[MetricResult, ...]
+    changed_texts: int
+    flips: tuple[Change, ...]
+    differences: tuple[Change, ...]
+    spend: tuple[Spend, Spend]
+    rules: tuple[RuleResult, ...]
+    seed: int
+    resamples: int
+
+
+def compare(
+    a: RunRows,
+    b: RunRows,
+    *,
+    rules: Sequence[Rule] = (),
+    differences: int = 10,
+    seed: int = 0,
+    resamples: int = 5_000,
+) -> Comparison:
+    """Compare two runs. ``differences`` is how many of the largest are kept; their texts come by :func:`with_texts`.
+
+    Raises:
+        ConfigError: no case worked in both runs.
+    """
+    comparability, pairs = paired(a, b)
+    metrics = measure(pairs, (a.hits, b.hits), seed=seed, resamples=resamples)
+    changed = [pair for pair in pairs if not same_text(*pair)]
+    every = sorted(map(_change, changed), key=_largest_first)
+    return Comparison(
+        format_version=FORMAT_VERSION,
+        a=visible(a.run_id),
+        b=visible(b.run_id),
+        changes_a=told_changes(a.changes) if a.changes else "",
+        changes_b=told_changes(b.changes) if b.changes else "",
+        verdict=_verdict(metrics, len(pairs), len(changed)),
+        warnings=tuple(dict.fromkeys(_warnings(a, b, comparability))),
+        comparability=comparability,
+        metrics=metrics,
+        changed_texts=len(changed),
+        flips=tuple(change for change in every if change.action_a != change.action_b),
+        differences=tuple(every[:differences]),
+        spend=(_spend(a), _spend(b)),
+        rules=tuple(judge(rule, metrics, comparability) for rule in rules),
+        seed=seed,
+        resamples=resamples,
+    )
+
+
+def with_texts(comparison: Comparison, texts: Texts) -> Comparison:
+    """Return the comparison with the text diff of each of its largest differences."""
+    told = tuple(
+        msgspec.structs.replace(
+            one,
+            diff=difference(
+                texts.get((comparison.a, one.case_id, one.repeat_a)),
+                texts.get((comparison.b, one.case_id, one.repeat_b)),
+            ),
+        )
+        for one in comparison.differences
+    )
+    return msgspec.structs.replace(comparison, differences=told)
+
+
+def _change(pair: Pair) -> Change:
+    a, b = pair
+    return Change(
+        case_id=visible(a.case_id),
+        story_id=visible(a.story_id),
+        asset=visible(b.asset or a.asset),
+        event_type=visible(b.event_type or a.event_type),
+        action_a=visible(a.action),
+        action_b=visible(b.action),
+        confidence_a=a.confidence,
+        confidence_b=b.confidence,
+        delta=_confidence(b) - _confidence(a),
+        repeat_a=a.repeat,
+        repeat_b=b.repeat,
+    )
+
+
+def _largest_first(change: Change) -> tuple[float, bool, str]:
+    # Of equal changes (rounded: 0.8 - 0.6 is not 0.7 - 0.5 in binary) the flips first.
+    return (-round(abs(change.delta), 6), change.action_a == change.action_b, change.case_id)
+
+
+def _confidence(one: Judged) -> float:
+    return one.confidence or 0.0  # To say nothing at all differs from 0.8 as much as a signal of 0 would.
+
+
+def _spend(run: RunRows) -> Spend:
+    executed = sum(row.executed for row in run.rows)
+    return Spend(
+        run_id=visible(run.run_id),
+        executed=executed,
+        reused=sum(row.reused for row in run.rows),
+        missed=sum(row.missed for row in run.rows),
+        cost_usd=_total(row.cost_usd for row in run.rows if row.executed),
+        unpriced_calls=sum(row.unpriced_calls for row in run.rows),
+        avoided_cost_usd=_total(row.avoided_cost_usd for row in run.rows if row.reused),
+        would_have_cost_usd=_total(row.would_have_cost_usd for row in run.rows if row.executed or row.reused),
+    )
+
+
+def _total(costs: Iterable[Decimal | None]) -> Decimal | None:
+    known = [cost for cost in costs if cost is not None]
+    return sum(known, Decimal(0)) if known else None
+
+
+def _verdict(metrics: Sequence[MetricResult], cases: int, changed: int) -> str:
+    measured = [m for m in metrics if m.verdict != "not measured"]
+    if not changed and all(m.verdict == "identical" for m in measured):
+        return f"identical: B says the same as A in all {cases:,} cases"
+    tests = sum(m.p_holm is not None for m in metrics)
+    different = [m for m in measured if m.verdict in ("better", "worse", "higher", "lower")]
+    if not tests:
+        return f"not distinguishable: too few stories to test anything; {changed:,} of {cases:,} cases say something different"
+    if not different:
+        said = f"not distinguishable: B differs from A by no more than chance on any of the tested metrics ({tests}"
+        return f"{said}, Holm, 5 %); {changed:,} of {cases:,} cases say something different"
+    told = ", ".join(f"{m.label} {m.verdict} ({m.delta:+.4g})" for m in different)
+    rest = tests - len(different)
+    if not rest:
+        return f"B differs from A: {told} (Holm over {tests}, 5 %)"
+    return f"B differs from A: {told}; {rest} other tested metrics are not distinguishable (Holm over {tests}, 5 %)"
+
+
+def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
+    for run, count in ((a, found.a), (b, found.b)):
+        name = visible(run.run_id)
+        if run.status not in ("", "finished"):
+            yield f"run {name} is {visible(run.status)}: what it has so far is compared"
+        if count.look_ahead:
+            yield f"run {name} refused {count.look_ahead:,} pieces of the future (evidence, memories, prices)"
+        if count.after_training_cutoff:
+            yield (
+                f"run {name}: {count.after_training_cutoff:,} cases are older than its model's training cutoff; "
+                "the model may know how they ended, and look better than it is"
+            )
+        if lost := count.misses + count.failed + count.refused:
+            yield f"run {name}: {lost:,} cases did not work and are left out, which may favour either run"
+    if LIVE in (a.run_id, b.run_id):
+        yield "live holds cases that gave a signal only: cases without one are counted as missing"
+    if found.other_preliminary:
+        yield (
+            f"in {found.other_preliminary:,} cases the preliminary confidence differs already: the runs differ from triage on, "
+            "or replay different recordings"
+        )
+    if found.stories < found.aligned:
+        yield f"{found.aligned:,} cases tell {found.stories:,} stories: intervals and tests count stories"

@@ -1,0 +1,153 @@
+"""A comparison as JSON, CSV, Markdown and JUnit XML. Text of strangers is data in each of them, never markup."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from xml.etree import ElementTree as Xml
+
+import msgspec
+
+from newsproof.evaluation.compare.comparison import Comparison
+from newsproof.evaluation.compare.metrics import MetricResult
+from newsproof.evaluation.compare.rules import RuleResult
+from newsproof.evaluation.compare.terminal import (
+    FLIP_COLUMNS,
+    MAX_FLIPS,
+    METRIC_COLUMNS,
+    SPEND_COLUMNS,
+    count_rows,
+    flip_row,
+    measured_rows,
+    metric_row,
+    not_measured,
+    spend_rows,
+)
+
+CSV_COLUMNS = (
+    "metric",
+    "horizon",
+    "unit",
+    "cases",
+    "stories",
+    "a",
+    "b",
+    "delta",
+    "low",
+    "high",
+    "p",
+    "p_holm",
+    "verdict",
+)
+
+
+def as_json(found: Comparison) -> str:
+    """Return one JSON object on one line; money as strings, what was not measured null. Keys: docs/verdict.md."""
+    return msgspec.json.encode(found).decode() + "\n"
+
+
+def as_csv(found: Comparison) -> str:
+    """Return one line a metric under a header; what was not measured is empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow((*CSV_COLUMNS, "note"))
+    for m in found.metrics:
+        writer.writerow([*(getattr(m, name) for name in CSV_COLUMNS), m.note])
+    return out.getvalue()
+
+
+def as_markdown(found: Comparison) -> str:
+    """Return a Markdown document for a pull request: verdict, tables, and the diffs in fences."""
+    counts = found.comparability
+    parts = [
+        f"### Backtest: {_plain(found.a)} against {_plain(found.b)}",
+        f"**{_plain(found.verdict)}.**",
+        *_quoted(found.warnings),
+        *(_rule_line(rule) for rule in found.rules),
+        f"{counts.aligned:,} of {counts.in_both:,} cases compared, {counts.stories:,} stories.",
+        _table(("", "A", "B"), count_rows(counts.a, counts.b)),
+        _table(METRIC_COLUMNS, measured_rows(found)),
+        *map(_plain, not_measured(found)),
+        f"#### Flips: {len(found.flips):,}",
+        _table(FLIP_COLUMNS, map(flip_row, found.flips[:MAX_FLIPS])) if found.flips else "None.",
+        f"#### Largest differences: {len(found.differences):,} of {found.changed_texts:,}",
+        *(part for change in found.differences for part in (_plain("  ".join(flip_row(change))), _fence(change.diff))),
+        "#### Spend over the cases in both, all repeats",
+        _table(SPEND_COLUMNS, spend_rows(found)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def as_junit(found: Comparison) -> str:
+    """Return JUnit XML: a test case for each metric (skipped where not measured) and for each rule of ``--fail-on``.
+
+    A metric never fails by itself: rules do (a failure where one holds, an error where it cannot be judged).
+    """
+    suites = Xml.Element("testsuites", name="newsproof backtest compare")
+    metrics = Xml.SubElement(suites, "testsuite", name=f"metrics of {found.a} and {found.b}")
+    rules = Xml.SubElement(suites, "testsuite", name="fail-on")
+    for m in found.metrics:
+        _metric_case(metrics, m)
+    for rule in found.rules:
+        _rule_case(rules, rule)
+    Xml.SubElement(metrics, "system-out").text = "\n".join((found.verdict, *found.warnings, *_diffs(found)))
+    for suite in (metrics, rules):
+        for state, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            suite.set(state, str(sum(1 for _ in suite.iter(tag))))
+    Xml.indent(suites)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + Xml.tostring(suites, encoding="unicode") + "\n"
+
+
+def _metric_case(suite: Xml.Element, m: MetricResult) -> None:
+    case = Xml.SubElement(suite, "testcase", classname="newsproof.compare.metrics", name=m.label)
+    if m.verdict == "not measured":
+        Xml.SubElement(case, "skipped", message=m.note)
+    else:
+        row = zip(METRIC_COLUMNS[1:], metric_row(m)[1:], strict=True)
+        Xml.SubElement(case, "system-out").text = "; ".join(f"{name}: {value}" for name, value in row)
+
+
+def _rule_case(suite: Xml.Element, rule: RuleResult) -> None:
+    case = Xml.SubElement(suite, "testcase", classname="newsproof.compare.fail-on", name=rule.rule)
+    if rule.holds is None:
+        Xml.SubElement(case, "error", message=f"cannot be judged: {rule.why}", type="not-measured")
+    elif rule.holds:
+        Xml.SubElement(case, "failure", message=rule.why, type="fail-on")
+    else:
+        Xml.SubElement(case, "system-out").text = rule.why
+
+
+def _diffs(found: Comparison) -> Iterable[str]:
+    for change in found.differences:
+        yield "  ".join(flip_row(change))
+        yield from (f"    {line}" for line in change.diff)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *([_plain(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _quoted(warnings: Sequence[str]) -> list[str]:
+    return ["\n".join(f"> {_plain(warning)}  " for warning in warnings)] if warnings else []
+
+
+def _rule_line(rule: RuleResult) -> str:
+    state = {True: "❌ holds", False: "✅ does not hold", None: "⚠️ cannot be judged"}[rule.holds]
+    return f"`--fail-on` {_plain(rule.rule)}: {state} ({_plain(rule.why)})"
+
+
+_MARKUP = re.compile(r"[!#$&*<>@\[\\\]^`{|}~]|(?<!\w)_|_(?!\w)|:(?=\S)|\.(?=[^\W\d])|^[+-](?=\s)")
+
+
+def _plain(text: str) -> str:
+    # As a reference a character is always text: no link, mention, image, tag or end of a cell can begin with it.
+    return _MARKUP.sub(lambda found: f"&#{ord(found.group())};", text)
+
+
+def _fence(lines: Sequence[str]) -> str:
+    body = "\n".join(lines)
+    ticks = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", body)), default=0))
+    return f"{ticks}diff\n{body}\n{ticks}"

@@ -1,0 +1,213 @@
+"""Rows to pairs: repeats are averaged per case, and what cannot be compared is counted before anything is measured.
+
+How repeats are averaged: numbers (confidence, cost, latency, hits, squared errors) by their mean over the repeats that
+worked; the action by majority, of equally frequent ones that of the earliest repeat. So a case weighs the same however
+often it was repeated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from newsproof.evaluation.compare.rows import LIVE, NO_SIGNAL, CaseRow, RunRows
+from schemas.errors import ConfigError
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """One case in one run, its repeats averaged. None: there was none, or one of the repeats' is not known.
+
+    ``repeat`` is the earliest with the majority's ``action``: the one whose text is shown. ``acts`` is the share of
+    repeats that say buy or sell; ``said`` are the confidences of the repeats with a signal, and
+    ``repeats`` their numbers.
+    """
+
+    case_id: str
+    story_id: str
+    event_type: str
+    asset: str
+    action: str
+    repeat: int
+    preliminary: float | None
+    confidence: float | None
+    acts: float
+    executed: float
+    cost_usd: float | None
+    full_cost_usd: float | None
+    latency_ms: float | None
+    unpriced: bool
+    repeats: tuple[int, ...]
+    said: tuple[float, ...]
+    signal_hash: int
+    notes_hash: int
+
+
+class RunCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the cases of one run: how many there are, and among those in both runs how many did not work, and why.
+
+    ``partly`` worked in some repeats only; ``look_ahead`` counts refused pieces of the future; ``after_training_cutoff``
+    cases older than the training cutoff of the model that judged them.
+    """
+
+    cases: int
+    missing: int
+    misses: int
+    failed: int
+    refused: int
+    partly: int
+    repeats: int
+    without_signal: int
+    look_ahead: int
+    after_training_cutoff: int
+
+
+class Comparability(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be compared. ``aligned`` cases worked in both runs; they are of ``stories`` distinct stories.
+
+    ``other_preliminary``: of the aligned, those whose preliminary confidence differs already, before anything was looked up.
+    """
+
+    in_both: int
+    aligned: int
+    stories: int
+    other_preliminary: int
+    a: RunCounts
+    b: RunCounts
+
+
+Pair = tuple[Judged, Judged]
+
+
+def paired(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
+    """Align two runs by case, in the order of case ids.
+
+    Raises:
+        ConfigError: no case worked in both.
+    """
+    rows_a, rows_b = _by_case(a.rows), _by_case(b.rows)
+    both = sorted(rows_a.keys() & rows_b.keys())
+    worked_a, worked_b = ({case: done for case in both if (done := _worked(rows[case]))} for rows in (rows_a, rows_b))
+    # The live judgements know a story only where some run found it.
+    stories = rows_b if a.run_id == LIVE else rows_a
+    pairs = [
+        (judged(worked_a[case], story), judged(worked_b[case], story))
+        for case in both
+        if case in worked_a and case in worked_b and (story := stories[case][0].story_id or case)
+    ]
+    comparability = Comparability(
+        in_both=len(both),
+        aligned=len(pairs),
+        stories=len({one.story_id for one, _ in pairs}),
+        other_preliminary=sum(
+            None not in (one.preliminary, other.preliminary) and one.preliminary != other.preliminary
+            for one, other in pairs
+        ),
+        a=_counts(a, b, rows_a, both),
+        b=_counts(b, a, rows_b, both),
+    )
+    if not pairs:
+        raise ConfigError(_why_nothing_aligns(a, b, comparability))
+    return comparability, pairs
+
+
+def judged(repeats: Sequence[CaseRow], story_id: str) -> Judged:
+    """Average the repeats of one case that worked."""
+    signals = [row for row in repeats if row.has_signal]
+    actions = Counter(_action(row) for row in repeats)
+    # most_common keeps the order of first appearance among equals, and repeats are in order.
+    action = actions.most_common(1)[0][0]
+    shown = next(row for row in repeats if _action(row) == action)
+    return Judged(
+        case_id=shown.case_id,
+        story_id=story_id,
+        event_type=shown.event_type,
+        asset=shown.asset,
+        action=action,
+        repeat=shown.repeat,
+        preliminary=_mean([row.preliminary_confidence for row in signals]),
+        confidence=_mean([row.confidence for row in signals]),
+        acts=sum(_action(row) in ("buy", "sell") for row in repeats) / len(repeats),
+        executed=sum(row.executed for row in repeats) / len(repeats),
+        cost_usd=_mean([_known(row.cost_usd, row) if row.executed else None for row in repeats]),
+        full_cost_usd=_mean(
+            [_known(row.would_have_cost_usd, row) if row.executed or row.reused else None for row in repeats]
+        ),
+        latency_ms=_mean([row.latency_ms if row.executed else None for row in repeats]),
+        unpriced=any(row.unpriced_calls for row in repeats),
+        repeats=tuple(row.repeat for row in signals),
+        said=tuple(row.confidence for row in signals),
+        signal_hash=shown.signal_hash,
+        notes_hash=shown.notes_hash,
+    )
+
+
+def same_text(one: Judged, other: Judged) -> bool:
+    """Return whether two runs said the same of a case; where one keeps no whole signal, by the notes."""
+    if one.action != other.action or one.confidence != other.confidence or one.notes_hash != other.notes_hash:
+        return False
+    return not (one.signal_hash and other.signal_hash) or one.signal_hash == other.signal_hash
+
+
+def _by_case(rows: Iterable[CaseRow]) -> dict[str, list[CaseRow]]:
+    found: dict[str, list[CaseRow]] = {}
+    for row in sorted(rows, key=lambda row: row.repeat):
+        found.setdefault(row.case_id, []).append(row)
+    return found
+
+
+def _worked(repeats: Sequence[CaseRow]) -> list[CaseRow]:
+    return [row for row in repeats if row.status == "replayed"]
+
+
+def _action(row: CaseRow) -> str:
+    return row.action if row.has_signal else NO_SIGNAL
+
+
+def _known(cost: object, row: CaseRow) -> float | None:
+    # A sum that leaves out calls of unknown price is no price.
+    return None if cost is None or row.unpriced_calls else float(str(cost))
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _counts(run: RunRows, other: RunRows, rows: dict[str, list[CaseRow]], both: Sequence[str]) -> RunCounts:
+    states = {case: {row.status for row in rows[case]} for case in both}
+    did_not = Counter(_worst(found) for found in states.values() if "replayed" not in found)
+    every = [row for case in both for row in rows[case]]
+    return RunCounts(
+        cases=run.cases,
+        missing=other.cases - len(both),
+        misses=did_not["miss"],
+        failed=did_not["failed"],
+        refused=did_not["refused"],
+        partly=sum("replayed" in found and len(found) > 1 for found in states.values()),
+        repeats=max((len(rows[case]) for case in both), default=0),
+        without_signal=sum(all(not row.has_signal for row in done) for case in both if (done := _worked(rows[case]))),
+        look_ahead=sum(row.look_ahead for row in every),
+        after_training_cutoff=len({row.case_id for row in every if row.after_training_cutoff}),
+    )
+
+
+def _worst(states: set[str]) -> str:
+    return next((status for status in ("failed", "miss", "refused") if status in states), "failed")
+
+
+def _why_nothing_aligns(a: RunRows, b: RunRows, found: Comparability) -> str:
+    if not found.in_both:
+        return (
+            f"nothing to compare: {a.run_id} has {a.cases:,} cases and {b.run_id} {b.cases:,}, but none is in both; "
+            "replay the same cases (the same --from, --to and --sample) in both runs"
+        )
+    reasons = [
+        f"{run.run_id}: {count.misses:,} misses, {count.failed:,} failed, {count.refused:,} refused"
+        for run, count in ((a, found.a), (b, found.b))
+    ]
+    return (
+        f"nothing to compare: {found.in_both:,} cases are in both runs, but none worked in both ({'; '.join(reasons)}); "
+        "a miss is a search that was never recorded: change a later step, or run with --on-miss live"
+    )

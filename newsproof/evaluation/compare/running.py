@@ -1,0 +1,83 @@
+"""``newsproof backtest compare`` from its arguments to its exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from infra.clickhouse.client import ClickHouse
+from newsproof.app import exits
+from newsproof.app.composition import clickhouse_of
+from newsproof.app.invocation import Invocation, say_result
+from newsproof.app.processes.supervisor import prepare_tables
+from newsproof.app.servers import servers, with_data
+from newsproof.evaluation.compare.comparison import Comparison, compare, with_texts
+from newsproof.evaluation.compare.documents import as_csv, as_json, as_junit, as_markdown
+from newsproof.evaluation.compare.reading import read_runs, read_texts
+from newsproof.evaluation.compare.rules import Rule, parse_rule
+from newsproof.evaluation.compare.terminal import show_table
+
+if TYPE_CHECKING:
+    from newsproof.cli.commands.compare import ReportFormat
+
+_DOCUMENTS = {"json": as_json, "csv": as_csv, "md": as_markdown, "junit": as_junit}
+
+
+async def compare_runs(
+    tables: ClickHouse,
+    a: str,
+    b: str,
+    *,
+    rules: Sequence[Rule] = (),
+    differences: int = 10,
+    seed: int = 0,
+    resamples: int = 5_000,
+) -> Comparison:
+    """Compare two runs of the tables; ``live`` is what was judged live. Keywords as in :func:`comparison.compare`.
+
+    Raises:
+        ConfigError: a run is not known, or no case worked in both.
+    """
+    first, second = await read_runs(tables, a, b)
+    found = compare(first, second, rules=rules, differences=differences, seed=seed, resamples=resamples)
+    return with_texts(found, await read_texts(tables, a, b, found))
+
+
+async def show_comparison(
+    invocation: Invocation,
+    a: str,
+    b: str,
+    *,
+    format: ReportFormat,
+    fail_on: Sequence[str],
+    differences: int,
+    seed: int,
+    resamples: int,
+) -> int:
+    """Print the comparison and return the exit status: 100 when a rule holds, 1 when none does but one cannot be judged.
+
+    Raises:
+        ConfigError: a rule that is none, an unknown run, or nothing to compare.
+    """
+    rules = [parse_rule(text) for text in fail_on]
+    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
+    async with servers(settings, kafka=False) as found:
+        at = found.applied_to(settings)
+        if "clickhouse" in found.own:
+            await prepare_tables(at)
+        async with clickhouse_of(at) as tables:
+            result = await compare_runs(
+                tables, a, b, rules=rules, differences=differences, seed=seed, resamples=resamples
+            )
+    if format == "table":
+        show_table(result)
+    else:
+        say_result(_DOCUMENTS[format](result).rstrip("\n"))
+    return status_of(result)
+
+
+def status_of(found: Comparison) -> int:
+    """Return the exit status that the rules mean."""
+    if any(rule.holds for rule in found.rules):
+        return exits.FAIL_ON
+    return exits.FINDING if any(rule.holds is None for rule in found.rules) else exits.OK

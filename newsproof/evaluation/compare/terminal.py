@@ -1,0 +1,154 @@
+"""A comparison in the terminal."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from newsproof.app.invocation import say_result, table
+from newsproof.evaluation.compare.comparison import Change, Comparison
+from newsproof.evaluation.compare.metrics import MetricResult
+from newsproof.evaluation.compare.pairing import RunCounts
+
+MAX_FLIPS = 20
+COUNTS = (
+    ("cases", "cases in the run"),
+    ("missing", "of the other run's, not in this one"),
+    ("misses", "misses"),
+    ("failed", "failed"),
+    ("refused", "refused"),
+    ("partly", "worked in some repeats only"),
+    ("repeats", "repeats"),
+    ("without_signal", "without a signal"),
+)
+METRIC_COLUMNS = ("metric", "A", "B", "B - A", "95 % interval", "p (Holm)", "cases", "stories", "verdict")
+
+
+def show_table(found: Comparison) -> None:
+    """Print the comparison: comparability, metrics, flips, differences, spend, rules, and last the verdict."""
+    say_result(f"A = {found.a}{_changes(found.changes_a)}\nB = {found.b}{_changes(found.changes_b)}\n")
+    counts = found.comparability
+    title = f"Comparable: {counts.aligned:,} of {counts.in_both:,} cases in both, {counts.stories:,} stories"
+    table(("", "A", "B"), count_rows(counts.a, counts.b), title=title, right=("A", "B"))
+    for warning in found.warnings:
+        say_result(f"! {warning}")
+    say_result()
+    table(METRIC_COLUMNS, measured_rows(found), title="Metrics (B - A, 95 % interval)", right=METRIC_COLUMNS[1:-1])
+    for line in not_measured(found):
+        say_result(line)
+    say_result()
+    _show_flips(found)
+    _show_differences(found)
+    table(SPEND_COLUMNS, spend_rows(found), title="Spend over the cases in both, all repeats", right=SPEND_COLUMNS[1:])
+    for rule in found.rules:
+        state = {True: "HOLDS", False: "does not hold", None: "CANNOT BE JUDGED"}[rule.holds]
+        say_result(f"--fail-on {rule.rule!r} {state}: {rule.why}")
+    say_result(f"\nVerdict: {found.verdict}.")
+
+
+def count_rows(a: RunCounts, b: RunCounts) -> list[tuple[str, str, str]]:
+    """Return the rows of the table of what can be compared."""
+    return [(told, f"{getattr(a, name):,}", f"{getattr(b, name):,}") for name, told in COUNTS]
+
+
+def measured_rows(found: Comparison) -> list[tuple[str, ...]]:
+    """Return the metrics that were measured, as rows of ``METRIC_COLUMNS``."""
+    return [metric_row(m) for m in found.metrics if m.verdict != "not measured"]
+
+
+def not_measured(found: Comparison) -> list[str]:
+    """Return a line for each reason why metrics were not measured, with those that it concerns."""
+    reasons: dict[str, list[str]] = {}
+    for m in found.metrics:
+        if m.verdict == "not measured":
+            reasons.setdefault(m.note, []).append(m.label)
+    return [f"Not measured: {', '.join(labels)} ({why})" for why, labels in reasons.items()]
+
+
+def metric_row(m: MetricResult) -> tuple[str, ...]:
+    """Return one metric as text, in the order of ``METRIC_COLUMNS``."""
+    if m.a is None or m.b is None or m.delta is None:
+        return (m.label, "–", "–", "–", "–", "–", "0", "0", f"not measured: {m.note}")
+    interval = "–" if m.low is None or m.high is None else f"{figure(m, m.low, True)} … {figure(m, m.high, True)}"
+    verdict = m.verdict
+    told = f"{verdict} ({m.note})" if m.note else str(verdict)
+    if m.verdict == "not distinguishable" and m.p is not None and m.p < 0.05:
+        told += f"; p {m.p:.3f} alone is what so many tests give by chance"
+    p = "–" if m.p_holm is None else f"{m.p_holm:.3f}" if m.p_holm >= 0.001 else "<0.001"
+    a, b, delta = figure(m, m.a), figure(m, m.b), figure(m, m.delta, True)
+    return (m.label, a, b, delta, interval, p, f"{m.cases:,}", f"{m.stories:,}", told)
+
+
+def figure(m: MetricResult, value: float, change: bool = False) -> str:
+    """Return a figure with the digits of its unit, a change with its sign."""
+    digits = {"usd": 6, "ms": 1, "share": 4, "probability": 4, "score": 4}[m.unit]
+    text = f"{value:+,.{digits}f}" if change else f"{value:,.{digits}f}"
+    return text if float(text.replace(",", "")) else text.replace("-", "+") if change else text.replace("-", "")
+
+
+SPEND_COLUMNS = (
+    "run",
+    "executed",
+    "reused",
+    "missed",
+    "spent USD",
+    "unpriced calls",
+    "avoided USD",
+    "would have cost USD",
+)
+
+
+def spend_rows(found: Comparison) -> list[tuple[str, ...]]:
+    """Return one row a run, in the order of ``SPEND_COLUMNS``."""
+    return [
+        (
+            s.run_id,
+            f"{s.executed:,}",
+            f"{s.reused:,}",
+            f"{s.missed:,}",
+            money(s.cost_usd) if s.executed else "nothing was executed",
+            f"{s.unpriced_calls:,}",
+            money(s.avoided_cost_usd),
+            money(s.would_have_cost_usd),
+        )
+        for s in found.spend
+    ]
+
+
+def money(cost: Decimal | None) -> str:
+    """Return a sum of USD, or that it is not known."""
+    return "unknown" if cost is None else f"{cost:,.6f}"
+
+
+def flip_row(change: Change) -> tuple[str, ...]:
+    """Return one flip as text: case, asset, event type, actions, confidences."""
+    a, b = (("–" if c is None else f"{c:.3f}") for c in (change.confidence_a, change.confidence_b))
+    actions = f"{change.action_a} → {change.action_b}"
+    return (change.case_id, change.asset, change.event_type, actions, f"{a} → {b}")
+
+
+FLIP_COLUMNS = ("case", "asset", "event type", "action", "confidence")
+
+
+def _show_flips(found: Comparison) -> None:
+    if not found.flips:
+        say_result("Flips: none; every action is the same.\n")
+        return
+    table(FLIP_COLUMNS, [flip_row(c) for c in found.flips[:MAX_FLIPS]], title=f"Flips: {len(found.flips):,}")
+    if len(found.flips) > MAX_FLIPS:
+        say_result(f"… and {len(found.flips) - MAX_FLIPS:,} more (--format json has them all)")
+
+
+def _show_differences(found: Comparison) -> None:
+    if not found.differences:
+        say_result("Differences: none; every signal and every note is the same.\n")
+        return
+    say_result(f"Largest differences ({len(found.differences):,} of {found.changed_texts:,})")
+    for change in found.differences:
+        say_result("  ".join(flip_row(change)))
+        for line in change.diff:
+            say_result(f"    {line}")
+    say_result()
+
+
+def _changes(changes: str) -> str:
+    return f": {changes}" if changes else ""

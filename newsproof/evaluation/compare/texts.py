@@ -1,0 +1,72 @@
+"""Text of strangers made harmless to show, and the difference of two cases' texts."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+import msgspec
+
+from newsproof.evaluation.compare.rows import HOW_NOT_WHAT, CaseText
+
+MAX_LINES = 60
+MAX_LINE = 300
+"""Of a difference, in lines and characters: a signal with forty pages of evidence is not read in a report."""
+
+_UNSHOWN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff\ud800-\udfff]"
+)
+"""Controls, escapes of terminals, what turns the direction of writing, and what XML does not allow."""
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])\s*|\n")
+
+
+def visible(text: str) -> str:
+    """Return the text on one line with every character that would not be seen written as ``\\u…``."""
+    return _UNSHOWN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def told_changes(changes: str) -> str:
+    """Return what a run changed, from the JSON of the table ``runs``, without the prompts' texts."""
+    try:
+        found = msgspec.json.decode(changes, type=_Changes)
+    except msgspec.DecodeError:
+        return visible(changes)[:MAX_LINE]
+    told = [f"{name} v{p.version} ({p.hash[:8]})" for name, p in sorted(found.prompts.items())]
+    return visible(", ".join(told)) or "nothing changed"
+
+
+class _ChangedPrompt(msgspec.Struct):
+    version: str
+    hash: str
+
+
+class _Changes(msgspec.Struct):
+    prompts: dict[str, _ChangedPrompt]
+
+
+def difference(a: CaseText | None, b: CaseText | None) -> tuple[str, ...]:
+    """Return a unified diff of two cases' texts, one field and one sentence of the notes a line; harmless to show."""
+    whole = bool(a and a.signal and b and b.signal)
+    before, after = _lines(a, whole=whole), _lines(b, whole=whole)
+    # Without the two lines that would name files, and without positions.
+    found = [line for line in list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:] if line[:2] != "@@"]
+    shown = [line if len(line) <= MAX_LINE else line[: MAX_LINE - 1] + "…" for line in found[:MAX_LINES]]
+    if len(found) > MAX_LINES:
+        shown.append(f" … and {len(found) - MAX_LINES} lines more")
+    return tuple(shown)
+
+
+def _lines(text: CaseText | None, *, whole: bool) -> list[str]:
+    if text is None:
+        return ["(no signal)"]
+    fields: object = text.fields
+    if whole:
+        try:
+            fields = msgspec.json.decode(text.signal)
+        except msgspec.DecodeError:
+            fields = {"signal": text.signal}
+    if isinstance(fields, dict):
+        fields = {name: value for name, value in fields.items() if name not in ("notes", *HOW_NOT_WHAT)}
+    told = msgspec.json.format(msgspec.json.encode(fields), indent=1).decode().splitlines()
+    sentences = [part.strip() for part in _SENTENCE.split(text.notes) if part.strip()]
+    return [visible(line) for line in told if line.strip(" {}[],")] + [visible(f"notes: {part}") for part in sentences]

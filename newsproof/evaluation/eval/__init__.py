@@ -1,0 +1,1 @@
+"""``newsproof eval``: the verification over judged cases."""

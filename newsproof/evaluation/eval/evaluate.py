@@ -1,0 +1,271 @@
+"""``newsproof eval``: the deterministic part of the verification over judged cases, field by field.
+
+A case is a news item with its evidence and what a careful person makes of it (one JSON object a line; the shape is in
+docs/verification.md). No model, no network: quality control, whom to believe, and the quantified rules with the middle
+of each range. The rule of plain counting stands beside it, so that the gain is visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from agents.evidence import Claim, assess
+from agents.evidence.policy import Conclusion, conclude
+from schemas.config import Snapshot
+from schemas.errors import ContractError
+from schemas.evidence import Findings, SearchResult
+from schemas.news import News, language_of
+from schemas.signals import Draft
+
+FIELDS = ("independent_sources", "official_confirmed", "denied", "conflict", "stale", "delta", "risk_flags")
+_FOUND = ("independent_sources", "official_confirmed", "denied", "conflict", "stale")
+
+
+class CaseNews(msgspec.Struct, frozen=True, kw_only=True):
+    """The news of a case. Times are RFC 3339; one without an offset is UTC."""
+
+    text: str
+    language: str | None = None
+    source: str | None = None
+    url: str | None = None
+    published_at: str | None = None
+
+
+class Preliminary(msgspec.Struct, frozen=True, kw_only=True):
+    """What triage made of the news."""
+
+    event_type: str = "other"
+    asset: str | None = None
+    confidence: float = 0.5
+    action: str = "observe"
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """One search result. One without a score counts as relevant: its provider did not say otherwise."""
+
+    url: str
+    title: str | None = None
+    content: str | None = None
+    score: float | None = None
+    published_at: str | None = None
+
+
+class JudgedCase(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the file. ``expect`` holds what is judged; null = not judged."""
+
+    id: str | int | None = None
+    news: CaseNews
+    as_of: str | None = None
+    preliminary: Preliminary = Preliminary()
+    entity: str | None = None
+    evidence: tuple[Evidence, ...] | None = None
+    expect: dict[str, Any] | None = None
+    why: str | None = None
+
+
+class FieldResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One judged field of one case. ``plain`` and ``plain_right`` are null where plain counting has no word."""
+
+    expected: Any
+    got: Any
+    right: bool
+    plain: Any = None
+    plain_right: bool | None = None
+
+
+class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What came out of one case."""
+
+    id: str
+    line: int
+    all_right: bool
+    preliminary: float
+    confidence: float
+    rule: str
+    risk_flags: tuple[str, ...]
+    fields: dict[str, FieldResult]
+
+
+class FieldTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a field was judged and right; by plain counting null where it has no word."""
+
+    right: int
+    judged: int
+    plain_right: int | None = None
+
+
+class ModelUse(msgspec.Struct, frozen=True, kw_only=True):
+    """By whom cases were judged, and what that took. ``rules`` are the totals of the rules alone, beside the model's.
+
+    ``mode`` is live or simulated; ``failed`` cases gave no signal, and count as wrong. ``cost_usd`` None: a price is unknown.
+    """
+
+    mode: str
+    models: tuple[str, ...]
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: Decimal | None
+    failed: tuple[str, ...]
+    rules: dict[str, FieldTotal]
+    rules_all_right: int
+
+
+class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The whole file. ``all_right``: cases with every judged field right. ``model``: where one judged, not rules alone."""
+
+    cases: int
+    fields: dict[str, FieldTotal]
+    all_right: int
+    per_case: tuple[CaseResult, ...]
+    model: ModelUse | None = None
+
+
+def read_case(line: bytes) -> JudgedCase:
+    """Read one line; fields that are not part of the form are left alone.
+
+    Raises:
+        ContractError: the line is no case of the form; the text says what is wrong with it.
+    """
+    try:
+        case = msgspec.json.decode(line, type=JudgedCase)
+        _as_of(case)
+        for page in case.evidence or ():
+            _moment(page.published_at)
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as exc:
+        raise ContractError(f"not a case: {exc}") from exc
+    unknown = sorted(set(case.expect or ()) - set(FIELDS))
+    if unknown:
+        raise ContractError(f"not a case: expect names {', '.join(unknown)}; known are {', '.join(FIELDS)}")
+    return case
+
+
+def evaluate(cases: Iterable[tuple[int, JudgedCase]], snapshot: Snapshot) -> Evaluation:
+    """Judge every case (line number, case), and count."""
+    return totals(tuple(_judge(line, case, snapshot) for line, case in cases))
+
+
+def totals(results: tuple[CaseResult, ...]) -> Evaluation:
+    """Return the results with what they come to."""
+    return Evaluation(
+        cases=len(results),
+        fields={name: _total(name, results) for name in FIELDS},
+        all_right=sum(r.all_right for r in results),
+        per_case=results,
+    )
+
+
+def findings_of(case: JudgedCase, snapshot: Snapshot) -> tuple[Findings, Conclusion]:
+    """Return the findings over a case's evidence, and what the rules make of its preliminary signal."""
+    first, news, as_of = case.preliminary, case.news, _as_of(case)
+    item = news_of(case)
+    claim = Claim(
+        text=news.text,
+        language=language_of(item),
+        event_type=first.event_type,
+        asset=first.asset or "",
+        entity=case.entity or None,
+        as_of=as_of,
+        source_url=news.url or None,
+    )
+    findings = assess(claim, results_of(case), query="", snapshot=snapshot)
+    return findings, conclude(draft_of(case), findings, verdict=None, memory=(), chosen=None)
+
+
+def news_of(case: JudgedCase) -> News:
+    """Return the news of a case as its graph would have it; published at the case's own time."""
+    news = case.news
+    return News(source=news.source or "", text=news.text, published_at=_as_of(case), language=news.language)
+
+
+def draft_of(case: JudgedCase) -> Draft:
+    """Return what triage made of it."""
+    first = case.preliminary
+    return Draft(
+        summary="", event_type=first.event_type, asset=first.asset or "", asset_name="", action=first.action,  # type: ignore[arg-type]
+        direction="neutral", confidence=first.confidence, strength="medium", timeframe="short", entity=case.entity or None,
+    )  # fmt: skip
+
+
+def results_of(case: JudgedCase) -> tuple[SearchResult, ...]:
+    """Return its evidence as search results."""
+    return tuple(_result(page) for page in case.evidence or ())
+
+
+def _judge(line: int, case: JudgedCase, snapshot: Snapshot) -> CaseResult:
+    findings, end = findings_of(case, snapshot)
+    got = {name: getattr(findings, name) for name in _FOUND} | {"risk_flags": list(end.risk_flags)}
+    return result_of(line, case, findings, got, confidence=end.confidence, rule=end.base_rule)
+
+
+def result_of(
+    line: int, case: JudgedCase, findings: Findings, got: dict[str, Any], *, confidence: float, rule: str
+) -> CaseResult:
+    """Return the comparison of a case with what is expected. ``got`` holds every field but ``delta``."""
+    before = case.preliminary.confidence
+    got = got | {"delta": "up" if confidence > before else "down" if confidence < before else "same"}
+    plain = {
+        "independent_sources": findings.plain_source_count,
+        "official_confirmed": findings.plain_official_confirmed,
+    }
+    judged = {name: value for name, value in (case.expect or {}).items() if value is not None}
+    fields = {name: _compare(name, judged[name], got[name], plain.get(name)) for name in FIELDS if name in judged}
+    return CaseResult(
+        id=str(case.id) if case.id is not None else f"line {line}",
+        line=line,
+        all_right=all(f.right for f in fields.values()),
+        preliminary=before,
+        confidence=confidence,
+        rule=rule,
+        risk_flags=tuple(got["risk_flags"]),
+        fields=fields,
+    )
+
+
+def _compare(name: str, expected: Any, got: Any, plain: Any) -> FieldResult:
+    if name == "risk_flags":
+        right = set(expected) <= set(got)
+    else:
+        right = got == expected or (name == "delta" and expected == "any")
+    plain_right = None if plain is None else plain == expected
+    return FieldResult(expected=expected, got=got, right=right, plain=plain, plain_right=plain_right)
+
+
+def _total(name: str, results: tuple[CaseResult, ...]) -> FieldTotal:
+    judged = [r.fields[name] for r in results if name in r.fields]
+    has_plain = name in {"independent_sources", "official_confirmed"}
+    return FieldTotal(
+        right=sum(f.right for f in judged),
+        judged=len(judged),
+        plain_right=sum(bool(f.plain_right) for f in judged) if has_plain else None,
+    )
+
+
+def _result(page: Evidence) -> SearchResult:
+    return SearchResult(
+        title=page.title or "",
+        url=page.url,
+        domain="",
+        snippet=page.content or "",
+        score=1.0 if page.score is None else page.score,
+        published_at=_moment(page.published_at),
+    )
+
+
+def _as_of(case: JudgedCase) -> datetime:
+    moment = _moment(case.as_of) or _moment(case.news.published_at)
+    if moment is None:
+        raise ValueError("it has neither as_of nor news.published_at, so nothing says which evidence came too late")
+    return moment
+
+
+def _moment(text: str | None) -> datetime | None:
+    if not text:
+        return None
+    moment = datetime.fromisoformat(text)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

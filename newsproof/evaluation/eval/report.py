@@ -1,0 +1,123 @@
+"""What ``newsproof eval`` prints: a table of the cases, one of the totals; as JSON or Markdown where asked."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agents.tables import load_tables
+from newsproof.app import exits
+from newsproof.app.invocation import Invocation, json_line, run, say_result, table
+from newsproof.evaluation.eval.evaluate import FIELDS, CaseResult, Evaluation, JudgedCase, evaluate, read_case
+from schemas.config import Snapshot
+from schemas.errors import ConfigError, ContractError
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
+
+
+def show_evaluation(
+    invocation: Invocation, file: Path, *, as_json: bool, markdown: bool, strict: bool, model: bool = False
+) -> int:
+    """Judge the cases of a file, print what came out, and return the exit status.
+
+    A line that is no case is named on standard error and left out; the others are judged, and the status is 1. With
+    ``strict`` it is also 1 when a field of a case is wrong. ``model``: by the configured models instead of rules alone.
+
+    Raises:
+        ConfigError: the file cannot be read, or holds no case.
+    """
+    cases, refused = _read(file)
+    settings = invocation.settings()
+    snapshot = _snapshot(settings)
+    if model:
+        from newsproof.evaluation.eval.model import evaluate_by_model
+
+        evaluation = run(evaluate_by_model(cases, snapshot, settings))
+        print(_by_whom(evaluation), file=sys.stderr, flush=True)
+    else:
+        evaluation = evaluate(cases, snapshot)
+    if as_json:
+        json_line(evaluation)
+    elif markdown:
+        say_result(markdown_table(file.name, evaluation))
+    else:
+        _print(evaluation)
+    wrong = strict and evaluation.all_right < evaluation.cases
+    return exits.FINDING if refused or wrong else exits.OK
+
+
+def markdown_table(name: str, evaluation: Evaluation) -> str:
+    """Return the totals as rows of the table in docs/verification.md."""
+    lines = [
+        f"`{name}`: {evaluation.cases} cases, {evaluation.all_right} right in every field",
+        "",
+    ]
+    columns, rows = _totals(evaluation)
+    lines += [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
+    lines += [f"| {' | '.join('–' if cell is None else str(cell) for cell in row)} |" for row in rows]
+    return "\n".join(lines)
+
+
+def _totals(evaluation: Evaluation) -> tuple[list[str], list[list[str | int | None]]]:
+    by = evaluation.model
+    columns = ["field", "right", "judged", *(["rules alone"] if by else []), "plain counting"]
+    rows: list[list[str | int | None]] = [
+        [name, t.right, t.judged, *([by.rules[name].right] if by else []), t.plain_right]
+        for name, t in evaluation.fields.items()
+    ]
+    return columns, rows
+
+
+def _by_whom(evaluation: Evaluation) -> str:
+    by = evaluation.model
+    assert by is not None
+    whom = "a SCRIPTED server, whose critique repeats the rules" if by.mode != "live" else "live models"
+    cost = "of unknown cost" if by.cost_usd is None else f"for {by.cost_usd:.4f} USD"
+    lost = f"; no signal for {', '.join(by.failed)}" if by.failed else ""
+    return f"Judged by {whom} ({', '.join(by.models)}): {by.calls} calls {cost}{' (simulated)' * (by.mode != 'live')}{lost}"
+
+
+def _read(file: Path) -> tuple[list[tuple[int, JudgedCase]], int]:
+    try:
+        lines = file.read_bytes().removeprefix(b"\xef\xbb\xbf").splitlines()
+    except OSError as exc:
+        raise ConfigError(f"{file}: {exc.strerror}; name a file with one judged case a line") from exc
+    cases: list[tuple[int, JudgedCase]] = []
+    refused = 0
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            cases.append((number, read_case(line)))
+        except ContractError as exc:
+            refused += 1
+            print(f"{file.name}, line {number}: {exc}; left out", file=sys.stderr, flush=True)
+    if not cases:
+        raise ConfigError(f"{file} holds no judged case; the form of a line is in docs/verification.md")
+    return cases, refused
+
+
+def _snapshot(settings: Settings) -> Snapshot:
+    # The real table of officials in every mode: the synthetic twins belong to the bundled corpus.
+    threshold = settings.search_multi_source_threshold
+    return Snapshot(tables=load_tables(demo=False), search_multi_source_threshold=threshold)
+
+
+def _print(evaluation: Evaluation) -> None:
+    table(("case", "right", "rule", "confidence", "what is wrong"), [_row(r) for r in evaluation.per_case])
+    columns, rows = _totals(evaluation)
+    table(columns, rows, right=columns[1:])
+    say_result(f"{evaluation.all_right} of {evaluation.cases} cases right in every judged field")
+
+
+def _row(result: CaseResult) -> tuple[str, ...]:
+    right = sum(f.right for f in result.fields.values())
+    wrong = [
+        f"{name}: {result.fields[name].got}, expected {result.fields[name].expected}"
+        for name in FIELDS
+        if name in result.fields and not result.fields[name].right
+    ]
+    change = f"{result.preliminary:.2f} → {result.confidence:.2f}"
+    return result.id, f"{right}/{len(result.fields)}", result.rule, change, "; ".join(wrong)

@@ -1,0 +1,113 @@
+"""``newsproof shadow``: find the pipeline that runs, shadow it until a signal, say what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from msgspec.structs import replace
+
+from infra.ports import Ports
+from newsproof.app import exits
+from newsproof.app.composition import refuse_unusable
+from newsproof.app.invocation import Invocation, command_name, json_line, say_result
+from newsproof.app.servers import say_on_stderr as say
+from newsproof.app.version import code_version
+from newsproof.cli.up import mode_in_words
+from newsproof.evaluation.backtest.prompts import candidate_prompts
+from newsproof.evaluation.backtest.run.plan import OnMiss, RunPlan, run_id_of
+from newsproof.evaluation.backtest.run.running import log_and_tables, model_ports
+from newsproof.evaluation.shadow.run import Shadow, ShadowSummary
+from schemas.config import Prompt
+from schemas.effects import CallModel
+from schemas.errors import ConfigError
+from schemas.ids import LIVE_RUN, content_hash
+
+
+async def shadow(
+    invocation: Invocation,
+    *,
+    prompts: Sequence[str],
+    budget_usd: float,
+    run_id: str | None,
+    on_miss: OnMiss,
+    as_json: bool,
+) -> int:
+    """Shadow live traffic until SIGTERM, Ctrl-C or the end of the budget; return the exit status.
+
+    Raises:
+        ConfigError: no pipeline runs, no such prompt, another process works on this run, or a price is unknown.
+    """
+    plan = plan_of(candidate_prompts(invocation.settings(), prompts), run_id, on_miss)
+    async with log_and_tables(invocation) as (at, tables):
+        if at.own:
+            raise ConfigError(
+                f"nothing runs in {at.settings.newsproof_data_dir}, so there is no live traffic: start `{command_name()} "
+                "up` first, or name your servers (KAFKA_BOOTSTRAP_SERVERS, CLICKHOUSE_URL)"
+            )
+        refuse_unusable(at.settings)
+        ports = model_ports(at.settings, tables)
+        try:
+            refuse_unpriced(ports)
+            running = Shadow(at, tables, ports, plan, Decimal(str(budget_usd)))
+            _heed_signals(running)
+            say(f"Shadow run {plan.run_id}: {plan.label}, {mode_in_words(at.settings)}, at most {budget_usd:g} USD.")
+            summary = await running.run()
+        finally:
+            await ports.close()
+    if as_json:
+        json_line(summary)
+    else:
+        _print(summary)
+    return exits.OK
+
+
+def plan_of(prompts: dict[str, Prompt], run_id: str | None, on_miss: OnMiss) -> RunPlan:
+    """Return the plan of a shadow run. Without a ``run_id`` the same candidate on the same code is the same run again.
+
+    Raises:
+        ConfigError: there is no candidate, or the run id cannot be one.
+    """
+    if not prompts:
+        raise ConfigError("shadow compares a candidate with what is live: write --prompt NAME=VERSION or NAME=FILE")
+    plan = RunPlan(run_id="", prompts=prompts, on_miss=on_miss, code_version=code_version())
+    if run_id is None:
+        named = "-".join(sorted(f"{p.name}-v{p.version}" for p in prompts.values()))[:40]
+        run_id = f"shadow-{named}-{content_hash(plan)[:8]}".lower()
+    return replace(plan, run_id=run_id_of(run_id, prompts, datetime.now(UTC)))
+
+
+def refuse_unpriced(ports: Ports) -> None:
+    """Refuse models whose calls no budget can be kept with.
+
+    Raises:
+        ConfigError: a price is unknown.
+    """
+    least = CallModel(
+        task="", tier="light", prompt_name="", prompt_version="", prompt_hash="", system="", parts=(), max_output_tokens=1
+    )  # fmt: skip
+    for port in (*ports.models.values(), *(p for behind in ports.fallbacks.values() for p in behind)):
+        if port.worst_case_usd(least) is None:
+            name = f"{port.provider}:{getattr(port, 'model', '')}"
+            raise ConfigError(
+                f"the price of {name} is unknown, so --budget cannot be kept: add it to infra/models/price_overrides.json"
+            )
+
+
+def _heed_signals(running: Shadow) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, running.stop)
+
+
+def _print(summary: ShadowSummary) -> None:
+    why = "the budget is exhausted" if summary.status == "exhausted" else "stopped"
+    say_result(
+        f"{summary.run_id}: {summary.cases} cases, {summary.replayed} of them judged by the candidate; {summary.executed} "
+        f"calls executed, {summary.reused} reused, {summary.missed} missed; {summary.spent_usd:f} of "
+        f"{summary.budget_usd:f} USD; {why}"
+    )
+    say_result(f"Beside live: {command_name()} backtest compare {LIVE_RUN} {summary.run_id}")

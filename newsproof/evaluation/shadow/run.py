@@ -1,0 +1,274 @@
+"""A shadow run: take cases as they get their signals, judge them by the candidate, write down what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import structlog
+from aiokafka.errors import KafkaError
+
+from agents.core.registry import verification
+from infra.clickhouse.client import ClickHouse
+from infra.ports import Ports
+from newsproof.cli.log.reading import Log
+from newsproof.evaluation.backtest.deciding import Deciding
+from newsproof.evaluation.backtest.memory import AsOfMemory
+from newsproof.evaluation.backtest.performer import Performer
+from newsproof.evaluation.backtest.run.cost_limit import Purse, PurseEmpty
+from newsproof.evaluation.backtest.run.place import OnlyOne
+from newsproof.evaluation.backtest.run.plan import RunPlan
+from newsproof.evaluation.backtest.run.rows import case_row, unreplayable
+from newsproof.evaluation.backtest.run.topic import CaseReplayed, Held, RunEnded, RunTopic
+from newsproof.evaluation.shadow.live import LiveCases
+from newsproof.evaluation.shadow.stories import recent_stories, tell
+from newsproof.evaluation.shadow.tables import ShadowTables, Totals
+from schemas.config import Snapshot
+from schemas.errors import ConfigError, NewsproofError
+from schemas.events import CaseDropped, CaseFailed
+from streams.journal.configs import ConfigStore
+from streams.replay import Recording, Replayed
+
+log = structlog.get_logger(__name__)
+
+AT_ONCE = 8
+"""Cases under way at one time: live traffic comes first at the providers."""
+GRACE_S = 8.0
+"""How long running calls may go on once the end was asked for; what is cut off then may be paid for again."""
+SNAPSHOT_WITHIN_S = 30.0
+TELL_EVERY_S = 30.0
+
+
+class ShadowSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The line that ``--json`` prints. ``status``: stopped, or exhausted (the budget). Money in USD; totals with restarts."""
+
+    run_id: str
+    status: str
+    cases: int
+    replayed: int
+    executed: int
+    reused: int
+    missed: int
+    spent_usd: Decimal
+    budget_usd: Decimal
+
+
+class Shadow:
+    """One run of one candidate. :meth:`run` once; :meth:`stop` from a signal handler."""
+
+    def __init__(self, at: Log, client: ClickHouse, ports: Ports, plan: RunPlan, budget_usd: Decimal) -> None:
+        """``plan`` names run and candidate; ``budget_usd`` bounds what the run may spend, restarts included."""
+        self._at, self._client, self._ports, self._plan, self._budget = at, client, ports, plan, budget_usd
+        self._topic = RunTopic(at.address, at.topics, plan.run_id)
+        self._live = LiveCases(at.address, at.topics, at.topics.group(plan.run_id))
+        group = at.topics.group(f"{plan.run_id}-place")
+        self._place = OnlyOne(at.address, at.topics.publisher_lease, plan.run_id, group=group)
+        self._configs = ConfigStore(at.address, at.topics)
+        self._snapshots: dict[str, Snapshot] = {}
+        self._deciding = Deciding(verification(), self._snapshots, plan.change)
+        self._stopping = asyncio.Event()
+        self._arrived = asyncio.Event()
+        self.following = asyncio.Event()
+        self.exhausted = False
+        self._held: Held
+        self._purse: Purse
+        self._performer: Performer
+        self._tables: ShadowTables
+
+    def stop(self) -> None:
+        """Ask for a clean end."""
+        self._stopping.set()
+
+    async def run(self) -> ShadowSummary:
+        """Follow the live journal until stopped, or until the budget is exhausted.
+
+        Raises:
+            ConfigError: another process works on this run, or it was begun with another candidate.
+            NewsproofError: no model can be asked; what is paid for is kept.
+        """
+        try:
+            await self._place.take()
+            self._held = await self._topic.open(self._plan, replication=self._at.settings.topic_replication)
+            return await self._ran()
+        finally:
+            await self._place.leave()
+
+    async def _ran(self) -> ShadowSummary:
+        status = "failed"
+        try:
+            await self._start()
+            await self._follow()
+            status = "exhausted" if self.exhausted else "stopped"
+            await self._topic.write(RunEnded(status, datetime.now(UTC)), key="")
+        finally:
+            totals = await self._told("finished" if status == "exhausted" else status)
+            await self._live.stop()
+            await self._configs.stop()
+            await self._topic.close()
+        return self._summary(status, totals)
+
+    async def _start(self) -> None:
+        begun = self._held.started_at or datetime.now(UTC)
+        self._tables = ShadowTables(self._client, self._plan, begun, self._stop_waiting)
+        self._purse = Purse(self._budget, spent=self._held.spent)
+        memory = AsOfMemory(self._client, mode=self._at.settings.mode)
+        self._performer = Performer(
+            self._ports, self._purse, self._held, self._topic, on_miss=self._plan.on_miss, memory=memory
+        )
+        self._configs.on_new = lambda _hash: self._arrived.set()
+        await self._configs.start()
+        self._stories = await recent_stories(self._at.address, self._at.topics)
+        await self._live.start()
+        await self._told("running")
+        log.info(
+            "shadowing live traffic",
+            run=self._plan.run_id,
+            candidate=self._plan.label,
+            spent_usd=str(self._purse.spent),
+        )
+        self.following.set()
+
+    # Following
+
+    async def _follow(self) -> None:
+        loop = asyncio.get_running_loop()
+        told_at = loop.time()
+        while not self._over:
+            batch = await self._live.next()
+            for recording in batch:
+                tell(self._stories, recording)
+            if wanted := [r for r in batch if self._wanted(r)]:
+                await self._judge_all(wanted)
+            if self._over:
+                return  # what was cut short is taken up again from the place before this batch
+            try:
+                await self._live.commit()
+            except KafkaError as exc:
+                log.warning("the place in the journal is noted later", error=repr(exc))
+            if loop.time() - told_at > TELL_EVERY_S:
+                await self._told("running")
+                told_at = loop.time()
+
+    @property
+    def _over(self) -> bool:
+        if self._place.lost.is_set():
+            raise ConfigError(f"another process took over the run {self._plan.run_id}: this one ends")
+        return self._stopping.is_set() or self.exhausted
+
+    def _wanted(self, recording: Recording) -> bool:
+        if (recording.case_id, 0) in self._held.done or isinstance(recording.end, CaseFailed):
+            return False
+        # What is no news to judge stays so under any prompt; what was taken for advertising is triage's to say.
+        dropped = isinstance(recording.end, CaseDropped)
+        return not dropped or (recording.end.reason == "spam" and "triage" in self._plan.prompts)  # type: ignore[attr-defined]
+
+    async def _judge_all(self, recordings: Sequence[Recording]) -> None:
+        """Judge side by side; then, one by one, those whose worst case did not fit beside that of others."""
+        places, alone = asyncio.Semaphore(AT_ONCE), list[Recording]()
+        await self._unless_stopped([self._judge(r, places, alone.append) for r in recordings])
+        for recording in alone:
+            if not self._over:
+                await self._unless_stopped([self._judge(recording, places, self._say_exhausted)])
+
+    async def _unless_stopped(self, work: Sequence[Coroutine[Any, Any, None]]) -> None:
+        tasks = [asyncio.create_task(one) for one in work]
+        stopping = asyncio.create_task(self._stopping.wait())
+        every: asyncio.Future[list[None]] = asyncio.gather(*tasks)
+        try:
+            ends: set[asyncio.Future[Any]] = {every, stopping}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if not every.done():
+                await asyncio.wait({every}, timeout=GRACE_S)
+            if every.done():
+                every.result()
+        finally:
+            for task in (*tasks, stopping):
+                task.cancel()
+            await asyncio.gather(*tasks, every, stopping, return_exceptions=True)
+
+    async def _judge(
+        self, recording: Recording, places: asyncio.Semaphore, unpaid: Callable[[Recording], None]
+    ) -> None:
+        async with places:
+            if self._over:
+                return
+            now, case_id = datetime.now(UTC), recording.case_id
+            story, run_id = self._stories.of(case_id), self._plan.run_id
+            try:
+                replayed = None if recording.unreadable else await self._replayed(recording)
+            except PurseEmpty:
+                unpaid(recording)
+                return
+            if replayed is None:
+                row = unreplayable(recording, run_id=run_id, repeat=0, at=now, story_id=story)
+            else:
+                row = case_row(replayed, run_id=run_id, repeat=0, at=now, story_id=story)
+            await self._tables.add(row, replayed)
+            await self._topic.write(CaseReplayed(row), key=case_id)
+            self._held.done.add((case_id, 0))
+
+    async def _replayed(self, recording: Recording) -> Replayed:
+        await self._snapshot(recording.received.config_hash)
+        asking, asked = self._deciding.replay(recording).run(), Counter[str]()
+        try:
+            need = next(asking)
+            while True:
+                occurrence = asked[need.request_hash]
+                asked[need.request_hash] += 1
+                need = asking.send(await self._performer.answer(need, 0, occurrence))
+        except StopIteration as stop:
+            end: Replayed = stop.value
+            return end
+
+    async def _snapshot(self, config_hash: str) -> None:
+        try:
+            async with asyncio.timeout(SNAPSHOT_WITHIN_S):
+                while config_hash not in self._snapshots:
+                    self._arrived.clear()
+                    if (found := self._configs.get(config_hash)) is not None:
+                        self._snapshots[config_hash] = found
+                    else:
+                        await self._arrived.wait()
+        except TimeoutError:
+            log.warning("a case's configuration did not arrive; its case is reported as failed", config=config_hash)
+
+    # Saying
+
+    def _say_exhausted(self, recording: Recording) -> None:
+        self.exhausted = True
+        log.warning(
+            "the shadow's budget is exhausted: nothing more is executed",
+            run=self._plan.run_id,
+            spent_usd=str(self._purse.spent),
+            budget_usd=str(self._budget),
+            first_case_left=recording.case_id,
+        )
+
+    def _stop_waiting(self) -> None:
+        if self._stopping.is_set():
+            raise asyncio.CancelledError
+
+    async def _told(self, status: str) -> Totals:
+        try:
+            return await self._tables.tell(status)
+        except NewsproofError as exc:
+            log.warning("the run's row is written later", error=str(exc))
+            return Totals(cases=0, replayed=0, executed=0, reused=0, missed=0)
+
+    def _summary(self, status: str, totals: Totals) -> ShadowSummary:
+        return ShadowSummary(
+            run_id=self._plan.run_id,
+            status=status,
+            cases=totals.cases,
+            replayed=totals.replayed,
+            executed=totals.executed,
+            reused=totals.reused,
+            missed=totals.missed,
+            spent_usd=self._purse.spent,
+            budget_usd=self._budget,
+        )

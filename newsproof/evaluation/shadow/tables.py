@@ -1,0 +1,92 @@
+"""What a shadow run writes to ClickHouse: rows of a case, and the run's own row. Keys are such that rows may come again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
+import structlog
+
+from infra.clickhouse.client import ClickHouse
+from infra.clickhouse.columns import LLM_CALLS, TOOL_CALLS
+from newsproof.app.version import code_version
+from newsproof.evaluation.backtest.run.plan import RunPlan
+from newsproof.evaluation.backtest.run.rows import COLUMNS, CaseRow, call_rows, table_row
+from newsproof.evaluation.backtest.run.tables import RUN_COLUMNS
+from schemas.errors import TransientError
+from streams.replay import Replayed
+
+log = structlog.get_logger(__name__)
+
+RETRY_S = 2.0
+_TOTALS = """
+SELECT count() AS cases, countIf(status = 'replayed') AS replayed, sum(executed) AS executed, sum(reused) AS reused,
+       sum(missed) AS missed, sum(cost_usd) AS cost_usd, sum(avoided_cost_usd) AS avoided_cost_usd,
+       min(received_at) AS cases_from, max(received_at) AS cases_to
+FROM run_cases FINAL WHERE run_id = {run:String}"""
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run came to so far, restarts included."""
+
+    cases: int
+    replayed: int
+    executed: int
+    reused: int
+    missed: int
+
+
+class ShadowTables:
+    """Writes, and waits while ClickHouse is away; ``on_wait`` may raise to end the waiting."""
+
+    def __init__(self, client: ClickHouse, plan: RunPlan, started_at: datetime, on_wait: Callable[[], None]) -> None:
+        self._client, self._plan, self._started_at, self._on_wait = client, plan, started_at, on_wait
+
+    async def add(self, row: CaseRow, replayed: Replayed | None) -> None:
+        """Write a case. Its calls first: a case that is there has them."""
+        while True:
+            try:
+                if replayed is not None:
+                    models, tools = call_rows(
+                        replayed, run_id=self._plan.run_id, repeat=row.repeat, started_at=row.started_at
+                    )
+                    await self._client.insert("llm_calls", LLM_CALLS, models)
+                    await self._client.insert("tool_calls", TOOL_CALLS, tools)
+                await self._client.insert("run_cases", COLUMNS, [table_row(row)])
+            except TransientError as exc:
+                self._on_wait()
+                log.warning("ClickHouse is away; the same rows are sent again", error=str(exc), in_s=RETRY_S)
+                await asyncio.sleep(RETRY_S)
+            else:
+                return
+
+    async def tell(self, status: str) -> Totals:
+        """Write the run's row with what it came to so far, and return that.
+
+        Raises:
+            TransientError: ClickHouse is away.
+        """
+        (found,) = (await self._client.query(_TOTALS, {"run": self._plan.run_id})).dicts()
+        now = datetime.now(UTC)
+        values = {
+            "run_id": self._plan.run_id,
+            "label": f"shadow: {self._plan.label}",
+            "status": status,
+            "changes": self._plan.changes,
+            "code_version": code_version(),
+            **{name: found[name] for name in ("cases", "executed", "reused", "missed", "cost_usd", "avoided_cost_usd")},
+            "cases_from": found["cases_from"] if found["cases"] else self._started_at,
+            "cases_to": found["cases_to"] if found["cases"] else self._started_at,
+            "started_at": self._started_at,
+            "finished_at": None if status == "running" else now,
+            "version": round(now.timestamp() * 1000),
+        }
+        row = tuple(_in_ms(values[name]) for name in RUN_COLUMNS)
+        await self._client.insert("runs", RUN_COLUMNS, [row])
+        return msgspec.convert({n: int(found[n]) for n in Totals.__struct_fields__}, Totals)
+
+
+def _in_ms(value: object) -> object:
+    return round(value.timestamp() * 1000) if isinstance(value, datetime) else value

@@ -1,0 +1,1 @@
+"""Reports: figures, charts, tables, and what happened in a case, in sentences."""

@@ -1,0 +1,75 @@
+"""The reliability curve: how often what was said with a confidence turned out right (a perfect forecaster: the diagonal)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from newsproof.report.charts.svg import FAINT, INK, LINE, WIDTH, colour, drawing, element, empty, text, tip
+
+_LEFT, _TOP, _SIDE = 60, 16, 300
+
+
+class ReliabilityBin(msgspec.Struct, frozen=True):
+    """Mean confidence (0–1) and share of hits (0–1) of the cases of one bin."""
+
+    confidence: float
+    hit_rate: float
+    cases: int
+
+
+class ReliabilityLine(msgspec.Struct, frozen=True):
+    """One horizon: its bins, and the expected calibration error over them (0 is best)."""
+
+    name: str
+    bins: Sequence[ReliabilityBin]
+    ece: float
+
+
+def reliability_curve(lines: Sequence[ReliabilityLine], *, title: str) -> str:
+    """Return the curves in the unit square; a dot's area is the number of its cases."""
+    drawn = [line for line in lines if line.bins]
+    if not drawn:
+        return empty(title, "There are no outcomes yet, so nothing can be said of calibration.")
+    most = max(b.cases for line in drawn for b in line.bins)
+    marks = [_grid()]
+    for n, line in enumerate(drawn):
+        bins = sorted(line.bins, key=lambda b: b.confidence)
+        path = " ".join(
+            f"{'M' if k == 0 else 'L'}{_x(b.confidence):.2f} {_y(b.hit_rate):.2f}" for k, b in enumerate(bins)
+        )
+        marks.append(element("path", d=path, fill="none", stroke=colour(n), stroke_width=2))
+        for b in bins:
+            said = f"{line.name}: said {b.confidence:.2f}, right {b.hit_rate:.2f}, {b.cases} cases"
+            size = 3 + 6 * (b.cases / most) ** 0.5
+            marks.append(element("circle", tip(said), cx=_x(b.confidence), cy=_y(b.hit_rate), r=size, fill=colour(n)))
+        words = f"{line.name}: ECE {line.ece:.3f}, {sum(b.cases for b in bins)} cases"
+        marks.append(element("rect", x=_LEFT + _SIDE + 40, y=_TOP + 22 * n, width=10, height=10, rx=2, fill=colour(n)))
+        marks.append(text(words, _LEFT + _SIDE + 58, _TOP + 22 * n + 9))
+    told = "; ".join(f"{line.name}: expected calibration error {line.ece:.3f}" for line in drawn)
+    return drawing(title, f"Share of hits by stated confidence beside the diagonal. {told}", _TOP + _SIDE + 44, *marks)
+
+
+def _x(value: float) -> float:
+    return _LEFT + min(max(value, 0.0), 1.0) * _SIDE
+
+
+def _y(value: float) -> float:
+    return _TOP + (1 - min(max(value, 0.0), 1.0)) * _SIDE
+
+
+def _grid() -> str:
+    marks = []
+    for n in range(6):
+        value = n / 5
+        marks.append(element("line", x1=_x(value), x2=_x(value), y1=_y(0), y2=_y(1), stroke=LINE, stroke_width=1))
+        marks.append(element("line", x1=_x(0), x2=_x(1), y1=_y(value), y2=_y(value), stroke=LINE, stroke_width=1))
+        marks.append(text(f"{value:g}", _x(value), _y(0) + 16, anchor="middle", fill=FAINT, size=11))
+        marks.append(text(f"{value:g}", _LEFT - 8, _y(value) + 4, anchor="end", fill=FAINT, size=11))
+    dashed = {"stroke_dasharray": "5 4", "stroke_width": 1.5}
+    marks.append(element("line", x1=_x(0), y1=_y(0), x2=_x(1), y2=_y(1), stroke=INK, **dashed))  # type: ignore[arg-type]
+    marks.append(text("stated confidence", _x(0.5), _y(0) + 34, anchor="middle", fill=FAINT, size=11))
+    marks.append(text("share of hits (dashed: perfectly calibrated)", _LEFT + _SIDE + 40, _y(0), fill=FAINT, size=11))
+    assert WIDTH > _LEFT + _SIDE
+    return "".join(marks)

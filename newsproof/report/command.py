@@ -1,0 +1,39 @@
+"""``newsproof report``: read the figures as the analysts' user, print them, write the page."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from newsproof.app.invocation import Invocation, json_line
+from newsproof.app.servers import say_on_stderr
+from newsproof.cli.sql.sql import database
+from newsproof.report.data import read_report
+from newsproof.report.page import page_of
+from newsproof.report.terminal import print_report_of
+from schemas.errors import ConfigError
+
+
+async def report_on(invocation: Invocation, *, run_id: str, html: Path | None, as_json: bool) -> None:
+    """Report on one run.
+
+    Raises:
+        ConfigError: the page cannot be written.
+        PermanentError: ClickHouse refuses a question.
+    """
+    async with database(invocation, admin=False) as tables:
+        report = await read_report(tables, run_id=run_id)
+    if as_json:
+        json_line(report)
+    else:
+        print_report_of(report)
+    if html is not None:
+        _write(html, page_of(report, written_at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")))
+        say_on_stderr(f"Wrote {html}: open it in a browser.")
+
+
+def _write(file: Path, page: str) -> None:
+    try:
+        file.write_text(page, "utf-8")
+    except OSError as exc:
+        raise ConfigError(f"{file} cannot be written: {exc}") from exc

@@ -1,0 +1,111 @@
+"""The demo's report: the signals, what ClickHouse says of cost, latency and confidence, and the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from infra.clickhouse.client import ClickHouse
+from newsproof.app.invocation import say_result, table
+from schemas.news import News
+from schemas.signals import Signal
+from streams.journal.audit import AuditReport
+
+BY_STEP = """
+SELECT l.step AS step, l.results AS results, round(l.p50_ms, 1) AS p50_ms, round(l.p95_ms, 1) AS p95_ms,
+       c.calls AS calls, c.failed_calls AS failed, c.input_tokens + c.output_tokens AS tokens,
+       c.total_cost_usd AS cost, c.unpriced_calls AS unpriced
+FROM v_latency_by_step AS l LEFT JOIN v_cost_by_step AS c ON c.run_id = l.run_id AND c.step = l.step
+WHERE l.run_id = 'live' ORDER BY l.step
+"""
+BY_EVENT_TYPE = """
+SELECT event_type, signals, round(mean_preliminary, 3) AS preliminary, round(mean_final, 3) AS final,
+       round(mean_delta, 3) AS delta, raised, lowered
+FROM v_confidence_delta_by_event_type WHERE run_id = 'live' ORDER BY event_type
+"""
+
+
+async def print_report(
+    items: Sequence[News], signals: Sequence[Signal], report: AuditReport, tables: ClickHouse
+) -> None:
+    """Print everything on standard output."""
+    print_signals(signals, {news.case_id: news.identity for news in items})
+    await print_analytics(tables)
+    print_audit(report)
+
+
+def print_signals(signals: Sequence[Signal], ids: dict[str, str] | None = None, *, title: str = "Signals") -> None:
+    """Print the newest revision of each signal; ``ids`` gives a case's short name, its news's own id."""
+    newest = {s.signal_id: s for s in signals}
+    known = ids or {}
+    order = {case: n for n, case in enumerate(known)}
+    rows = [
+        (
+            known.get(s.case_id, s.case_id[:8]),
+            s.asset or "–",
+            s.action,
+            f"{s.preliminary_confidence:.2f} → {s.confidence:.2f}",
+            s.independent_sources,
+            s.status,
+            " ".join(s.risk_flags),
+            shortened(s.summary, 60),
+        )
+        for s in sorted(newest.values(), key=lambda s: order.get(s.case_id, 0))
+    ]
+    columns = ("news", "asset", "action", "confidence", "sources", "status", "flags", "summary")
+    table(columns, rows, title=title, right=("sources",))
+
+
+async def print_analytics(tables: ClickHouse) -> None:
+    """Print the short SQL report."""
+    steps = (await tables.query(BY_STEP)).dicts()
+    rows = [
+        (r["step"], r["results"], r["p50_ms"], r["p95_ms"], r["calls"], r["failed"], r["tokens"], _money(r))
+        for r in steps
+    ]
+    columns = ("step", "results", "p50 ms", "p95 ms", "calls", "failed", "tokens", "cost USD")
+    table(columns, rows, title="Latency and cost by step (v_latency_by_step, v_cost_by_step)", right=columns[1:])
+    deltas = await tables.query(BY_EVENT_TYPE)
+    table(
+        deltas.columns,
+        deltas.rows,
+        title="Confidence by event type (v_confidence_delta_by_event_type)",
+        right=deltas.columns[1:],
+    )
+
+
+def print_audit(report: AuditReport) -> None:
+    """Print the audit's figures, what is forged, and its verdict."""
+    figures = msgspec.structs.asdict(report)
+    forged = figures.pop("forged")
+    table(("audit", "count"), figures.items(), title="Audit of the whole log", right=("count",))
+    if report.clean:
+        return say_result("Clean: nothing lost, nothing twice, nothing forged.")
+    if report.lost or report.duplicate_events or report.duplicate_signals:
+        say_result(
+            "NOT CLEAN: lost, duplicate_events and duplicate_signals should be 0. `newsproof cases --status open` and "
+            "`newsproof dlq list` show where."
+        )
+    if forged:
+        rows = [(one.partition, one.offset, one.why) for one in forged]
+        title = f"Forged or altered signals ({len(rows)} of {report.forged_signals})"
+        table(("partition", "offset", "why"), rows, title=title, right=("partition", "offset"))
+        say_result(
+            "NOT CLEAN: somebody other than publish wrote to the signals topic. Do not act on these records, tell whoever "
+            "subscribes, take away every right to write there but the publisher's, and change the passwords that had it."
+        )
+
+
+def shortened(text: str, length: int) -> str:
+    """Return the text on one line, cut to ``length`` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def _money(row: dict[str, Any]) -> str:
+    if row["calls"] == 0:
+        return "–"
+    known = "unknown" if row["cost"] is None else f"{row['cost']:.4f}"
+    return known if not row["unpriced"] else f"{known} + {row['unpriced']} unpriced"

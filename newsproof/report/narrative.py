@@ -1,0 +1,254 @@
+"""What happened in a case, in sentences for a person who does not know the code. Text only; ``case_view`` prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from schemas import events as ev
+from schemas.calls import Call
+from schemas.evidence import Findings
+from schemas.signals import Adjustment, Signal
+from streams.journal.case_list import JournalRecord
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that happened. ``after_s`` counts seconds from the opening; ``thought`` is why, where something says why."""
+
+    phase: str
+    after_s: float
+    what: str
+    thought: str = ""
+
+
+class WaterfallStep(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of the confidence, and where it led. ``amount`` None for the first and the last row."""
+
+    rule: str
+    amount: float | None
+    confidence: float
+    reason: str = ""
+
+
+def lines_of(records: Iterable[JournalRecord]) -> list[Line]:
+    """Return the story of the accepted records, in their order."""
+    told: list[Line] = []
+    opened: datetime | None = None
+    for record in (r for r in records if r.accepted):
+        phase, what, thought = sentence_of(record.event)
+        opened = opened or record.envelope.time
+        after = (record.envelope.time - opened).total_seconds()
+        told.append(Line(phase=phase, after_s=after, what=what, thought=thought))
+    return told
+
+
+def sentence_of(event: Any) -> tuple[str, str, str]:
+    """Return (phase, what happened, why) of one event."""
+    for kinds, tell in ((_OPENING, _told_opening), (_SEARCHING, _told_searching), (_ENDING, _told_ending)):
+        if isinstance(event, kinds):
+            return tell(event)
+    return _told_aside(event)
+
+
+_OPENING = (ev.EventReceived, ev.CaseTriaged, ev.ContextGathered)
+_SEARCHING = (ev.ToolPlanned, ev.SearchCompleted, ev.PagesScraped, ev.KeywordsExpanded)
+_ENDING = (ev.EvidenceCritiqued, ev.SignalSynthesized, ev.CaseDropped, ev.CaseFailed, ev.CaseDegraded)
+
+
+def _told_opening(event: Any) -> tuple[str, str, str]:
+    match event:
+        case ev.EventReceived(news=news, edits=edits, language=language):
+            edit = f"; it edits the case {edits}" if edits else ""
+            return (
+                "received",
+                f"The news came in from {news.source} ({LANGUAGES.get(language, LANGUAGES['other'])}){edit}.",
+                "",
+            )
+        case ev.CaseTriaged(draft=draft, route=route, gate_reason=reason):
+            what = (
+                f"First judgement: {draft.event_type}, {draft.asset or 'no asset'}, {draft.action} "
+                f"({draft.direction}) with confidence {draft.confidence:.2f}. {ROUTES[route]}"
+            )
+            return "triaged", what, reason
+        case _:
+            found = len(event.entries)
+            texts = {
+                "found": f"{found} similar past case{'s' if found != 1 else ''} found in memory.",
+                "no_match": "Memory was searched: no similar past case.",
+                "unavailable": "Memory could not be asked; the case goes on without it.",
+            }
+            best = "; ".join(f"{e.summary[:80]} (similarity {e.similarity:.2f})" for e in event.entries[:3])
+            return "recalled", texts[event.memory], best
+
+
+LANGUAGES = {"zh": "Chinese", "en": "English", "other": "another language"}
+ROUTES = {
+    "deep": "It passes the gate: its claims are verified.",
+    "single_pass": "It gets the single-pass analysis.",
+    "preliminary": "It is not verified further.",
+}
+
+
+def _told_searching(event: Any) -> tuple[str, str, str]:
+    match event:
+        case ev.ToolPlanned(route="search"):
+            tasks = "; ".join(f"{_plain(t.tool)}: {t.query}" for t in event.tasks) or event.search_keywords
+            what = f"Round {event.round}: to look up with {_plain(', '.join(event.tools))} — {tasks}"
+            return "planned", what, f"{event.reason} ({DECIDED[event.decided_by]})"
+        case ev.ToolPlanned():
+            return "planned", f"Round {event.round}: nothing more to look up.", event.reason
+        case ev.SearchCompleted():
+            return "searched", f"Round {event.round}: {_outcomes(event)}.", findings_in_words(event.findings)
+        case ev.PagesScraped():
+            shut = f", {len(event.failures)} stayed shut" if event.failures else ""
+            return "scraped", f"{len(event.pages)} pages opened{shut}.", "; ".join(p.url for p in event.pages)
+        case _:
+            again = "they open a further round" if event.route == "plan" else "no further round"
+            return "expanded", f"New keywords: {', '.join(event.keywords) or 'none'}; {again}.", event.reason
+
+
+DECIDED = {
+    "never_search": "a rule: this kind of event is never searched",
+    "force_search": "a rule: this kind of event is always searched first",
+    "evidence_there": "a rule: the evidence is there already",
+    "rounds_used": "a rule: the rounds are used up",
+    "disabled": "switched off in the settings",
+    "model": "decided by the model",
+}
+
+
+def _outcomes(event: ev.SearchCompleted) -> str:
+    parts = []
+    for one in event.outcomes:
+        if one.failure is not None:
+            parts.append(f"{one.provider} FAILED for “{one.query}” ({one.failure.kind}: {one.failure.message})")
+        else:
+            cached = ", from the cache" if one.cached else ""
+            parts.append(f"{one.provider} gave {one.hits} hits for “{one.query}”{cached}")
+    parts += [f"{value.source} says {_plain(value.name)} {value.value:g} {value.unit}" for value in event.market]
+    for seen in event.observations:
+        answers = len(seen.texts) + len(seen.entries)
+        parts.append(
+            f"{_plain(seen.tool)} FAILED ({seen.unavailable})"
+            if seen.unavailable
+            else f"{_plain(seen.tool)}: {answers} answers"
+        )
+    return "; ".join(parts) or "no provider was asked"
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def findings_in_words(found: Findings) -> str:
+    """Return what the evidence so far amounts to, in one sentence."""
+    said = [f"{found.independent_sources} independent sources"]
+    said.append("confirmed by an official source" if found.official_confirmed else "no official confirmation")
+    said += [
+        word
+        for flag, word in ((found.denied, "denied"), (found.conflict, "conflicting"), (found.stale, "old news"))
+        if flag
+    ]
+    if found.dropped:
+        said.append(f"{len(found.dropped)} results not used")
+    return ", ".join(said)
+
+
+def _told_ending(event: Any) -> tuple[str, str, str]:
+    match event:
+        case ev.EvidenceCritiqued():
+            said = "; ".join(event.contradictions)
+            what = f"The evidence weighed: {VERDICTS[event.verdict]}; the news is {TIMELINESS[event.timeliness]}."
+            return "critiqued", what, said
+        case ev.SignalSynthesized(signal=s):
+            what = f"Signal: {s.action} {s.asset} with confidence {s.confidence:.2f} ({s.status}, by way of the {PATHS[event.path]})."
+            return "ended", what, s.notes
+        case ev.CaseDropped():
+            of = f" (the first is case {event.duplicate_of})" if event.duplicate_of else ""
+            return "ended", f"Dropped without a signal: {event.reason}{of}.", event.detail
+        case ev.CaseFailed():
+            what = f"Failed at step {event.failed_step} after {event.attempts} attempts; there is no signal."
+            return "ended", what, event.reason
+        case _:
+            return (
+                "degraded",
+                f"The deep path gave up at {event.failed_step}; the single pass takes over.",
+                event.reason,
+            )
+
+
+VERDICTS = {
+    "supported": "it supports the claim",
+    "refuted": "it refutes the claim",
+    "conflicting": "sources contradict each other",
+    "not_enough_evidence": "not enough evidence either way",
+}
+TIMELINESS = {"fresh": "fresh", "stale": "old, told again", "unknown": "of unknown age"}
+PATHS = {
+    "deep": "deep path",
+    "single_pass": "single-pass analysis",
+    "preliminary": "first judgement alone",
+    "degraded": "single-pass analysis after the deep path failed",
+}
+
+
+def _told_aside(event: Any) -> tuple[str, str, str]:
+    match event:
+        case ev.EffectCompleted():
+            kinds = ", ".join(c.kind.replace("_", " ") for c in event.calls) or "call"
+            return "asking", f"{event.step}: a reply came ({kinds}).", ""
+        case ev.StepFailed():
+            follows = {"retry": "it is tried again", "degrade": "the case degrades", "give_up": "the case gives up"}
+            at = f" at {event.retry_at:%H:%M:%S}" if event.retry_at else ""
+            what = f"{event.step} did not work (attempt {event.attempt}): {follows[event.outcome]}{at}."
+            return "recovering", what, f"{event.failure.kind}: {event.failure.message}"
+        case ev.StepStarted(handed_back=True):
+            return (
+                "recovering",
+                f"Its worker let go of {event.step}, which ran alone: the next one runs it alone again.",
+                "",
+            )
+        case ev.StepStarted():
+            return "recovering", f"{event.step} runs alone: {event.crashes} crashes happened here.", ""
+        case ev.RetractionFound():
+            return "retracting", f"The signal of case {event.of_case} is {event.kind}.", event.reason
+        case ev.CancelRequested():
+            return "cancelled", f"{event.requested_by} asked to end the case.", event.reason
+        case _:
+            return "other", type(event).__name__, ""
+
+
+def last_findings(records: Iterable[JournalRecord]) -> Findings | None:
+    """Return what the last search amounts to, together with those before it."""
+    found = [r.event.findings for r in records if r.accepted and isinstance(r.event, ev.SearchCompleted)]
+    return found[-1] if found else None
+
+
+def critique_of(records: Iterable[JournalRecord]) -> ev.EvidenceCritiqued | None:
+    """Return the critique, where there was one."""
+    found = [r.event for r in records if r.accepted and isinstance(r.event, ev.EvidenceCritiqued)]
+    return found[-1] if found else None
+
+
+def signal_of(records: Iterable[JournalRecord]) -> tuple[Signal, tuple[Adjustment, ...]] | None:
+    """Return the signal that the case ended with, and its adjustments."""
+    found = [r.event for r in records if r.accepted and isinstance(r.event, ev.SignalSynthesized)]
+    return (found[-1].signal, found[-1].adjustments or found[-1].signal.adjustments) if found else None
+
+
+def waterfall(signal: Signal, adjustments: Iterable[Adjustment]) -> list[WaterfallStep]:
+    """Return how the preliminary confidence became the final one, rule by rule."""
+    at = signal.preliminary_confidence
+    rows = [WaterfallStep(rule="preliminary", amount=None, confidence=at, reason="the first judgement")]
+    for one in adjustments:
+        at += one.amount
+        rows.append(WaterfallStep(rule=one.rule, amount=one.amount, confidence=at, reason=one.reason))
+    return [*rows, WaterfallStep(rule="final", amount=None, confidence=signal.confidence)]
+
+
+def calls_of(records: Iterable[JournalRecord]) -> list[tuple[str, Call, bool]]:
+    """Return (event type, call, accepted) of every call, those of records passed by included: they cost as much."""
+    return [(r.envelope.type.removeprefix(ev.PREFIX), c, r.accepted) for r in records for c in r.event.calls]

@@ -1,0 +1,122 @@
+"""``newsproof report`` in the terminal: the figures as tables with a small chart beside each row."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from newsproof.app.invocation import say_result, table
+from newsproof.report.charts import bar, sparkline
+from newsproof.report.data import HORIZONS, Report, by_day, milliseconds, usd
+
+
+def print_report_of(report: Report) -> None:
+    """Print the standard report on standard output."""
+    modes = ", ".join(f"{row['calls']} {row['provider_mode'] or 'unknown'}" for row in report["modes"])
+    say_result(f"Newsproof report on run {report.run_id!r}. Calls by mode of their providers: {modes or 'none'}.\n")
+    if report.is_empty:
+        say_result("There is nothing of this run in ClickHouse yet. `newsproof backtest list` names the runs.")
+        return
+    _cost(report)
+    _latency(report)
+    _deltas(report)
+    _reliability(report)
+    table(
+        ("check", "violations"),
+        [tuple(r.values()) for r in report["trust"]],
+        title="Can these figures be trusted? (v_trust_checks)",
+        right=("violations",),
+    )
+
+
+def _cost(report: Report) -> None:
+    days = by_day(report)
+    sums = [sum(parts.values()) for parts in days.values()]
+    unpriced = {day: sum(r["unpriced"] for r in report["spend"] if r["day"] == day) for day in days}
+    calls = {day: sum(r["calls"] for r in report["spend"] if r["day"] == day) for day in days}
+    rows = [
+        (day, calls[day], usd(total), unpriced[day], bar(total, max(sums)))
+        for day, total in zip(days, sums, strict=True)
+    ]
+    columns = ("day (UTC)", "calls", "cost USD", "of unknown price", "")
+    table(columns, rows[-31:], title="Cost by day (v_spend)", right=columns[1:4])
+    steps: dict[str, float] = {}
+    for parts in days.values():
+        for step, cost in parts.items():
+            steps[step] = steps.get(step, 0.0) + cost
+    over_days = {step: [parts.get(step, 0.0) for parts in days.values()][-31:] for step in steps}
+    top = max(steps.values(), default=0.0)
+    table(
+        ("step", "cost USD", "", "by day"),
+        [
+            (step, usd(cost), bar(cost, top), sparkline(over_days[step]))
+            for step, cost in sorted(steps.items(), key=lambda s: (-s[1], s[0]))
+        ],
+        title="Cost by step (v_spend)",
+        right=("cost USD",),
+    )
+    for row in report["cost_per_signal"]:
+        say_result(
+            f"{row['signals']} signals, {usd(row['cost_per_signal_usd'])} USD each; {row['unpriced_calls']} of {row['calls']} calls have no known price.\n"
+        )
+
+
+def _latency(report: Report) -> None:
+    known = [p95 for r in report["latency"] if (p95 := r["p95_ms"]) is not None and isfinite(p95)]
+    top = max(known, default=0.0)
+    columns = ("step", "results", "p50 ms", "p95 ms", "p99 ms", "p95")
+    rows = [
+        (r["step"], r["results"], *(milliseconds(r[p]) for p in ("p50_ms", "p95_ms", "p99_ms")), bar(r["p95_ms"], top))
+        for r in report["latency"]
+    ]
+    rows += [
+        (
+            f"case → signal, {r['status']}",
+            r["signals"],
+            *(milliseconds(r[f"opened_{p}_ms"]) for p in ("p50", "p95", "p99")),
+            "",
+        )
+        for r in report["to_signal"]
+    ]
+    table(columns, rows, title="Latency (v_latency_by_step, v_latency_to_signal)", right=columns[1:5])
+
+
+def _deltas(report: Report) -> None:
+    top = max((r["signals"] for r in report["deltas"]), default=0)
+    rows = [
+        (f"{r['delta_from']:+.1f} … {r['delta_from'] + 0.1:+.1f}", r["signals"], bar(r["signals"], top))
+        for r in report["deltas"]
+    ]
+    table(
+        ("final − preliminary", "signals", ""),
+        rows,
+        title="What verification did to confidence (v_confidence_delta_bins)",
+        right=("signals",),
+    )
+
+
+def _reliability(report: Report) -> None:
+    if report.without_outcomes:
+        say_result(f"Reliability: {report.without_outcomes}\n")
+        return
+    rows = []
+    for c in report["calibration"]:
+        rates = {
+            round(r["confidence_from"] * 10): r["hit_rate"]
+            for r in report["reliability"]
+            if r["horizon_s"] == c["horizon_s"]
+        }
+        rows.append(
+            (
+                HORIZONS.get(c["horizon_s"], c["horizon_s"]),
+                c["cases"],
+                f"{c['mean_confidence']:.3f}",
+                f"{c['hit_rate']:.3f}",
+                f"{c['brier']:.3f}",
+                f"{c['ece']:.3f}",
+                sparkline([rates.get(n) for n in range(10)]),
+            )
+        )
+    columns = ("horizon", "cases", "confidence", "hit rate", "Brier", "ECE", "hits by tenth of confidence")
+    table(columns, rows, title="Reliability (v_calibration, v_reliability)", right=columns[1:6])
+    if report.synthetic:
+        say_result("These outcomes rest on SYNTHETIC prices: they show how it works and say nothing of the market.\n")

@@ -1,0 +1,1 @@
+"""The SDK: ``publish`` and ``subscribe``, as ``newsproof`` exports them."""

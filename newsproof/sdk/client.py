@@ -1,0 +1,269 @@
+"""The SDK: ``publish`` for listeners, ``subscribe`` for bots. Plain Kafka clients; no runtime, no Faust.
+
+Where Kafka is: the ``kafka`` argument, else ``KAFKA_BOOTSTRAP_SERVERS`` and the other settings of the environment, else
+the embedded server that ``newsproof up`` runs on this machine.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, Literal, get_args
+
+import msgspec
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+
+from infra.kafka.topics import KafkaAddress, partitions_of
+from infra.settings import Settings, load_settings
+from schemas.errors import ConfigError, ContractError
+from schemas.news import News, decode_news
+from schemas.printable import printable_line
+from schemas.published import NewerSignalError, read_signal
+from schemas.signals import Signal, SignalStatus
+from schemas.topics import Topics
+
+__all__ = ["PublishReport", "checked_news", "find_kafka", "publish", "subscribe"]
+
+log = logging.getLogger(__name__)
+"""Not structlog: in a bot's process, what it is configured to is the bot's affair, and its default is standard output."""
+
+VERIFIED: tuple[SignalStatus, ...] = ("verified",)
+ALL_STATUSES: tuple[SignalStatus, ...] = get_args(SignalStatus)
+WITHDRAWN: tuple[SignalStatus, ...] = ("retracted", "superseded")
+
+_REMEMBERED = 100_000
+"""Signals whose newest revision is remembered, to pass by older ones that come again."""
+
+
+class PublishReport(msgspec.Struct, kw_only=True):
+    """What :func:`publish` did. ``refused`` holds (position, reason code, what to change) of each item not sent."""
+
+    published: int = 0
+    refused: list[tuple[int, str, str]] = []
+
+
+async def find_kafka(settings: Settings) -> KafkaAddress:
+    """Return the configured Kafka, else the embedded one that runs on the data directory (or the demo's).
+
+    Raises:
+        ConfigError: neither is there.
+    """
+    if settings.kafka_bootstrap_servers:
+        return KafkaAddress.of(settings, settings.kafka_bootstrap_servers)
+    from newsproof.app.servers import DEMO, password_file, running_kafka
+
+    for directory in (settings.newsproof_data_dir, settings.newsproof_data_dir / DEMO):
+        if (bootstrap := await running_kafka(directory / "kafka")) is not None:
+            return KafkaAddress.embedded(bootstrap, password_file(directory / "kafka"))
+    raise ConfigError(
+        f"no Kafka is configured and none runs in {settings.newsproof_data_dir}: set KAFKA_BOOTSTRAP_SERVERS, "
+        "or start `newsproof up` first"
+    )
+
+
+# Publishing
+
+
+def checked_news(item: News | Mapping[str, Any] | bytes, *, now: datetime) -> tuple[News, bytes]:
+    """Return an item as it would be read by intake, and the bytes to send.
+
+    Raises:
+        ContractError: intake would refuse it; the text says what to change.
+    """
+    if isinstance(item, News):
+        # What was unknown goes back to where it came from: the top of the object.
+        known = {name: value for name, value in msgspec.to_builtins(item).items() if name != "unknown"}
+        value = msgspec.json.encode({**item.unknown, **known})
+    else:
+        value = item if isinstance(item, bytes) else msgspec.json.encode(item)
+    return decode_news(value, now=now), value
+
+
+async def publish(
+    items: Iterable[News | Mapping[str, Any] | bytes] | AsyncIterable[News | Mapping[str, Any] | bytes],
+    *,
+    kafka: KafkaAddress | str | None = None,
+    prefix: str | None = None,
+) -> PublishReport:
+    """Check items and send them to ``news``; return when the last one is durable.
+
+    An item is a :class:`News`, a mapping of its fields, or the bytes of a JSON object. What intake would refuse is not
+    sent, and reported. Sending the same item again is harmless: one case is opened for it.
+
+    Raises:
+        ConfigError, TransientError: no Kafka is known, or it does not answer.
+    """
+    settings = load_settings()
+    address = await _address(kafka, settings)
+    topic = Topics(settings.topic_prefix if prefix is None else prefix).news
+    report = PublishReport()
+    async with _started(address.producer(linger_ms=5), address) as producer:
+        sent = []
+        position = 0
+        async for item in _each(items):
+            try:
+                news, value = checked_news(item, now=datetime.now(UTC))
+            except ContractError as exc:
+                report.refused.append((position, exc.reason, str(exc)))
+            else:
+                sent.append(await producer.send(topic, value, key=news.key))
+                report.published += 1
+            position += 1
+        for one in sent:
+            await one
+    return report
+
+
+# Subscribing
+
+
+async def subscribe(
+    *,
+    statuses: Collection[SignalStatus] = VERIFIED,
+    preliminary: bool = False,
+    assets: Collection[str] = (),
+    min_confidence: float = 0.0,
+    group: str | None = None,
+    start: Literal["latest", "earliest"] = "latest",
+    kafka: KafkaAddress | str | None = None,
+    prefix: str | None = None,
+) -> AsyncIterator[Signal]:
+    """Yield signals for ever, those of a partition in the order in which they were published.
+
+    Guarantees: only signals that publish wrote (other records are passed by, and logged), in a transaction that was
+    committed. Within one iteration no revision of a signal comes after
+    a newer one, or twice (of the last 100,000 signals). Without ``group`` nothing is remembered between iterations:
+    they begin at ``start``. With a ``group`` the progress is committed when the *next* signal is asked for, so each
+    one is delivered at least once: after a crash the one that was being worked on comes again (same ``signal_id``
+    and ``revision``: use them as the key of what you do). ``start`` then counts for a new group only.
+
+    ``preliminary``: also the first judgement of a signal, as revision 1 with the status ``preliminary``, where the
+    installation publishes it (``PUBLISH_PRELIMINARY``); the verified one follows as the next revision, unverified till then.
+    ``assets`` such as ``{"BTC"}``, empty = all. ``min_confidence`` 0–1.
+    Signals whose ``provider_mode`` is not live are for trying things out.
+
+    Whoever was given a revision of a signal is given every later one, whatever its status and confidence: nobody goes on
+    trading on what was retracted. Retractions (status ``retracted`` or ``superseded``, action ``observe``) of signals
+    whose earlier revisions this iteration did not see are given too, for an earlier iteration may have been given them:
+    of one that you do not hold there is nothing to do. Held back are only those of signals that this iteration saw and
+    did not want, and those of other ``assets``.
+
+    Raises:
+        ConfigError, TransientError: no Kafka is known, or it does not answer.
+        ContractError: a signal of a newer schema than this package knows.
+    """
+    settings = load_settings()
+    address = await _address(kafka, settings)
+    topics = Topics(settings.topic_prefix if prefix is None else prefix)
+    asked: set[SignalStatus] = {*statuses, "preliminary"} if preliminary else {*statuses}
+    wanted = _Wanted(asked, assets, min_confidence)
+    async with _consumer(address, topics, group, start) as consumer:
+        while True:
+            for tp, records in (await consumer.getmany(timeout_ms=1000)).items():
+                for record in records:
+                    if (signal := wanted.read(record)) is None:
+                        continue
+                    yield signal
+                    if group is not None:
+                        await consumer.commit({tp: record.offset + 1})
+                if group is not None:
+                    await consumer.commit({tp: records[-1].offset + 1})
+
+
+class _Wanted:
+    """Which records are passed on."""
+
+    def __init__(self, statuses: Collection[str], assets: Collection[str], min_confidence: float) -> None:
+        self._statuses = frozenset(statuses)
+        self._assets = frozenset(a.upper() for a in assets)
+        self._min_confidence = min_confidence
+        self._newest: OrderedDict[str, tuple[int, bool]] = OrderedDict()
+        self.passed_by = 0
+
+    def read(self, record: Any) -> Signal | None:
+        """Return the signal, None when it is not wanted, an older revision than one that was seen, or no signal."""
+        try:
+            signal, _ = read_signal(record)
+        except NewerSignalError:
+            raise
+        except ContractError as exc:
+            self.passed_by += 1
+            if self.passed_by & (self.passed_by - 1) == 0:  # the 1st, 2nd, 4th …: a flood must not fill the bot's log
+                log.warning("passed by on the signals topic (%d so far): %s", self.passed_by, printable_line(str(exc)))
+            return None
+        known = self._newest.get(signal.signal_id)
+        if known is not None and signal.revision <= known[0]:
+            return None
+        given = self._fits(signal, None if known is None else known[1])
+        self._newest[signal.signal_id] = signal.revision, given
+        self._newest.move_to_end(signal.signal_id)
+        if len(self._newest) > _REMEMBERED:
+            self._newest.popitem(last=False)
+        return signal if given else None
+
+    def _fits(self, signal: Signal, given: bool | None) -> bool:
+        """``given``: whether an earlier revision was passed on; None when none was seen."""
+        if given:
+            return True
+        if self._assets and signal.asset.upper() not in self._assets:
+            return False
+        if signal.status in WITHDRAWN and given is None:
+            return True
+        if signal.status not in self._statuses:
+            return False
+        return signal.status in WITHDRAWN or signal.confidence >= self._min_confidence
+
+
+# Connections
+
+
+async def _address(kafka: KafkaAddress | str | None, settings: Settings) -> KafkaAddress:
+    if isinstance(kafka, KafkaAddress):
+        return kafka
+    return await find_kafka(settings) if kafka is None else KafkaAddress.of(settings, kafka)
+
+
+@asynccontextmanager
+async def _started(client: Any, address: KafkaAddress) -> AsyncIterator[Any]:
+    try:
+        await client.start()
+    except (KafkaError, OSError) as exc:
+        await client.stop()
+        raise await address.why_not(exc) from exc
+    try:
+        yield client
+    finally:
+        await client.stop()
+
+
+@asynccontextmanager
+async def _consumer(address: KafkaAddress, topics: Topics, group: str | None, start: str) -> AsyncIterator[Any]:
+    more: dict[str, Any] = {"isolation_level": "read_committed", "auto_offset_reset": start, "fetch_max_wait_ms": 100}
+    if group is not None:
+        more["group_id"] = topics.group(f"bot.{group}")
+    async with _started(address.consumer(**more), address) as consumer:
+        if group is not None:
+            consumer.subscribe([topics.signals])
+        else:
+            tps = [TopicPartition(topics.signals, p) for p in await partitions_of(consumer, topics.signals)]
+            if not tps:
+                raise ConfigError(
+                    f"there is no topic {topics.signals} at {address.bootstrap}: start `newsproof up`, or create it with "
+                    "`newsproof topics create`, or correct NEWSPROOF_TOPIC_PREFIX"
+                )
+            consumer.assign(tps)
+            await (consumer.seek_to_end(*tps) if start == "latest" else consumer.seek_to_beginning(*tps))
+        yield consumer
+
+
+async def _each(items: Iterable[Any] | AsyncIterable[Any]) -> AsyncIterator[Any]:
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item

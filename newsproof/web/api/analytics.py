@@ -1,0 +1,146 @@
+"""The standard report, its charts, and SQL as the analysts' user; backtests and their comparison."""
+
+from __future__ import annotations
+
+import time
+from datetime import date, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from infra.clickhouse.first_rows import first_rows
+from infra.clickhouse.statement import split_statements
+from newsproof.evaluation.backtest.run.tables import read_runs
+from newsproof.evaluation.compare.running import compare_runs
+from newsproof.report.data import Report, read_report
+from newsproof.web.answers import Refused, as_json
+from newsproof.web.api.live import backend_of
+from newsproof.web.api.report_charts import CHARTS, Theme, drawn
+from newsproof.web.api.statements import a_place, in_time, while_there
+from newsproof.web.backend import Backend
+from schemas.errors import ConfigError, PermanentError
+from schemas.ids import LIVE_RUN
+from streams.journal.clock import utc_now
+
+router = APIRouter(prefix="/api/v1", tags=["analytics"])
+
+MOST_ROWS, MOST_BYTES = 2_000, 4_000_000
+"""Of an answer to SQL that a page is sent; `newsproof sql` gives all."""
+REPORT_FOR_S = 5.0
+"""The four charts of a page and its tables are made from one reading."""
+SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+Days = Annotated[int, Query(ge=1, le=3650, description="Cost of so many days; the other figures are of the whole run.")]
+RunId = Annotated[str, Query(min_length=1, max_length=200)]
+
+
+@router.get("/report")
+async def report(request: Request, days: Days = 30) -> Response:
+    """Return the figures of the standard report of the live run, by the names of newsproof/report/data.py."""
+    found = await _report(backend_of(request), days)
+    return as_json({
+        "run_id": found.run_id,
+        "days": days,
+        "days_apply_to": ["spend"],
+        "answers": found.answers,
+        "is_empty": found.is_empty,
+        "synthetic": found.synthetic,
+        "without_outcomes": found.without_outcomes,
+    })  # fmt: skip
+
+
+@router.get("/report/charts/{name}.svg", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})
+async def chart(request: Request, name: str, theme: Theme = "light", days: Days = 30) -> Response:
+    """Return a chart of the report: cost, latency, confidence or reliability."""
+    if name not in CHARTS:
+        raise Refused(404, f"there is no chart {name[:80]!r}", f"ask for one of {', '.join(CHARTS)}")
+    found = await _report(backend_of(request), days)
+    headers = {"content-security-policy": SVG_POLICY, "cache-control": "private, max-age=5"}
+    return Response(drawn(name, found, theme), 200, headers, "image/svg+xml")
+
+
+async def _report(backend: Backend, days: int) -> Report:
+    async with backend.reading_report:
+        kept, at = backend.report
+        if kept is None or time.monotonic() - at > REPORT_FOR_S:
+            kept = await in_time(read_report(backend.reachable_tables(), run_id=LIVE_RUN))
+            backend.report = kept, time.monotonic()
+    first = utc_now().date() - timedelta(days=days - 1)
+    spend = [row for row in kept["spend"] if date.fromisoformat(row["day"]) >= first]
+    return Report(run_id=kept.run_id, answers={**kept.answers, "spend": spend})
+
+
+class Statement(BaseModel):
+    """One statement of SQL that reads."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: str = Field(min_length=1, max_length=20_000)
+
+
+@router.post("/sql")
+async def sql(request: Request, statement: Statement) -> Response:
+    """Run one statement as the analysts' user, who only reads and has limits; `truncated`: there are more rows."""
+    backend = backend_of(request)
+    statements = split_statements(statement.query)
+    if len(statements) != 1:
+        raise Refused(400, f"these are {len(statements)} statements", "send one")
+    began = time.monotonic()
+    async with a_place(backend.asking_sql):
+        try:
+            asking = first_rows(backend.reachable_tables(), statements[0], most=MOST_ROWS, most_bytes=MOST_BYTES)
+            found = await while_there(request, in_time(asking))
+        except PermanentError as exc:
+            raise Refused(
+                400, _words_of(exc), "correct the statement; `SHOW TABLES` lists what there is to read"
+            ) from exc
+    return as_json({
+        "columns": [{"name": n, "type": t} for n, t in zip(found.columns, found.types, strict=True)],
+        "rows": found.rows,
+        "truncated": found.cut,
+        "seconds": round(time.monotonic() - began, 3),
+    })  # fmt: skip
+
+
+def _words_of(exc: PermanentError) -> str:
+    words = str(exc).partition("DB::Exception: ")[2].partition(" (for url ")[0].strip()
+    return words or str(exc)
+
+
+# Backtests
+
+
+@router.get("/backtests")
+async def backtests(request: Request) -> Response:
+    """Return all runs, the newest first."""
+    return as_json({"items": await in_time(read_runs(backend_of(request).reachable_tables()))})
+
+
+@router.get("/backtests/compare")
+async def compare(request: Request, a: RunId, b: RunId) -> Response:
+    """Compare two runs; `live` is what was judged live. Keys: docs/verdict.md."""
+    backend = backend_of(request)
+    async with a_place(backend.asking_sql):
+        try:
+            comparing = compare_runs(backend.reachable_tables(), a, b)
+            return as_json(await while_there(request, in_time(comparing)))
+        except ConfigError as exc:
+            raise Refused(404, str(exc), "choose two runs of /api/v1/backtests that share cases") from exc
+
+
+@router.get("/backtests/{run_id}")
+async def backtest(request: Request, run_id: Annotated[str, Path(max_length=200)]) -> Response:
+    """Return one run, and how its cases came out."""
+    tables = backend_of(request).reachable_tables()
+    runs = await in_time(read_runs(tables, run_id))
+    if not runs:
+        raise Refused(404, f"there is no run {run_id!r}", "look at /api/v1/backtests")
+    states = await in_time(tables.query(_STATES, {"run_id": run_id}))
+    others = await in_time(tables.query(_OTHERS, {"run_id": run_id}))
+    return as_json({**runs[0], "cases_by_status": dict(states.rows), "not_replayed": others.dicts()})
+
+
+_STATES = "SELECT status, count() FROM run_cases FINAL WHERE run_id = {run_id:String} GROUP BY status ORDER BY status"
+_OTHERS = """SELECT case_id, repeat, status, reason FROM run_cases FINAL
+WHERE run_id = {run_id:String} AND status != 'replayed' ORDER BY case_id, repeat LIMIT 20"""

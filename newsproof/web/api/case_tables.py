@@ -1,0 +1,160 @@
+"""What the page asks ClickHouse of cases: a page of the list, where a case lies in the log, revisions of its signal.
+
+As the analysts' user, who only reads. Everything here has a way to go on without ClickHouse.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from infra.clickhouse.client import ClickHouse
+from schemas import envelope as wire
+from schemas.errors import ContractError
+from schemas.events import OPENING_NAME, TERMINAL_NAMES, WIRE_NAMES, CaseTriaged
+from schemas.ids import LIVE_RUN
+from streams.feed.case_items import CaseItem, Wanted
+
+_TOLD = (OPENING_NAME, WIRE_NAMES[CaseTriaged], *sorted(TERMINAL_NAMES))
+
+_DIGITS = 14
+"""Of a time in milliseconds; ClickHouse's times end in the year 2299."""
+
+
+class Before(msgspec.Struct, frozen=True):
+    """What a page of cases begins behind: the opening time (milliseconds since 1970) and id of the last one shown."""
+
+    ms: int
+    case_id: str
+
+    def __str__(self) -> str:
+        return base64.urlsafe_b64encode(f"{self.ms}:{self.case_id}".encode()).decode().rstrip("=")
+
+    @classmethod
+    def read(cls, text: str) -> Before:
+        """Return what a page named as ``next``.
+
+        Raises:
+            ContractError: it is none.
+        """
+        try:
+            ms, _, case_id = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().partition(":")
+            if not (ms.isascii() and ms.isdigit() and len(ms) <= _DIGITS):
+                raise ValueError
+            return cls(int(ms), case_id)
+        except (ValueError, binascii.Error) as exc:
+            raise ContractError(
+                "`before` is none of this list's: take it from `next` of the page before", reason="bad_page"
+            ) from exc
+
+    @classmethod
+    def of(cls, case: CaseItem) -> Before:
+        """Return the place of a case."""
+        return cls(int(case.opened_at.timestamp() * 1000), case.case_id)
+
+    def hides(self, case: CaseItem) -> bool:
+        """Whether a case comes before this place in the list, which is the newest first."""
+        at = Before.of(case)
+        return (at.ms, at.case_id) >= (self.ms, self.case_id)
+
+
+async def cases_page(tables: ClickHouse, wanted: Wanted, *, limit: int, before: Before | None) -> list[CaseItem]:
+    """Return cases in short, the newest opening first.
+
+    Raises:
+        TransientError: ClickHouse is away or overloaded.
+    """
+    where, asked = _conditions(wanted, before)
+    sql = (
+        "SELECT case_id FROM events WHERE run_id = {run:String} AND event_type = {opening:String}"
+        f"{''.join(' AND ' + one for one in where)} ORDER BY event_time DESC, case_id DESC LIMIT 1 BY case_id LIMIT {{n:UInt32}}"
+    )
+    asked |= {"run": LIVE_RUN, "opening": OPENING_NAME, "n": limit, "ends": sorted(TERMINAL_NAMES)}
+    found = await tables.query(sql, asked)
+    return await _items(tables, [str(row[0]) for row in found.rows])
+
+
+def _conditions(wanted: Wanted, before: Before | None) -> tuple[list[str], dict[str, Any]]:
+    where, asked = [], dict[str, Any]()
+    if before is not None:
+        where.append("(event_time, case_id) < (fromUnixTimestamp64Milli({ms:Int64}, 'UTC'), {case:String})")
+        asked |= {"ms": before.ms, "case": before.case_id}
+    ended = "case_id IN (SELECT case_id FROM events WHERE run_id = {run:String} AND event_type IN {ends:Array(String)})"
+    if wanted.state:
+        where.append(ended if wanted.state == "ended" else ended.replace(" IN (SELECT", " NOT IN (SELECT", 1))
+    for column, value in (("asset", wanted.asset), ("event_type", wanted.event_type)):
+        if value:
+            of = f"SELECT case_id FROM signals WHERE run_id = {{run:String}} AND lower({column}) = {{{column}:String}}"
+            where.append(f"case_id IN ({of})")
+            asked[column] = value.casefold()
+    if wanted.text:
+        text = "JSONExtractString(payload, 'news', 'text')"
+        named = "JSONExtractString(payload, 'news', 'source'), ' ', JSONExtractString(payload, 'news', 'external_id')"
+        where.append(
+            f"(positionCaseInsensitiveUTF8(concat({text}, ' ', {named}), {{text:String}}) > 0 "
+            "OR startsWith(case_id, {text:String}))"
+        )
+        asked["text"] = wanted.text
+    return where, asked
+
+
+async def _items(tables: ClickHouse, case_ids: Sequence[str]) -> list[CaseItem]:
+    if not case_ids:
+        return []
+    sql = """SELECT case_id, event_id, causation_id, event_type, schema_version, event_time, payload FROM events FINAL
+WHERE run_id = {run:String} AND case_id IN {cases:Array(String)} AND event_type IN {told:Array(String)}
+ORDER BY journal_offset"""
+    asked = {"run": LIVE_RUN, "cases": list(case_ids), "told": list(_TOLD)}
+    items: dict[str, CaseItem] = {}
+    for case_id, event_id, cause, kind, version, at, payload in (await tables.query(sql, asked)).rows:
+        env = wire.Envelope(
+            id=event_id,
+            type=kind,
+            case_id=case_id,
+            causation_id=cause or None,
+            run_id=LIVE_RUN,
+            time=at,
+            version=version,
+        )
+        item = items.setdefault(case_id, CaseItem(case_id=case_id, opened_at=at))
+        try:
+            item.take(env, wire.decode(kind, version, payload.encode()))
+        except ContractError:
+            # Payloads are emptied after 90 days; that the case ended is known all the same.
+            if kind in TERMINAL_NAMES:
+                item.state, item.ended_at = "ended", at
+    return [items[one] for one in case_ids if one in items]
+
+
+async def where_it_lies(tables: ClickHouse, case_id: str) -> tuple[int, int | None] | None:
+    """Return (first offset, last offset where the case has ended) of a case in its partition; None when it is unknown.
+
+    Raises:
+        TransientError: ClickHouse is away.
+    """
+    sql = """SELECT min(journal_offset), maxIf(journal_offset, event_type IN {ends:Array(String)}), count()
+FROM events WHERE run_id = {run:String} AND case_id = {case:String}"""
+    asked = {"run": LIVE_RUN, "case": case_id, "ends": sorted(TERMINAL_NAMES)}
+    [(first, end, events)] = (await tables.query(sql, asked)).rows
+    return (int(first), int(end) or None) if events else None
+
+
+async def revisions_of(tables: ClickHouse, signal_id: str) -> list[dict[str, Any]]:
+    """Return every revision of a signal in short, the first one first.
+
+    Raises:
+        TransientError: ClickHouse is away.
+    """
+    sql = """SELECT revision, status, action, confidence, decided_at, emitted_at, risk_flags, notes FROM signals FINAL
+WHERE run_id = {run:String} AND signal_id = {signal:String} ORDER BY revision"""
+    found = await tables.query(sql, {"run": LIVE_RUN, "signal": signal_id})
+    return [{name: _utc(value) for name, value in row.items()} for row in found.dicts()]
+
+
+def _utc(value: Any) -> Any:
+    return value.astimezone(UTC) if isinstance(value, datetime) else value

@@ -1,0 +1,159 @@
+"""Signals, cases, and the live stream of both."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header, Path, Query, Request
+from msgspec.structs import replace
+from starlette.responses import Response
+
+from newsproof.web.answers import Events, Refused, as_json
+from newsproof.web.api.case_document import document_of
+from newsproof.web.api.case_tables import Before, cases_page, revisions_of, where_it_lies
+from newsproof.web.backend import Backend
+from newsproof.web.guard import client_of
+from schemas.errors import NewsproofError
+from schemas.ids import signal_id
+from schemas.signals import SignalStatus
+from streams.feed.case_items import CaseItem, Wanted
+from streams.feed.sse import live_events
+from streams.feed.window import Place
+from streams.journal.case_list import JournalRecord
+from streams.journal.clock import utc_now
+
+router = APIRouter(prefix="/api/v1", tags=["live"])
+
+CASE_ID = r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+TABLES_WITHIN_S = 15.0
+LATE_RECORDS = 2_000
+UNSUNK_RECORDS = 100_000
+"""Of a partition: so far behind the end a case is looked for that ClickHouse does not know."""
+Asset = Annotated[str, Query(max_length=40, description="Only this asset, such as BTC.")]
+Kind = Annotated[str, Query(max_length=40, description="Only this type of event, such as listing.")]
+Least = Annotated[float, Query(ge=0, le=1, description="Only confidences from here on.")]
+Limit = Annotated[int, Query(ge=1, le=200)]
+Earlier = Annotated[str | None, Query(max_length=12_000, alias="before", description="`next` of the page before.")]
+
+
+def backend_of(request: Request) -> Backend:
+    """Return the parts behind the API."""
+    found: Backend = request.app.state.backend
+    return found
+
+
+@router.get("/status")
+async def status(request: Request) -> Response:
+    """Say which mode is in force, and whether Kafka, ClickHouse and the workers are there."""
+    return as_json(backend_of(request).status())
+
+
+@router.get("/signals")
+async def signals(
+    request: Request,
+    asset: Asset = "",
+    event_type: Kind = "",
+    min_confidence: Least = 0.0,
+    status: Annotated[SignalStatus | None, Query(description="Only signals of this status.")] = None,
+    limit: Limit = 50,
+    before: Earlier = None,
+) -> Response:
+    """Return published signals, the newest first, each once in its newest revision. `after` opens the stream behind them."""
+    backend = backend_of(request)
+    wanted = Wanted(asset=asset, event_type=event_type, min_confidence=min_confidence, status=status or "")
+    place = str(backend.feed.window.place) if backend.feed.ready else None
+    page = await backend.signals.page(wanted, limit=limit, before=before, newest=backend.feed.newest)
+    return as_json({"items": page.items, "next": page.next, "after": place})
+
+
+@router.get("/cases")
+async def cases(
+    request: Request,
+    state: Annotated[Literal["open", "ended"] | None, Query(description="Only open or ended cases.")] = None,
+    asset: Asset = "",
+    event_type: Kind = "",
+    q: Annotated[
+        str, Query(max_length=200, description="Words of the news, its source or id, or of the case id.")
+    ] = "",
+    limit: Limit = 50,
+    before: Earlier = None,
+) -> Response:
+    """Return cases in short, the newest first. While ClickHouse is away: those that this process remembers, and `note`."""
+    backend = backend_of(request)
+    wanted = Wanted(asset=asset, event_type=event_type, state=state or "", text=q.strip())
+    at = None if before is None else Before.read(before)
+    place = str(backend.feed.window.place) if backend.feed.ready else None
+    known = {c.case_id: c for c in backend.feed.recent_cases()}
+    found = {one.case_id: one for one in known.values() if wanted.takes(one) and (at is None or not at.hides(one))}
+    note = ""
+    if state != "open" or wanted.text:  # open ones are all known here, but only the beginnings of their texts
+        try:
+            for one in await _from_tables(backend, wanted, limit + 1, at):
+                newer = known.get(one.case_id, one)  # what is known here may have gone on since
+                if newer is one or replace(wanted, text="").takes(newer):
+                    found[one.case_id] = newer
+        except (NewsproofError, TimeoutError):
+            note = "ClickHouse is away: these are only the cases that this process has seen."
+    items = sorted(found.values(), key=lambda c: (Before.of(c).ms, c.case_id), reverse=True)
+    more = len(items) > limit
+    items = items[:limit]
+    return as_json({"items": items, "next": str(Before.of(items[-1])) if more else None, "note": note, "after": place})
+
+
+async def _from_tables(backend: Backend, wanted: Wanted, limit: int, before: Before | None) -> list[CaseItem]:
+    async with asyncio.timeout(TABLES_WITHIN_S):
+        return await cases_page(backend.reachable_tables(), wanted, limit=limit, before=before)
+
+
+@router.get("/cases/{case_id}")
+async def case(request: Request, case_id: Annotated[str, Path(pattern=CASE_ID)]) -> Response:
+    """Return the whole story of a case: its timeline, evidence, critique, confidence, calls and raw events."""
+    backend = backend_of(request)
+    records, note = await _records_of(backend, case_id), ""
+    if not any(r.accepted for r in records):
+        raise Refused(404, f"there is no case {case_id}", "look for it in /api/v1/cases")
+    revisions: list[dict[str, Any]] = []
+    try:
+        async with asyncio.timeout(TABLES_WITHIN_S):
+            revisions = await revisions_of(backend.reachable_tables(), signal_id("live", case_id))
+    except (NewsproofError, TimeoutError):
+        note = "ClickHouse is away: revisions of the signal are missing here."
+    return as_json({**document_of(records), "revisions": revisions, "note": note})
+
+
+async def _records_of(backend: Backend, case_id: str) -> list[JournalRecord]:
+    """Where the case lies is known to ClickHouse, or here while it is recent; else its whole partition is looked through."""
+    lies = backend.feed.lies(case_id)
+    if lies is None:
+        try:
+            async with asyncio.timeout(TABLES_WITHIN_S):
+                lies = await where_it_lies(backend.reachable_tables(), case_id)
+        except (NewsproofError, TimeoutError):
+            lies = (0, None)
+        if lies is None:  # the sink may be behind
+            return await backend.cases.read(case_id, newest=UNSUNK_RECORDS)
+    first, end = lies
+    # Some way behind its end too: what came late and was passed by was paid for, and is shown.
+    through = None if end is None else end + LATE_RECORDS
+    return await backend.cases.read(case_id, first=first, through=through)
+
+
+@router.get("/stream", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})
+async def stream(
+    request: Request,
+    asset: Asset = "",
+    event_type: Kind = "",
+    min_confidence: Least = 0.0,
+    after: Annotated[
+        str | None, Query(max_length=12_000, description="A place: `after` of a list, or an event's id.")
+    ] = None,
+    last_event_id: Annotated[str | None, Header(max_length=12_000)] = None,
+) -> Response:
+    """Send `signal` and `case` events as they come. With `Last-Event-ID` or `after`: everything since; `gap` where that is gone."""
+    backend = backend_of(request)
+    given = last_event_id or after
+    place = Place.read(given) if given else None
+    wanted = Wanted(asset=asset, event_type=event_type, min_confidence=min_confidence)
+    ended = backend.places.take(client_of(request.scope))
+    return Events(live_events(backend.feed, wanted, place, now=utc_now()), ending=backend.ending, ended=ended)

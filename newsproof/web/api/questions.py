@@ -1,0 +1,156 @@
+"""Questions and commands on their way into the journal ``research``: made once, at this edge, and appended."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import TypeVar
+
+import structlog
+from aiokafka.errors import KafkaError
+
+from infra.kafka.topics import KafkaAddress, offsets_of
+from schemas import envelope as wire
+from schemas.config import Snapshot
+from schemas.errors import TransientError
+from schemas.events import CancelRequested, Event
+from schemas.ids import RESEARCH_RUN, uuid5
+from schemas.news import News, language_of
+from schemas.research_events import ChatMessage, FinishRequested, QuestionAsked
+from schemas.topics import Topics, partition_of
+from streams.feed.turns import TurnItem
+from streams.journal.appender import Appender
+from streams.journal.clock import utc_now
+from streams.journal.configs import ConfigStore
+
+log = structlog.get_logger(__name__)
+
+WITHIN_S = 15.0
+_AGAIN_S = 1.0
+_BY = "web"
+T = TypeVar("T")
+
+
+class Unconfirmed(TransientError):  # noqa: N818 - it may have worked
+    """A question was handed to Kafka, which has not said in time that it has it: it may be on the log, or come there yet."""
+
+    def __init__(self, chat_id: str) -> None:
+        super().__init__("Kafka has not confirmed the question in time: it may still be answered", kind="timeout")
+        self.chat_id = chat_id
+
+
+class Questions:
+    """Writes to ``research``. :meth:`run` connects, and publishes the snapshot that turns pin, before anything is asked."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics, snapshot: Snapshot) -> None:
+        self._address, self._topic, self._snapshot = address, topics.research, snapshot
+        self._partitions = 0
+        self._clients: Callable[[], tuple[Appender, ConfigStore]] = lambda: (
+            Appender(address, client_id="newsproof-web"),
+            ConfigStore(address, topics),
+        )
+        self._appender: Appender | None = None
+        self._configs: ConfigStore | None = None
+        self._ready = asyncio.Event()
+
+    async def run(self) -> None:
+        """Be ready to write until cancelled; a broker that is away is waited for."""
+        while True:
+            appender, configs = self._clients()
+            try:
+                await appender.start()
+                await configs.start()
+                self._configs = configs
+                await configs.publish(self._snapshot, appender)
+                self._partitions = len(await offsets_of(self._address, self._topic))
+                self._appender = appender
+                if self._partitions:  # else the topics are still to be made
+                    self._ready.set()
+                    await asyncio.Event().wait()
+            except (KafkaError, OSError, TimeoutError) as exc:
+                log.warning("Kafka is away: no question can be asked yet", error=repr(exc)[:300])
+            finally:
+                await configs.stop()
+                await appender.stop()
+            await asyncio.sleep(_AGAIN_S)
+
+    def config_of(self, config_hash: str) -> Snapshot | None:
+        """Return a snapshot that some turn pins, None while it has not come here."""
+        return None if self._configs is None else self._configs.get(config_hash)
+
+    async def ask(
+        self, message: str, history: tuple[ChatMessage, ...], *, conversation: str | None, previous: str | None
+    ) -> TurnItem:
+        """Open a turn, and return it once it is on the log.
+
+        Raises:
+            TransientError: Kafka is away, and nothing was asked.
+            Unconfirmed: it may have been asked.
+        """
+        await _in_time(
+            self._ready.wait(), "Kafka does not answer, so nothing can be asked now: try again when it is back"
+        )
+        chat_id, at = str(uuid.uuid4()), utc_now()
+        event = QuestionAsked(
+            message=message,
+            config_hash=self._snapshot.config_hash,
+            language=language_of(News(source="", text=message, published_at=at)),
+            chat_id=conversation or chat_id,
+            history=history,
+            previous=previous,
+        )
+        try:
+            partition, offset = await self._append(chat_id, event, event_id=uuid5("question", chat_id), at=at)
+        except TransientError as exc:
+            raise Unconfirmed(chat_id) from exc
+        return TurnItem(
+            chat_id=chat_id,
+            conversation=event.chat_id,
+            message=message,
+            asked_at=at,
+            previous=previous,
+            language=event.language,
+            config_hash=event.config_hash,
+            first_offset=offset,
+            partition=partition,
+        )
+
+    async def stop(self, chat_id: str) -> None:
+        """Ask the turn to end; asked twice, it counts once.
+
+        Raises:
+            TransientError: Kafka is away.
+        """
+        await self._command(chat_id, "stop", CancelRequested(requested_by=_BY, reason="stopped by its user"))
+
+    async def finish(self, chat_id: str) -> None:
+        """Ask the turn to answer from what is there; asked twice, it counts once.
+
+        Raises:
+            TransientError: Kafka is away.
+        """
+        await self._command(chat_id, "finish", FinishRequested(requested_by=_BY))
+
+    async def _command(self, chat_id: str, name: str, event: Event) -> None:
+        await self._append(chat_id, event, event_id=uuid5("command", chat_id, name), at=utc_now())
+
+    async def _append(self, chat_id: str, event: Event, *, event_id: str, at: datetime) -> tuple[int, int]:
+        key, value, headers = wire.encode(
+            event, id=event_id, case_id=chat_id, causation_id=None, run_id=RESEARCH_RUN, time=at, source="newsproof-web"
+        )
+        away = "Kafka does not answer: try again when it is back; what is asked twice counts once"
+        await _in_time(self._ready.wait(), away)
+        assert self._appender is not None
+        partition = partition_of(chat_id, self._partitions)
+        appending = self._appender.append(self._topic, value, key=key, partition=partition, headers=headers)
+        return await _in_time(appending, away)
+
+
+async def _in_time(work: Awaitable[T], away: str) -> T:
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            return await work
+    except (TimeoutError, KafkaError) as exc:
+        raise TransientError(away, kind="unavailable") from exc

@@ -1,0 +1,168 @@
+"""The research chat: ask, watch the agents work, resume, stop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Header, Path, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from newsproof.web.answers import Events, Refused, as_json
+from newsproof.web.api.live import CASE_ID, backend_of
+from newsproof.web.api.questions import Unconfirmed
+from newsproof.web.backend import Backend
+from newsproof.web.guard import client_of
+from schemas.events import CancelRequested
+from schemas.research_events import AgentsReported, ChatMessage, FinishRequested
+from streams.feed.turns import TurnItem
+
+router = APIRouter(prefix="/api/v1/research", tags=["research"])
+
+MAX_MESSAGE = 8_000
+MAX_HISTORY = 50
+ChatId = Annotated[str, Path(pattern=CASE_ID, description="The turn's id, from X-Chat-Id.")]
+EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
+
+
+class Message(BaseModel):
+    """One message of the chat before: role and content alone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: Literal["user", "assistant"]
+    content: str = Field(max_length=64_000)
+
+
+class Question(BaseModel):
+    """A question. ``conversation`` is the chat_id of its first turn, ``previous`` that of the turn before this one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    message: str = Field(min_length=1, max_length=MAX_MESSAGE)
+    chat_history: list[Message] = Field(default_factory=list, max_length=MAX_HISTORY)
+    conversation: str | None = Field(None, pattern=CASE_ID)
+    previous: str | None = Field(None, pattern=CASE_ID)
+
+
+@router.post("/chat", response_class=Response, responses=EVENTS)
+async def ask(request: Request, question: Question) -> Response:
+    """Ask a question; the answer is its stream. Closing it does not stop the turn: GET takes it up again."""
+    backend = backend_of(request)
+    _refuse_hurry(request, backend)
+    message = question.message.strip()
+    if not message:
+        raise Refused(400, "the message is empty", "write a question")
+    _refuse_foreign(backend, question)
+    history = tuple(ChatMessage(role=one.role, content=one.content) for one in question.chat_history)
+    ended = backend.places.take(
+        client_of(request.scope)
+    )  # before it is asked: what is on the log is worked on, and paid
+    try:
+        turn = await backend.questions.ask(
+            message, history, conversation=question.conversation, previous=question.previous
+        )
+    except Unconfirmed as exc:
+        ended()
+        do = f"look for it with GET /api/v1/research/chat/{exc.chat_id} before you ask again: asked twice, it is paid twice"
+        said = {"error": str(exc), "do": do, "chat_id": exc.chat_id}
+        return as_json(said, 503, {"x-chat-id": exc.chat_id, "retry-after": "5"})
+    except BaseException:
+        ended()
+        raise
+    return _stream(backend, turn, None, ended)
+
+
+@router.get("/chat/{chat_id}", response_class=Response, responses={**EVENTS, 204: {"description": "It was all sent."}})
+async def resume(
+    request: Request,
+    chat_id: ChatId,
+    last_event_id: Annotated[str | None, Header(max_length=40)] = None,
+    after: Annotated[str | None, Query(max_length=40, description="As Last-Event-ID.")] = None,
+) -> Response:
+    """Send a turn's stream from its start, or behind Last-Event-ID, up to `done`. Any web process can."""
+    backend = backend_of(request)
+    given = last_event_id or after
+    if given and not (given.isascii() and given.isdigit() and len(given) < 20):
+        raise Refused(400, "the Last-Event-ID is none of this chat's", "send the id of the last event that came")
+    turn = await _found(backend, chat_id)
+    at = int(given) if given else None
+    if at is not None and turn.last_offset is not None and at >= turn.last_offset:
+        return Response(None, 204)  # a browser comes back for ever otherwise
+    return _stream(backend, turn, at, backend.places.take(client_of(request.scope)))
+
+
+@router.post("/chat/{chat_id}/stop", status_code=202)
+async def stop(
+    request: Request,
+    chat_id: ChatId,
+    finish: Annotated[bool, Query(description="Write up what is there instead of ending without an answer.")] = False,
+) -> Response:
+    """Stop a turn on the server; asked twice, it counts once. A finish that would change nothing is taken and not written."""
+    backend = backend_of(request)
+    turn = await _found(backend, chat_id)
+    if turn.state != "running":
+        raise Refused(409, f"this turn has ended already ({turn.state})", "ask the next question")
+    if finish and turn.has_met(CancelRequested):
+        raise Refused(409, "this turn was asked to stop", "wait for its `done`, then ask the next question")
+    if finish and not turn.has_met(FinishRequested, AgentsReported):  # else its answer is being written already
+        await backend.questions.finish(chat_id)
+        turn.meet(FinishRequested)
+    if not finish and not turn.has_met(CancelRequested):
+        await backend.questions.stop(chat_id)
+        turn.meet(CancelRequested)
+    return as_json({"chat_id": chat_id, "finishing" if finish else "stopping": True}, 202)
+
+
+@router.get("/chats")
+async def chats(
+    request: Request,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    conversation: Annotated[str | None, Query(pattern=CASE_ID, description="Only turns of this conversation.")] = None,
+) -> Response:
+    """Return the recent turns, the newest first."""
+    items = [
+        {
+            "chat_id": turn.chat_id,
+            "conversation": turn.conversation,
+            "previous": turn.previous,
+            "message": turn.message,
+            "asked_at": turn.asked_at,
+            "language": turn.language,
+            "state": turn.state,
+        }
+        for turn in backend_of(request).turns.recent(limit, conversation=conversation)
+    ]
+    return as_json({"items": items})
+
+
+def _stream(backend: Backend, turn: TurnItem, after: int | None, ended: Callable[[], None]) -> Response:
+    chunks, headers = backend.turns.events(turn, after=after), {"x-chat-id": turn.chat_id}
+    return Events(chunks, ending=backend.ending, ended=ended, headers=headers)
+
+
+async def _found(backend: Backend, chat_id: str) -> TurnItem:
+    turn = await backend.turns.find(chat_id)
+    if turn is None:
+        raise Refused(404, f"there is no chat {chat_id}", "ask a question with POST /api/v1/research/chat")
+    return turn
+
+
+def _refuse_hurry(request: Request, backend: Backend) -> None:
+    if waits := backend.question_rates.take(client_of(request.scope), asyncio.get_running_loop().time()):
+        raise Refused(
+            429,
+            "too many questions from this address",
+            "ask again after Retry-After seconds",
+            retry_after=str(int(waits) + 1),
+        )
+
+
+def _refuse_foreign(backend: Backend, question: Question) -> None:
+    before = None if question.previous is None else backend.turns.known(question.previous)
+    if before is not None and question.conversation not in (None, before.conversation):
+        raise Refused(400, "`previous` is a turn of another conversation", "send both of the same one")
+    if before is not None and question.conversation is None:
+        question.conversation = before.conversation

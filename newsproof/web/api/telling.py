@@ -1,0 +1,36 @@
+"""What the live stream says of a case's progress: the sentence of the case view, and what comes next."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from agents.core.registry import Registry, verification
+from newsproof.report.narrative import sentence_of
+from schemas import envelope as wire
+from schemas.events import EffectCompleted
+from streams.feed.case_items import CaseItem
+
+
+def told(case: CaseItem, env: wire.Envelope, event: Any) -> dict[str, Any]:
+    """Return the ``data`` of one ``case`` event. ``step`` runs next; it is empty when the case has ended."""
+    phase, text, why = sentence_of(event)
+    following = _graph().step_after(event) if not isinstance(event, EffectCompleted) else None
+    said = {
+        "case_id": case.case_id,
+        "state": case.state,
+        "step": event.step if isinstance(event, EffectCompleted) else ("" if following is None else following.name),
+        "phase": phase,
+        "text": text,
+        "why": why[:500],
+        "at": env.time,
+    }
+    if case.is_whole:
+        said |= {"news": case.text, "source": case.source, "language": case.language, "asset": case.asset,
+                 "event_type": case.event_type, "confidence": case.confidence, "outcome": case.outcome}  # fmt: skip
+    return said
+
+
+@cache
+def _graph() -> Registry:
+    return verification()

@@ -1,0 +1,1 @@
+"""The exact budget: one rule, folded by every worker from one topic."""

@@ -1,0 +1,195 @@
+"""The budget, read back from its topic: the state for people, and an audit that counts on its own.
+
+The audit does not trust the fold's books: it takes from it only who was granted, adds up by itself what those grants bind
+and cost, and compares at every log position. The journals tell which grants were spent.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import msgspec
+
+from infra.kafka.topics import KafkaAddress, offsets_of, read_range
+from schemas import envelope as wire
+from schemas.budget import LimitsSet, Reserved, Settled, decode, nano_usd, usd_of
+from schemas.errors import ContractError
+from schemas.topics import Topics
+from streams.budget.rule import BudgetState
+
+
+class DaySpent(msgspec.Struct):
+    """One UTC day: units bound by grants, USD that they may still cost at most, and USD that they have cost."""
+
+    units: int = 0
+    held_usd: Decimal = Decimal(0)
+    paid_usd: Decimal = Decimal(0)
+
+
+class BudgetAudit(msgspec.Struct, kw_only=True):
+    """What the topic and the journals, of cases and of chats, say of the budget.
+
+    ``overshoot_units`` and ``overshoot_usd`` are the most by which grants passed a limit at any log position. ``above`` are
+    settlements above their reservation, by ``above_usd`` in all. ``unsettled`` grants count in full until their month ends.
+    ``spent`` are grants found in journalled calls; ``spent_without_grant`` those among them that the log never granted,
+    ``spent_twice`` those that paid for two results. ``days`` and ``months`` are keyed by their ISO names.
+    """
+
+    records: int = 0
+    garbage: int = 0
+    repeated: int = 0
+    reservations: int = 0
+    granted: int = 0
+    denied: int = 0
+    settled: int = 0
+    unsettled: int = 0
+    above: int = 0
+    above_usd: Decimal = Decimal(0)
+    overshoot_units: int = 0
+    overshoot_usd: Decimal = Decimal(0)
+    spent: int = 0
+    spent_without_grant: int = 0
+    spent_twice: int = 0
+    days: dict[str, DaySpent] = {}
+    months: dict[str, DaySpent] = {}
+
+    @property
+    def overshoot(self) -> int:
+        """How much is wrong; 0 when no limit was passed and every grant that was spent was given, and once."""
+        beyond = self.overshoot_units + int(self.overshoot_usd > 0)
+        return beyond + self.above + self.spent_without_grant + self.spent_twice
+
+
+class _Bound(msgspec.Struct, frozen=True):
+    day: str
+    month: str
+    nano: int
+    units: int
+    for_triage: bool
+
+
+class _Sums:
+    """Plain sums over what was granted, beside the fold's books."""
+
+    def __init__(self) -> None:
+        self.units: Counter[str] = Counter()
+        self.held: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.paid: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.others: Counter[str] = Counter()
+        self.bound: dict[str, _Bound] = {}
+        self.granted: set[str] = set()
+
+    def total(self, period: str) -> int:
+        return self.held[period].total() + self.paid[period].total()
+
+    def grant(self, id: str, bound: _Bound) -> None:
+        self.granted.add(id)
+        self.bound[id] = bound
+        self.units[bound.day] += bound.units
+        self.held[bound.month][bound.day] += bound.nano
+        if not bound.for_triage:
+            self.others[bound.month] += bound.nano
+
+    def settle(self, said: Settled) -> int | None:
+        """Return by how much it passed its reservation; None where nothing was settled."""
+        bound = self.bound.pop(said.id, None)
+        if bound is None:
+            return None
+        cost = 0 if said.unused else bound.nano if said.usd is None else nano_usd(said.usd)
+        self.held[bound.month][bound.day] -= bound.nano
+        self.paid[bound.month][bound.day] += cost
+        self.units[bound.day] -= bound.units if said.unused else 0
+        if not bound.for_triage:
+            self.others[bound.month] += cost - bound.nano
+        return max(0, cost - bound.nano)
+
+
+async def read_budget(address: KafkaAddress, topics: Topics) -> BudgetState:
+    """Return the fold of the whole topic as it is now."""
+    state = BudgetState()
+    async for _, records in read_range(address, await offsets_of(address, topics.budget)):
+        for record in records:
+            try:
+                state.fold(record.offset, record.timestamp, decode(record.value))
+            except ContractError as exc:
+                state.pass_by(record.offset, record.timestamp, str(exc))
+    return state
+
+
+async def budget_overshoot(address: KafkaAddress, topics: Topics, *, journal: bool = True) -> BudgetAudit:
+    """Audit the budget; ``journal`` also looks for the grants in the calls of the cases and of the chats."""
+    state, sums, audit = BudgetState(), _Sums(), BudgetAudit(days={}, months={})
+    async for _, records in read_range(address, await offsets_of(address, topics.budget)):
+        for record in records:
+            audit.records += 1
+            try:
+                said = decode(record.value)
+            except ContractError as exc:
+                state.pass_by(record.offset, record.timestamp, str(exc))
+                continue
+            decision = state.fold(record.offset, record.timestamp, said)
+            if isinstance(said, Settled) and (above := sums.settle(said)) is not None:
+                audit.settled += 1
+                audit.above += above > 0
+                audit.above_usd += usd_of(above)
+            elif isinstance(said, Reserved) and decision is not None:
+                audit.reservations += 1
+                audit.denied += bool(decision.denied)
+                if not decision.denied:
+                    audit.granted += 1
+                    _granted(audit, sums, state, said)
+    audit.garbage, audit.repeated, audit.unsettled = state.garbage, state.repeated, len(sums.bound)
+    _books(audit, sums)
+    if journal:
+        await _journals(address, topics, audit, sums.granted)
+    return audit
+
+
+def _granted(audit: BudgetAudit, sums: _Sums, state: BudgetState, asked: Reserved) -> None:
+    at = datetime.fromtimestamp(state.latest_ms / 1000, UTC)
+    day, month = f"{at:%Y-%m-%d}", f"{at:%Y-%m}"
+    nano = 0 if asked.usd is None else nano_usd(asked.usd)
+    sums.grant(asked.id, _Bound(day, month, nano, asked.units, asked.for_triage))
+    limits = state.limits or LimitsSet(
+        monthly_usd=Decimal(0), triage_reserve_usd=Decimal(0), daily_units=0, allow_unpriced=False, by=""
+    )
+    if asked.units:
+        audit.overshoot_units = max(audit.overshoot_units, sums.units[day] - limits.daily_units)
+    if nano:
+        general = nano_usd(limits.monthly_usd)
+        beyond = sums.total(month) - general - nano_usd(limits.triage_reserve_usd)
+        if not asked.for_triage:
+            beyond = max(beyond, sums.others[month] - general)
+        audit.overshoot_usd = max(audit.overshoot_usd, usd_of(beyond))
+
+
+def _books(audit: BudgetAudit, sums: _Sums) -> None:
+    for month in sorted({*sums.held, *sums.paid}):
+        whole = audit.months[month] = DaySpent()
+        for day in sorted({*sums.held[month], *sums.paid[month]}):
+            held, paid = usd_of(sums.held[month][day]), usd_of(sums.paid[month][day])
+            audit.days[day] = DaySpent(units=sums.units[day], held_usd=held, paid_usd=paid)
+            whole.units += sums.units[day]
+            whole.held_usd += held
+            whole.paid_usd += paid
+
+
+async def _journals(address: KafkaAddress, topics: Topics, audit: BudgetAudit, granted: set[str]) -> None:
+    paid_for: dict[str, str] = {}
+    ranges = {**await offsets_of(address, topics.cases), **await offsets_of(address, topics.research)}
+    async for _, records in read_range(address, ranges):
+        for record in records:
+            if b'"grant"' not in (record.value or b""):
+                continue
+            try:
+                env = wire.read_envelope(record.headers)
+                calls = wire.decode(env.type, env.version, record.value).calls
+            except ContractError:
+                continue
+            for grant in (call.grant for call in calls if call.grant is not None):
+                first = paid_for.setdefault(grant, env.id)
+                audit.spent_twice += first != env.id
+                audit.spent_without_grant += first == env.id and grant not in granted
+    audit.spent = len(paid_for)

@@ -1,0 +1,292 @@
+"""The exact budget: reservations are appended, read back, and granted or denied by the fold that every worker shares.
+
+    reserve ─► budget topic ─► fold (streams.budget.rule) ─► granted: call ─► settle ─► budget topic
+                                                         └─► denied: a Failure that names the limit
+
+Calls that are free and unmetered never come here. Reservations of one turn of the event loop go as one batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Coroutine, Iterable
+from decimal import Decimal
+from typing import Any
+
+import structlog
+from aiokafka import ConsumerRecord, TopicPartition
+from msgspec.structs import replace
+
+from infra.kafka.topics import KafkaAddress, read_range
+from infra.ports import Port
+from schemas.budget import MAX_USD, BudgetRecord, LimitsSet, PassedBy, Reserved, Settled, decode, encode
+from schemas.calls import Call
+from schemas.effects import CallModel, Effect, Failure
+from schemas.errors import ContractError
+from schemas.topics import Topics
+from streams.budget.rule import BudgetState, Decision
+from streams.effects.spending import Budget, Grant
+from streams.journal.appender import Appender
+from streams.journal.clock import utc_now
+
+log = structlog.get_logger(__name__)
+
+TRIAGE = "triage"
+"""The task whose model calls may be paid from triage's reserve."""
+REFRESH_DAYS = 21
+"""Limits are written again when they are this old, long before the topic forgets them (63 days)."""
+CLOSE_WITHIN_S = 5.0
+_LETTERS_AT_ONCE = 500
+_FOLD_AT_ONCE = 2000
+"""Records of one turn of the event loop, some 40 ms: others on it have heartbeats to send."""
+
+
+class BudgetLedger(Budget):
+    """One worker's view of the budget, and its hand in it. ``state`` is the fold so far.
+
+    ``limits`` are the settings of this worker; they are written at the start when the topic says otherwise, and the latest
+    ones in log order hold for everyone. ``elected`` says whether this worker writes the dead letters of the topic's garbage.
+    """
+
+    def __init__(
+        self,
+        address: KafkaAddress,
+        topics: Topics,
+        limits: LimitsSet,
+        *,
+        incarnation: str | None = None,
+        elected: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.state = BudgetState()
+        self.incarnation = incarnation or uuid.uuid4().hex[:16]
+        self.elected = elected
+        self.on_move: Callable[[], None] = lambda: None
+        self.on_fatal: Callable[[BaseException], None] = lambda exc: None
+        self.position = 0
+        self.reserved = self.denied = 0
+        self._address, self._topics, self._limits = address, topics, limits
+        self._tp = TopicPartition(topics.budget, 0)
+        # A producer of its own: a reservation should not queue behind the journal's batches.
+        self._appender = Appender(address, client_id="newsproof-budget")
+        self._consumer = address.consumer(client_id="newsproof-budget")
+        self._waiting: dict[str, asyncio.Future[Decision]] = {}
+        self._moved = asyncio.Condition()
+        self._following: asyncio.Task[None] | None = None
+        self._asides: set[asyncio.Task[Any]] = set()
+        self._found: list[Call] = []
+        self._tending: asyncio.Task[None] | None = None
+        self._caught_up = False
+
+    # Life
+
+    async def start(self) -> None:
+        """Read the topic to its end, and see to it that this worker's limits hold. Ready when it returns.
+
+        Raises:
+            NewerBudgetError: the topic holds a record of newer code.
+        """
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start(self) -> None:
+        await self._appender.start()
+        await self._consumer.start()
+        self._consumer.assign([self._tp])
+        await self._consumer.seek_to_beginning(self._tp)
+        self.position = await self._consumer.position(self._tp)
+        end = (await self._consumer.end_offsets([self._tp]))[self._tp]
+        self._following = asyncio.create_task(self._follow(), name="budget")
+        self._following.add_done_callback(self._ended)
+        await self._until(end)
+        self._caught_up = True
+        held = self.state.limits
+        if held is None or replace(held, by=self._limits.by) != self._limits:
+            if held is not None:
+                log.warning("the limits of this worker's settings replace those of another", was=held, now=self._limits)
+            _, offset = await self._append(self._limits)
+            await self._until(offset + 1)
+
+    async def stop(self) -> None:
+        """Write what is under way, then let go."""
+        if self._asides:
+            await asyncio.wait(list(self._asides), timeout=CLOSE_WITHIN_S)
+        for task in (self._following, self._tending, *self._asides):
+            if task is not None:
+                task.cancel()
+        await self._consumer.stop()
+        await self._appender.stop()
+
+    # Spending
+
+    async def reserve(self, effect: Effect, port: Port, *, case_id: str, head_id: str) -> Grant | Failure | None:
+        """Return a grant for one call, the denial, or None where the call is free and unmetered."""
+        usd, units = port.worst_case_usd(effect), port.quota_units(effect)
+        if units == 0 and usd is not None and usd == 0:
+            return None
+        self.reserved += 1
+        record = Reserved(
+            id=f"{self.incarnation}-{self.reserved}",
+            effect=str(effect.__struct_config__.tag),
+            provider=port.provider,
+            usd=None if usd is None else min(usd, MAX_USD),
+            units=units,
+            for_triage=isinstance(effect, CallModel) and effect.task == TRIAGE,
+            case_id=case_id,
+            head_id=head_id,
+        )
+        decision = await self._decided(record)
+        if not decision.denied:
+            return Grant(record.id)
+        self.denied += 1
+        return Failure(kind="budget", message=decision.denied, retryable=False)
+
+    def settle(self, grant: Grant, call: Call) -> None:
+        """Say what the call cost; never waits. A call without a known cost keeps its whole reservation."""
+        self._settle(grant.id, call.cost_usd)
+
+    def on_calls(self, calls: Iterable[Call]) -> None:
+        """Take calls that were found in the journal: what their worker could not settle, this one settles."""
+        if found := [c for c in calls if c.grant is not None and not c.grant.startswith(self.incarnation)]:
+            if not self._found:
+                self._aside(self._settle_found())
+            self._found.extend(found)
+
+    def may_admit(self, cases: int) -> str | None:
+        """Return why no case should be opened beyond these untriaged ones, None when it may."""
+        return self.state.why_not_admit(cases, utc_now())
+
+    def tend(self) -> None:
+        """See to what is due now and then: limits that grow old, dead letters. Called about once a second; never waits."""
+        busy = self._tending is not None and not self._tending.done()
+        if self._following is not None and not busy:
+            self._tending = asyncio.create_task(self._tend(), name="budget-tend")
+            self._tending.add_done_callback(_say_why)
+
+    async def _decided(self, record: Reserved) -> Decision:
+        decided: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+        self._waiting[record.id] = decided
+        sending = self._aside(self._append(record))
+        try:
+            return await decided
+        except asyncio.CancelledError:
+            # The call is certainly not made: its grant goes back, behind the reservation in the log.
+            self._aside(self._give_back(record.id, sending))
+            raise
+        finally:
+            self._waiting.pop(record.id, None)
+
+    async def _give_back(self, id: str, sending: asyncio.Task[Any]) -> None:
+        await asyncio.wait([sending])
+        await self._append(Settled(id=id, usd=Decimal(0), by=self._limits.by, unused=True))
+
+    def _settle(self, id: str, usd: Decimal | None) -> None:
+        known = None if usd is None or not usd.is_finite() else max(Decimal(0), min(usd, MAX_USD))
+        self._aside(self._append(Settled(id=id, usd=known, by=self._limits.by)))
+
+    async def _settle_found(self) -> None:
+        # The journal shows them, so their reservations are in the log by now: read as far before looking.
+        end = (await self._consumer.end_offsets([self._tp]))[self._tp]
+        found, self._found = self._found, []
+        await self._until(end)
+        for call in found:
+            if call.grant in self.state.held:
+                self._settle(call.grant, call.cost_usd)
+
+    # The log
+
+    async def _append(self, record: BudgetRecord) -> tuple[int, int]:
+        headers = [("content-type", b"application/json")]
+        return await self._appender.append(
+            self._topics.budget, encode(record), key=None, partition=self._tp.partition, headers=headers
+        )
+
+    async def _follow(self) -> None:
+        while True:
+            got = await self._consumer.getmany(self._tp, timeout_ms=1000, max_records=_FOLD_AT_ONCE)
+            for records in got.values():
+                for record in records:
+                    self._fold(record)
+            position = await self._consumer.position(self._tp)
+            if position != self.position:
+                self.position = position
+                async with self._moved:
+                    self._moved.notify_all()
+                self.on_move()
+
+    def _fold(self, record: ConsumerRecord[Any, bytes]) -> None:
+        alerted = self.state.alerted
+        try:
+            said = decode(record.value)
+        except ContractError as exc:
+            if exc.reason == "newer_budget_record":
+                raise
+            self.state.pass_by(record.offset, record.timestamp, str(exc))
+            log.warning("passed by: not a budget record", offset=record.offset, why=str(exc))
+            return
+        decision = self.state.fold(record.offset, record.timestamp, said)
+        if decision is not None and (waiting := self._waiting.get(decision.id)) is not None and not waiting.done():
+            waiting.set_result(decision)
+        new = (self.state.alerted - alerted) if self._caught_up else 0
+        for alert in self.state.alerts[len(self.state.alerts) - new :]:
+            log.warning("budget alert", day=str(alert.at), what=alert.kind, text=alert.text)
+
+    async def _until(self, offset: int) -> None:
+        async with self._moved:
+            while self.position < offset:
+                if self._following is not None and self._following.done():
+                    self._following.result()
+                await self._moved.wait()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (exc := task.exception()) is not None:
+            self.on_fatal(exc)
+            self._aside(self._wake())
+
+    async def _wake(self) -> None:
+        async with self._moved:
+            self._moved.notify_all()
+
+    # Now and then
+
+    async def _tend(self) -> None:
+        held = self.state.limits
+        if held is not None and (self.state.day - self.state.limits_day).days >= REFRESH_DAYS:
+            await self._append(held)
+        if self.state.unreported and self.elected():
+            await self._report_garbage()
+
+    async def _report_garbage(self) -> None:
+        wanted = sorted(self.state.unreported)[:_LETTERS_AT_ONCE]
+        done = []
+        async for _, records in read_range(self._address, {self._tp: (wanted[0], wanted[-1] + 1)}):
+            for record in records:
+                if (why := self.state.unreported.get(record.offset)) is not None:
+                    letters = self._topics.dead_letters
+                    await self._appender.dead_letter(
+                        letters, record, reason="bad_budget_record", why=why, consumer="budget"
+                    )
+                    done.append(record.offset)
+        # What the topic has forgotten meanwhile can be no letter any more.
+        _, offset = await self._append(PassedBy(offsets=tuple(dict.fromkeys((*done, *wanted)))))
+        await self._until(offset + 1)
+
+    def _aside(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.create_task(work)
+        self._asides.add(task)
+        task.add_done_callback(self._aside_ended)
+        return task
+
+    def _aside_ended(self, task: asyncio.Task[Any]) -> None:
+        self._asides.discard(task)
+        if not task.cancelled() and (exc := task.exception()) is not None:
+            log.error("a budget record could not be written", error=repr(exc))
+            self.on_fatal(exc)
+
+
+def _say_why(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (exc := task.exception()) is not None:
+        log.warning("the budget could not be tended, it is tried again", error=repr(exc))

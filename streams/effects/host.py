@@ -1,0 +1,267 @@
+"""The effects host: performs what a step asks for and records it. The only place where effects meet the clock.
+
+    search cache ─► for each provider of the chain: breaker ─► grant ─► call ─► settle ─► breaker ─► the next, if it failed
+
+Whatever happens is a record with a reply, one per provider tried; only cancellation passes. A call that is cancelled keeps
+its grant unsettled: it may be on the bill, so it counts in full.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import structlog
+from msgspec.structs import replace
+
+from infra.ports import Answer, Port, Ports
+from infra.redaction import redacted
+from schemas.calls import KIND_OF, Call, CallKind, ProviderMode
+from schemas.effects import (
+    CallModel,
+    Effect,
+    Failure,
+    Reply,
+    Search,
+    SearchReply,
+    request_hash,
+)
+from schemas.errors import BudgetExceeded, ConfigError, PermanentError, TransientError
+from streams.effects.breakers import PROVIDER_FAILURES, Breakers, BreakerState
+from streams.effects.search_cache import SearchCache, search_key
+from streams.effects.spending import Grant, Spending, Unlimited
+
+log = structlog.get_logger(__name__)
+
+GUARDED: frozenset[CallKind] = frozenset({"model", "search", "market"})
+"""What has breakers: what is asked of one paid service. A page that does not open says nothing of the next page; memory and
+the journal are ours and answer within seconds by themselves."""
+TRIAGE = "triage"
+"""The task without which a case has no preliminary signal."""
+GOES_ON = PROVIDER_FAILURES | {"breaker_open"}
+"""Failures after which the next provider of the chain is asked."""
+
+
+UNWANTED = "unwanted"
+"""The message of a cancellation that lets a call which is out be answered, paid and recorded, and asks nothing more."""
+
+
+class EffectsHost:
+    """Turns an effect into call records. ``clock`` is monotonic, in seconds; ``now`` is UTC."""
+
+    def __init__(
+        self,
+        ports: Ports,
+        *,
+        spending: Spending | None = None,
+        breakers: Breakers | None = None,
+        searches: SearchCache | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._ports = ports
+        self._spending: Spending = spending or Unlimited()
+        self.breakers = breakers or Breakers()
+        self._searches = searches
+        self._clock, self._now = clock, now
+
+    async def perform(self, effect: Effect, *, case_id: str, head_id: str, attempt: int) -> tuple[Call, ...]:
+        """Perform and return the records, one per provider tried, never none. The last one's reply is the answer.
+
+        A provider that failed is followed by the next of its chain. Where all failed, the failure that is worth waiting for
+        is put last, whichever provider it came from.
+        """
+        try:
+            chain = self._ports.chain(effect)
+        except ConfigError as exc:
+            return (self._record(effect, _failed(exc, effect), "none", "live", attempt, self._clock(), None),)
+        if isinstance(effect, Search) and self._searches is not None:
+            return await self._searched(effect, chain, self._searches, case_id, head_id, attempt)
+        return await self._through(effect, chain, case_id, head_id, attempt)
+
+    async def _searched(
+        self, effect: Search, chain: tuple[Port, ...], cache: SearchCache, case_id: str, head_id: str, attempt: int
+    ) -> tuple[Call, ...]:
+        began, port = self._clock(), chain[0]
+        key = search_key(effect, port.mode)
+        reply: Reply | None
+        while (reply := cache.get(key)) is None:
+            got = await cache.share(key, lambda: self._through(effect, chain, case_id, head_id, attempt))
+            if got is not None and not got[1]:
+                return got[0]
+            if got is not None:
+                reply = got[0][-1].reply
+                break
+        if isinstance(reply, SearchReply):
+            reply = replace(reply, cached=True)
+        answer = Answer(reply=reply, cost_usd=Decimal(0), cost_source="search cache", cached=True)
+        return (self._record(effect, answer, port.provider, port.mode, attempt, began, None),)
+
+    async def _through(
+        self, effect: Effect, chain: tuple[Port, ...], case_id: str, head_id: str, attempt: int
+    ) -> tuple[Call, ...]:
+        calls: list[Call] = []
+        for port in chain:
+            call = await self._one(effect, port, case_id, head_id, attempt, last=port is chain[-1])
+            calls.append(call)
+            if call.error not in GOES_ON:
+                return tuple(calls)
+        return tuple(sorted(calls, key=_hope))
+
+    def states(self) -> list[BreakerState]:
+        """Return a snapshot of the breakers of every provider asked so far."""
+        return self.breakers.states()
+
+    def outage(self) -> str | None:
+        """Return why nothing can be triaged now: every model that triage would ask is left alone; None while one is not."""
+        chain = self._ports.asked_for(TRIAGE, "light")
+        views = [self.breakers.of("model", p.provider, getattr(p, "model", "")).view() for p in chain]
+        if not views or any(v.state == "closed" for v in views):
+            return None
+        return "no model answers: " + ", ".join(f"{v.provider} {v.model}".rstrip() + f" ({v.reason})" for v in views)
+
+    def may_admit(self, cases: int) -> str | None:
+        """Return why no case should be opened beside so many open ones, None when it may.
+
+        While nothing can be triaged, one case at a time is let in: it asks again whenever a probe is due, so that the outage
+        is seen to end.
+        """
+        return self.outage() if cases else None
+
+    async def close(self) -> None:
+        """Close every adapter."""
+        await self._ports.close()
+
+    async def _one(self, effect: Effect, port: Port, case_id: str, head_id: str, attempt: int, *, last: bool) -> Call:
+        kind = KIND_OF[type(effect)]
+        if kind not in GUARDED:
+            return (await self._granted(effect, port, case_id, head_id, attempt))[0]
+        breaker = self.breakers.of(kind, port.provider, getattr(port, "model", ""))
+        permit = await breaker.enter(wait=last)
+        if isinstance(permit, Failure):
+            return self._record(effect, _unpaid(permit), port.provider, port.mode, attempt, self._clock(), None)
+        try:
+            call, asked = await self._granted(effect, port, case_id, head_id, attempt)
+        except BaseException:
+            breaker.abandoned(permit)
+            raise
+        if asked:
+            breaker.told(permit, call.reply)
+        else:
+            breaker.abandoned(permit)
+        return call
+
+    async def _granted(self, effect: Effect, port: Port, case_id: str, head_id: str, attempt: int) -> tuple[Call, bool]:
+        """Return the record, and whether the provider was asked at all."""
+        try:
+            grant = await self._spending.reserve(effect, port, case_id=case_id, head_id=head_id)
+        except Exception as exc:
+            grant = _failed(exc, effect).reply  # type: ignore[assignment]
+        if isinstance(grant, Failure):
+            denied = _unpaid(grant)
+            return self._record(effect, denied, port.provider, port.mode, attempt, self._clock(), None), False
+        began, unwanted = self._clock(), False
+        asking = asyncio.ensure_future(port.perform(effect))
+        try:
+            try:
+                answer = await asyncio.shield(asking)
+            except asyncio.CancelledError as exc:
+                if exc.args != (UNWANTED,):
+                    asking.cancel()
+                    raise
+                unwanted = True  # it is out and costs what it costs: that is to be known, though nobody waits for it
+                answer = await asking
+        except Exception as exc:
+            answer = _failed(exc, effect)
+        call = self._record(effect, answer, port.provider, port.mode, attempt, began, grant)
+        if grant is not None:
+            self._spending.settle(grant, call)
+        if unwanted and call.error in GOES_ON:
+            raise asyncio.CancelledError  # and its fallback is not asked
+        return call, True
+
+    def _record(
+        self,
+        effect: Effect,
+        answer: Answer,
+        provider: str,
+        mode: ProviderMode,
+        attempt: int,
+        began: float,
+        grant: Grant | None,
+    ) -> Call:
+        prompt: dict[str, Any] = (
+            {
+                "prompt_name": effect.prompt_name,
+                "prompt_version": effect.prompt_version,
+                "prompt_hash": effect.prompt_hash,
+            }
+            if isinstance(effect, CallModel)
+            else {}
+        )
+        return Call(
+            kind=KIND_OF[type(effect)],
+            provider=provider,
+            mode=mode,
+            request_hash=request_hash(effect),
+            reply=answer.reply,
+            latency_ms=round((self._clock() - began) * 1000, 3),
+            replied_at=self._now(),
+            cost_usd=answer.cost_usd,
+            cost_source=answer.cost_source,
+            model=answer.model,
+            usage_input_tokens=answer.usage_input_tokens,
+            usage_cached_tokens=answer.usage_cached_tokens,
+            usage_output_tokens=answer.usage_output_tokens,
+            usage_thinking_tokens=answer.usage_thinking_tokens,
+            attempt=attempt,
+            cached=answer.cached,
+            error=answer.reply.kind if isinstance(answer.reply, Failure) else None,
+            grant=None if grant is None else grant.id,
+            search_key=search_key(effect, mode) if isinstance(effect, Search) else None,
+            **prompt,
+        )
+
+
+def _hope(call: Call) -> tuple[bool, float]:
+    reply = call.reply
+    assert isinstance(reply, Failure)
+    return reply.retryable, -(reply.retry_after_s or 0.0)
+
+
+def _unpaid(failure: Failure) -> Answer:
+    return Answer(reply=failure, cost_usd=Decimal(0))
+
+
+def _failed(exc: Exception, effect: Effect) -> Answer:
+    return Answer(reply=_failure(exc, effect), cost_usd=None if _may_have_cost(exc) else Decimal(0))
+
+
+def _may_have_cost(exc: Exception) -> bool:
+    # A request that reached the provider and whose answer was lost may be on the bill: its price is unknown, not zero.
+    return isinstance(exc, TransientError) and exc.kind in ("timeout", "network", "invalid_output", "too_large")
+
+
+def _failure(exc: Exception, effect: Effect) -> Failure:
+    match exc:
+        case TransientError():
+            return Failure(
+                kind=exc.kind,
+                message=redacted(str(exc)),
+                retryable=True,
+                retry_after_s=exc.retry_after_s,
+                status=exc.status,
+            )
+        case PermanentError():
+            return Failure(kind=exc.kind, message=redacted(str(exc)), retryable=False, status=exc.status)
+        case BudgetExceeded():
+            return Failure(kind="budget", message=redacted(str(exc)), retryable=False)
+        case ConfigError():
+            return Failure(kind="not_configured", message=redacted(str(exc)), retryable=False)
+        case _:
+            log.exception("an adapter raised what it should have translated", effect=type(effect).__name__)
+            return Failure(kind="internal", message=redacted(f"{type(exc).__name__}: {exc}"), retryable=False)

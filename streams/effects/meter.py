@@ -1,0 +1,142 @@
+"""The meter: what the results that this worker appended took and cost, counted when the log accepts them.
+
+A replay counts nothing (those results were appended by an earlier process), nor does a result that is passed by, so the
+counters of all workers add up to what the log accepted while they ran.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, OrderedDict
+from datetime import datetime
+
+import msgspec
+
+from agents.core.case_core import CaseCore
+from agents.core.registry import Registry
+from schemas import events as ev
+from schemas.calls import Call
+from schemas.ids import effect_id
+
+BUCKETS_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+"""Upper bounds of the histogram: from a step without calls to a case's whole time."""
+MAX_CASES = 20_000
+"""Cases with results that are not in the fold yet. What is older belongs to partitions that went elsewhere."""
+
+CallLabels = tuple[str, str, str]
+"""(kind, provider, model)."""
+
+
+class Latencies(msgspec.Struct):
+    """A histogram of seconds: one count per bucket of :data:`BUCKETS_S` and one beyond, and their sum."""
+
+    counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(BUCKETS_S) + 1))
+    total_s: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one."""
+        self.counts[bisect_left(BUCKETS_S, seconds)] += 1
+        self.total_s += seconds
+
+
+class _Result(msgspec.Struct, frozen=True):
+    step: str
+    seconds: float | None
+    failure: str | None
+    calls: tuple[Call, ...]
+
+
+class Meter:
+    """Counters of accepted results; read by the metrics when they are asked for."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._pending: OrderedDict[str, dict[str, _Result]] = OrderedDict()
+        self.step_seconds: dict[str, Latencies] = {}
+        self.failures: Counter[tuple[str, str]] = Counter()
+        self.calls: Counter[tuple[str, str, str, str]] = Counter()
+        self.call_seconds: dict[CallLabels, Latencies] = {}
+        self.cost_usd: Counter[CallLabels] = Counter()
+        self.unpriced: Counter[CallLabels] = Counter()
+        self.tokens: Counter[tuple[str, str, str]] = Counter()
+        self.denied = 0
+        self.ended: Counter[str] = Counter()
+
+    def appending(self, case: CaseCore, event: ev.Event, event_id: str, now: datetime) -> None:
+        """A result is about to be appended at the case's head. ``now`` is UTC."""
+        result = _Result(
+            step=_step_of(self._registry, case, event),
+            seconds=None if isinstance(event, ev.EffectCompleted) else _seconds(case, now),
+            failure=event.failure.kind if isinstance(event, ev.StepFailed) else None,
+            calls=event.calls,
+        )
+        self._pending.setdefault(case.case_id, {})[event_id] = result
+        if len(self._pending) > MAX_CASES:
+            self._pending.popitem(last=False)
+
+    def folded(self, case: CaseCore) -> None:
+        """The log accepted an event of this case; ``case`` is the state after it."""
+        pending = self._pending.get(case.case_id)
+        if pending is None:
+            return
+        if (result := pending.pop(case.head_id, None)) is not None:
+            self._count(result)
+        elif case.replies.calls:
+            last = case.replies.calls[-1]
+            asked = effect_id(case.run_id, case.case_id, case.head_id, last.request_hash)
+            if (result := pending.pop(asked, None)) is not None:
+                self._count(result)
+        if not pending:
+            del self._pending[case.case_id]
+
+    def closed(self, case: CaseCore) -> None:
+        """The case ended; what is left of it was passed by."""
+        if case.head_id in self._pending.get(case.case_id, {}):
+            self.ended[type(case.head).__name__] += 1
+        self.folded(case)
+        self._pending.pop(case.case_id, None)
+
+    def _count(self, result: _Result) -> None:
+        if result.seconds is not None:
+            self.step_seconds.setdefault(result.step, Latencies()).add(result.seconds)
+        if result.failure is not None:
+            self.failures[result.step, result.failure] += 1
+        for call in result.calls:
+            self._count_call(call)
+
+    def _count_call(self, call: Call) -> None:
+        labels = (call.kind, call.provider, call.model or "")
+        self.calls[(*labels, "cached" if call.cached else call.error or "ok")] += 1
+        if call.cached:
+            return
+        self.call_seconds.setdefault(labels, Latencies()).add(call.latency_ms / 1000)
+        self.denied += call.error == "budget"
+        if call.cost_usd is None:
+            self.unpriced[labels] += 1
+        else:
+            self.cost_usd[labels] += float(call.cost_usd)  # type: ignore[assignment]
+        for direction, count in (
+            ("input", call.usage_input_tokens),
+            ("cached", call.usage_cached_tokens),
+            ("output", call.usage_output_tokens),
+            ("thinking", call.usage_thinking_tokens),
+        ):
+            if count:
+                self.tokens[call.provider, call.model or "", direction] += count
+
+
+def _step_of(registry: Registry, case: CaseCore, event: ev.Event) -> str:
+    if isinstance(event, ev.StepFailed | ev.StepStarted | ev.EffectCompleted):
+        return event.step
+    if isinstance(event, ev.CaseFailed) and event.failed_step == "journal":
+        return event.failed_step  # of a case in quarantine, whose head may lead nowhere
+    step = registry.next_step(case)
+    return "deadline" if step is None else step.name
+
+
+def _seconds(case: CaseCore, now: datetime) -> float:
+    # From the head that the step was started for, or from the time to which its retry was put off.
+    since = case.head_at
+    if isinstance(case.head, ev.StepFailed) and case.head.retry_at is not None:
+        since = max(since, case.head.retry_at)
+    return max(0.0, (now - since).total_seconds())

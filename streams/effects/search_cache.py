@@ -1,0 +1,123 @@
+"""The search cache: what was searched for lately, by anybody, is not paid for again.
+
+Filled from what this worker was answered, and from the replies of all workers as the journal shows them. A hit is a call
+record of its own, marked ``cached``, without cost and without a grant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from msgspec.structs import replace
+
+from schemas import envelope as wire
+from schemas.calls import Call, ProviderMode
+from schemas.effects import Search, SearchReply
+from schemas.errors import ContractError
+from schemas.events import WIRE_NAMES, EffectCompleted, SearchCompleted, StepFailed
+from schemas.ids import content_hash
+from streams.journal.clock import append_ms, utc_now
+
+log = structlog.get_logger(__name__)
+
+_HOLD_SEARCHES = frozenset(WIRE_NAMES[t].encode() for t in (EffectCompleted, SearchCompleted, StepFailed))
+MAX_ENTRIES = 10_000
+"""About 100 MB of replies at worst; the oldest go first."""
+
+Asking = Callable[[], Awaitable[tuple[Call, ...]]]
+
+
+def search_key(search: Search, mode: ProviderMode) -> str:
+    """Return what equal searches have in common, whichever case they are for.
+
+    ``as_of`` bounds what an offline search may know, so it is part of its key; a live provider knows no such bound.
+    """
+    as_of = None if mode == "live" else search.as_of
+    what = (search.provider, search.query, search.max_results, search.depth, search.include_domains, search.language)
+    # As providers are asked: by the day, and where a range has an end, from day to day.
+    days = ((search.since.date(), search.as_of.date()),) if search.since else ()
+    return content_hash(("search", mode, what, as_of, *days))
+
+
+class _Flight:
+    """One search under way, and those who wait for it. ``calls`` stays None when whoever asked was cancelled."""
+
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
+        self.calls: tuple[Call, ...] | None = None
+
+
+class SearchCache:
+    """Replies by key for ``ttl_s`` seconds after they came; 0 switches it off. ``now`` is UTC."""
+
+    def __init__(self, ttl_s: float, *, now: Callable[[], datetime] = utc_now) -> None:
+        self._ttl = timedelta(seconds=ttl_s)
+        self._now = now
+        self._replies: dict[str, tuple[datetime, SearchReply]] = {}
+        self._flights: dict[str, _Flight] = {}
+        self.hits = 0
+
+    def __len__(self) -> int:
+        return len(self._replies)
+
+    def get(self, key: str) -> SearchReply | None:
+        """Return the reply to such a search, marked as cached, None when there is none young enough."""
+        at, reply = self._replies.get(key, (None, None))
+        if at is None or reply is None or at + self._ttl <= self._now():
+            return None
+        self.hits += 1
+        return replace(reply, cached=True)
+
+    def put(self, call: Call) -> None:
+        """Remember what a search was answered; hits and failures are no news."""
+        if call.search_key is None or call.cached or not isinstance(call.reply, SearchReply):
+            return
+        now = self._now()
+        if call.replied_at + self._ttl <= now:
+            return
+        known = self._replies.pop(call.search_key, None)
+        newer = known is None or known[0] <= call.replied_at
+        self._replies[call.search_key] = (call.replied_at, call.reply) if newer or known is None else known
+        while self._replies:
+            first = next(iter(self._replies))
+            if len(self._replies) <= MAX_ENTRIES and self._replies[first][0] + self._ttl > now:
+                break
+            del self._replies[first]
+
+    async def share(self, key: str, ask: Asking) -> tuple[tuple[Call, ...], bool] | None:
+        """Ask, or wait for whoever asks the same already; return the calls, and whether they are another's.
+
+        A failure is shared as well: the provider would say no more to the next in line. None: the one who asked was
+        cancelled; look again, for another may have asked in its place.
+        """
+        if (flight := self._flights.get(key)) is not None:
+            await flight.over.wait()
+            return None if flight.calls is None else (flight.calls, True)
+        flight = self._flights[key] = _Flight()
+        try:
+            flight.calls = await ask()
+            for call in flight.calls:
+                self.put(call)
+            return flight.calls, False
+        finally:
+            del self._flights[key]
+            flight.over.set()
+
+    def on_record(self, record: Any) -> None:
+        """Learn from one journal record, accepted or not: what was answered was answered. Never raises."""
+        headers = dict(record.headers)
+        if headers.get("ce_type") not in _HOLD_SEARCHES or b'"search_key"' not in (record.value or b""):
+            return
+        if append_ms(record) + self._ttl.total_seconds() * 1000 <= self._now().timestamp() * 1000:
+            return
+        try:
+            env = wire.read_envelope(record.headers)
+            event = wire.decode(env.type, env.version, record.value)
+        except ContractError:
+            return  # the projector's to judge
+        for call in event.calls:
+            self.put(call)

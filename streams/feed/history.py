@@ -1,0 +1,182 @@
+"""The past, read from the topics when it is asked for: pages of signals, and all records of one case."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from aiokafka import TopicPartition
+
+from infra.kafka.topics import KafkaAddress, offsets_of, read_range
+from schemas import envelope as wire
+from schemas import events as ev
+from schemas.errors import ContractError, TransientError
+from schemas.published import read_signal
+from schemas.signals import Signal
+from schemas.topics import Topics, partition_of
+from streams.feed.case_items import Wanted
+from streams.journal.case_list import JournalRecord, readable_record, record_of
+from streams.journal.following import FollowedPartition
+
+READ_AT_MOST = 20_000
+"""Records that one page of signals looks at; a page that finds less than was asked for says where to go on."""
+_CHUNK, _LARGEST_CHUNK = 200, 4_000
+SCAN_WITHIN_S = 20.0
+_AT_ONCE = 4
+_COMMITTED: dict[str, Any] = {"isolation_level": "read_committed"}
+
+
+class SignalPage(msgspec.Struct, frozen=True):
+    """Signals, the newest first. ``next`` is what the next page is asked for by; None at the end."""
+
+    items: list[Signal]
+    next: str | None
+
+
+class _Reach(msgspec.Struct):
+    """One partition on the way back: signals that were read and not used yet (the newest last), and what lies before."""
+
+    first: int
+    end: int
+    held: list[tuple[float, int, Signal]]
+    chunk: int = _CHUNK
+
+
+class SignalHistory:
+    """Pages of ``signals``, backwards. Each page names, partition by partition, what lies behind it."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics) -> None:
+        self._address, self._topic = address, topics.signals
+        self._places = asyncio.Semaphore(_AT_ONCE)
+
+    async def page(self, wanted: Wanted, *, limit: int, before: str | None, newest: Mapping[str, int]) -> SignalPage:
+        """Return one page. ``newest``: revisions that are known to be the last of their signal; older ones are left out.
+
+        Raises:
+            ContractError: ``before`` is none that a page named.
+        """
+        async with self._places:
+            bounds = await offsets_of(self._address, self._topic, **_COMMITTED)
+            ends = _read_before(before, len(bounds))
+            reach = {
+                tp: _Reach(first, end if ends is None else max(first, min(end, ends[tp.partition])), [])
+                for tp, (first, end) in bounds.items()
+            }
+            items: list[Signal] = []
+            seen: dict[str, int] = {}
+            looked = 0
+            while len(items) < limit and looked < READ_AT_MOST:
+                looked += await self._fill(reach)
+                newest_of = max(
+                    (tp for tp in reach if reach[tp].held), key=lambda tp: reach[tp].held[-1][:2], default=None
+                )
+                if newest_of is None:
+                    break
+                _, offset, signal = reach[newest_of].held.pop()
+                reach[newest_of].end = offset
+                if seen.get(signal.signal_id, newest.get(signal.signal_id, 0)) > signal.revision:
+                    continue
+                seen[signal.signal_id] = signal.revision
+                if wanted.fits(signal.asset, signal.event_type, signal.confidence) and (
+                    not wanted.status or signal.status == wanted.status
+                ):
+                    items.append(signal)
+        more = any(one.end > one.first for one in reach.values())
+        return SignalPage(items, _written(reach) if more else None)
+
+    async def _fill(self, reach: dict[TopicPartition, _Reach]) -> int:
+        """Read what lies before, of every partition that holds nothing; return how many records there were."""
+        looked = 0
+        while empty := {tp: one for tp, one in reach.items() if not one.held and one.end > one.first}:
+            spans = {tp: (max(one.first, one.end - one.chunk), one.end) for tp, one in empty.items()}
+            async for tp, records in read_range(self._address, spans, **_COMMITTED):
+                looked += len(records)
+                for record in records:
+                    try:
+                        signal, _ = read_signal(record)
+                    except ContractError:
+                        continue  # no signal: the audit counts these
+                    reach[tp].held.append((record.timestamp, record.offset, signal))
+            for tp, one in empty.items():
+                one.chunk = min(one.chunk * 2, _LARGEST_CHUNK)
+                if not one.held:
+                    one.end = spans[tp][0]
+            if looked >= READ_AT_MOST:
+                break
+        return looked
+
+
+def _written(reach: Mapping[TopicPartition, _Reach]) -> str:
+    return ".".join(str(reach[tp].end) for tp in sorted(reach, key=lambda tp: tp.partition))
+
+
+def _read_before(text: str | None, partitions: int) -> list[int] | None:
+    if text is None:
+        return None
+    parts = text.split(".")
+    if len(parts) != partitions or not all(p.isascii() and p.isdigit() and len(p) <= 19 for p in parts):
+        raise ContractError(
+            "`before` is none of this list's: take it from `next` of the page before", reason="bad_page"
+        )
+    return [int(p) for p in parts]
+
+
+class CaseRecords:
+    """Reads all records of one case. ``judge`` is the one rule, applied to the case's own records: it knows no others."""
+
+    def __init__(self, address: KafkaAddress, topic: str) -> None:
+        self._address, self._topic = address, topic
+        self._places = asyncio.Semaphore(_AT_ONCE)
+
+    async def read(
+        self,
+        case_id: str,
+        *,
+        first: int = 0,
+        through: int | None = None,
+        newest: int | None = None,
+        read: Callable[[wire.Envelope, Any], ev.CaseEvent | None] | None = None,
+    ) -> list[JournalRecord]:
+        """Return its readable records between two offsets in log order, accepted or not; empty when there are none.
+
+        ``newest``: only so many offsets before the end are looked at. ``read`` decodes accepted records, None: pass it by.
+
+        Raises:
+            TransientError: the stretch is too long to be read now.
+            NewerSchemaError: an accepted record was written by newer code.
+        """
+        bounds = await offsets_of(self._address, self._topic)
+        tp = TopicPartition(self._topic, partition_of(case_id, max(len(bounds), 1)))
+        if tp not in bounds:
+            return []
+        start = max(first, bounds[tp][0], 0 if newest is None else bounds[tp][1] - newest)
+        end = bounds[tp][1] if through is None else min(through + 1, bounds[tp][1])
+        found: list[JournalRecord] = []
+        subject, part = case_id.encode(), FollowedPartition(start, partitions=len(bounds))
+        try:
+            async with asyncio.timeout(SCAN_WITHIN_S), self._places:
+                async for _, records in read_range(self._address, {tp: (start, end)}):
+                    for record in records:
+                        if dict(record.headers).get("ce_subject") == subject:
+                            _keep(part, record, found, read)
+        except TimeoutError as exc:
+            raise TransientError(
+                "the case was not found in the log in time: ask again when ClickHouse, which knows where it is, is back",
+                kind="timeout",
+            ) from exc
+        return found
+
+
+def _keep(part: FollowedPartition, record: Any, found: list[JournalRecord], read: Any) -> None:
+    env, accepted = part.judge(record)
+    if env is None:
+        return
+    if accepted and read is not None:
+        event = read(env, record)
+        kept = None if event is None else record_of(env, record, event, accepted=True)
+    else:
+        kept = readable_record(env, record, accepted=accepted)
+    if kept is not None:
+        found.append(kept)

@@ -1,0 +1,211 @@
+"""What happens now: signals as subscribers get them and the progress of cases, as a window that streams read from.
+
+The journal is folded by the one rule (:class:`schemas.acceptance.AcceptedEvents`), by headers; only records of cases that
+may still be shown are decoded. A start reads the stretch that the rule needs, never the whole log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import structlog
+from aiokafka import TopicPartition
+
+from infra.kafka.topics import KafkaAddress, committed_by
+from schemas import envelope as wire
+from schemas.acceptance import TOMBSTONE_OFFSETS
+from schemas.errors import ContractError
+from schemas.events import COMMANDS, TERMINAL_NAMES, EventReceived
+from schemas.published import read_signal
+from schemas.topics import Topics
+from streams.feed.case_items import CaseItem
+from streams.feed.follower import Bounds, Follower
+from streams.feed.window import Facts, Item, Window
+from streams.journal.following import FollowedPartition
+
+log = structlog.get_logger(__name__)
+
+Tell = Callable[[CaseItem, wire.Envelope, Any], dict[str, Any]]
+"""What the live stream says of one accepted event: the ``data`` of its ``case`` event."""
+RECENT_RECORDS = 2_000
+"""Of each partition, at a start: so many records of the past are shown or can be resumed from."""
+RECENT_CASES = 20_000
+FARTHEST = 500_000
+"""Offsets of a partition that a start reads at most, should a case be open for that long."""
+_REMEMBERED_SIGNALS = 100_000
+_FACTS = 8
+
+
+class LiveFeed:
+    """Two followers and one window. Group-less: any number of web processes see the same."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics, *, tell: Tell, window: Window | None = None) -> None:
+        self._address, self._topics, self._tell = address, topics, tell
+        self.window = window or Window()
+        self.cases: OrderedDict[str, CaseItem] = OrderedDict()
+        self._lies: dict[str, tuple[int, int | None]] = {}
+        self.newest: OrderedDict[str, int] = OrderedDict()
+        self._shown_by: dict[str, tuple[Facts, ...]] = {}
+        self.passed_by = 0
+        self._parts: dict[TopicPartition, FollowedPartition] = {}
+        self._shown_from: dict[TopicPartition, int] = {}
+        self.signals = Follower(
+            address, topics.signals, start=self._start_signals, take=self._take_signals, isolation="read_committed"
+        )
+        self.journal = Follower(
+            address, topics.cases, start=self._start_cases, take=self._take_cases, isolation="read_uncommitted"
+        )
+
+    @property
+    def ready(self) -> bool:
+        """Whether both have reached the end that they met."""
+        return self.signals.ready.is_set() and self.journal.ready.is_set()
+
+    @property
+    def away(self) -> bool:
+        """Whether Kafka does not answer now."""
+        return self.signals.away or self.journal.away
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.signals.run(), name="live signals")
+            group.create_task(self.journal.run(), name="live cases")
+
+    async def until_ready(self, within_s: float) -> bool:
+        """Wait until :attr:`ready`; False when ``within_s`` passed first."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self.signals.ready.wait()
+                await self.journal.ready.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def open_cases(self) -> list[CaseItem]:
+        """Return the cases that are open now, as far as this process can know."""
+        return [case for case in self.recent_cases() if case.state == "open"]
+
+    def recent_cases(self) -> list[CaseItem]:
+        """Return the cases that this process holds, in the order in which it met them."""
+        return [case for case in self.cases.values() if case.is_whole]
+
+    def lies(self, case_id: str) -> tuple[int, int | None] | None:
+        """Return (first offset, last offset where the case has ended) of a case that this process holds, else None."""
+        return self._lies.get(case_id)
+
+    # Signals
+
+    async def _start_signals(self, bounds: Bounds) -> dict[TopicPartition, int]:
+        starts = {tp: max(first, end - RECENT_RECORDS) for tp, (first, end) in bounds.items()}
+        self.window.start("signal", starts)
+        return starts
+
+    def _take_signals(self, tp: TopicPartition, records: Sequence[Any]) -> None:
+        items = []
+        for record in records:
+            try:
+                signal, _ = read_signal(record)
+            except ContractError as exc:
+                self._pass_by(record, exc)
+                continue
+            if self.newest.get(signal.signal_id, 0) >= signal.revision:
+                continue  # an older one that came again
+            self.newest[signal.signal_id] = signal.revision
+            self.newest.move_to_end(signal.signal_id)
+            earlier = self._shown_by.get(signal.signal_id, ())
+            facts = signal.asset, signal.event_type, signal.confidence
+            self._shown_by[signal.signal_id] = earlier if facts in earlier else (*earlier, facts)[-_FACTS:]
+            items.append(
+                Item(
+                    kind="signal",
+                    partition=tp.partition,
+                    offset=record.offset,
+                    asset=signal.asset,
+                    event_type=signal.event_type,
+                    confidence=signal.confidence,
+                    data=b'{"type":"signal","data":' + msgspec.json.encode(signal) + b"}",
+                    earlier=earlier,
+                    for_all=signal.revision > 1 and not earlier,
+                )
+            )
+        while len(self.newest) > _REMEMBERED_SIGNALS:
+            gone, _ = self.newest.popitem(last=False)
+            self._shown_by.pop(gone, None)
+        self.window.add("signal", tp.partition, records[-1].offset, items)
+
+    # Cases
+
+    async def _start_cases(self, bounds: Bounds) -> dict[TopicPartition, int]:
+        # Without the workers' watermark a case that is open for long would be nobody's here: better to ask again.
+        watermarks = await committed_by(self._address, self._topics.group("worker"))
+        starts = {}
+        for tp, (first, end) in bounds.items():
+            oldest_open = min(watermarks[tp].offset, end) if tp in watermarks else end
+            shown = min(end - RECENT_RECORDS, oldest_open)
+            starts[tp] = max(first, min(shown, oldest_open - TOMBSTONE_OFFSETS), end - FARTHEST)
+            self._shown_from[tp] = max(shown, starts[tp])
+            self._parts[tp] = FollowedPartition(starts[tp], partitions=len(bounds))
+        self.window.start("case", self._shown_from)
+        return starts
+
+    def _take_cases(self, tp: TopicPartition, records: Sequence[Any]) -> None:
+        part, shown_from = self._parts[tp], self._shown_from[tp]
+        items = []
+        for env, record in part.accept(records):
+            if record.offset >= shown_from and (item := self._told(tp, env, record)) is not None:
+                items.append(item)
+        if records[-1].offset >= shown_from:
+            self.window.add("case", tp.partition, records[-1].offset, items)
+
+    def _told(self, tp: TopicPartition, env: wire.Envelope, record: Any) -> Item | None:
+        try:
+            return self._item(tp, env, record)
+        except Exception as exc:
+            # Poison, or of newer code, or what nobody thought of: it would end this process, and the next that reads it.
+            self._pass_by(record, exc)
+            if env.type in TERMINAL_NAMES and (case := self.cases.get(env.case_id)) is not None:
+                case.state, case.ended_at = "ended", case.ended_at or env.time
+        return None
+
+    def _item(self, tp: TopicPartition, env: wire.Envelope, record: Any) -> Item:
+        event = wire.decode(env.type, env.version, record.value)
+        case = self._case(env, event, record.offset)
+        if not isinstance(event, COMMANDS):
+            case.take(env, event)
+        if env.type in TERMINAL_NAMES and env.case_id in self._lies:
+            self._lies[env.case_id] = self._lies[env.case_id][0], record.offset
+        said = self._tell(case, env, event)
+        return Item(
+            kind="case",
+            partition=tp.partition,
+            offset=record.offset,
+            asset=case.asset,
+            event_type=case.event_type,
+            confidence=case.confidence,
+            data=msgspec.json.encode({"type": "case", "data": said}),
+            for_all=env.type in TERMINAL_NAMES,
+        )
+
+    def _case(self, env: wire.Envelope, event: Any, offset: int) -> CaseItem:
+        case = self.cases.get(env.case_id)
+        if case is None or isinstance(event, EventReceived):
+            case = self.cases[env.case_id] = CaseItem(case_id=env.case_id, opened_at=env.time)
+            self.cases.move_to_end(env.case_id)
+        if isinstance(event, EventReceived):
+            self._lies[env.case_id] = offset, None
+        while len(self.cases) > RECENT_CASES:
+            gone, _ = self.cases.popitem(last=False)
+            self._lies.pop(gone, None)
+        return case
+
+    def _pass_by(self, record: Any, exc: Exception) -> None:
+        self.passed_by += 1
+        if self.passed_by & (self.passed_by - 1) == 0:  # the 1st, 2nd, 4th …: a flood must not fill the log
+            log.warning(
+                "not shown", topic=record.topic, offset=record.offset, why=repr(exc)[:500], so_far=self.passed_by
+            )

@@ -1,0 +1,41 @@
+"""What waits for one reader of a turn."""
+
+from __future__ import annotations
+
+import asyncio
+
+from streams.feed.sse import HEARTBEAT_S, Lagging
+from streams.journal.case_list import JournalRecord
+
+WAITING = 256
+"""Records of one turn that wait for one reader; a turn has some dozens."""
+
+
+class TurnReader:
+    """The records that wait for one reader of a turn."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[JournalRecord] = asyncio.Queue(WAITING)
+        self._dropped = False
+
+    def put(self, record: JournalRecord) -> None:
+        """Let a record wait; one too many and the reader lags."""
+        if self._waiting.full():
+            self._dropped = True
+        else:
+            self._waiting.put_nowait(record)
+
+    async def next(self) -> JournalRecord | None:
+        """Return the next record, None after a while without one.
+
+        Raises:
+            Lagging: records were dropped.
+        """
+        try:
+            async with asyncio.timeout(HEARTBEAT_S):
+                record = await self._waiting.get()
+        except TimeoutError:
+            return None
+        if self._dropped:
+            raise Lagging
+        return record

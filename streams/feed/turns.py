@@ -1,0 +1,276 @@
+"""Turns of research chats: where each lies in the log, and their records as they come, for any number of readers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import structlog
+from aiokafka import TopicPartition
+
+from infra.kafka.topics import KafkaAddress, committed_by, offsets_of
+from schemas import envelope as wire
+from schemas import events as ev
+from schemas.config import Snapshot
+from schemas.errors import ContractError, TransientError
+from schemas.research_events import QuestionAsked
+from schemas.topics import Topics, partition_of
+from streams.feed.follower import Bounds, Follower
+from streams.feed.history import CaseRecords
+from streams.feed.sse import RETRY_MS, frame, heartbeat
+from streams.feed.turn_events import TurnTeller, state_of
+from streams.feed.turn_reader import TurnReader
+from streams.journal.case_list import JournalRecord, record_of
+from streams.journal.following import FollowedPartition
+
+log = structlog.get_logger(__name__)
+
+ConfigOf = Callable[[str], Snapshot | None]
+"""Hash → the snapshot that a turn pins."""
+RECENT_RECORDS = 1_000
+"""Of each partition, at a start: turns of this stretch are listed, and found without looking further."""
+KNOWN_TURNS = 5_000
+MESSAGE_CHARS = 280
+SEEN_WITHIN_S = 10.0
+CONFIG_WITHIN_S = 20
+
+
+class TurnItem(msgspec.Struct, kw_only=True):
+    """One turn of a list. ``state`` is running, answered, stopped or failed; offsets are of its partition. ``met``: wire names on its path."""
+
+    chat_id: str
+    conversation: str
+    message: str
+    asked_at: datetime
+    state: str = "running"
+    previous: str | None = None
+    language: str = ""
+    config_hash: str = ""
+    first_offset: int = 0
+    last_offset: int | None = None
+    partition: int = 0
+    met: set[str] = msgspec.field(default_factory=set)
+
+    def meet(self, kind: type[ev.Event]) -> None:
+        """Note that such an event is on the turn's path."""
+        self.met.add(ev.WIRE_NAMES[kind])
+
+    def has_met(self, *kinds: type[ev.Event]) -> bool:
+        """Whether one of these is on the turn's path, as far as this process has read."""
+        return any(ev.WIRE_NAMES[kind] in self.met for kind in kinds)
+
+
+class TurnFeed:
+    """Follows ``research`` by the rule of acceptance. One for a process; every stream of a turn reads from it."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics, config_of: ConfigOf, *, group: str) -> None:
+        self._address, self._topic, self._group, self._config_of = address, topics.research, group, config_of
+        self._records = CaseRecords(address, topics.research)
+        self._turns: OrderedDict[str, TurnItem] = OrderedDict()
+        self._parts: dict[TopicPartition, FollowedPartition] = {}
+        self._watching: dict[str, set[TurnReader]] = {}
+        self._moved = asyncio.Event()
+        self._looking = asyncio.Semaphore(2)
+        self.follower = Follower(
+            address, topics.research, start=self._start, take=self._take, isolation="read_uncommitted"
+        )
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        await self.follower.run()
+
+    # The index
+
+    def recent(self, limit: int, *, conversation: str | None = None) -> list[TurnItem]:
+        """Return the turns that this process knows, of one conversation or all, the newest question first."""
+        known = [turn for turn in self._turns.values() if conversation in (None, turn.conversation)]
+        return sorted(known, key=lambda turn: turn.asked_at, reverse=True)[:limit]
+
+    def known(self, chat_id: str) -> TurnItem | None:
+        """Return a turn that this process knows."""
+        return self._turns.get(chat_id)
+
+    async def find(self, chat_id: str) -> TurnItem | None:
+        """Return a turn wherever it lies in the log, None when there is none.
+
+        Raises:
+            TransientError: Kafka is away, or the log is too long to be looked through now.
+        """
+        if (turn := self._turns.get(chat_id)) is not None:
+            return turn
+        bounds = await offsets_of(self._address, self._topic)
+        tp = TopicPartition(self._topic, partition_of(chat_id, max(len(bounds), 1)))
+        if tp not in bounds:
+            return None
+        await self._read_through(tp, bounds[tp][1])
+        if (turn := self._turns.get(chat_id)) is not None:
+            return turn
+        async with self._looking:  # an old one: its partition is looked through by headers
+            records = await self._records.read(chat_id, read=_event_of)
+        opening = next((r for r in records if r.accepted and isinstance(r.event, QuestionAsked)), None)
+        if opening is None:
+            return None
+        turn = _turn_of(opening, tp.partition)
+        newest = next(r for r in reversed(records) if r.accepted)
+        turn.state = state_of(newest.event)
+        turn.last_offset = newest.offset if turn.state != "running" else None
+        turn.met |= {r.envelope.type for r in records if r.accepted}
+        return self._keep(turn)
+
+    async def _read_through(self, tp: TopicPartition, end: int) -> None:
+        try:
+            async with asyncio.timeout(SEEN_WITHIN_S):
+                while self.follower.positions.get(tp, -1) < end:
+                    await self._moved.wait()
+        except TimeoutError as exc:
+            if self.follower.away or not self.follower.ready.is_set():
+                raise TransientError(
+                    "the newest part of the log has not been read here yet: try again in a moment", kind="timeout"
+                ) from exc
+            # Else what lies at the end is no record: markers of a foreign transaction.
+
+    def _keep(self, turn: TurnItem) -> TurnItem:
+        self._turns[turn.chat_id] = turn
+        while len(self._turns) > KNOWN_TURNS:
+            self._turns.popitem(last=False)
+        return turn
+
+    # Following
+
+    async def _start(self, bounds: Bounds) -> dict[TopicPartition, int]:
+        # Without the workers' watermark a turn that is open for long would be nobody's here: better to ask again.
+        known = await committed_by(self._address, self._group)
+        starts = {}
+        for tp, (first, end) in bounds.items():
+            oldest_open = min(known[tp].offset, end) if tp in known else end
+            starts[tp] = max(first, min(oldest_open, end - RECENT_RECORDS))
+            self._parts[tp] = FollowedPartition(starts[tp], partitions=len(bounds))
+        return starts
+
+    def _take(self, tp: TopicPartition, records: Sequence[Any]) -> None:
+        for env, record in self._parts[tp].accept(records):
+            watching = self._watching.get(env.case_id)
+            if (known := self._turns.get(env.case_id)) is not None:
+                known.met.add(env.type)
+            if not watching and env.type not in _INDEXED:
+                continue
+            if (read := _read(env, record)) is None:
+                continue
+            if isinstance(read.event, QuestionAsked):
+                self._keep(_turn_of(read, tp.partition))
+            elif isinstance(read.event, ev.TERMINAL) and (turn := self._turns.get(env.case_id)) is not None:
+                turn.state, turn.last_offset = state_of(read.event), record.offset
+            for reader in watching or ():
+                reader.put(read)
+        moved, self._moved = self._moved, asyncio.Event()
+        asyncio.get_running_loop().call_soon(moved.set)  # when the follower's positions say so too
+
+    @contextmanager
+    def _watched(self, chat_id: str) -> Iterator[TurnReader]:
+        reader = TurnReader()
+        self._watching.setdefault(chat_id, set()).add(reader)
+        try:
+            yield reader
+        finally:
+            self._watching[chat_id].discard(reader)
+            if not self._watching[chat_id]:
+                del self._watching[chat_id]
+
+    # Reading one turn
+
+    async def records(self, turn: TurnItem) -> AsyncIterator[JournalRecord | None]:
+        """Yield the accepted records of a turn from its first on; None while it is quiet. Ends behind its end.
+
+        Raises:
+            Lagging: the reader is so slow that records were dropped.
+        """
+        tp = TopicPartition(self._topic, turn.partition)
+        with self._watched(turn.chat_id) as reader:
+            here = self._position(tp)
+            if here > turn.first_offset:
+                for record in await self._records.read(
+                    turn.chat_id, first=turn.first_offset, through=here - 1, read=_event_of
+                ):
+                    if record.accepted:
+                        yield record
+                        if isinstance(record.event, ev.TERMINAL):
+                            return
+            while True:
+                newer = await reader.next()
+                if newer is None or newer.offset >= here:
+                    yield newer
+                if newer is not None and isinstance(newer.event, ev.TERMINAL):
+                    return
+
+    def _position(self, tp: TopicPartition) -> int:
+        """What was judged already: behind it, whatever is accepted reaches the readers that watch."""
+        part = self._parts.get(tp)
+        return 0 if part is None else part.accepted.position
+
+    async def events(self, turn: TurnItem, *, after: int | None) -> AsyncIterator[bytes]:
+        """Yield the SSE events of a turn, from the start or behind a record; the last of each record carries its offset."""
+        yield b"retry: %d\n: connected\n\n" % RETRY_MS
+        for _ in range(CONFIG_WITHIN_S):  # a process that has just started reads it yet
+            if (config := self._config_of(turn.config_hash)) is not None:
+                break
+            await asyncio.sleep(1)
+            yield heartbeat()
+        teller = TurnTeller(config)
+        async for record in self.records(turn):
+            if record is None:
+                yield heartbeat()
+                continue
+            try:
+                said = teller.take(record.envelope, record.event)
+            except Exception as exc:  # the stream goes on to its end, whatever a record holds
+                log.warning("not told", topic=self._topic, offset=record.offset, why=repr(exc)[:500])
+                continue
+            if said and (after is None or record.offset > after):
+                yield b"".join(_frames(said, record.offset))
+
+
+_INDEXED = ev.OPENING_NAMES | ev.TERMINAL_NAMES
+_encode = msgspec.json.Encoder(enc_hook=str, decimal_format="number").encode
+
+
+def _frames(said: list[tuple[str, dict[str, Any]]], offset: int) -> Iterator[bytes]:
+    for number, (name, data) in enumerate(said, start=1):
+        body = _encode({"type": name, "data": data})
+        yield frame(name, body, id=str(offset) if number == len(said) else None)
+
+
+def _event_of(env: wire.Envelope, record: Any) -> ev.CaseEvent | None:
+    """Return what an accepted record says; of an end that cannot be read, that it is the end: its readers wait for it."""
+    try:
+        return wire.decode(env.type, env.version, record.value)
+    except ContractError as exc:
+        log.warning("not shown", topic=record.topic, offset=record.offset, why=str(exc))
+    if env.type not in ev.TERMINAL_NAMES:
+        return None
+    words = "its end cannot be read by this version of Newsproof: update the web service, or ask again"
+    return ev.CaseFailed(reason=words, failed_step="", attempts=0)
+
+
+def _read(env: wire.Envelope, record: Any) -> JournalRecord | None:
+    event = _event_of(env, record)
+    return None if event is None else record_of(env, record, event, accepted=True)
+
+
+def _turn_of(record: JournalRecord, partition: int) -> TurnItem:
+    asked: QuestionAsked = record.event  # type: ignore[assignment]
+    return TurnItem(
+        chat_id=record.envelope.case_id,
+        conversation=asked.chat_id,
+        message=asked.message[:MESSAGE_CHARS],
+        asked_at=record.envelope.time,
+        previous=asked.previous,
+        language=asked.language,
+        config_hash=asked.config_hash,
+        first_offset=record.offset,
+        partition=partition,
+    )

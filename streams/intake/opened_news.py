@@ -1,0 +1,139 @@
+"""The index of what intake has opened: the same news within ``DEDUP_DAYS`` opens no second case."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from datetime import timedelta
+from typing import Any
+
+from aiokafka import TopicPartition
+
+from infra.kafka.topics import KafkaAddress, committed_by, offsets_of, read_range
+from schemas import envelope as wire
+from schemas.attempts import case_id_of, retries_of
+from schemas.errors import ContractError
+from schemas.events import OPENING_NAME, EventReceived
+from schemas.news import decode_news
+from schemas.topics import Topics
+from streams.journal.clock import append_ms, appended_at, utc_now
+from streams.journal.following import readable
+
+
+class Opened:
+    """What was opened: case ids, and the first case of each (source, external id). Entries leave after ``DEDUP_DAYS``."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[float, str]] = {}
+        self._first: dict[str, str] = {}
+
+    def add(self, news_key: str, case_id: str, at_ms: float) -> None:
+        """Remember an opened case."""
+        self._seen.setdefault(case_id, (at_ms, news_key))
+        self._first.setdefault(news_key, case_id)
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def __contains__(self, case_id: str) -> bool:
+        return case_id in self._seen
+
+    def first_of(self, news_key: str) -> str | None:
+        """The first case of this source and external id."""
+        return self._first.get(news_key)
+
+    def copy(self) -> Opened:
+        """Return an index of its own with the same entries."""
+        other = Opened()
+        other._seen, other._first = dict(self._seen), dict(self._first)
+        return other
+
+    def forget_before(self, at_ms: float) -> None:
+        """Drop what is older than the window."""
+        while self._seen:
+            case_id, (seen, news_key) = next(iter(self._seen.items()))
+            if seen >= at_ms:
+                return
+            del self._seen[case_id]
+            if self._first.get(news_key) == case_id:
+                del self._first[news_key]
+
+
+class _Read:
+    """What the news of one partition up to (not including) ``upto`` opened, by the log alone."""
+
+    def __init__(self, opened: Opened, upto: int) -> None:
+        self.opened, self.upto = opened, upto
+
+
+class OpenedBefore:
+    """What was opened before a partition of ``news`` came to this worker, read from the log.
+
+    News that was dealt with once is read once: a partition that comes back is read on from where it was left.
+    """
+
+    def __init__(self, address: KafkaAddress, topics: Topics, group: str, *, window: timedelta) -> None:
+        self._address, self._topics, self._group, self._window = address, topics, group, window
+        self._read: dict[int, _Read] = {}
+
+    async def of(self, number: int) -> tuple[Opened, int]:
+        """Return the index of this partition, and the offset from which on its news are to be taken."""
+        tp = TopicPartition(self._topics.news, number)
+        first, end = (await offsets_of(self._address, self._topics.news))[tp]
+        known = (await committed_by(self._address, self._group)).get(tp)
+        committed = max(first, first if known is None else known.offset)
+        since_ms = (utc_now() - self._window).timestamp() * 1000
+        read = self._read.get(number)
+        if read is None or read.upto > committed:
+            start = (await self._offsets_at([tp], int(since_ms)))[tp]
+            read = self._read[number] = _Read(Opened(), max(first, committed if start is None else start))
+        read.opened.forget_before(since_ms)
+        oldest_open: int | None = None
+        reading: Any = read_range(self._address, {tp: (max(first, read.upto), end)})
+        async with aclosing(reading):
+            async for _, records in reading:
+                for record in records:
+                    if record.offset >= committed:  # the first one; offsets before it may be markers of a transaction
+                        oldest_open = record.timestamp
+                        break
+                    _index(read.opened, record)
+                    read.upto = record.offset + 1
+                if oldest_open is not None:
+                    break
+        opened = read.opened.copy()  # what is opened from here on may not be in the log
+        if oldest_open is not None:
+            await self._scan_journal(opened, oldest_open)
+        return opened, committed
+
+    async def _scan_journal(self, opened: Opened, since_ms: int) -> None:
+        bounds = await offsets_of(self._address, self._topics.cases)
+        starts = await self._offsets_at(list(bounds), since_ms)
+        spans = {tp: (end if (start := starts[tp]) is None else start, end) for tp, (_, end) in bounds.items()}
+        found: list[tuple[int, float, EventReceived, str]] = []
+        async for _, records in read_range(self._address, spans):
+            for record in records:
+                if dict(record.headers).get("ce_type") != OPENING_NAME.encode():
+                    continue
+                try:
+                    env = readable(record, len(bounds))
+                    event = wire.decode(env.type, env.version, record.value)
+                except ContractError:
+                    continue
+                if isinstance(event, EventReceived):
+                    found.append((event.news_offset, append_ms(record), event, env.case_id))
+        # In the order of the news, not of the journal's partitions: the first case of an external id is named by its edits.
+        for _, at_ms, event, case in sorted(found, key=lambda row: row[:2]):
+            opened.add(event.news.key.decode(), case, at_ms)
+
+    async def _offsets_at(self, tps: list[TopicPartition], at_ms: int) -> dict[TopicPartition, int | None]:
+        async with self._address.reading() as consumer:
+            found = await consumer.offsets_for_times(dict.fromkeys(tps, at_ms))
+        return {tp: None if at is None else int(at.offset) for tp, at in found.items()}
+
+
+def _index(opened: Opened, record: Any) -> None:
+    try:
+        news = decode_news(record.value, now=appended_at(record))
+        case = case_id_of(news, retries_of(record.headers))
+    except ContractError:
+        return
+    opened.add(news.key.decode(), case, append_ms(record))

@@ -1,0 +1,154 @@
+"""Elsewhere: which cases are open in the journal partitions of other workers, followed for admission's sake.
+
+Of an opening only the news partition is read from the value; everything else is headers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import structlog
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+
+from infra.kafka.topics import KafkaAddress, committed_by, members_of, offsets_of
+from schemas.errors import TransientError
+from schemas.events import OPENING_NAME, TERMINAL_NAMES
+from streams.intake.admission import Admission
+from streams.journal.following import FollowedPartition, record_ends
+from streams.journal.tombstones import Tombstones
+from streams.runtime.options import WorkerOptions
+from streams.runtime.projector import Projector
+
+log = structlog.get_logger(__name__)
+
+_RETRY_S = 1.0
+
+
+class _Opening(msgspec.Struct):
+    news_partition: int = -1
+
+
+_opening = msgspec.json.Decoder(_Opening)
+
+
+def _news_partition(record: Any) -> int:
+    try:
+        return _opening.decode(record.value or b"").news_partition
+    except msgspec.DecodeError:
+        return -1  # quarantined by its owner, and soon closed
+
+
+class _Followed:
+    """One partition: its open cases, by the partition of ``news`` that they came from."""
+
+    def __init__(self, start: int, partitions: int) -> None:
+        self.followed = FollowedPartition(start, partitions=partitions)
+        self.opened_by: Counter[int] = Counter()
+        self._from: dict[str, int] = {}
+
+    def take(self, record: Any) -> None:
+        env, accepted = self.followed.judge(record)
+        if env is None or not accepted:
+            return
+        if env.type == OPENING_NAME:
+            number = self._from[env.case_id] = _news_partition(record)
+            self.opened_by[number] += 1
+        elif env.type in TERMINAL_NAMES and env.case_id in self._from:
+            self.opened_by[self._from.pop(env.case_id)] -= 1
+
+
+class Elsewhere:
+    """The open cases of the partitions that others own. ``on_moved`` is called when more was read."""
+
+    def __init__(
+        self, address: KafkaAddress, topic: str, group: str, tombstones: Tombstones, *, limit: int, partitions: int
+    ) -> None:
+        self._address, self._topic, self._group = address, topic, group
+        self._tombstones = tombstones
+        self._limit, self._partitions = limit, partitions
+        self._parts: dict[int, _Followed] = {}
+        self._task: asyncio.Task[None] | None = None
+        self.slice_of_news: int | None = None
+        self.on_moved: Callable[[], None] = lambda: None
+
+    def open_in(self, partition: int, news_partition: int) -> int | None:
+        """How many cases of this partition of ``news`` are open there; None while that is not known."""
+        part = self._parts.get(partition)
+        return None if part is None else part.opened_by[news_partition]
+
+    def position_of(self, partition: int) -> int:
+        """The offset after the last record read; 0 while nothing is."""
+        part = self._parts.get(partition)
+        return 0 if part is None else part.followed.accepted.position
+
+    def follow(self, numbers: set[int]) -> None:
+        """Follow these partitions instead of those before."""
+        for number, part in self._parts.items():
+            self._tombstones.keep(TopicPartition(self._topic, number), part.followed.accepted)
+        self._parts, self.slice_of_news = {}, None
+        if self._task is not None:
+            self._task.cancel()
+        self._task = asyncio.create_task(self._keep_following(numbers), name="elsewhere") if numbers else None
+
+    async def stop(self) -> None:
+        """Stop reading."""
+        self.follow(set())
+
+    async def _keep_following(self, numbers: set[int]) -> None:
+        while True:
+            try:
+                await self._follow(numbers)
+            except (KafkaError, TransientError, OSError) as exc:
+                log.warning("following other workers' partitions starts over", error=repr(exc))
+                await asyncio.sleep(_RETRY_S)
+
+    async def _follow(self, numbers: set[int]) -> None:
+        # Partitions are spread evenly, so nobody has more of them than this.
+        members = max(1, len(await members_of(self._address, self._group)))
+        most = -(-self._partitions // members)
+        bounds = await offsets_of(self._address, self._topic)
+        known = await committed_by(self._address, self._group)
+        count = self._partitions
+        tps = [TopicPartition(self._topic, n) for n in sorted(numbers)]
+        parts = {tp: _Followed(known[tp].offset if tp in known else bounds[tp][0], count) for tp in tps}
+        accepted = {tp: p.followed.accepted for tp, p in parts.items()}
+        ends = await record_ends(self._address, {tp: (a.position, bounds[tp][1]) for tp, a in accepted.items()})
+        await self._tombstones.load(accepted, {tp: bounds[tp][0] for tp in tps}, partitions=count)
+        self.slice_of_news = max(1, self._limit // (most * count))
+        async with self._address.reading(fetch_max_wait_ms=50) as consumer:
+            consumer.assign(tps)
+            for tp, state in accepted.items():
+                consumer.seek(tp, state.position)
+            while True:
+                got = await consumer.getmany(timeout_ms=1000, max_records=5000)
+                for tp, records in got.items():
+                    for record in records:
+                        parts[tp].take(record)
+                for tp in tps:
+                    if tp.partition not in self._parts and accepted[tp].position >= ends[tp]:
+                        self._parts[tp.partition] = parts[tp]
+                self.on_moved()
+
+
+def admitting(
+    address: KafkaAddress, topic: str, group: str, options: WorkerOptions, projector: Projector
+) -> tuple[Elsewhere, Admission]:
+    """Return a worker's admission, and its view of the other workers' partitions, made for each other."""
+    elsewhere = Elsewhere(
+        address, topic, group, projector.tombstones, limit=options.max_open_cases, partitions=options.partitions
+    )
+    parts = projector.partitions
+    admission = Admission(
+        options.max_open_cases,
+        options.partitions,
+        elsewhere,
+        position_of=lambda n: parts[n].accepted.position if n in parts else 0,
+        is_open=lambda n, case: n in parts and case in parts[n].cases,
+    )
+    elsewhere.on_moved = admission.wake
+    return elsewhere, admission

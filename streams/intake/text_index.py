@@ -1,0 +1,195 @@
+"""The index of texts: the first case of every text, exact across workers, read from the journal's opening records.
+
+A request is answered only after the index has read to the journal's ends as they were when it was asked, so every opening
+that was appended before this case's own is seen. Which of several is the first, ``claims`` decides, by the log alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from aiokafka import TopicPartition
+
+from infra.kafka.topics import KafkaAddress, partitions_of
+from infra.ports import Answer, Free, Port
+from schemas import envelope as wire
+from schemas.calls import ProviderMode
+from schemas.effects import EarlierReply, FindEarlier
+from schemas.envelope import TEXT_HASH_HEADER
+from schemas.errors import ContractError, TransientError
+from schemas.events import (
+    EFFECT_NAME,
+    OPENING_NAME,
+    TERMINAL_NAMES,
+    WIRE_NAMES,
+    CaseDegraded,
+    CaseEvent,
+    CaseTriaged,
+    EffectCompleted,
+    EventReceived,
+)
+from schemas.topics import Topics
+from streams.intake.claims import Claims, Verdict
+from streams.journal.clock import append_ms, utc_now
+from streams.journal.following import readable
+
+_OPENING, _EFFECT = OPENING_NAME.encode(), EFFECT_NAME.encode()
+_GOES_ON = frozenset(WIRE_NAMES[t].encode() for t in (CaseTriaged, CaseDegraded))
+_ENDS = frozenset(name.encode() for name in TERMINAL_NAMES)
+ANSWER_WITHIN_S = 5.0
+RIVALS_WITHIN_S = 1.0
+"""How long the least of several undecided cases waits for the others' answers to be in the log. After an answer that takes
+milliseconds; one that was not even asked by then will see this case, and is none to wait for."""
+
+
+class TextIndex(Free, Port):
+    """Answers ``FindEarlier``. Free of charge; holds one entry per distinct text of the window."""
+
+    provider = "journal"
+    mode: ProviderMode = "live"
+
+    def __init__(
+        self,
+        address: KafkaAddress,
+        topics: Topics,
+        *,
+        window_days: int = 30,
+        also: Sequence[Callable[[Any], None]] = (),
+    ) -> None:
+        """``also`` are shown every record that is read here: the journal is fetched once for all who follow it."""
+        self._also = also
+        self._topic = topics.cases
+        self._window = timedelta(days=window_days)
+        self._consumer = address.consumer(fetch_max_wait_ms=100)
+        self._tps: list[TopicPartition] = []
+        self._claims = Claims()
+        self.moved = asyncio.Condition()
+        self._reading: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[dict[TopicPartition, int]] | None = None
+
+    async def start(self) -> None:
+        """Start reading the window's openings; requests wait until they are in."""
+        await self._consumer.start()
+        self._tps = [TopicPartition(self._topic, p) for p in await partitions_of(self._consumer, self._topic)]
+        self._consumer.assign(self._tps)
+        since = int((utc_now() - self._window).timestamp() * 1000)
+        starts = await self._consumer.offsets_for_times(dict.fromkeys(self._tps, since))
+        for tp, found in starts.items():
+            if found is not None:
+                self._consumer.seek(tp, found.offset)
+        self._reading = asyncio.create_task(self._read(), name="text-index")
+
+    async def close(self) -> None:
+        """Stop reading."""
+        if self._reading is not None:
+            self._reading.cancel()
+        await self._consumer.stop()
+
+    async def perform(self, effect: FindEarlier) -> Answer:
+        """Return the first case with this text, None when the asking case is the first.
+
+        Raises:
+            TransientError: when the journal could not be read in time.
+        """
+        try:
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                await self.read_to_the_ends()
+        except TimeoutError as exc:
+            raise TransientError(
+                "the journal was not read in time for the duplicate check; it is tried again", kind="timeout"
+            ) from exc
+        verdict = self._claims.judge(effect.text_hash, effect.case_id)
+        if verdict.waits_for:
+            verdict = await self._when_rivals_are_told(effect, verdict)
+        return Answer(reply=EarlierReply(first_case=verdict.first_case), cost_usd=Decimal(0))
+
+    async def read_to_the_ends(self) -> None:
+        """Return when the journal was read to its ends as they are now. ``moved`` tells of everything that is read."""
+        await self._reach(await self._ends())
+
+    async def ends_of(self, topic: str) -> dict[int, tuple[int, int]]:
+        """Return partition → (first offset, end offset) of another topic as they are now."""
+        tps = [TopicPartition(topic, p) for p in await partitions_of(self._consumer, topic)]
+        first, end = await self._consumer.beginning_offsets(tps), await self._consumer.end_offsets(tps)
+        return {tp.partition: (first[tp], end[tp]) for tp in tps}
+
+    async def _when_rivals_are_told(self, effect: FindEarlier, verdict: Verdict) -> Verdict:
+        # Whoever opens from now on sees this case: nobody else need be waited for.
+        rivals = verdict.waits_for
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(RIVALS_WITHIN_S), self.moved:
+                while (verdict := self._claims.judge(effect.text_hash, effect.case_id, only=rivals)).waits_for:
+                    await self.moved.wait()
+        return verdict
+
+    async def _ends(self) -> dict[TopicPartition, int]:
+        # One look at the ends serves every request that came before it was sent.
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.ensure_future(self._look())
+        return await asyncio.shield(self._asking)
+
+    async def _look(self) -> dict[TopicPartition, int]:
+        await asyncio.sleep(0)
+        self._asking = None  # whoever asks from now on may know of an opening that this look is too early for
+        ends: dict[TopicPartition, int] = await self._consumer.end_offsets(self._tps)
+        return ends
+
+    async def _reach(self, ends: dict[TopicPartition, int]) -> None:
+        async with self.moved:
+            while True:
+                behind = [tp for tp, end in ends.items() if await self._consumer.position(tp) < end]
+                if not behind:
+                    return
+                await self.moved.wait()
+
+    async def _read(self) -> None:
+        while True:
+            got = await self._consumer.getmany(timeout_ms=1000)
+            for tp, records in got.items():
+                for record in records:
+                    self._take(tp.partition, record)
+                    for shown in self._also:
+                        shown(record)
+            async with self.moved:
+                self.moved.notify_all()
+
+    def _take(self, partition: int, record: Any) -> None:
+        headers = dict(record.headers)
+        kind, case = headers.get("ce_type"), (headers.get("ce_subject") or b"").decode("utf-8", "replace")
+        if kind == _OPENING:
+            text = self._text_of(record, headers.get(TEXT_HASH_HEADER))
+            if text is not None:
+                self._claims.forget_before(append_ms(record) - self._window.total_seconds() * 1000)
+                self._claims.add(text, case, (partition, record.offset), append_ms(record))
+        elif not self._claims.is_untold(case):
+            return
+        elif kind == _EFFECT:
+            if (reply := self._earlier_in(record)) is not None:
+                self._claims.told(case, first=reply.first_case is None)
+        elif (kind in _GOES_ON or kind in _ENDS) and self._decoded(record) is not None:
+            self._claims.told(case, first=kind in _GOES_ON)
+
+    def _earlier_in(self, record: Any) -> EarlierReply | None:
+        event = self._decoded(record)
+        replies = (c.reply for c in event.calls) if isinstance(event, EffectCompleted) else ()
+        return next((r for r in replies if isinstance(r, EarlierReply)), None)
+
+    def _decoded(self, record: Any) -> CaseEvent | None:
+        try:
+            env = readable(record, len(self._tps))
+            return wire.decode(env.type, env.version, record.value)
+        except ContractError:
+            return None
+
+    def _text_of(self, record: Any, said: bytes | None) -> str | None:
+        """Return the hash of an opening's text, None where the record opens nothing that may claim it."""
+        # A text that is claimed here closes every later case with it as a duplicate: nobody gets it by a header alone.
+        event = self._decoded(record)
+        if not isinstance(event, EventReceived):
+            return None
+        return event.text_hash if said == event.text_hash.encode() else None

@@ -1,0 +1,268 @@
+"""The audit: reads the whole log in bulk and says whether it kept its promises. Independent of the runtime's state."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+from aiokafka import TopicPartition
+
+from infra.kafka.topics import KafkaAddress, offsets_of, read_range
+from schemas import envelope as wire
+from schemas.attempts import case_id_of, retries_of
+from schemas.budget import decode as decode_budget
+from schemas.config import decode_snapshot
+from schemas.errors import ContractError
+from schemas.events import (
+    BY_WIRE_NAME,
+    EFFECT_NAME,
+    OPENING_NAMES,
+    TERMINAL_NAMES,
+    WIRE_NAMES,
+    AnswerGiven,
+    CaseDegraded,
+    CaseDropped,
+    CaseFailed,
+)
+from schemas.news import decode_news
+from schemas.topics import Topics
+from streams.journal.clock import appended_at
+from streams.journal.following import FollowedPartition
+from streams.publish.signal_audit import ForgedSignal, PublishedSignals
+
+
+class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the log holds and what went wrong in it.
+
+    ``lost``: news with neither a case nor a dead letter, plus cases that are open although the log is quiet.
+    ``repeated_records``: records that the rule of acceptance passes by; harmless. ``duplicate_events``: two accepted
+    successors of one head, found by a pass that knows no windows. ``duplicate_signals``: a (signal, revision) seen twice
+    by a read_committed reader. ``repeated_calls``: paid calls in records passed by, plus equal requests paid twice.
+    ``forged_signals``: records of ``signals`` that no event of the journal bears out: without the headers of one, naming a
+    place that publishes nothing, or saying something else than what is published there; and all revisions of one event
+    where there are several, for one of them may be genuine. ``forged`` lists the first of them.
+    ``foreign``: topic (without its prefix) → records that no part of Newsproof wrote, or that are damaged; every reader
+    passes them by. Those of ``cases`` are dead letters besides, as are all of ``news``, which are not listed here.
+    ``questions``: turns of the research chat, ``answered`` of which have an answer. Their journal is held to the same
+    promises: ``lost``, ``duplicate_events``, ``repeated_records`` and ``repeated_calls`` count both.
+    """
+
+    news: int
+    cases: int
+    events: int
+    open: int
+    lost: int
+    repeated_records: int
+    duplicate_events: int
+    duplicate_signals: int
+    calls: int
+    repeated_calls: int
+    signals: int
+    dropped: int
+    failed: int
+    degraded: int
+    dead_letters: int
+    foreign: dict[str, int] = {}
+    questions: int = 0
+    answered: int = 0
+    forged_signals: int = 0
+    forged: tuple[ForgedSignal, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        """Whether the promises held: nothing lost, nothing twice, and no signal that the journal does not bear out."""
+        return not (self.lost or self.duplicate_events or self.duplicate_signals or self.forged_signals)
+
+
+class _Call(msgspec.Struct):
+    request_hash: str
+    kind: str
+    reply: msgspec.Raw
+    cost_usd: str | None = None
+    cached: bool = False
+
+
+class _Costs(msgspec.Struct):
+    calls: tuple[_Call, ...] = ()
+
+
+class _Independent:
+    """Successors per head over the whole log: no windows, no tombstones, no state shared with ``AcceptedEvents``."""
+
+    def __init__(self) -> None:
+        self._head: dict[str, str] = {}
+        self._succeeded: set[int] = set()
+        self.duplicates = 0
+
+    def see(self, env: wire.Envelope, accepted: bool) -> None:
+        """Take one record that the rule has judged."""
+        if not accepted or env.type == EFFECT_NAME:
+            return
+        if env.type in OPENING_NAMES:
+            self.duplicates += env.case_id in self._head
+        elif env.causation_id is not None:
+            # 64-bit hashes of (case, cause): a million of them meet by chance once in 30 million audits, and take a third
+            # of the memory.
+            edge = hash((env.case_id, env.causation_id))
+            self.duplicates += edge in self._succeeded or self._head.get(env.case_id) != env.causation_id
+            self._succeeded.add(edge)
+        self._head[env.case_id] = env.id
+
+
+class _Journal:
+    """Counts over one pass of the journal."""
+
+    def __init__(self) -> None:
+        self.types: Counter[str] = Counter()
+        self.passed_by = self.calls = self.repeated_calls = 0
+        self.cases: set[str] = set()
+        self.independent = _Independent()
+        self._paid: dict[str, set[str]] = {}
+        self._decode = msgspec.json.Decoder(_Costs).decode
+
+    def see(self, record: Any, env: wire.Envelope, accepted: bool) -> None:
+        """Take one record."""
+        self.independent.see(env, accepted)
+        if accepted:
+            self.types[env.type] += 1
+            if env.type in OPENING_NAMES:
+                self.cases.add(env.case_id)
+        else:
+            self.passed_by += 1
+        if record.value and b'"calls":' in record.value:
+            # A poison record: its case is quarantined, its calls are unknown.
+            with suppress(ValueError, ArithmeticError, RecursionError):
+                self._count_calls(env, accepted, self._decode(record.value).calls)
+        if accepted and env.type in TERMINAL_NAMES:
+            self._paid.pop(env.case_id, None)
+
+    def _count_calls(self, env: wire.Envelope, accepted: bool, calls: tuple[_Call, ...]) -> None:
+        self.calls += len(calls)
+        for call in calls:
+            if call.cached or (call.cost_usd is not None and Decimal(call.cost_usd) == 0):
+                continue
+            seen = self._paid.setdefault(env.case_id, set())
+            answered = b'"type":"failure"' not in bytes(call.reply)[:64]
+            if not accepted or call.request_hash in seen:
+                self.repeated_calls += 1
+            elif answered:
+                seen.add(call.request_hash)
+
+
+async def audit(address: KafkaAddress, topics: Topics) -> AuditReport:
+    """Read news, journal, dead letters and signals, and report. Reads up to the ends as they are now."""
+    # What is read is kept, so the collector of cycles finds nothing, and looks through all of it again and again.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return await _audited(address, topics)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+async def _audited(address: KafkaAddress, topics: Topics) -> AuditReport:
+    signals = await PublishedSignals.read(address, topics)  # before the journal that they are held against
+    journal, still_open, malformed = await _read(address, topics.cases, signals)
+    chats, open_chats, malformed_chats = await _read(address, topics.research)
+    foreign = {"cases": malformed, "research": malformed_chats, "signals": signals.foreign}
+    letters, lettered, foreign["dead-letters"] = await _dead_letters(address, topics)
+    news, without = await _news(address, topics, journal.cases, lettered)
+    foreign["configs"] = await _unreadable(address, topics.configs, lambda r: decode_snapshot(r.key, r.value))
+    foreign["budget"] = await _unreadable(address, topics.budget, lambda r: decode_budget(r.value))
+    of = {t: journal.types[WIRE_NAMES[t]] for t in BY_WIRE_NAME.values()}
+    return AuditReport(
+        news=news,
+        cases=len(journal.cases),
+        events=sum(journal.types.values()),
+        open=still_open,
+        lost=without + still_open + open_chats,
+        repeated_records=journal.passed_by + chats.passed_by,
+        duplicate_events=journal.independent.duplicates + chats.independent.duplicates,
+        duplicate_signals=signals.twice,
+        calls=journal.calls,
+        repeated_calls=journal.repeated_calls + chats.repeated_calls,
+        signals=signals.count,
+        dropped=of[CaseDropped],
+        failed=of[CaseFailed],
+        degraded=of[CaseDegraded],
+        dead_letters=letters,
+        foreign={topic: count for topic, count in foreign.items() if count},
+        questions=len(chats.cases),
+        answered=chats.types[WIRE_NAMES[AnswerGiven]],
+        forged_signals=signals.forged_count,
+        forged=tuple(signals.forged),
+    )
+
+
+async def _read(
+    address: KafkaAddress, topic: str, signals: PublishedSignals | None = None
+) -> tuple[_Journal, int, int]:
+    """Return what a journal holds, its open cases, and the records that nobody of ours wrote; hold signals against it."""
+    bounds = await offsets_of(address, topic)
+    parts = {tp: FollowedPartition(first, partitions=len(bounds)) for tp, (first, _) in bounds.items()}
+    journal = _Journal()
+    async for tp, records in read_range(address, bounds):
+        part = parts[tp]
+        for record in records:
+            env, accepted = part.judge(record)
+            if env is None:
+                journal.passed_by += 1
+            else:
+                journal.see(record, env, accepted)
+                if accepted and signals is not None:
+                    signals.see(env, record)
+    if signals is not None:
+        signals.finish()
+    return journal, sum(len(p.accepted.open) for p in parts.values()), sum(p.malformed for p in parts.values())
+
+
+async def _dead_letters(address: KafkaAddress, topics: Topics) -> tuple[int, set[tuple[str, int, int]], int]:
+    where: set[tuple[str, int, int]] = set()
+    count = foreign = 0
+    async for _, records in read_range(address, await offsets_of(address, topics.dead_letters)):
+        for record in records:
+            h = dict(record.headers)
+            if "dl_reason" not in h:
+                foreign += 1
+                continue
+            count += 1
+            with suppress(KeyError, ValueError, AttributeError, TypeError):  # a case that failed is of no single record
+                where.add((h["dl_topic"].decode(), int(h["dl_partition"]), int(h["dl_offset"])))
+    return count, where, foreign
+
+
+async def _news(
+    address: KafkaAddress, topics: Topics, cases: set[str], lettered: set[tuple[str, int, int]]
+) -> tuple[int, int]:
+    count = without = 0
+    async for tp, records in read_range(address, await offsets_of(address, topics.news)):
+        for record in records:
+            count += 1
+            try:
+                news = decode_news(record.value, now=appended_at(record))  # as intake judges it
+                known = case_id_of(news, retries_of(record.headers)) in cases
+            except ContractError:
+                known = False
+            if not known and (tp.topic, tp.partition, record.offset) not in lettered:
+                without += 1
+    return count, without
+
+
+async def _unreadable(address: KafkaAddress, topic: str, read: Callable[[Any], Any]) -> int:
+    count = 0
+    async for _, records in read_range(address, await offsets_of(address, topic)):
+        for record in records:
+            try:
+                read(record)
+            except ContractError:
+                count += 1
+    return count
+
+
+__all__ = ["AuditReport", "TopicPartition", "audit"]

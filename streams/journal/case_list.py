@@ -1,0 +1,160 @@
+"""Reading the log for people: one case, all cases in short, the signals. In bulk, by the rule of acceptance."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+from aiokafka import TopicPartition
+
+from infra.kafka.topics import KafkaAddress, offsets_of, read_range
+from schemas import envelope as wire
+from schemas.errors import ContractError
+from schemas.events import CaseDegraded, CaseDropped, CaseFailed, CaseTriaged, Event, EventReceived, SignalSynthesized
+from schemas.published import NewerSignalError, read_signal
+from schemas.signals import Signal
+from schemas.topics import Topics, partition_of
+from streams.journal.clock import appended_at
+from streams.journal.following import FollowedPartition
+
+
+class JournalRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One record of a case. ``accepted`` False: the rule of acceptance passed it by."""
+
+    offset: int
+    appended_at: datetime
+    envelope: wire.Envelope
+    event: Event
+    accepted: bool
+
+
+class CaseSummary(msgspec.Struct, kw_only=True):
+    """One case in short. ``status`` is open, signal, dropped or failed; ``cost_usd`` None when a price is unknown."""
+
+    case_id: str
+    source: str
+    external_id: str | None
+    text: str
+    received_at: datetime
+    status: str = "open"
+    events: int = 0
+    calls: int = 0
+    cost_usd: Decimal | None = Decimal(0)
+    event_type: str = ""
+    asset: str = ""
+    degraded: str = ""
+    end: str = ""
+
+
+async def read_case(address: KafkaAddress, topics: Topics, case_id: str) -> list[JournalRecord]:
+    """Return every readable record of a case in log order, accepted or not; empty when the log does not know it."""
+    bounds = await offsets_of(address, topics.cases)
+    tp = TopicPartition(topics.cases, partition_of(case_id, max(len(bounds), 1)))
+    found: list[JournalRecord] = []
+    async for record, env, accepted in _judged(address, {tp: bounds[tp]} if tp in bounds else {}, len(bounds)):
+        if env.case_id != case_id:
+            continue
+        if (read := readable_record(env, record, accepted=accepted)) is not None:
+            found.append(read)
+    return found
+
+
+def readable_record(env: wire.Envelope, record: Any, *, accepted: bool) -> JournalRecord | None:
+    """Return the record with its event, None for one that does not decode.
+
+    Raises:
+        NewerSchemaError: an accepted one was written by newer code.
+    """
+    try:
+        event = wire.decode(env.type, env.version, record.value)
+    except wire.NewerSchemaError:
+        if accepted:
+            raise
+        return None  # whoever may write can claim a version; only one that the rule accepts is a reason to stop
+    except ContractError:
+        return None  # a poison record: the dead letters keep it, and the case's end says why it was closed
+    return record_of(env, record, event, accepted=accepted)
+
+
+def record_of(env: wire.Envelope, record: Any, event: Event, *, accepted: bool) -> JournalRecord:
+    """Return the record of this event."""
+    at = appended_at(record)
+    return JournalRecord(offset=record.offset, appended_at=at, envelope=env, event=event, accepted=accepted)
+
+
+async def read_cases(address: KafkaAddress, topics: Topics) -> list[CaseSummary]:
+    """Return all cases in short, in the order in which they were received."""
+    cases: dict[str, CaseSummary] = {}
+    bounds = await offsets_of(address, topics.cases)
+    async for record, env, accepted in _judged(address, bounds, len(bounds)):
+        if not accepted:
+            continue
+        try:
+            event = wire.decode(env.type, env.version, record.value)
+        except wire.NewerSchemaError:
+            raise
+        except ContractError:
+            continue
+        if isinstance(event, EventReceived):
+            cases[env.case_id] = CaseSummary(
+                case_id=env.case_id,
+                source=event.news.source,
+                external_id=event.news.external_id,
+                text=event.news.text,
+                received_at=env.time,
+            )
+        if (summary := cases.get(env.case_id)) is not None:
+            _add(summary, event)
+    return sorted(cases.values(), key=lambda c: c.received_at)
+
+
+def _add(case: CaseSummary, event: Event) -> None:
+    case.events += 1
+    case.calls += len(event.calls)
+    for call in event.calls:
+        case.cost_usd = None if case.cost_usd is None or call.cost_usd is None else case.cost_usd + call.cost_usd
+    match event:
+        case CaseTriaged(draft=draft):
+            case.event_type, case.asset = draft.event_type, draft.asset
+        case CaseDegraded(reason=reason):
+            case.degraded = reason
+        case SignalSynthesized(signal=signal):
+            case.status, case.end = "signal", f"{signal.action} {signal.confidence:.2f} ({signal.status})"
+        case CaseDropped(reason=reason):
+            case.status, case.end = "dropped", reason
+        case CaseFailed(reason=reason):
+            case.status, case.end = "failed", reason
+        case _:
+            pass
+
+
+async def read_signals(address: KafkaAddress, topics: Topics) -> list[tuple[Signal, dict[str, bytes]]]:
+    """Return every committed revision of every signal with its headers, by append time."""
+    committed: dict[str, Any] = {"isolation_level": "read_committed"}
+    found: list[tuple[int, Signal, dict[str, bytes]]] = []
+    spans = await offsets_of(address, topics.signals, **committed)
+    async for _, records in read_range(address, spans, **committed):
+        for record in records:
+            try:
+                signal, _ = read_signal(record)
+            except NewerSignalError:
+                raise
+            except ContractError:
+                continue  # no signal: the audit counts these
+            found.append((record.timestamp, signal, dict(record.headers)))
+    found.sort(key=lambda row: row[0])
+    return [(signal, headers) for _, signal, headers in found]
+
+
+async def _judged(
+    address: KafkaAddress, spans: dict[TopicPartition, tuple[int, int]], partitions: int
+) -> AsyncIterator[tuple[Any, wire.Envelope, bool]]:
+    parts = {tp: FollowedPartition(first, partitions=partitions) for tp, (first, _) in spans.items()}
+    async for tp, records in read_range(address, spans):
+        for record in records:
+            env, accepted = parts[tp].judge(record)
+            if env is not None:
+                yield record, env, accepted

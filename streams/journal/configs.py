@@ -1,0 +1,89 @@
+"""The store of configuration snapshots: written and read back before a case pins one, followed while the worker runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import structlog
+
+from infra.kafka.topics import KafkaAddress
+from schemas.config import Snapshot, decode_snapshot
+from schemas.errors import ContractError
+from schemas.topics import Topics
+from streams.journal.appender import Appender
+
+log = structlog.get_logger(__name__)
+
+
+class ConfigStore:
+    """Every snapshot on the ``configs`` topic, by hash. :meth:`get` never waits; ``on_new`` is called for each arrival."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics) -> None:
+        self._topic = topics.configs
+        self._consumer = address.consumer(fetch_max_wait_ms=500)
+        self._known: dict[str, Snapshot] = {}
+        self._following: asyncio.Task[None] | None = None
+        self._arrived = asyncio.Condition()
+        self.on_new: Callable[[str], None] = lambda _hash: None
+        self.passed_by = 0
+
+    async def start(self) -> None:
+        """Read what is there; follow from then on."""
+        from aiokafka import TopicPartition
+
+        tp = TopicPartition(self._topic, 0)
+        await self._consumer.start()
+        self._consumer.assign([tp])
+        end = (await self._consumer.end_offsets([tp]))[tp]
+        self._following = asyncio.create_task(self._follow(), name="configs")
+        async with self._arrived:
+            while await self._consumer.position(tp) < end and not self._following.done():
+                await asyncio.wait_for(self._arrived.wait(), 30)
+
+    async def stop(self) -> None:
+        """Stop following."""
+        if self._following is not None:
+            self._following.cancel()
+        await self._consumer.stop()
+
+    def get(self, config_hash: str) -> Snapshot | None:
+        """Return the snapshot, None while it has not arrived."""
+        return self._known.get(config_hash)
+
+    def put_local(self, snapshot: Snapshot) -> None:
+        """Know a snapshot without the topic; for readers that bring their own."""
+        self._known[snapshot.config_hash] = snapshot
+
+    async def publish(self, snapshot: Snapshot, appender: Appender) -> str:
+        """Write the snapshot unless it is there, wait until this store has read it back, and return its hash."""
+        config_hash = snapshot.config_hash
+        if config_hash not in self._known:
+            await appender.append(self._topic, msgspec.json.encode(snapshot), key=config_hash.encode(), partition=0)
+            async with self._arrived:
+                await asyncio.wait_for(self._arrived.wait_for(lambda: config_hash in self._known), 60)
+        return config_hash
+
+    async def _follow(self) -> None:
+        while True:
+            got = await self._consumer.getmany(timeout_ms=1000)
+            for records in got.values():
+                for record in records:
+                    self._take(record)
+            async with self._arrived:
+                self._arrived.notify_all()
+
+    def _take(self, record: Any) -> None:
+        if record.value is None:
+            return  # a tombstone of the compacted topic: what is known stays known, for cases have pinned it
+        try:
+            config_hash, snapshot = decode_snapshot(record.key, record.value)
+        except ContractError as exc:
+            self.passed_by += 1
+            log.error("passed by: no configuration snapshot", offset=record.offset, why=str(exc))
+            return
+        if config_hash not in self._known:
+            self._known[config_hash] = snapshot
+            self.on_new(config_hash)

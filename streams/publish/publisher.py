@@ -1,0 +1,284 @@
+"""Publish: the signals of cases, and what withdraws them → ``signals``, exactly once for read_committed subscribers.
+
+Every worker hosts a publisher and one is active: the one that holds the lease (a one-partition group). It starts its
+producer with the fixed transactional id, which fences a predecessor, rebuilds what was published from ``signals`` itself,
+folds the journal from its own watermark, and writes signals and watermark in one transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+import structlog
+from aiokafka import ConsumerRebalanceListener, TopicPartition
+from aiokafka.errors import KafkaError, ProducerFenced
+from aiokafka.structs import OffsetAndMetadata
+from msgspec.structs import replace
+
+from infra.kafka.topics import KafkaAddress
+from schemas import envelope as wire
+from schemas.errors import TransientError
+from schemas.events import WIRE_NAMES, CaseDropped, CaseFailed, CaseTriaged, RetractionFound, SignalSynthesized
+from schemas.ids import signal_id, uuid5
+from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC
+from schemas.signals import Signal
+from schemas.topics import Topics
+from streams.failpoints import PUBLISH_BEGUN, PUBLISH_SENT, hit
+from streams.journal.following import FollowedPartition, follow_from_watermarks
+from streams.journal.tombstones import Tombstones
+from streams.publish.retractions import Retractions
+from streams.publish.revisions import PRELIMINARY, Batch, Item, Place, Published, decoded, published_so_far
+
+log = structlog.get_logger(__name__)
+
+TRANSACTION_TIMEOUT_MS = 10_000
+"""A killed publisher must not hold read_committed readers for longer."""
+RETRY_BACKOFF_MS = 10
+"""The broker refuses the next transaction until it has written the markers of the last one, and the producer asks again
+after this; aiokafka's 100 ms was measured as most of the time from the end of a case to its signal."""
+COMMIT_IDLE_S = 5.0
+"""How often the watermark is committed when there is nothing to publish."""
+LEASE_SESSION_S = 6.0
+_TRIAGED = WIRE_NAMES[CaseTriaged]
+_ENDS_WITHOUT = frozenset({WIRE_NAMES[CaseDropped], WIRE_NAMES[CaseFailed]})
+_PUBLISHED = _ENDS_WITHOUT | {_TRIAGED, WIRE_NAMES[SignalSynthesized], WIRE_NAMES[RetractionFound]}
+"""Events that may make a revision of a signal."""
+
+
+class _Lease(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Whether this process holds the one partition."""
+
+    def __init__(self) -> None:
+        self.held = asyncio.Event()
+        self.lost = asyncio.Event()
+        self.known = False
+
+    async def on_partitions_revoked(self, revoked: Any) -> None:
+        if revoked:
+            self.held.clear()
+            self.lost.set()
+
+    async def on_partitions_assigned(self, assigned: Any) -> None:
+        self.known = True
+        if assigned:
+            self.lost.clear()
+            self.held.set()
+
+
+class Publisher:
+    """One candidate for publishing. ``run`` ends when :meth:`stop` is called; a lost lease makes it stand by again."""
+
+    def __init__(self, address: KafkaAddress, topics: Topics, *, tombstones: Tombstones | None = None) -> None:
+        """``tombstones`` are those of the worker in the same process, where there is one: what it has read is known here."""
+        self._address, self._topics = address, topics
+        self._group = topics.group("publisher")
+        self._stopped = asyncio.Event()
+        self.published = 0
+        self.passed_by = 0
+        self.active = False
+        self._lease = _Lease()
+        self._tombstones = Tombstones(address) if tombstones is None else tombstones
+
+    @property
+    def state(self) -> Literal["joining", "standing by", "rebuilding", "active"]:
+        """What it does: joining until it is known who holds the lease, rebuilding from holding it to publishing."""
+        if self.active:
+            return "active"
+        if not self._lease.known:
+            return "joining"
+        return "rebuilding" if self._lease.held.is_set() else "standing by"
+
+    def stop(self) -> None:
+        """Ask for a clean end."""
+        self._stopped.set()
+
+    async def run(self) -> None:
+        """Stand by for the lease, publish while holding it, until stopped."""
+        lease = self._lease
+        consumer = self._address.consumer(
+            group_id=self._topics.group("publisher-lease"),
+            session_timeout_ms=int(LEASE_SESSION_S * 1000),
+            heartbeat_interval_ms=1500,
+        )
+        await consumer.start()
+        consumer.subscribe([self._topics.publisher_lease], listener=lease)
+        polling = asyncio.create_task(_poll(consumer), name="publisher-lease")
+        try:
+            while not self._stopped.is_set():
+                await _first_of(lease.held.wait(), self._stopped.wait())
+                if lease.held.is_set() and not self._stopped.is_set():
+                    await self._lead(lease)
+        finally:
+            polling.cancel()
+            await consumer.stop()
+
+    async def _lead(self, lease: _Lease) -> None:
+        publishing = asyncio.create_task(self._publish(), name="publish")
+        await _first_of(lease.lost.wait(), self._stopped.wait(), asyncio.shield(publishing))
+        publishing.cancel()
+        self.active = False
+        try:
+            await publishing
+        except asyncio.CancelledError:
+            pass
+        except ProducerFenced:
+            # A successor leads. The lease is lost in a moment; should it stay here, this one leads again after all.
+            log.warning("fenced by another publisher: standing by")
+            await _first_of(asyncio.sleep(LEASE_SESSION_S), lease.lost.wait(), self._stopped.wait())
+        except (KafkaError, TransientError, OSError) as exc:
+            # The broker went away, or its coordinator has not come back yet: start over from what the log says.
+            log.warning("publishing starts over", error=repr(exc))
+            await _first_of(asyncio.sleep(1.0), self._stopped.wait())
+
+    async def _publish(self) -> None:
+        producer = self._address.producer(
+            transactional_id=self._topics.transactional_id("publisher"),
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            retry_backoff_ms=RETRY_BACKOFF_MS,
+            linger_ms=0,
+        )
+        await producer.start()
+        try:
+            following = follow_from_watermarks(self._address, self._topics.cases, self._group, self._tombstones)
+            async with following as (consumer, parts):
+                positions = {tp.partition: p.accepted.position for tp, p in parts.items()}
+                published = await published_so_far(self._address, self._topics.signals, self._topics.cases, positions)
+                self.passed_by += published.passed_by
+                self.active = True
+                log.info("this process publishes signals", foreign_records_passed_by=self.passed_by)
+                await self._follow(producer, consumer, parts, published)
+        finally:
+            await producer.stop()
+
+    async def _follow(
+        self,
+        producer: Any,
+        consumer: Any,
+        parts: dict[TopicPartition, FollowedPartition],
+        published: Published,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        committed_at = loop.time()
+        waiting = Retractions(consumer, parts)
+        while True:
+            got = await consumer.getmany(timeout_ms=1000, max_records=5000)
+            batch = Batch(self._address, self._topics.signals, published)
+            for tp, records in got.items():
+                for env, record in parts[tp].accept(records):
+                    if env.type in _PUBLISHED and env.id not in published.causes:
+                        await self._take(batch, waiting, env, tp, record)
+            await waiting.due(batch.retract)
+            if batch.items or loop.time() - committed_at > COMMIT_IDLE_S:
+                await self._commit(producer, batch.items, parts, published, waiting)
+                committed_at = loop.time()
+
+    async def _take(
+        self, batch: Batch, waiting: Retractions, env: wire.Envelope, tp: TopicPartition, record: Any
+    ) -> None:
+        if env.type == _TRIAGED and PRELIMINARY not in (record.value or b""):
+            return
+        if env.type in _ENDS_WITHOUT and not batch.stands(signal_id(env.run_id, env.case_id)):
+            return
+        event = decoded(env, record)
+        if isinstance(event, RetractionFound):
+            await waiting.add(event, env, tp, record.offset)
+        elif event is not None:
+            await batch.take(event, env, tp.partition, record.offset)
+
+    async def _commit(
+        self,
+        producer: Any,
+        items: list[Item],
+        parts: dict[TopicPartition, FollowedPartition],
+        published: Published,
+        waiting: Retractions,
+    ) -> None:
+        await producer.begin_transaction()
+        sent = []
+        try:
+            hit(PUBLISH_BEGUN)
+            for signal, env, partition, offset in items:
+                last = published.revision(signal.signal_id)
+                revised = replace(signal, revision=last + 1, supersedes=last or None)
+                future = await producer.send(
+                    self._topics.signals, **_record(revised, env, self._topics.cases, partition, offset)
+                )
+                published.stands(signal.signal_id, Place(last + 1, -1, -1))  # where, the broker tells below
+                published.read_through(partition, offset)
+                future.add_done_callback(_looked_at)
+                sent.append((signal.signal_id, last + 1, future))
+            offsets = {
+                tp: OffsetAndMetadata(
+                    waiting.held(tp.partition, p.accepted.watermark),
+                    f"published_through={published.through.get(tp.partition, -1)}",
+                )
+                for tp, p in parts.items()
+            }
+            await producer.send_offsets_to_transaction(offsets, self._group)
+            hit(PUBLISH_SENT)
+        except BaseException:
+            await _abort(producer)
+            raise
+        await producer.commit_transaction()
+        for of, revision, future in sent:
+            meta = await future
+            published.places[of] = Place(revision, meta.partition, meta.offset)
+        self.published += len(items)
+
+
+def _record(signal: Signal, env: wire.Envelope, topic: str, partition: int, offset: int) -> dict[str, Any]:
+    now = datetime.now(UTC).isoformat(timespec="microseconds")
+    headers = {
+        "ce_specversion": "1.0",
+        "content-type": "application/json",
+        "ce_id": uuid5("signal-revision", signal.signal_id, str(signal.revision)),
+        "ce_source": "newsproof",
+        "ce_type": SIGNAL_TYPE.decode(),
+        "ce_time": now,
+        "ce_subject": signal.signal_id,
+        "ce_schemaversion": str(signal.schema_version),
+        "ce_runid": env.run_id,
+        CAUSE: env.id,
+        TOPIC: topic,
+        PARTITION: str(partition),
+        OFFSET: str(offset),
+        REVISION: str(signal.revision),
+    }
+    return {
+        "value": msgspec.json.encode(signal),
+        "key": signal.signal_id.encode(),
+        "headers": [(k, v.encode()) for k, v in headers.items()],
+    }
+
+
+async def _abort(producer: Any) -> None:
+    try:
+        await producer.abort_transaction()
+    except (KafkaError, OSError, AssertionError) as exc:  # aiokafka asserts that a fenced producer is not asked
+        log.warning("the transaction ends by its timeout", error=repr(exc))
+
+
+def _looked_at(future: Any) -> None:
+    # A fenced producer fails every record of its batch: the transaction's own error says it once.
+    if not future.cancelled():
+        future.exception()
+
+
+async def _poll(consumer: Any) -> None:
+    while True:
+        await consumer.getmany(timeout_ms=1000)
+
+
+async def _first_of(*waits: Any) -> None:
+    tasks = [asyncio.ensure_future(w) for w in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            if not task.done():
+                task.cancel()
+            elif not task.cancelled():
+                task.exception()  # looked at: the caller awaits the work itself

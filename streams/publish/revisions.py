@@ -1,0 +1,218 @@
+"""Revisions: what stands on ``signals`` already, and what comes next: a judgement, a first word, or a withdrawal.
+
+A withdrawal (a signal that another case denies or corrects, or whose own case ends without one after a preliminary
+revision) is made of the revision that stands. Its text is fetched from ``signals`` where it lies: of all signals only
+their places are held.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+import structlog
+from aiokafka import TopicPartition
+from msgspec.structs import replace
+
+from infra.kafka.topics import KafkaAddress, offsets_of, read_range
+from schemas import envelope as wire
+from schemas.errors import ContractError
+from schemas.events import CaseDropped, CaseFailed, CaseTriaged, Event, RetractionFound, SignalSynthesized
+from schemas.ids import signal_id
+from schemas.published import NewerSignalError, read_publication, read_signal
+from schemas.signals import Adjustment, Signal, SignalEvidence
+from streams.publish.retractions import Waiting
+
+log = structlog.get_logger(__name__)
+
+PRELIMINARY = b'"preliminary_signal":'
+"""In a triage that publishes at once; the others need not be decoded."""
+_COMMITTED: dict[str, Any] = {"isolation_level": "read_committed"}
+Withdrawn = Literal["retracted", "superseded"]
+
+
+class Item(NamedTuple):
+    """One revision to be published, and the journal event that it stands for. Its number is given when it is sent."""
+
+    signal: Signal
+    env: wire.Envelope
+    partition: int
+    offset: int
+
+
+class Place(NamedTuple):
+    """Where the newest revision of a signal stands."""
+
+    revision: int
+    partition: int
+    offset: int
+
+
+class Published:
+    """What stands on ``signals``. ``causes`` are the journal events behind it that will be read again."""
+
+    def __init__(self) -> None:
+        self.causes: set[str] = set()
+        self.places: dict[str, Place] = {}
+        self.through: dict[int, int] = {}
+        self.passed_by = 0
+
+    def revision(self, signal_id: str) -> int:
+        """Return the newest revision, 0 when there is none."""
+        place = self.places.get(signal_id)
+        return 0 if place is None else place.revision
+
+    def stands(self, signal_id: str, place: Place) -> None:
+        """Note where a revision stands."""
+        if place.revision > self.revision(signal_id):
+            self.places[signal_id] = place
+
+    def read_through(self, partition: int, offset: int) -> None:
+        """Note the newest journal record that was published."""
+        self.through[partition] = max(self.through.get(partition, -1), offset)
+
+
+async def published_so_far(address: KafkaAddress, topic: str, journal: str, positions: dict[int, int]) -> Published:
+    """Return what stands on ``signals``; ``positions`` are those from which the journal will be read."""
+    # By cause, not by the highest offset that is named: a record that names a false one hides nothing but itself.
+    published = Published()
+    async for tp, records in read_range(address, await offsets_of(address, topic, **_COMMITTED), **_COMMITTED):
+        for record in records:
+            try:
+                p = read_publication(record)
+            except ContractError as exc:
+                published.passed_by += 1
+                if published.passed_by & (published.passed_by - 1) == 0:  # the 1st, 2nd, 4th …
+                    log.warning("passed by on the signals topic", why=str(exc), so_far=published.passed_by)
+                continue
+            published.stands(p.signal_id, Place(p.revision, tp.partition, record.offset))
+            published.read_through(p.journal_partition, p.journal_offset)
+            if p.journal_topic == journal and p.journal_offset >= positions.get(p.journal_partition, 0):
+                published.causes.add(p.cause_id)
+    return published
+
+
+async def standing(address: KafkaAddress, topic: str, place: Place) -> Signal | None:
+    """Return the revision that stands at a place; None where it is not readable.
+
+    Raises:
+        NewerSignalError: newer code has published it.
+    """
+    span = {TopicPartition(topic, place.partition): (place.offset, place.offset + 1)}
+    async for _, records in read_range(address, span, **_COMMITTED):
+        try:
+            return read_signal(records[0])[0]
+        except NewerSignalError:
+            raise
+        except ContractError as exc:
+            log.error("a signal that does not decode is not withdrawn", why=str(exc))
+    return None
+
+
+def decoded(env: wire.Envelope, record: Any) -> Event | None:
+    """Return the event of an accepted record; None where it does not decode, for then its case is quarantined.
+
+    Raises:
+        NewerSchemaError: newer code has written it.
+    """
+    try:
+        return wire.decode(env.type, env.version, record.value)
+    except wire.NewerSchemaError:
+        raise
+    except ContractError as exc:
+        log.error(
+            "an event that does not decode is not published; its case is quarantined", case=env.case_id, why=str(exc)
+        )
+        return None
+
+
+class Batch:
+    """The revisions of one transaction, in the order in which they go."""
+
+    def __init__(self, address: KafkaAddress, topic: str, published: Published) -> None:
+        self._address, self._topic, self._published = address, topic, published
+        self._newest: dict[str, Signal] = {}
+        self.items: list[Item] = []
+
+    def stands(self, signal_id: str) -> bool:
+        """Whether some revision of the signal is published, or about to be."""
+        return signal_id in self._newest or signal_id in self._published.places
+
+    async def take(self, event: Event, env: wire.Envelope, partition: int, offset: int) -> None:
+        """Add the signal that the event holds, or withdraw that of its own case."""
+        signal = signal_in(event)
+        if signal is not None:
+            self._add(Item(signal, env, partition, offset))
+        elif isinstance(event, CaseDropped | CaseFailed):
+            await self._withdraw(signal_id(env.run_id, env.case_id), event, env, partition, offset)
+
+    async def retract(self, one: Waiting) -> None:
+        """Withdraw the signal that a retraction names, if there is one."""
+        await self._withdraw(one.event.signal_id, one.event, one.env, one.partition, one.offset)
+
+    async def _withdraw(self, of: str, event: Event, env: wire.Envelope, partition: int, offset: int) -> None:
+        last = self._newest.get(of)
+        if last is None and (place := self._published.places.get(of)) is not None:
+            last = await standing(self._address, self._topic, place)
+        revised = None if last is None else withdrawn(last, event, env.time)
+        if revised is not None:
+            self._add(Item(revised, env, partition, offset))
+
+    def _add(self, item: Item) -> None:
+        self._newest[item.signal.signal_id] = item.signal
+        self.items.append(item)
+
+
+def signal_in(event: Event | None) -> Signal | None:
+    """Return the signal that an event publishes: the last word of a case, or the first one of two."""
+    match event:
+        case SignalSynthesized(signal=signal):
+            return signal
+        case CaseTriaged(preliminary_signal=signal):
+            return signal
+        case _:
+            return None
+
+
+def withdrawn(last: Signal, event: Event, at: datetime) -> Signal | None:
+    """Return the revision that withdraws a signal, None where it is withdrawn already or nothing is to be withdrawn.
+
+    Nobody may act on it any more: ``observe``, neutral, confidence 0, flagged, with the reason before the notes and the
+    denying pages before the others. What was retracted stays so; what was superseded may still be retracted.
+
+    The audit makes each withdrawal again to compare it: with other words here, those published before would look forged.
+    """
+    match event:
+        case RetractionFound(kind=kind, reason=reason, evidence=evidence):
+            if last.status in ("retracted", kind):
+                return None
+            return _revised(last, kind, reason, at, evidence)
+        case CaseDropped() | CaseFailed() if last.status == "preliminary":
+            why = event.reason
+            zh = f"该案例未得出最终信号({why}), 初判撤回"
+            en = f"the case ended without a final signal ({why}): the first judgement is withdrawn"
+            return _revised(last, "retracted", zh if last.language == "zh" else en, at, ())
+        case _:
+            return None
+
+
+def _revised(
+    last: Signal, status: Withdrawn, reason: str, at: datetime, evidence: tuple[SignalEvidence, ...]
+) -> Signal:
+    known = max((e.reference_number for e in last.evidence), default=0)
+    new = tuple(replace(e, reference_number=known + n) for n, e in enumerate(evidence, start=1))
+    zero = Adjustment(rule=status, amount=-last.confidence, reason=reason)
+    return replace(
+        last,
+        status=status,
+        action="observe",
+        direction="neutral",
+        confidence=0.0,
+        confidence_calibrated=None,
+        decided_at=at,
+        notes=f"{reason}. {last.notes}" if last.notes else reason,
+        links=tuple(dict.fromkeys((*(e.url for e in new), *last.links))),
+        evidence=(*last.evidence, *new),
+        risk_flags=tuple(dict.fromkeys((*last.risk_flags, status))),
+        adjustments=(*last.adjustments, zero),
+    )

@@ -1,0 +1,173 @@
+"""Published signals held against the journal: each has to say what the event at the place that its headers name publishes.
+
+Whoever may write to ``signals`` can write headers that agree with each other; what the journal holds at a place, they
+cannot change. Signals are read before the journal, so whatever they stand for is there when the journal is read. Of each
+only a digest is kept. A withdrawal is made of the revision before it: those few are read once more, all in one pass.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from infra.kafka.topics import KafkaAddress, offsets_of, read_range
+from schemas import envelope as wire
+from schemas.errors import ContractError
+from schemas.events import CaseDropped, CaseFailed, Event, RetractionFound
+from schemas.ids import signal_id
+from schemas.published import Publication, read_signal
+from schemas.signals import Signal
+from schemas.topics import Topics
+from streams.publish.revisions import signal_in, withdrawn
+
+LISTED = 20
+"""So many are listed one by one; all are counted."""
+_COMMITTED: dict[str, Any] = {"isolation_level": "read_committed"}
+_encode = msgspec.json.Encoder().encode
+
+
+class ForgedSignal(msgspec.Struct, frozen=True):
+    """A record of ``signals`` that the journal does not bear out: where it lies there, and why."""
+
+    partition: int
+    offset: int
+    why: str
+
+
+class _Claim(NamedTuple):
+    """One published revision: the digest of what it says, and where it lies on ``signals``."""
+
+    revision: int
+    digest: bytes
+    partition: int
+    offset: int
+
+
+class PublishedSignals:
+    """What ``signals`` holds for a read_committed reader, to be held against the journal record by record.
+
+    ``twice`` counts a (signal, revision) that is there again; ``foreign``, records without the headers of a signal, which
+    are forged too; ``forged`` lists the first of ``forged_count``, which is complete after :meth:`finish`.
+    """
+
+    def __init__(self, journal: str) -> None:
+        self._journal = journal
+        self._seen: set[tuple[str, int]] = set()
+        self._claims: defaultdict[int, dict[int, tuple[_Claim, ...]]] = defaultdict(dict)
+        self._before: dict[tuple[str, int], tuple[Signal, ...]] = {}
+        self.twice = self.foreign = self.forged_count = 0
+        self.forged: list[ForgedSignal] = []
+
+    @classmethod
+    async def read(cls, address: KafkaAddress, topics: Topics) -> PublishedSignals:
+        """Read all of ``signals``, up to its ends as they are now."""
+        found = cls(topics.cases)
+        bounds = await offsets_of(address, topics.signals, **_COMMITTED)
+        async for _, records in read_range(address, bounds, **_COMMITTED):
+            for record in records:
+                found._take(record)
+        if found._before:
+            async for _, records in read_range(address, bounds, **_COMMITTED):
+                for record in records:
+                    found._take_before(record)
+        return found
+
+    @property
+    def count(self) -> int:
+        """How many signals there are, whatever their revisions."""
+        return len({of for of, _ in self._seen})
+
+    def see(self, env: wire.Envelope, record: Any) -> None:
+        """Take one accepted record of the journal."""
+        claims = self._claims[record.partition].pop(record.offset, None)
+        if claims is None:
+            return
+        try:
+            event: Any = wire.decode(env.type, env.version, record.value)
+        except ContractError as exc:
+            return self._refuse(claims, str(exc))
+        borne_out: list[_Claim] = []
+        for claim in sorted(claims):
+            wanted = self._wanted(event, env, claim.revision)
+            if not wanted:
+                self._refuse((claim,), "no accepted event that publishes a signal stands at the place that it names")
+            elif claim.digest not in wanted:
+                self._refuse((claim,), "it differs from what the journal holds at the place that it names")
+            else:
+                borne_out.append(claim)
+        if len({claim.revision for claim in borne_out}) > 1:
+            self._refuse(tuple(borne_out), "several revisions name one event, which publishes one: look at all of them")
+
+    def finish(self) -> None:
+        """Take the journal as read: what names a place that was not among it is forged."""
+        for partition in self._claims.values():
+            for claims in partition.values():
+                self._refuse(claims, "no accepted event stands at the place that it names")
+        self._claims.clear()
+
+    def _take(self, record: Any) -> None:
+        try:
+            signal, published = read_signal(record)
+        except ContractError as exc:
+            self.foreign += exc.reason == "foreign_signal"
+            return self._list(record.partition, record.offset, str(exc))
+        self.twice += (signal.signal_id, signal.revision) in self._seen
+        self._seen.add((signal.signal_id, signal.revision))
+        encoded = _encode(signal)
+        if published.journal_topic != self._journal:
+            return self._list(record.partition, record.offset, "the topic that it names is not the journal of signals")
+        if len(record.value) > len(encoded):  # a key that another reader may understand otherwise
+            return self._list(record.partition, record.offset, "it holds more than the signal that is read from it")
+        if signal.status in ("retracted", "superseded"):
+            self._before[signal.signal_id, signal.revision - 1] = ()
+        digest = _digest(published.cause_id, published.run_id, encoded)
+        self._claim(published, _Claim(signal.revision, digest, record.partition, record.offset))
+
+    def _claim(self, published: Publication, claim: _Claim) -> None:
+        at = self._claims[published.journal_partition]
+        at[published.journal_offset] = (*at.get(published.journal_offset, ()), claim)
+
+    def _take_before(self, record: Any) -> None:
+        try:
+            signal, _ = read_signal(record)
+        except ContractError:
+            return
+        key = (signal.signal_id, signal.revision)
+        if key in self._before:
+            self._before[key] = (*self._before[key], signal)
+
+    def _wanted(self, event: Event, env: wire.Envelope, revision: int) -> set[bytes]:
+        """Return the digests of what this event may have published under this number; empty where it publishes nothing."""
+        signal = signal_in(event)
+        if signal is not None:
+            made = [signal]
+        else:
+            match event:
+                case RetractionFound(signal_id=of):
+                    pass
+                case CaseDropped() | CaseFailed():
+                    of = signal_id(env.run_id, env.case_id)
+                case _:
+                    return set()
+            before = self._before.get((of, revision - 1), ())
+            made = [one for last in before if (one := withdrawn(last, event, env.time)) is not None]
+        revised = (replace(one, revision=revision, supersedes=revision - 1 or None) for one in made)
+        return {_digest(env.id, env.run_id, _encode(one)) for one in revised}
+
+    def _refuse(self, claims: tuple[_Claim, ...], why: str) -> None:
+        for claim in claims:
+            self._list(claim.partition, claim.offset, why)
+
+    def _list(self, partition: int, offset: int, why: str) -> None:
+        self.forged_count += 1
+        if len(self.forged) < LISTED:
+            shown = "".join(c if c.isprintable() else "?" for c in why)
+            self.forged.append(ForgedSignal(partition, offset, shown))
+
+
+def _digest(cause_id: str, run_id: str, encoded: bytes) -> bytes:
+    return hashlib.blake2b(f"{cause_id}\0{run_id}\0".encode() + encoded, digest_size=16).digest()

@@ -1,0 +1,300 @@
+"""The dispatcher: what a head leads to is started here, once, and its result appended.
+
+Everything is keyed by (case, head, request): dispatching a case again, after a rebalance or a redelivery, starts nothing
+that runs already. A result is appended at the head that it was computed for; whether it is accepted is the log's to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from agents.core.case_core import CaseCore, Replies
+from agents.core.failures import failed
+from agents.core.registry import Registry
+from agents.core.step import Step, StepFailure
+from schemas import events as ev
+from schemas.calls import Call
+from schemas.effects import Effect, Failure, request_hash
+from streams.effects.bulkhead import Places
+from streams.effects.host import EffectsHost
+from streams.failpoints import DRAINED, EFFECT_ANSWERED, EFFECT_BEFORE, hit
+from streams.journal.clock import utc_now
+from streams.runtime.crash_isolation import KILLED_ITS_WORKER, Suspects
+from streams.runtime.deadlines import Deadlines, cut_off
+from streams.runtime.results import Results, declared, raised, with_calls
+from streams.runtime.running import Running
+from streams.runtime.worker_slot import SlotFile
+
+log = structlog.get_logger(__name__)
+
+HAND_BACK_S = 5.0
+"""How long a rebalance waits for the record that hands a suspect back; without it the next owner thinks of a crash."""
+
+
+class Dispatcher:
+    """Starts steps and appends their results. ``put`` hands (step, case) to the step's channel without waiting."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        host: EffectsHost,
+        results: Results,
+        places: Places,
+        slot: SlotFile,
+        *,
+        suspect_after: int,
+    ) -> None:
+        self._registry = registry
+        self._host = host
+        self._results = results
+        self._places = places
+        self._slot = slot
+        self._deadlines = Deadlines()
+        self._suspects = Suspects(slot, suspect_after)
+        self.put: Callable[[Step, CaseCore], None] = self.start
+        self.case_of: Callable[[int, str], CaseCore | None] = lambda _partition, _case_id: None
+        self.open_of: Callable[[int], list[CaseCore]] = lambda _partition: []
+        self._running = Running(slot)
+        self._running.is_head = self._is_head
+        self._running.on_end = self._on_end
+        self._queued: set[tuple[str, str, int]] = set()
+        self._live_since: dict[int, datetime] = {}
+        self.steps_started = 0
+
+    @property
+    def running(self) -> int:
+        """Steps and effects that are under way."""
+        return len(self._running)
+
+    # What the log says
+
+    def on_folded(self, partition: int, case: CaseCore) -> None:
+        """A case moved on, or got one more reply. A head that leads nowhere raises; the projector puts such a case aside."""
+        self._registry.next_step(case)
+        if case.seq == 0:
+            self._deadlines.watch(partition, case)
+        self._running.at_head(case.case_id, case.head_id)
+        if isinstance(case.head, ev.COMMANDS):  # what still runs would be passed by
+            self._running.leave_behind(case.case_id, case.head_id)
+        if self._suspects.is_over(case):
+            self._next_suspect()
+        if partition in self._live_since:
+            self.dispatch(partition, case)
+
+    def on_closed(self, partition: int, case: CaseCore) -> None:
+        """A case ended: nothing is left to start."""
+        self._running.forget(case.case_id)
+        self._deadlines.forget(case.case_id)
+        if self._suspects.is_over(case):
+            self._next_suspect()
+
+    def on_live(self, partition: int) -> None:
+        """A partition caught up: everything that is open goes on, nearest to its end first."""
+        self._live_since[partition] = utc_now()
+
+        def nearest(case: CaseCore) -> int:
+            step = self._registry.next_step(case)
+            return self._registry.depth[step.name] if step else 0
+
+        cases = self.open_of(partition)
+        for case in cases:
+            self._deadlines.watch(partition, case)
+        for case in sorted(cases, key=nearest):
+            if self._suspects.is_orphan(case):
+                # Whoever ran it alone is gone, and it was all that ran: the step is found.
+                self._fail(case, case.head.step, KILLED_ITS_WORKER)
+                continue
+            self.dispatch(partition, case)
+
+    def on_poison(self, record: Any, case: CaseCore | None, reason: str, why: str) -> None:
+        """A journal record cannot be read."""
+        self._results.put_aside(record, case, reason, why)
+
+    def end_without_configuration(self, case: CaseCore) -> None:
+        """Close a case whose snapshot is not on the ``configs`` topic: no step can decide anything for it."""
+        reason = f"the configuration {case.config_hash[:40]!r} that it pins is not on the configs topic"
+        self._results.append_aside(case, ev.CaseFailed(reason=reason, failed_step="journal", attempts=0))
+
+    # Routing
+
+    def dispatch(self, partition: int, case: CaseCore) -> None:
+        """Hand the case to the step that its head leads to, unless that is under way already."""
+        if case.pinned is None or (step := self._registry.next_step(case)) is None:
+            return
+        head = case.head
+        due = head.retry_at if isinstance(head, ev.StepFailed) else None
+        if due is not None and (wait := (due - utc_now()).total_seconds()) > 0:
+            asyncio.get_running_loop().call_later(wait, self._due, partition, case.case_id, case.head_id)
+            return
+        if self._suspects.line_up(partition, case):
+            self._next_suspect()
+            return
+        self._suspects.runs(case)
+        mark = (case.case_id, case.head_id, len(case.replies.calls))
+        if mark not in self._queued:
+            self._queued.add(mark)
+            self.put(step, case)
+
+    def start(self, step: Step, case: CaseCore) -> None:
+        """Ask the step and start what it asks for. Called by the step's agent."""
+        self._queued.discard((case.case_id, case.head_id, len(case.replies.calls)))
+        partition = self._results.partition_of(case.case_id)
+        if partition not in self._live_since or self.case_of(partition, case.case_id) is not case:
+            return  # revoked, or moved on while it was queued: its newer state is dispatched on its own
+        if self._suspects.hold_back(partition, case):
+            return
+        self.steps_started += 1
+        try:
+            with self._slot.executing(case.head_id):
+                asked = step.ask(case)
+            if isinstance(asked, tuple):
+                answered = {c.request_hash for c in case.replies.calls}
+                missing = {h: e for e in asked if (h := request_hash(e)) not in answered}
+                if not missing:
+                    self._settle(step, case, case.replies, ())
+                for wanted, effect in missing.items():
+                    self._running.spawn((case.case_id, case.head_id, wanted), self._one_of_several(step, case, effect))
+            elif isinstance(asked, ev.Event):
+                self._running.spawn((case.case_id, case.head_id, ""), self._results.append(case, declared(step, asked)))
+            else:
+                self._running.spawn((case.case_id, case.head_id, ""), self._only_one(step, case, asked))
+        except StepFailure as exc:
+            self._fail(case, step.name, exc.failure)
+        except Exception as exc:
+            log.exception("a step raised", step=step.name, case=case.case_id)
+            self._fail(case, step.name, raised(exc))
+
+    async def drain(self, timeout_s: float) -> int:
+        """Stop starting; give what runs up to ``timeout_s``; return how many effects are still under way."""
+        self._live_since.clear()
+        self._queued.clear()
+        self._suspects.clear()
+        still = await self._running.wait(timeout_s)
+        hit(DRAINED)
+        await self._hand_back_suspect()
+        return still
+
+    async def _hand_back_suspect(self) -> None:
+        # Said before the partitions are let go: their next owner would take the silence for a crash.
+        if (handed := self._suspects.hand_back()) is not None:
+            case, event = handed
+            said = asyncio.create_task(self._results.append(case, event))
+            await asyncio.wait([said], timeout=HAND_BACK_S)
+            self._running.cancel(lambda case_id: case_id == case.case_id)
+
+    def let_go(self, partitions: list[int]) -> None:
+        """Cancel what runs for partitions that another worker has now."""
+        gone = set(partitions)
+        self._live_since = {n: since for n, since in self._live_since.items() if n not in gone}
+        self._running.cancel(lambda case_id: self._results.partition_of(case_id) in gone)
+
+    async def stop(self) -> None:
+        """Cancel everything that still runs."""
+        await self._running.stop()
+        await self._results.stop()
+
+    # Deadlines
+
+    def sweep(self, now: datetime) -> None:
+        """End what is past its deadline: the deep path first, the case at last. Called about once a second."""
+        for partition, case_id, last in self._deadlines.passed(now):
+            case, live = self.case_of(partition, case_id), self._live_since.get(partition)
+            if case is None or live is None or case.pinned is None:
+                continue
+            if not self._deadlines.put_off(case, partition, last, live, now):
+                self._deadlines.look_again(partition, case_id, last, now)
+                self._overdue(case, last, now)
+
+    def _overdue(self, case: CaseCore, last: bool, now: datetime) -> None:
+        step = self._registry.next_step(case)
+        if step is None or (not last and case.is_last_resort(step.name)):
+            return
+        self._running.cancel(lambda case_id: case_id == case.case_id)
+        self._results.append_aside(case, cut_off(case, step.name, last=last, now=now))
+
+    def oldest_overdue_s(self, now: datetime) -> float:
+        """Seconds for which the worst open case has been past its deadline and its grace; 0 when none is. For the watchdog."""
+        cases = ((case, live) for n, live in self._live_since.items() for case in self.open_of(n))
+        return self._deadlines.longest_overdue_s(cases, now)
+
+    # Running
+
+    async def _only_one(self, step: Step, case: CaseCore, effect: Effect) -> None:
+        calls = await self._running.asking(self._perform(step, case, effect))
+        try:
+            event = with_calls(self._told(step, case, Replies(calls)), calls)
+        except StepFailure as exc:
+            event = with_calls(failed(case, step.name, exc.failure, now=utc_now()), calls)
+        await self._results.append(case, event)
+
+    async def _one_of_several(self, step: Step, case: CaseCore, effect: Effect) -> None:
+        calls = await self._running.asking(self._perform(step, case, effect))
+        event = ev.EffectCompleted(step=step.name, request_hash=request_hash(effect), calls=calls)
+        await self._results.append(case, event)
+
+    async def _perform(self, step: Step, case: CaseCore, effect: Effect) -> tuple[Call, ...]:
+        attempt = 1 + sum(1 for f in case.failures if f.step == step.name)
+        suspect = isinstance(case.head, ev.StepStarted)
+        place = self._places.alone() if suspect else self._places.one(step.name, self._registry.depth[step.name])
+        async with place:
+            hit(EFFECT_BEFORE)
+            calls = await self._host.perform(effect, case_id=case.case_id, head_id=case.head_id, attempt=attempt)
+            hit(EFFECT_ANSWERED)
+            return calls
+
+    def _settle(self, step: Step, case: CaseCore, replies: Replies, calls: tuple[Call, ...]) -> None:
+        told = with_calls(self._told(step, case, replies), calls)
+        self._running.spawn((case.case_id, case.head_id, ""), self._results.append(case, told))
+
+    def _told(self, step: Step, case: CaseCore, replies: Replies) -> ev.Event:
+        try:
+            with self._slot.executing(case.head_id):
+                event = step.tell(case, replies)
+        except StepFailure:
+            raise
+        except Exception as exc:
+            log.exception("a step raised", step=step.name, case=case.case_id)
+            raise StepFailure(raised(exc)) from exc
+        return declared(step, event)
+
+    def _fail(self, case: CaseCore, step: str, failure: Failure) -> None:
+        event = failed(case, step, failure, now=utc_now())
+        self._running.spawn((case.case_id, case.head_id, ""), self._results.append(case, event))
+
+    def _is_head(self, case_id: str, head_id: str) -> bool:
+        case = self.case_of(self._results.partition_of(case_id), case_id)
+        return case is not None and case.head_id == head_id
+
+    def _on_end(self) -> None:
+        if not self._running and self._suspects.waiting:
+            self._next_suspect()
+
+    def _due(self, partition: int, case_id: str, head_id: str) -> None:
+        case = self.case_of(partition, case_id)
+        if case is not None and case.head_id == head_id and partition in self._live_since:
+            self.dispatch(partition, case)
+
+    @property
+    def suspects(self) -> int:
+        """Suspects found since the start."""
+        return self._suspects.found
+
+    def _next_suspect(self) -> None:
+        for partition, case_id, head_id in self._suspects.due(busy=bool(self._running)):
+            case = self.case_of(partition, case_id)
+            step = None if case is None or case.head_id != head_id else self._registry.next_step(case)
+            if case is not None and step is not None and partition in self._live_since:
+                started = self._suspects.convict(case, step.name)
+                log.warning(
+                    "a step crashed its worker again and again; it runs alone now", step=step.name, case=case_id
+                )
+                self._results.append_aside(case, started)
+                return
+        for case_id, partition in self._suspects.released().items():
+            if (case := self.case_of(partition, case_id)) is not None and partition in self._live_since:
+                self.dispatch(partition, case)

@@ -1,0 +1,29 @@
+"""How a worker runs: the options of the runtime, apart from what cases decide by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from streams.effects.breakers import BreakerPolicy
+
+GRACE_ON_REVOKE_S = 5.0
+"""What running effects get when partitions are revoked; what is still running then may be paid twice, and is counted."""
+
+
+class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a worker runs. Times in seconds; see the settings of the same names."""
+
+    slot: str = "0"
+    slot_dir: Path = Path(".data/slots")
+    partitions: int = 4
+    max_open_cases: int = 2000
+    step_concurrency: int = 64
+    effects_in_flight: int = 256
+    dedup_days: int = 30
+    crash_suspect_after: int = 3
+    session_timeout_s: float = 10.0
+    breakers: BreakerPolicy = BreakerPolicy()
+    heartbeat_s: float = 2.0
+    commit_interval_s: float = 1.0

@@ -1,0 +1,130 @@
+"""Results: how what a step gave becomes a record of the journal, at the head that it was computed for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import structlog
+from msgspec.structs import replace
+
+from agents.core.case_core import CaseCore
+from agents.core.failures import failed
+from agents.core.registry import Registry
+from agents.core.step import Step, StepFailure
+from schemas import envelope as wire
+from schemas import events as ev
+from schemas.calls import Call
+from schemas.effects import Failure
+from schemas.errors import ContractError
+from schemas.ids import effect_id, event_id
+from schemas.topics import Topics, partition_of
+from streams.journal.appender import Appender
+from streams.journal.clock import utc_now
+
+log = structlog.get_logger(__name__)
+
+
+class Results:
+    """Appends results, and the dead letters that go with some of them. Whether a result is accepted is the log's to say."""
+
+    def __init__(self, registry: Registry, appender: Appender, topics: Topics, partitions: int) -> None:
+        self._registry = registry
+        self._appender = appender
+        self._topics = topics
+        self._flow = registry.flow
+        self._topic = topics.journal(registry.flow.name)
+        self._partitions = partitions
+        self._asides: set[asyncio.Task[Any]] = set()
+        self.on_appending: Callable[[CaseCore, ev.Event, str, datetime], None] = lambda *_: None
+
+    def partition_of(self, case_id: str) -> int:
+        """Return the journal partition of a case."""
+        return partition_of(case_id, self._partitions)
+
+    async def append(self, case: CaseCore, event: ev.Event, *, letter: bool = True) -> None:
+        """Append the event as the successor (or an effect) of the case's head; return when it is durable.
+
+        A ``CaseFailed`` leaves a dead letter first, where its flow has one: a crash in between repeats the letter rather
+        than loses it.
+        """
+        if isinstance(event, ev.EffectCompleted):
+            new_id = effect_id(case.run_id, case.case_id, case.head_id, event.request_hash)
+        else:
+            new_id = event_id(case.run_id, case.case_id, case.head_id)
+        if letter and isinstance(event, ev.CaseFailed) and (asked := self._flow.letter(case)) is not None:
+            await self._failed_case_letter(case, event, *asked)
+        now = utc_now()
+        self.on_appending(case, event, new_id, now)
+        key, value, headers = wire.encode(
+            event, id=new_id, case_id=case.case_id, causation_id=case.head_id, run_id=case.run_id, time=now
+        )
+        partition = self.partition_of(case.case_id)
+        try:
+            await self._appender.append(self._topic, value, key=key, partition=partition, headers=headers)
+        except ContractError as exc:
+            failure = Failure(kind="too_large", message=str(exc), retryable=False)
+            step = self._registry.next_step(case)
+            await self.append(case, failed(case, step.name if step else "journal", failure, now=utc_now()))
+
+    def append_aside(self, case: CaseCore, event: ev.Event) -> None:
+        """Append without waiting for it."""
+        self._aside(self.append(case, event))
+
+    def put_aside(self, record: Any, case: CaseCore | None, reason: str, why: str) -> None:
+        """Keep a journal record that cannot be read as a dead letter; close its case, where it has one, as failed."""
+        about = {} if case is None else {"case": case.case_id}
+        log.error("poison record in the journal", partition=record.partition, offset=record.offset, why=why, **about)
+        self._aside(self._put_aside(record, case, reason, why))
+
+    async def stop(self) -> None:
+        """Cancel what is not appended yet; it comes again with its partition."""
+        for task in (asides := list(self._asides)):
+            task.cancel()
+        await asyncio.gather(*asides, return_exceptions=True)
+
+    async def _put_aside(self, record: Any, case: CaseCore | None, reason: str, why: str) -> None:
+        letters = self._topics.dead_letters
+        await self._appender.dead_letter(letters, record, reason=reason, why=why, consumer="projector")
+        if case is not None:
+            event = ev.CaseFailed(reason=f"quarantined: {why}"[:1000], failed_step="journal", attempts=0)
+            await self.append(case, event, letter=False)
+
+    async def _failed_case_letter(self, case: CaseCore, end: ev.CaseFailed, key: bytes, value: bytes) -> None:
+        headers = [
+            ("dl_reason", b"case_failed"),
+            ("dl_why", f"{end.failed_step}: {end.reason}".encode()[:2000]),
+            ("dl_consumer", b"worker"),
+            ("dl_case", case.case_id.encode()),
+        ]
+        self._appender.letters["case_failed"] += 1
+        await self._appender.append(self._topics.dead_letters, value, key=key, partition=None, headers=headers)
+
+    def _aside(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._asides.add(task)
+        task.add_done_callback(self._asides.discard)
+
+
+def raised(exc: Exception) -> Failure:
+    """Return the failure that a bug in a step is to its case."""
+    return Failure(kind="internal", message=f"{type(exc).__name__}: {exc}", retryable=False)
+
+
+def declared(step: Step, event: ev.Event) -> ev.Event:
+    """Return the event if the step declares it.
+
+    Raises:
+        StepFailure: when it does not; the graph was checked without this event.
+    """
+    if type(event) in step.emits:
+        return event
+    message = f"step {step.name} gave {type(event).__name__}, which it does not declare: add it to emits"
+    raise StepFailure(Failure(kind="internal", message=message, retryable=False))
+
+
+def with_calls(event: ev.Event, calls: tuple[Call, ...]) -> ev.Event:
+    """Return the event with the calls that bought it."""
+    return replace(event, calls=(*event.calls, *calls)) if calls else event

@@ -1,0 +1,117 @@
+"""What is running: one task per (case, head, request), started once however often it is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+import structlog
+from structlog.contextvars import bind_contextvars
+
+from streams.effects.host import UNWANTED
+from streams.runtime.worker_slot import SlotFile
+
+R = TypeVar("R")
+log = structlog.get_logger(__name__)
+
+Key = tuple[str, str, str]
+"""(case id, head id, request hash or empty)."""
+
+
+class Running:
+    """The tasks under way. The slot file knows the heads that they belong to; ``on_end`` is called after each one.
+
+    ``is_head`` tells whether a case is still at a head: a result that is in the log but not folded yet is remembered
+    until its case moves, for asked again in between, by another reply's fold, it would be paid twice.
+    """
+
+    def __init__(self, slot: SlotFile) -> None:
+        self._slot = slot
+        self._tasks: dict[Key, asyncio.Task[None]] = {}
+        self._asking: set[asyncio.Task[Any]] = set()
+        self._appended: dict[str, tuple[str, set[str]]] = {}
+        self._per_head: Counter[str] = Counter()
+        self.is_head: Callable[[str, str], bool] = lambda _case_id, _head_id: False
+        self.on_end: Callable[[], None] = lambda: None
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def spawn(self, key: Key, work: Coroutine[Any, Any, None]) -> None:
+        """Start the work unless it is under way, or its result is in the log already."""
+        head_id, appended = self._appended.get(key[0], ("", set()))
+        if key in self._tasks or (head_id == key[1] and key[2] in appended):
+            work.close()
+            return
+        self._per_head[key[1]] += 1
+        self._slot.started(key[1])
+        # Whatever is logged on its way, by adapters and libraries too, names the case.
+        context = copy_context()
+        context.run(bind_contextvars, case=key[0])
+        task = self._tasks[key] = asyncio.create_task(work, context=context)
+        task.add_done_callback(lambda done: self._ended(key, done))
+
+    def at_head(self, case_id: str, head_id: str) -> None:
+        """Note where a case is now; results for an earlier head need no remembering."""
+        if (appended := self._appended.get(case_id)) is not None and appended[0] != head_id:
+            del self._appended[case_id]
+
+    def forget(self, case_id: str) -> None:
+        """Drop what is remembered of a case that ended."""
+        self._appended.pop(case_id, None)
+
+    def cancel(self, of: Callable[[str], bool]) -> None:
+        """Cancel what runs for these cases, and forget them."""
+        for key, task in list(self._tasks.items()):
+            if of(key[0]):
+                task.cancel()
+        for case_id in [c for c in self._appended if of(c)]:
+            del self._appended[case_id]
+
+    async def asking(self, work: Coroutine[Any, Any, R]) -> R:
+        """Await the asking part of a task: what :meth:`leave_behind` may end. Its append is never ended by it."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._asking.add(task)
+        try:
+            return await work
+        finally:
+            self._asking.discard(task)
+
+    def leave_behind(self, case_id: str, head_id: str) -> None:
+        """Ask nothing more for a case at any head but this one. A call that is out already is answered, paid and recorded."""
+        for key, task in list(self._tasks.items()):
+            if key[0] == case_id and key[1] != head_id and task in self._asking:
+                task.cancel(UNWANTED)
+
+    async def wait(self, timeout_s: float) -> int:
+        """Give what runs up to ``timeout_s``; return how much is still under way."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks.values()), timeout=timeout_s)
+        return len(self._tasks)
+
+    async def stop(self) -> None:
+        """Cancel everything and wait for it."""
+        for task in (tasks := list(self._tasks.values())):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ended(self, key: Key, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(key, None)
+        self._per_head[key[1]] -= 1
+        if not self._per_head[key[1]]:
+            del self._per_head[key[1]]
+            self._slot.ended(key[1])
+            self._slot.forget(key[1])
+        self.on_end()
+        if task.cancelled():
+            return
+        if (exc := task.exception()) is not None:
+            log.error("a result could not be appended", case=key[0], error=repr(exc))
+        elif self.is_head(key[0], key[1]):
+            if (known := self._appended.get(key[0])) is None or known[0] != key[1]:
+                known = self._appended[key[0]] = (key[1], set())
+            known[1].add(key[2])

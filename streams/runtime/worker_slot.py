@@ -1,0 +1,125 @@
+"""The slot's own small file: which heads were running when the process died, so that a step that kills it is found.
+
+A memory-mapped table of places, one per running head: filling and clearing a place is a copy in memory, without a system
+call (the page cache outlives the process, and an operating system that dies is nobody's suspect step). At start the
+places that were not cleared become crash counts, which stand in a text file beside it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from infra.kafka.topics import KafkaAddress, members_of
+from schemas.errors import ConfigError
+
+HEAD_BYTES = 36
+"""An event id: a UUID in text form."""
+PLACES = 65_536
+"""More heads than a worker can have running; where they are not enough, the rest runs unrecorded."""
+_FREE = b"\0" * HEAD_BYTES
+
+
+_TABLE_BYTES = HEAD_BYTES * (PLACES + 1)
+_EXECUTING = HEAD_BYTES * PLACES
+"""The last place: the head whose step's own code runs at this moment. Where it is filled, no other can have killed us."""
+
+
+class SlotFile:
+    """One worker slot on this machine. ``crashes`` maps a head to how often the process died while it was running.
+
+    Raises:
+        ConfigError: when another process on this machine holds the slot.
+    """
+
+    def __init__(self, directory: Path, slot: str) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._counts_path = directory / f"slot-{slot}.crashes"
+        self._fd = os.open(directory / f"slot-{slot}.running", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as exc:
+            os.close(self._fd)
+            raise ConfigError(
+                f"worker slot {slot!r} is taken by another process: give this worker its own WORKER_SLOT"
+            ) from exc
+        os.ftruncate(self._fd, _TABLE_BYTES)
+        self._table = mmap.mmap(self._fd, _TABLE_BYTES)
+        self.crashes = self._read_counts()
+        self._write_counts()
+        self._table[:] = bytes(_TABLE_BYTES)
+        self._free = list(range(PLACES - 1, -1, -1))
+        self._place: dict[str, int] = {}
+
+    @contextmanager
+    def executing(self, head_id: str) -> Iterator[None]:
+        """Note that the code of this head's step runs now, until the block ends."""
+        self._table[_EXECUTING:] = head_id.encode()[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
+        try:
+            yield
+        finally:
+            self._table[_EXECUTING:] = _FREE
+
+    def started(self, head_id: str) -> None:
+        """Note that a step runs at this head."""
+        if head_id in self._place or not self._free:
+            return
+        place = self._place[head_id] = self._free.pop()
+        at = place * HEAD_BYTES
+        self._table[at : at + HEAD_BYTES] = head_id.encode()[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
+
+    def ended(self, head_id: str) -> None:
+        """Note that nothing runs at this head any more."""
+        place = self._place.pop(head_id, None)
+        if place is not None:
+            at = place * HEAD_BYTES
+            self._table[at : at + HEAD_BYTES] = _FREE
+            self._free.append(place)
+
+    def forget(self, head_id: str) -> None:
+        """Drop the crash count of a head that moved on."""
+        if self.crashes.pop(head_id, None) is not None:
+            self._write_counts()
+
+    def close(self) -> None:
+        """End in order: nothing was running."""
+        self._table[:] = bytes(_TABLE_BYTES)
+        self._table.close()
+        os.close(self._fd)
+
+    def _read_counts(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        if self._counts_path.exists():
+            for line in self._counts_path.read_text(errors="replace").splitlines():
+                head, _, number = line.partition(" ")
+                counts[head] = int(number) if number.isdigit() else 0
+        table = self._table[:]
+        executed = table[_EXECUTING:] != _FREE
+        for place in (PLACES,) if executed else range(PLACES):
+            raw = table[place * HEAD_BYTES : (place + 1) * HEAD_BYTES]
+            if raw != _FREE:
+                head = raw.rstrip(b"\0").decode(errors="replace")
+                counts[head] = counts.get(head, 0) + 1
+        return {h: n for h, n in counts.items() if n}
+
+    def _write_counts(self) -> None:
+        beside = self._counts_path.with_suffix(".new")
+        beside.write_text("".join(f"{h} {n}\n" for h, n in self.crashes.items()))
+        beside.replace(self._counts_path)
+
+
+async def refuse_taken_slot(address: KafkaAddress, group: str, slot: str) -> None:
+    """Refuse to start while a live worker elsewhere holds this slot's static membership.
+
+    Raises:
+        ConfigError: names the slot and what to change.
+    """
+    # The broker names a static member after its instance id: "<instance id>-<UUID>".
+    holder = re.compile(re.escape(f"{group}-{slot}-") + "[0-9a-f-]{36}")
+    if any(holder.fullmatch(member) for member in await members_of(address, group)):
+        raise ConfigError(f"a worker with WORKER_SLOT={slot!r} is in the group {group}: give this one its own slot")

@@ -1,0 +1,1 @@
+"""Journal and signals into ClickHouse, each record's rows once."""

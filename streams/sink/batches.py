@@ -1,0 +1,191 @@
+"""What the sink inserts at once: one offset range of one partition, made into blocks ahead of its insert.
+
+A batch is made in memory alone while the one before it is inserted; only its turn writes its range into the commit. It
+keeps the watermark that held where it ends: a later one may be past records that are not inserted yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+import structlog
+from aiokafka import TopicPartition
+
+from infra.clickhouse.client import Block, ClickHouse
+from infra.clickhouse.columns import COLUMNS
+from infra.clickhouse.rows import Rows, signal_row
+from schemas.errors import ContractError, TransientError
+from schemas.published import NewerSignalError, read_signal
+from streams.sink.journal import Bad, Progress
+
+T = TypeVar("T")
+log = structlog.get_logger(__name__)
+
+RETRY_S = (0.5, 1.0, 2.0, 5.0)
+SLICE = 200
+"""Records that are read before other tasks get their turn: some milliseconds."""
+
+
+class Source(Protocol):
+    """One partition as the sink sees it: how far it is, and the rows of what comes next."""
+
+    progress: Progress
+
+    @property
+    def watermark(self) -> int:
+        """Where a fold has to start again to know every open case."""
+        ...
+
+    def rows(self, records: Sequence[Any]) -> tuple[Rows, list[Bad]]:
+        """Return the rows of records (in order, contiguous) and those that none can be made of."""
+        ...
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """One range. ``blocks`` with their tokens; ``bad`` records become dead letters; ``fresh`` ones were not in before."""
+
+    tp: TopicPartition
+    last: int
+    watermark: int
+    fresh: bool
+    blocks: list[tuple[Block, str]]
+    bad: list[Bad]
+    left_out: int = 0
+
+
+class SinkSignals:
+    """One partition of ``signals``: nothing is folded, so its watermark is what is inserted."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self._read = progress.through
+
+    @property
+    def watermark(self) -> int:
+        """The offset after the last record read."""
+        return self._read + 1
+
+    def rows(self, records: Sequence[Any]) -> tuple[Rows, list[Bad]]:
+        """Return the rows of records (in order) and those that none can be made of."""
+        rows: list[Any] = []
+        bad: list[Bad] = []
+        for record in records:
+            if record.offset <= self.progress.through:
+                continue
+            try:
+                rows.append(_row_of_signal(record))
+            except NewerSignalError:
+                raise
+            except ContractError as exc:
+                bad.append((record, exc))
+            except Exception as exc:  # whatever the values of a signal that decodes do to the mapping
+                bad.append((record, ContractError(f"no row can be made of it: {exc!r:.300}", reason="bad_row")))
+        self._read = max(self._read, records[-1].offset)
+        return ({"signals": rows} if rows else {}), bad
+
+
+class Tables:
+    """The tables, for one who waits while they are away. ``waiting``: they do not take rows now; ``retries`` so far."""
+
+    def __init__(self, client: ClickHouse) -> None:
+        self._client = client
+        self.waiting = False
+        self.retries = self.inserted = 0
+
+    async def block(self, table: str, rows: list[Any]) -> Block:
+        """Return the rows as one insert sends them; for its first word about the columns the engine has to be there."""
+        return await self._patiently(table, lambda: self._client.block(table, COLUMNS[table], rows))
+
+    async def insert(self, block: Block, token: str) -> None:
+        """Insert a block, however long that takes."""
+        await self._patiently(block.table, lambda: self._client.insert_block(block, token=token))
+        self.inserted += block.rows
+
+    async def _patiently(self, table: str, work: Callable[[], Awaitable[T]]) -> T:
+        attempt = 0
+        while True:
+            try:
+                done = await work()
+            except TransientError as exc:
+                wait = RETRY_S[min(attempt, len(RETRY_S) - 1)]
+                attempt += 1
+                self.retries += 1
+                self.waiting = True
+                log.warning("ClickHouse is away; the same rows are sent again", table=table, error=str(exc), in_s=wait)
+                await asyncio.sleep(wait)
+            else:
+                self.waiting = False
+                return done
+
+
+async def made_of(tp: TopicPartition, records: list[Any], source: Source, tables: Tables) -> Batch:
+    """Return the batch of one range; waits while ClickHouse has never yet said what its columns are."""
+    rows: Rows = {}
+    bad: list[Bad] = []
+    through = source.progress.through
+    for first in range(0, len(records), SLICE):
+        more, worse = source.rows(records[first : first + SLICE])
+        bad += [one for one in worse if one[0].offset > through]
+        for table, of_table in more.items():
+            rows.setdefault(table, []).extend(of_table)
+        await asyncio.sleep(0)
+    fresh = [r for r in records if r.offset > through]
+    blocks: list[tuple[Block, str]] = []
+    left_out: list[Bad] = []
+    for table, of_table in rows.items():
+        token = f"{tp.topic}-{tp.partition}-{fresh[0].offset}-{fresh[-1].offset}-{table}"
+        await _blocks(tables, table, of_table, token, fresh, blocks, left_out)
+    return Batch(
+        tp=tp,
+        last=records[-1].offset,
+        watermark=source.watermark,
+        fresh=bool(fresh),
+        blocks=blocks,
+        bad=[(record, exc) for record, exc in bad + left_out if record is not None],
+        left_out=len(left_out),
+    )
+
+
+async def _blocks(
+    tables: Tables,
+    table: str,
+    rows: list[Any],
+    token: str,
+    records: list[Any],
+    into: list[tuple[Block, str]],
+    left_out: list[Bad],
+) -> None:
+    try:
+        into.append((await tables.block(table, rows), f"{table}-{token}"))
+    except ContractError as exc:
+        # One row does not fit. Halves find it, the same ones after a crash, so that their tokens are the same.
+        if len(rows) == 1:
+            log.error("a row does not fit its table and is left out", table=table, why=str(exc))
+            left_out.append((_record_of(table, rows[0], records), exc))
+            return
+        half = len(rows) // 2
+        await _blocks(tables, table, rows[:half], f"{token}-a", records, into, left_out)
+        await _blocks(tables, table, rows[half:], f"{token}-b", records, into, left_out)
+
+
+def _record_of(table: str, row: Any, records: list[Any]) -> Any:
+    if table == "signals":
+        return next((r for r in records if r.key == row[1].encode()), None)
+    offset = row[COLUMNS[table].index("journal_offset")]
+    return next((r for r in records if r.offset == offset), None)
+
+
+def _row_of_signal(record: Any) -> Any:
+    signal, published = read_signal(record)
+    return signal_row(
+        signal,
+        run_id=published.run_id,
+        cause_id=published.cause_id,
+        journal_topic=published.journal_topic,
+        journal_partition=published.journal_partition,
+        journal_offset=published.journal_offset,
+        emitted_ms=record.timestamp,
+    )

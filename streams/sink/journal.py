@@ -1,0 +1,145 @@
+"""The sink's view of one journal partition: what is inserted, and the rows of the records that come next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from agents.core.registry import Registry
+from agents.verification.recall import MAX_RECALL_CHARACTERS
+from infra.clickhouse.rows import AcceptedRecord, Rows, rows_of
+from infra.clickhouse.vectors import Vectors
+from schemas import envelope as wire
+from schemas.effects import RecallReply, TextEmbedding
+from schemas.errors import ContractError
+from schemas.events import COMMANDS, TERMINAL, EffectCompleted, Event, EventReceived, QuestionAsked
+from schemas.ids import content_hash
+from streams.journal.following import FollowedPartition
+
+Bad = tuple[Any, ContractError]
+"""A record of which no rows can be made, and why."""
+
+
+class Head(msgspec.Struct):
+    """What the rows of a case's next event need to know of the case. ``step`` is the one that its head leads to."""
+
+    step: str | None
+    at: datetime
+    news_text: str
+    knowable_at: datetime
+    embedding: TextEmbedding | None = None
+
+
+class Progress(msgspec.Struct):
+    """The commit metadata of one partition: inserted up to ``through``; ``pending`` is a range that may be in or not."""
+
+    through: int = -1
+    pending: int = -1
+
+    @classmethod
+    def of(cls, metadata: str) -> Progress:
+        try:
+            return msgspec.json.decode(metadata or "{}", type=cls)
+        except msgspec.DecodeError:
+            return cls()
+
+
+class SinkJournal:
+    """One journal partition: acceptance, open heads, and the rows of its records."""
+
+    def __init__(self, position: int, registry: Registry, progress: Progress, *, partitions: int | None = None) -> None:
+        self.followed = FollowedPartition(position, partitions=partitions)
+        self.progress = progress
+        self._registry = registry
+        self._heads: dict[str, Head] = {}
+
+    @property
+    def watermark(self) -> int:
+        return self.followed.accepted.watermark
+
+    def rows(self, records: Sequence[Any]) -> tuple[Rows, list[Bad]]:
+        """Return the rows of records (in order, contiguous) and those that do not decode."""
+        rows: Rows = {}
+        bad: list[Bad] = []
+        vectors = Vectors()
+        for record in records:
+            env, accepted = self.followed.judge(record)
+            if env is None:
+                continue  # no record of this journal: the runtime keeps it as a dead letter
+            try:
+                event = wire.decode(env.type, env.version, record.value)
+                self._registry.flow.refuse_foreign(event)
+            except wire.NewerSchemaError:
+                if accepted:
+                    raise
+                continue  # whoever may write can claim a version; only one that the rule accepts is a reason to stop
+            except ContractError as exc:
+                bad.append((record, exc))
+                continue
+            fresh = record.offset > self.progress.through
+            try:
+                placed = self._placed(env, event, record) if fresh else None
+                made = {} if placed is None else rows_of(placed, accepted=accepted, embedded=vectors.of)
+            except Exception as exc:  # whatever the values of a record that decodes do to the mapping
+                bad.append((record, ContractError(f"no rows can be made of it: {exc!r:.300}", reason="bad_row")))
+                made = {}
+            if accepted:
+                self._move(env, event)
+            for table, of_table in made.items():
+                rows.setdefault(table, []).extend(of_table)
+        vectors.fill()
+        return rows, bad
+
+    def _placed(self, env: wire.Envelope, event: Event, record: Any) -> AcceptedRecord:
+        head = self._heads.get(env.case_id)
+        return AcceptedRecord(
+            event_id=env.id,
+            event_type=env.type,
+            case_id=env.case_id,
+            run_id=env.run_id,
+            time=env.time,
+            topic=record.topic,
+            partition=record.partition,
+            offset=record.offset,
+            appended_ms=record.timestamp,
+            event=event,
+            value=record.value,
+            causation_id=env.causation_id,
+            schema_version=env.version,
+            step=None if head is None or isinstance(event, COMMANDS) else head.step,
+            cause_time=None if head is None else head.at,
+            news_text=None if head is None else head.news_text,
+            knowable_at=None if head is None else head.knowable_at,
+            embedding=None if head is None else head.embedding,
+        )
+
+    def _move(self, env: wire.Envelope, event: Event) -> None:
+        if isinstance(event, QuestionAsked):
+            self._heads[env.case_id] = Head(self._after(event), env.time, event.message, env.time)
+        elif isinstance(event, EventReceived):
+            self._heads[env.case_id] = Head(self._after(event), env.time, event.news.text, event.news.as_of)
+        elif isinstance(event, TERMINAL):
+            self._heads.pop(env.case_id, None)
+        elif (head := self._heads.get(env.case_id)) is not None:
+            head.embedding = _embedding(event, head.news_text) or head.embedding
+            if not isinstance(event, EffectCompleted):
+                head.step, head.at = self._after(event), env.time
+
+    def _after(self, head: Event) -> str | None:
+        try:
+            step = self._registry.step_after(head)
+        except ContractError:  # whoever may write can name a step that there is not
+            return None
+        return None if step is None else step.name
+
+
+def _embedding(event: Event, news_text: str) -> TextEmbedding | None:
+    """Return the vector of the news that a recall of this event was answered with, if a provider made one."""
+    for call in event.calls:
+        made = call.reply.embedding if isinstance(call.reply, RecallReply) else None
+        if made is not None and made.text_hash == content_hash(news_text[:MAX_RECALL_CHARACTERS]):
+            return made
+    return None

@@ -1,0 +1,261 @@
+"""The sink: journal and signals → ClickHouse, each record's rows once.
+
+A batch is one partition and one offset range. The range is written into the group's commit metadata before the rows are
+sent, and the rows carry a token made of it: after a crash the same range is sent again and the token drops it. The
+committed offset is the watermark D, so the fold starts again with every open case; what is ``through`` is not sent again.
+While one batch is inserted the next one is made (``streams.sink.batches``), in memory alone. A zombie sink's other ranges
+escape the token; first-wins rows under ``FINAL`` (the ``v_*`` views) are the second line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from aiokafka import TopicPartition
+
+from agents.core.registry import Registry, research, verification
+from infra.clickhouse.client import ClickHouse
+from infra.kafka.topics import KafkaAddress, committed_by, offsets_of
+from schemas.errors import TransientError
+from schemas.topics import Topics
+from streams.failpoints import SINK_INSERTED, SINK_PLANNED, hit
+from streams.journal.appender import Appender
+from streams.journal.collecting import SINKING, rarely_collected
+from streams.journal.tombstones import Tombstones
+from streams.sink.batches import Batch, SinkSignals, Source, Tables, made_of
+from streams.sink.journal import Progress, SinkJournal
+from streams.sink.reading import SinkReading
+
+MAX_BATCH = 20_000
+COMMIT_IDLE_S = 5.0
+
+
+class Sink:
+    """Keeps ClickHouse in step with the log. Waits while ClickHouse is away and catches up exactly.
+
+    One sink serves all partitions (assigned by hand); a second one would only repeat what the tables drop again.
+    """
+
+    def __init__(
+        self, address: KafkaAddress, topics: Topics, client: ClickHouse, *, registry: Registry | None = None
+    ) -> None:
+        self._address, self._topics = address, topics
+        self._graphs = {topics.cases: registry or verification(), topics.research: research()}
+        self._group = topics.group("sink")
+        self._appender = Appender(address, client_id="newsproof-sink")
+        self._reading = SinkReading(address, self._group, max_records=lambda: MAX_BATCH)
+        self._tables = Tables(client)
+        self._sources: dict[TopicPartition, Source] = {}
+        self._watermarks: dict[TopicPartition, int] = {}
+        self._taken: dict[TopicPartition, int] = {}
+        self._settled: dict[TopicPartition, int] = {}
+        self._held: dict[TopicPartition, list[Any]] = {}
+        self._inserting: asyncio.Task[None] | None = None
+        self._stopped = asyncio.Event()
+        self._moved = asyncio.Condition()
+        self.left_out = 0
+
+    @property
+    def inserted(self) -> int:
+        """Rows that ClickHouse took from this process."""
+        return self._tables.inserted
+
+    @property
+    def retries(self) -> int:
+        """Inserts that were sent again because ClickHouse was away."""
+        return self._tables.retries
+
+    @property
+    def waits_for_tables(self) -> bool:
+        """Whether ClickHouse does not take rows now."""
+        return self._tables.waiting
+
+    @property
+    def lag(self) -> dict[TopicPartition, int]:
+        """Records of each partition that are in the log and not in the tables, as the last fetch saw its end."""
+        return {
+            tp: max(0, (self._reading.of(tp).highwater(tp) or settled) - settled)
+            for tp, settled in self._settled.items()
+        }
+
+    @property
+    def letters(self) -> Mapping[str, int]:
+        """Dead letters written by this process, by reason."""
+        return self._appender.letters
+
+    def stop(self) -> None:
+        """Ask for a clean end."""
+        self._stopped.set()
+
+    async def run(self) -> None:
+        """Insert until stopped."""
+        await self._appender.start()
+        try:
+            with rarely_collected(SINKING):
+                await self._start()
+                await self._insert_until_stopped()
+        finally:
+            await self._end()
+
+    async def _insert_until_stopped(self) -> None:
+        loop = asyncio.get_running_loop()
+        committed_at = loop.time()
+        while not self._stopped.is_set():
+            got = await self._reading.next()
+            if got:
+                await self._take(got)
+                committed_at = loop.time()
+            elif self._inserting is None or self._inserting.done():
+                await self._inserted()
+                if loop.time() - committed_at > COMMIT_IDLE_S:
+                    await self._commit()
+                    committed_at = loop.time()
+            await self._settle()
+        await self._inserted()
+        await self._commit()
+
+    async def _end(self) -> None:
+        if self._inserting is not None:
+            self._inserting.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await self._inserting
+        await self._reading.stop()
+        await self._appender.stop()
+
+    async def caught_up(self, timeout_s: float = 60.0) -> None:
+        """Wait until everything that is in the log now is in the tables.
+
+        Raises:
+            TransientError: when that takes longer than ``timeout_s``.
+        """
+        ends: dict[TopicPartition, int] = {}
+        for topic in (*self._graphs, self._topics.signals):
+            ends |= await self._ends(topic)
+        try:
+            async with asyncio.timeout(timeout_s), self._moved:
+                while not all(self._settled.get(tp, 0) >= end for tp, end in ends.items()):
+                    await self._moved.wait()
+        except TimeoutError as exc:
+            raise TransientError("the sink did not catch up in time; look at its log", kind="timeout") from exc
+
+    # Start
+
+    async def _start(self) -> None:
+        known = await committed_by(self._address, self._group)
+        logged: dict[TopicPartition, tuple[int, int]] = {}
+        for topic in self._graphs:
+            logged |= await offsets_of(self._address, topic)
+        signals = await offsets_of(self._address, self._topics.signals, isolation_level="read_committed")
+        await self._reading.start({"read_uncommitted": list(logged), "read_committed": list(signals)})
+        journals: dict[TopicPartition, SinkJournal] = {}
+        partitions = max(tp.partition for tp in logged) + 1  # of each journal: ``ensure_topics`` saw to it
+        for tp, (first, _) in {**logged, **signals}.items():
+            meta = known.get(tp)
+            position = first if meta is None else meta.offset
+            progress = Progress(through=position - 1) if meta is None else Progress.of(meta.metadata)
+            if (graph := self._graphs.get(tp.topic)) is not None:
+                journals[tp] = SinkJournal(position, graph, progress, partitions=partitions)
+            else:
+                self._sources[tp] = SinkSignals(progress)
+            self._watermarks[tp], self._taken[tp] = position, progress.through
+            self._reading.of(tp).seek(tp, position)
+        self._sources |= journals
+        await Tombstones(self._address).load(
+            {tp: j.followed.accepted for tp, j in journals.items()},
+            {tp: first for tp, (first, _) in logged.items()},
+            partitions=partitions,
+        )
+
+    # Batches
+
+    async def _take(self, got: dict[TopicPartition, list[Any]]) -> None:
+        for tp, records in got.items():
+            self._held.setdefault(tp, []).extend(records)
+        while ranges := self._ready_ranges():
+            batches = [await made_of(tp, records, self._sources[tp], self._tables) for tp, records in ranges.items()]
+            await self._inserted()
+            self._inserting = asyncio.create_task(self._insert(batches))
+
+    def _ready_ranges(self) -> dict[TopicPartition, list[Any]]:
+        # What was planned before a crash is sent as the same range, whole and before anything else, so that its token is
+        # the same; it may arrive in other pieces than before, and waits until it is complete.
+        ranges: dict[TopicPartition, list[Any]] = {}
+        for tp, held in self._held.items():
+            done, planned = self._taken[tp], self._sources[tp].progress.pending
+            if held and held[0].offset <= done:
+                cut = done
+            elif held and planned > done:
+                if held[-1].offset < planned:
+                    continue
+                cut = planned
+            else:
+                cut = held[-1].offset if held else -1
+            inside = [r for r in held if r.offset <= cut]
+            if inside:
+                ranges[tp], self._held[tp] = inside, held[len(inside) :]
+                self._taken[tp] = max(done, inside[-1].offset)
+        return ranges
+
+    async def _inserted(self) -> None:
+        inserting, self._inserting = self._inserting, None
+        if inserting is None:
+            return
+        stopped = asyncio.create_task(self._stopped.wait())
+        await asyncio.wait({inserting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if self._tables.waiting and not inserting.done():
+            inserting.cancel()  # its range is recorded: the next start sends the same again
+            with suppress(asyncio.CancelledError):
+                await inserting
+        else:
+            await inserting
+
+    async def _insert(self, batches: list[Batch]) -> None:
+        for batch in batches:
+            progress = self._sources[batch.tp].progress
+            progress.pending = max(progress.pending, batch.last)
+        await self._commit()
+        hit(SINK_PLANNED)
+        for batch in batches:
+            for record, exc in batch.bad:
+                await self._appender.dead_letter(
+                    self._topics.dead_letters, record, reason=exc.reason, why=str(exc), consumer="sink"
+                )
+            self.left_out += batch.left_out
+            for block, token in batch.blocks:
+                await self._tables.insert(block, token)
+            if batch.fresh:
+                self._sources[batch.tp].progress.through = batch.last
+            self._watermarks[batch.tp] = batch.watermark
+        hit(SINK_INSERTED)
+        await self._commit()
+        await self._settle()
+
+    async def _commit(self) -> None:
+        # The watermark of what is inserted: the fold may be a batch ahead of it.
+        await self._reading.commit(
+            {
+                tp: (max(watermark, 0), msgspec.json.encode(self._sources[tp].progress).decode())
+                for tp, watermark in self._watermarks.items()
+            }
+        )
+
+    async def _settle(self) -> None:
+        for tp in self._reading.assigned:
+            position = await self._reading.position(tp)
+            progress, held = self._sources[tp].progress, self._held.get(tp)
+            if self._taken[tp] > progress.through:
+                self._settled[tp] = progress.through + 1
+            elif held:
+                self._settled[tp] = int(held[0].offset)
+            elif position is not None:
+                self._settled[tp] = position
+        async with self._moved:
+            self._moved.notify_all()
+
+    async def _ends(self, topic: str) -> dict[TopicPartition, int]:
+        return {tp: end for tp, (_, end) in (await offsets_of(self._address, topic)).items()}

@@ -1,0 +1,256 @@
+"""Recall: what is similar, what may be known at a time, and that a case never waits for memory."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from infra.clickhouse.client import Address, ClickHouse, connect
+from infra.clickhouse.memory import SIMILARITY_FLOOR, ClickHouseMemory
+from infra.models.embeddings.hashing import DIMENSIONS, cosine, embed
+from schemas import events as ev
+from schemas.effects import Failure, Recall, RecallReply
+from schemas.evidence import MemoryEntry
+from tests.infra.clickhouse.clickhouse_samples import NOW, fill, record, seconds, signal
+
+pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
+
+NEAR = [
+    ("SEC 批准比特币现货 ETF,将于下周开始交易", "比特币现货ETF获SEC批准,下周开始交易"),
+    ("Coinbase 即将上线 XYZ 代币,内部人士透露下周公布", "内部人士:Coinbase下周将上线XYZ代币"),
+    (
+        "XXX DeFi protocol hit by flash loan attack, losing over $100M USDC",
+        "Flash loan attack drains more than $100M in USDC from XXX DeFi protocol",
+    ),
+]
+UNRELATED = [
+    ("SEC 批准比特币现货 ETF,将于下周开始交易", "XXX DeFi 协议遭受闪电贷攻击,损失超过 $100M USDC"),
+    ("Walmart announces a partnership with Litecoin", "Curve pools exploited through a Vyper compiler bug"),
+    ("美联储宣布加息 25 个基点", "Coinbase will list the XYZ token next week"),
+]
+
+
+def likeness(a: str, b: str) -> float:
+    return cosine(embed(a), embed(b))
+
+
+@pytest.mark.parametrize(("a", "b"), NEAR)
+def test_the_same_news_in_other_words_is_similar(a: str, b: str) -> None:
+    assert likeness(a, b) > SIMILARITY_FLOOR + 0.15
+
+
+@pytest.mark.parametrize(("a", "b"), UNRELATED)
+def test_unrelated_news_is_not_similar(a: str, b: str) -> None:
+    assert likeness(a, b) < SIMILARITY_FLOOR - 0.15
+
+
+def test_layout_and_case_change_no_vector() -> None:
+    assert embed("SEC  Approves:\nBitcoin ETF!") == embed("sec approves bitcoin etf")
+
+
+@pytest.mark.parametrize("text", ["涨", "a", "USDC 脱锚 " * 5000, "\ud800 broken", "🚀🚀"])
+def test_a_vector_has_256_components_of_one_byte_and_the_largest_uses_it_whole(text: str) -> None:
+    vector = embed(text)
+    assert len(vector) == DIMENSIONS
+    assert max(map(abs, vector)) == 127
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "!?…"])
+def test_a_text_without_letters_has_no_vector(text: str) -> None:
+    assert embed(text) == []
+
+
+def remembered(case: str, text: str, *, decided_at: datetime = NOW, offset: int = 0, **fields: Any) -> Any:
+    of = signal(signal_id=f"signal-{case}", case_id=case, summary=f"sum of {case}", decided_at=decided_at, **fields)
+    return record(ev.SignalSynthesized(signal=of, path="deep"), case=case, offset=offset, news_text=text)
+
+
+def asked(text: str, **fields: Any) -> Recall:
+    given: dict[str, Any] = {
+        "text": text, "asset": "", "as_of": NOW + seconds(60), "limit": 5, "exclude_case": "me",
+    }  # fmt: skip
+    return Recall(**{**given, **fields})
+
+
+async def recall(client: ClickHouse, text: str, **fields: Any) -> tuple[MemoryEntry, ...]:
+    answer = await ClickHouseMemory(client, timeout_s=30.0).perform(asked(text, **fields))
+    assert isinstance(answer.reply, RecallReply), answer.reply
+    return answer.reply.entries
+
+
+@pytest.mark.parametrize(("news", "like_it"), NEAR)
+async def test_recall_finds_the_near_case_and_leaves_out_the_unrelated(
+    clickhouse: ClickHouse, news: str, like_it: str
+) -> None:
+    await fill(
+        clickhouse, [remembered("near", like_it), remembered("far", "Kroger to accept Bitcoin Cash at all stores")]
+    )
+    (entry,) = await recall(clickhouse, news)
+    assert entry == MemoryEntry(
+        case_id="near",
+        summary="sum of near",
+        event_type="depeg",
+        asset="USDC",
+        confidence=0.75,
+        similarity=pytest.approx(likeness(news, like_it), abs=1e-6),
+        decided_at=NOW,
+        signal_id="signal-near",
+    )
+
+
+async def test_nothing_that_was_decided_at_or_after_the_cases_time_is_remembered(clickhouse: ClickHouse) -> None:
+    text = "USDC 跌至 0.87 美元"
+    before = remembered("before", text, decided_at=NOW - seconds(0.001))
+    await fill(clickhouse, [before, remembered("at", text), remembered("after", text, decided_at=NOW + seconds(1))])
+    assert [e.case_id for e in await recall(clickhouse, text, as_of=NOW)] == ["before"]
+
+
+async def test_a_case_does_not_remember_itself_nor_another_run(clickhouse: ClickHouse) -> None:
+    text = "USDC 跌至 0.87 美元"
+    other = remembered("other-run", text)
+    await fill(clickhouse, [remembered("me", text), type(other)(**{**fields_of(other), "run_id": "run-1"})])
+    assert await recall(clickhouse, text) == ()
+
+
+def fields_of(one: Any) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in one.__struct_fields__}
+
+
+async def test_a_timeline_lists_a_subjects_cases_in_the_order_of_time_however_unlike_their_words(
+    clickhouse: ClickHouse,
+) -> None:
+    def told(case: str, summary: str, days: float, **fields: Any) -> Any:
+        of = signal(
+            signal_id=f"s-{case}", case_id=case, summary=summary, decided_at=NOW - seconds(days * 86_400), **fields
+        )
+        return record(ev.SignalSynthesized(signal=of, path="deep"), case=case, news_text=f"news of {case}")
+
+    await fill(
+        clickhouse,
+        [
+            told("of its token", "a bridge was drained", 2, asset="ZED"),
+            told("by name", "The SEC (again) sues somebody", 5, asset="BTC"),
+            told("in Chinese", "美国 SEC起诉 ZED 协议", 3, asset="BTC"),
+            told("in another word", "blocked for thirty seconds", 1, asset="BTC"),
+            told("too old", "SEC sues ZED", 40, asset="ZED"),
+            told("not yet", "SEC sues ZED", 0, asset="ZED"),
+            told("me", "SEC sues ZED", 1, asset="ZED"),
+        ],
+    )
+    since = NOW - seconds(30 * 86_400)
+    entries = await recall(clickhouse, "SEC", asset="ZED", as_of=NOW, since=since)
+    assert [e.case_id for e in entries] == ["by name", "in Chinese", "of its token"]
+    assert [e.case_id for e in await recall(clickhouse, "S.C", as_of=NOW, since=since)] == []
+    assert [e.case_id for e in await recall(clickhouse, "起诉", as_of=NOW, since=since)] == ["in Chinese"]
+    latest = await recall(clickhouse, "SEC", asset="ZED", as_of=NOW, since=since, limit=2)
+    assert [e.case_id for e in latest] == ["in Chinese", "of its token"]
+
+
+async def test_the_most_similar_come_first_and_no_more_than_asked_for(clickhouse: ClickHouse) -> None:
+    text = "Circle confirms USDC reserves at Silicon Valley Bank"
+    texts = {"third": text[:34], "first": text, "second": text[:44]}
+    await fill(clickhouse, [remembered(case, of) for case, of in texts.items()])
+    entries = await recall(clickhouse, text, limit=2)
+    assert [e.case_id for e in entries] == ["first", "second"]
+    assert entries[0].similarity == pytest.approx(1.0, abs=1e-5)
+
+
+async def test_a_redelivered_memory_is_one_entry(clickhouse: ClickHouse) -> None:
+    text = "USDC 跌至 0.87 美元"
+    await fill(clickhouse, [remembered("a", text, offset=n) for n in (1, 2, 3)])
+    assert [e.case_id for e in await recall(clickhouse, text)] == ["a"]
+
+
+async def test_the_same_asset_counts_as_likeness_of_its_own(clickhouse: ClickHouse) -> None:
+    news, past = "BlackRock files for a spot Bitcoin ETF", "Court sides with Grayscale over spot Bitcoin ETF papers"
+    assert 0.3 < likeness(news, past) < SIMILARITY_FLOOR
+    await fill(clickhouse, [remembered("past", past, asset="BTC")])
+    assert [e.case_id for e in await recall(clickhouse, news, asset="BTC")] == ["past"]
+    assert await recall(clickhouse, news, asset="ETH") == ()
+
+
+async def test_an_outcome_is_known_only_when_its_horizon_had_ended(clickhouse: ClickHouse) -> None:
+    text = "USDC 跌至 0.87 美元"
+    await fill(clickhouse, [remembered("a", text)])
+    columns = ("case_id", "horizon_s", "entry_at", "entry_price", "exit_at", "exit_price", "return", "version")
+    rows = [("a", s, NOW, 1.0, NOW + seconds(s), 1.0 + gain, gain, 1) for s, gain in ((3600, 0.031), (86400, -0.2))]
+    await clickhouse.insert("outcomes", columns, rows)
+    known = {hours: await recall(clickhouse, text, as_of=NOW + seconds(hours * 3600)) for hours in (1, 2, 48)}
+    assert [known[h][0].outcome for h in (1, 2, 48)] == [None, "+3.1% after 1 h", "-20.0% after 24 h"]
+
+
+async def test_vectors_of_another_model_are_never_compared(clickhouse: ClickHouse) -> None:
+    await clickhouse.command(
+        "INSERT INTO memories (run_id, case_id, embedding_model, embedding, decided_at) "
+        "VALUES ('live', 'a', 'other', [1, 2, 3], '2020-01-01'), ('live', 'b', 'char-ngram-256-v2', [], '2020-01-01')"
+    )
+    assert await recall(clickhouse, "USDC 跌至 0.87 美元") == ()
+
+
+async def test_a_text_without_letters_matches_nothing(clickhouse: ClickHouse) -> None:
+    assert await recall(clickhouse, "?!") == ()
+
+
+async def test_a_burst_waits_its_turn_rather_than_being_told_that_memory_is_away(
+    clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = ClickHouseMemory(clickhouse, timeout_s=2.0)
+
+    async def searched(*_: object) -> tuple[()]:
+        await asyncio.sleep(0.06)  # each search is quick; the whole burst takes longer than one may
+        return ()
+
+    monkeypatch.setattr(memory, "_recall", searched)
+    answers = await asyncio.gather(*(memory.perform(asked("USDC 跌至 0.87 美元")) for _ in range(200)))
+    assert {type(a.reply) for a in answers} == {RecallReply}
+
+
+async def unavailable_within_a_second(memory: ClickHouseMemory) -> Failure:
+    began = time.perf_counter()
+    answer = await memory.perform(asked("USDC"))
+    assert time.perf_counter() - began < 1.0
+    assert isinstance(answer.reply, Failure)
+    assert answer.reply.kind == "unavailable"
+    return answer.reply
+
+
+async def test_recall_says_unavailable_when_nobody_listens() -> None:
+    listener = await asyncio.start_server(lambda r, w: w.close(), "127.0.0.1", 0)
+    port = listener.sockets[0].getsockname()[1]
+    listener.close()
+    await listener.wait_closed()
+    memory = ClickHouseMemory(connect(Address(host="127.0.0.1", port=port), database="newsproof"))
+    failure = await unavailable_within_a_second(memory)
+    assert failure.retryable
+    await memory.close()
+
+
+async def test_recall_says_unavailable_within_a_second_when_the_server_accepts_and_stays_silent() -> None:
+    held: list[asyncio.StreamWriter] = []
+    async with await asyncio.start_server(lambda r, w: held.append(w), "127.0.0.1", 0) as silent:
+        port = silent.sockets[0].getsockname()[1]
+        memory = ClickHouseMemory(connect(Address(host="127.0.0.1", port=port), database="newsproof"))
+        failures = await asyncio.gather(*(unavailable_within_a_second(memory) for _ in range(20)))
+        assert all("did not answer within" in f.message for f in failures)
+        await memory.close()
+        for writer in held:
+            writer.close()
+
+
+async def test_recall_answers_again_after_it_said_unavailable(clickhouse: ClickHouse) -> None:
+    memory = ClickHouseMemory(clickhouse, timeout_s=0.0)
+    assert isinstance((await memory.perform(asked("USDC"))).reply, Failure)
+    memory._timeout_s = 30.0
+    assert isinstance((await memory.perform(asked("USDC"))).reply, RecallReply)
+
+
+async def test_recall_says_unavailable_and_what_to_do_when_the_tables_are_missing(empty: ClickHouse) -> None:
+    async with connect(empty.address, database="default") as bare:
+        answer = await ClickHouseMemory(bare, timeout_s=30.0).perform(asked("USDC"))
+    assert isinstance(answer.reply, Failure)
+    assert (answer.reply.kind, answer.reply.retryable) == ("unavailable", False)
+    assert "run the migrations" in answer.reply.message

@@ -1,0 +1,418 @@
+"""The embedded ClickHouse, used the way that its clients use it: the real engine, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
+import clickhouse_connect
+import httpx
+import lz4.frame
+import psutil
+import pytest
+from clickhouse_connect.driver.client import Client
+from clickhouse_connect.driver.exceptions import DatabaseError
+
+from infra.embedded.clickhouse.server import EmbeddedClickHouse, EngineUser
+from schemas.errors import ConfigError
+
+DEDUP = "ENGINE = MergeTree ORDER BY n SETTINGS non_replicated_deduplication_window = 100"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedClickHouse]:
+    users = (
+        EngineUser("default"),
+        EngineUser("analyst", password="s3cret", readonly=2, settings={"max_execution_time": "5"}),
+    )
+    engine = EmbeddedClickHouse(tmp_path_factory.mktemp("engine"), users=users, memory_bytes=1024**3)
+    asyncio.run(engine.start())
+    yield engine
+    asyncio.run(engine.stop())
+
+
+@contextmanager
+def connected(server: EmbeddedClickHouse, **options: object) -> Iterator[Client]:
+    client = clickhouse_connect.get_client(host=server.host, port=server.port, tz_mode="aware", **options)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+@pytest.fixture
+def client(server: EmbeddedClickHouse) -> Iterator[Client]:
+    """A client whose database is empty."""
+    with connected(server) as admin:
+        admin.command("DROP DATABASE IF EXISTS scratch")
+        admin.command("CREATE DATABASE scratch")
+    with connected(server, database="scratch") as own:
+        yield own
+
+
+@pytest.fixture
+async def http(server: EmbeddedClickHouse) -> AsyncIterator[httpx.AsyncClient]:
+    address = f"http://{server.host}:{server.port}"
+    async with httpx.AsyncClient(base_url=address, trust_env=False, timeout=30) as raw:
+        yield raw
+
+
+def test_values_of_every_type_we_store_come_back_as_they_went_in(client: Client) -> None:
+    client.command(
+        "CREATE TABLE types (at DateTime64(3, 'UTC'), cost Nullable(Decimal(18, 9)),"
+        " step LowCardinality(String), flags Array(String), vector Array(Float32), id UUID,"
+        " headers Map(String, String), text String) ENGINE = MergeTree ORDER BY at"
+    )
+    row = [
+        datetime(2026, 3, 1, 12, 30, 15, 123000, tzinfo=UTC),
+        Decimal("0.000123456"),
+        "synthesize",
+        ["search_skipped:budget", "引号'\\"],
+        [0.5, -1.25],
+        UUID("6f1b1d6e-5f3e-4d63-8f8a-0d4c8f3b9a10"),
+        {"k": "v", "空": "值"},
+        "比特币\t现货\n'quoted' \\ back",
+    ]
+    unknown_cost = [row[0], None, "", [], [], row[5], {}, ""]
+    client.insert("types", [row, unknown_cost])
+    back = client.query("SELECT * FROM types ORDER BY isNull(cost)").result_rows
+    assert [list(found) for found in back] == [row, unknown_cost]
+
+
+def test_parameters_are_bound_by_the_engine_and_never_become_sql(client: Client) -> None:
+    tricky = "it's a\ttab, a\nline and a \\ with {x:String}"
+    found = client.query(
+        "SELECT {x:String}, {n:UInt64} + 1, {list:Array(String)}",
+        parameters={"x": tricky, "n": 41, "list": ["a'b", "c"]},
+    )
+    assert found.result_rows == [(tricky, 42, ["a'b", "c"])]
+
+
+def test_parameters_may_be_as_long_as_a_list_of_many_ids(client: Client) -> None:
+    ids = [f"case-{n:06}" for n in range(20_000)]
+    found = client.query("SELECT length({ids:Array(String)})", parameters={"ids": ids})
+    assert found.result_rows == [(20_000,)]
+    assert client.command("SELECT 'Python (not a function)'") == "Python (not a function)"
+
+
+def test_a_block_sent_twice_under_one_token_is_stored_once(client: Client) -> None:
+    client.command(f"CREATE TABLE once (n UInt64, s String) {DEDUP}")
+    for token, numbers in (("a", [1, 2]), ("a", [1, 2]), ("a", [3]), ("b", [1])):
+        client.insert("once", [[n, "x"] for n in numbers], settings={"insert_deduplication_token": token})
+    assert client.query("SELECT n FROM once ORDER BY n").result_columns == [[1, 1, 2]]
+
+
+def test_settings_written_in_the_insert_itself_count_too(client: Client) -> None:
+    client.command(f"CREATE TABLE inline (n UInt64) {DEDUP}")
+    for _ in range(2):
+        client.raw_query("INSERT INTO inline SETTINGS insert_deduplication_token = 't' FORMAT CSV\n5\n")
+    assert client.command("SELECT count() FROM inline") == 1
+
+
+def test_final_shows_the_first_version_of_a_replacing_table(client: Client) -> None:
+    client.command(
+        "CREATE TABLE latest (id UInt64, version UInt64, s String) ENGINE = ReplacingMergeTree(version) ORDER BY id"
+    )
+    for version, text in ((2, "new"), (1, "old")):
+        client.insert("latest", [[7, version, text]])
+    assert client.query("SELECT id, s FROM latest FINAL").result_rows == [(7, "new")]
+
+
+def test_a_wrong_statement_gives_the_engines_own_text(client: Client) -> None:
+    with pytest.raises(DatabaseError, match=r"(?s)Code: 62.*Syntax error.*SYNTAX_ERROR"):
+        client.query("SELEC 1")
+    with pytest.raises(DatabaseError, match="UNKNOWN_TABLE"):
+        client.query("SELECT * FROM no_such_table")
+    with pytest.raises(DatabaseError, match="UNKNOWN_TABLE"):
+        client.raw_insert("no_such_table", insert_block=b"1\n", fmt="CSV")
+
+
+async def test_an_insert_that_cannot_be_parsed_stores_nothing(client: Client, http: httpx.AsyncClient) -> None:
+    client.command(f"CREATE TABLE whole (n UInt64) {DEDUP}")
+    reply = await http.post("/?query=INSERT INTO scratch.whole FORMAT CSV", content=b"1\n2\nthree\n")
+    assert reply.status_code == 400
+    assert "(at row 3)" in reply.text
+    assert client.command("SELECT count() FROM whole") == 0
+
+
+async def test_the_async_client_works_alike(server: EmbeddedClickHouse) -> None:
+    client = await clickhouse_connect.get_async_client(host=server.host, port=server.port)
+    async with client:
+        answer = await client.query("SELECT number FROM numbers(100000)")
+        assert answer.row_count == 100_000
+
+
+async def test_raw_http_answers_in_the_format_that_was_asked_for(http: httpx.AsyncClient) -> None:
+    as_json = await http.get("/", params={"query": "SELECT 1 AS a FORMAT JSON", "query_id": "mine"})
+    assert as_json.json()["data"] == [{"a": 1}]
+    assert as_json.headers["X-ClickHouse-Format"] == "JSON"
+    assert as_json.headers["X-ClickHouse-Query-Id"] == "mine"
+    assert as_json.headers["Content-Type"].startswith("application/json")
+    as_csv = await http.post("/", content="SELECT 1, 'x'", params={"default_format": "CSV"})
+    assert as_csv.text == '1,"x"\n'
+    by_header = await http.post("/", content="SELECT 1;", headers={"X-ClickHouse-Format": "JSONEachRow"})
+    assert by_header.json() == {"1": 1}
+    for path in ("/ping", "/", "/replicas_status"):
+        assert (await http.get(path)).text == "Ok.\n"
+
+
+@pytest.mark.parametrize(
+    ("statement", "body", "expected"),
+    [
+        ("INSERT INTO scratch.f FORMAT JSONEachRow", b'{"n":1,"s":"a"}\n{"n":2,"s":"b"}', "1a,2b"),
+        ("INSERT INTO scratch.f (s, n) FORMAT CSV", b"a,1\nb,2\n", "1a,2b"),
+        ("INSERT INTO scratch.f VALUES", b"(1, 'FORMAT CSV'), (2, 'b;')", "1FORMAT CSV,2b;"),
+        ("INSERT INTO scratch.f SETTINGS max_threads = 1 FORMAT TSV", b"1\ta\n", "1a"),
+        ("INSERT INTO scratch.f FORMAT RowBinary", b"\x01" + b"\0" * 7 + b"\x02\xff\n", "1\\xFF\\n"),
+        ("/* FORMAT */ insert into scratch.f -- VALUES\n (n, s) select 3, 'c'", b"", "3c"),
+    ],
+)
+async def test_rows_are_taken_after_the_statement_in_url_or_body(
+    client: Client, http: httpx.AsyncClient, statement: str, body: bytes, expected: str
+) -> None:
+    for in_url in (True, False):
+        client.command("CREATE OR REPLACE TABLE f (n UInt64, s String) ENGINE = Memory")
+        reply = await (
+            http.post("/", params={"query": statement}, content=body)
+            if in_url
+            else http.post("/", content=statement.encode() + b"\n" + body)
+        )
+        assert reply.status_code == 200, reply.text
+        assert int(httpx.Response(200, text=reply.headers["X-ClickHouse-Summary"]).json()["written_rows"]) > 0
+        query = "SELECT n, s FROM scratch.f ORDER BY n"
+        rows = (await http.get("/", params={"query": query, "default_format": "RowBinary"})).content
+        assert _row_binary(rows) == expected
+
+
+def _row_binary(data: bytes) -> str:
+    """Decode rows of (UInt64, String shorter than 128 bytes) to ``1a,2b``."""
+    found = []
+    while data:
+        size = data[8]
+        text = data[9 : 9 + size].decode("ascii", "backslashreplace").replace("\n", "\\n").replace("\\xff", "\\xFF")
+        found.append(f"{int.from_bytes(data[:8], 'little')}{text}")
+        data = data[9 + size :]
+    return ",".join(found)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "lz4", "zstd"])
+async def test_bodies_are_compressed_both_ways_when_asked(
+    server: EmbeddedClickHouse, client: Client, http: httpx.AsyncClient, encoding: str
+) -> None:
+    with connected(server, compress=encoding.replace("deflate", "gzip"), database="scratch") as packed:
+        packed.command("CREATE OR REPLACE TABLE packed (n UInt64, s String) ENGINE = Memory")
+        packed.insert("packed", [[n, "text " * 20] for n in range(20_000)])
+        assert packed.query("SELECT sum(n), uniqExact(s) FROM packed").result_rows == [(199_990_000, 1)]
+        assert packed.query("SELECT n FROM packed").row_count == 20_000
+    query = {"query": "SELECT repeat('text', 10) FROM numbers(60000)", "enable_http_compression": "1"}
+    plain = await http.get("/", params=query, headers={"Accept-Encoding": "identity"})
+    assert "Content-Encoding" not in plain.headers
+    async with http.stream("GET", "/", params=query, headers={"Accept-Encoding": encoding}) as reply:
+        raw = b"".join([piece async for piece in reply.aiter_raw()])
+    assert reply.headers["Content-Encoding"] == encoding
+    assert len(raw) < len(plain.content) / 2
+
+
+async def test_a_body_of_two_frames_is_one_body_and_a_torn_one_is_refused(
+    client: Client, http: httpx.AsyncClient
+) -> None:
+    client.command("CREATE TABLE frames (n UInt64) ENGINE = Memory")
+    for pack, name in ((gzip.compress, "gzip"), (lz4.frame.compress, "lz4")):
+        where = {"query": "INSERT INTO scratch.frames FORMAT CSV"}
+        both = pack(b"1\n") + pack(b"2\n")
+        good = await http.post("/", params=where, content=both, headers={"Content-Encoding": name})
+        assert good.status_code == 200, good.text
+        for bad in (pack(b"3\n" * 1000)[:-6], b"not packed at all"):
+            torn = await http.post("/", params=where, content=bad, headers={"Content-Encoding": name})
+            assert (torn.status_code, name in torn.text) == (500, True)
+    assert client.command("SELECT groupArray(n) FROM frames") == "[1,2,1,2]"
+
+
+async def test_rows_far_above_what_is_kept_in_memory_pass_through_a_file(
+    client: Client, http: httpx.AsyncClient, server: EmbeddedClickHouse
+) -> None:
+    client.command("CREATE TABLE big (n UInt64, s String) ENGINE = MergeTree ORDER BY n")
+
+    async def rows() -> AsyncIterator[bytes]:
+        for at in range(40):
+            # The rows quote SQL: nothing in them may be taken for a statement.
+            yield b"".join(b"%d,%s\n" % (at, b"; python (x) FORMAT" + b"x" * 981) for _ in range(1000))
+
+    reply = await http.post("/?query=INSERT INTO scratch.big FORMAT CSV", content=rows())
+    assert reply.status_code == 200, reply.text
+    assert client.query("SELECT count(), uniqExact(n), sum(length(s)) FROM big").result_rows == [
+        (40_000, 40, 40_000_000)
+    ]
+    assert list((server.data_dir / "spool").iterdir()) == []
+
+
+async def test_settings_of_one_request_do_not_reach_the_next(http: httpx.AsyncClient) -> None:
+    read = "SELECT getSetting('max_threads'), currentDatabase()"
+    first = await http.post("/?max_threads=3&database=system", content=read)
+    assert first.text == "3\tsystem\n"
+    assert (await http.post("/", content=read)).text != first.text
+    unknown = await http.post("/?no_such_setting=3", content=read)
+    assert (unknown.status_code, unknown.headers["X-ClickHouse-Exception-Code"]) == (404, "115")
+    missing = await http.post("/?database=no_such_database", content=read)
+    assert (missing.status_code, missing.headers["X-ClickHouse-Exception-Code"]) == (404, "81")
+
+
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("SELECT 1; SELECT 2", 62),
+        ("SELECT 1 INTO OUTFILE '/tmp/never-written'", 358),
+        ("SELECT '" + "x" * 5_000_000 + "'", 229),
+        ("SELECT * FROM (SELECT * FROM /* */ PYTHON (settings))", 46),
+        ("INSERT INTO t FROM INFILE '/etc/passwd' FORMAT LineAsString", 78),
+    ],
+)
+async def test_what_a_server_refuses_over_http_is_refused_here(
+    http: httpx.AsyncClient, statement: str, code: int
+) -> None:
+    reply = await http.post("/", content=statement)
+    assert reply.headers["X-ClickHouse-Exception-Code"] == str(code)
+    assert reply.status_code >= 400
+
+
+async def test_a_get_cannot_write(client: Client, http: httpx.AsyncClient) -> None:
+    reply = await http.get("/", params={"query": "DROP DATABASE scratch"})
+    assert reply.headers["X-ClickHouse-Exception-Code"] == "164"
+    assert client.command("EXISTS DATABASE scratch") == 1
+
+
+async def test_users_need_their_password_and_keep_to_their_rights(
+    client: Client, http: httpx.AsyncClient, server: EmbeddedClickHouse
+) -> None:
+    key = {"X-ClickHouse-User": "analyst", "X-ClickHouse-Key": "s3cret"}
+    for headers, auth in ((key, None), ({}, ("analyst", "s3cret"))):
+        reply = await http.post("/", content="SELECT getSetting('max_execution_time')", headers=headers, auth=auth)
+        assert reply.text == "5\n"
+        refused = await http.post("/?readonly=0", content="DROP DATABASE scratch", headers=headers, auth=auth)
+        assert refused.headers["X-ClickHouse-Exception-Code"] == "164"
+    for auth in (("analyst", "wrong"), ("nobody", ""), ("default", "guess")):
+        reply = await http.post("/", content="SELECT 1", auth=auth)
+        assert (reply.status_code, reply.headers["X-ClickHouse-Exception-Code"]) == (403, "516")
+    with connected(server, username="analyst", password="s3cret") as analyst:
+        assert analyst.command("SELECT 1") == 1
+
+
+@pytest.mark.parametrize("header", [{"Host": "rebound.example:8123"}, {"Origin": "https://page.example"}])
+async def test_a_web_page_cannot_reach_the_engine_through_the_browser(
+    http: httpx.AsyncClient, header: dict[str, str]
+) -> None:
+    assert (await http.post("/", content="SELECT 1", headers=header)).status_code == 403
+
+
+def test_twenty_readers_work_while_an_insert_goes_on(server: EmbeddedClickHouse, client: Client) -> None:
+    client.command("CREATE TABLE busy (n UInt64) ENGINE = MergeTree ORDER BY n")
+    client.insert("busy", [[1]])
+
+    def read(_: int) -> bool:
+        with connected(server, database="scratch") as own:
+            return all(own.command("SELECT sum(n) FROM busy") >= 1 for _ in range(5))
+
+    with ThreadPoolExecutor(21) as pool:
+        blocks = pool.submit(lambda: [client.insert("busy", [[1]] * 5000) for _ in range(20)])
+        assert all(pool.map(read, range(20)))
+        blocks.result()
+    assert client.command("SELECT count() FROM busy") == 100_001
+
+
+async def test_a_client_that_is_slow_to_send_or_to_read_keeps_nobody_waiting(
+    http: httpx.AsyncClient, server: EmbeddedClickHouse
+) -> None:
+    crawlers = []
+    for number in range(24):
+        reader, writer = await asyncio.open_connection(server.host, server.port)
+        crawlers.append((reader, writer))
+        head = "POST /?query={} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n"
+        if number % 2:  # announces a body that never comes
+            writer.write(head.format("INSERT+INTO+t+FORMAT+CSV", 1000).encode())
+        else:  # asks for 80 MB and reads nothing
+            writer.write(head.format("SELECT+repeat('x',1000)+FROM+numbers(8000)", 0).encode())
+        await writer.drain()
+    assert (await http.post("/", content="SELECT 'served'")).text == "served\n"
+    for _, writer in crawlers:
+        writer.transport.abort()
+
+
+async def test_a_query_ends_when_its_client_leaves(http: httpx.AsyncClient) -> None:
+    endless = "SELECT count() FROM numbers(1000000000000) WHERE NOT ignore(sipHash64(number))"
+    running = "SELECT countIf(query LIKE '%sipHash64%' AND query NOT LIKE '%countIf%') FROM system.processes"
+
+    async def until_running(count: str) -> None:
+        while (await http.post("/", content=running)).text != count:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+    call = asyncio.create_task(http.post("/", content=endless))
+    async with asyncio.timeout(10):
+        await until_running("1\n")
+        call.cancel()
+        await until_running("0\n")
+
+
+async def test_what_was_acknowledged_survives_a_sigkill(tmp_path: Path) -> None:
+    engine = EmbeddedClickHouse(tmp_path, memory_bytes=1024**3)
+    async with engine:
+        with connected(engine) as client:
+            client.command(f"CREATE TABLE kept (n UInt64) {DEDUP}")
+            client.insert("kept", [[1], [2]], settings={"insert_deduplication_token": "t"})
+        first = engine.pid
+        engine.kill()
+        assert not psutil.pid_exists(first)
+        await engine.start()
+        with connected(engine) as client:
+            client.insert("kept", [[1], [2]], settings={"insert_deduplication_token": "t"})
+            assert client.command("SELECT count() FROM kept") == 2
+        last = engine.pid
+    assert not psutil.pid_exists(last)
+
+
+async def test_a_second_server_on_the_directory_is_refused(server: EmbeddedClickHouse) -> None:
+    second = EmbeddedClickHouse(server.data_dir)
+    with pytest.raises(ConfigError, match=r"already runs on .*Stop that one first"):
+        await second.start()
+    await second.stop()
+    with connected(server) as client:
+        assert client.command("SELECT 1") == 1
+
+
+async def test_a_taken_port_is_named(server: EmbeddedClickHouse, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"port {server.port}"):
+        await EmbeddedClickHouse(tmp_path, port=server.port).start()
+
+
+def test_the_engine_dies_with_a_parent_that_was_killed(tmp_path: Path) -> None:
+    program = (
+        "import asyncio, sys, pathlib\n"
+        "from infra.embedded.clickhouse.server import EmbeddedClickHouse\n"
+        "async def main():\n"
+        "    server = EmbeddedClickHouse(pathlib.Path(sys.argv[1]))\n"
+        "    await server.start()\n"
+        "    print(server.pid, flush=True)\n"
+        "    await asyncio.Event().wait()\n"
+        "asyncio.run(main())\n"
+    )
+    root = str(Path(__file__).resolve().parents[3])
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": root},
+    ) as parent:
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        parent.send_signal(signal.SIGKILL)
+    child.wait(timeout=10)
+    assert not child.is_running()

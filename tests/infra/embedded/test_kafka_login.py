@@ -1,0 +1,283 @@
+"""The embedded Kafka lets in whoever can read its directory, and nobody else: on both of its ports."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.conn import AIOKafkaConnection, create_conn
+from aiokafka.errors import KafkaError
+from aiokafka.protocol.admin import CreateTopicsRequest_v2
+
+from infra.embedded.child import ChildProcess, free_ports
+from infra.embedded.kafka.jars import default_cache_dir, ensure_jars
+from infra.embedded.kafka.java import find_java
+from infra.embedded.kafka.server import EmbeddedKafka, running_bootstrap
+from infra.embedded.kafka.settings import JVM_FLAGS
+from infra.embedded.owner_only import make_owner_only
+from infra.kafka.topics import KafkaAddress, offsets_of
+from infra.redaction import redacted
+from infra.settings import Settings, load_settings
+from newsproof.sdk.client import publish
+from schemas.errors import ConfigError, TransientError
+from schemas.topics import Topics
+from tests.newsproof.command import newsproof
+from tests.streams.world import news
+
+pytestmark = pytest.mark.security
+
+PROPERTIES_WITHOUT_A_LOGIN = """\
+process.roles=broker,controller
+node.id=1
+listeners=BROKER://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=BROKER://127.0.0.1:{port}
+listener.security.protocol.map=BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=BROKER
+controller.listener.names=CONTROLLER
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+log.dirs=log
+auto.create.topics.enable=false
+offsets.topic.num.partitions=4
+offsets.topic.replication.factor=1
+"""
+"""As every directory was formatted and served before there was a password."""
+
+
+def controller_port(kafka: EmbeddedKafka) -> int:
+    written = (kafka.data_dir / "server.properties").read_text()
+    return int(re.findall(r"CONTROLLER://127\.0\.0\.1:(\d+)", written)[0])
+
+
+class AsIs:
+    """A request of a version that we name, which a stranger needs no negotiation for."""
+
+    def __init__(self, request: object) -> None:
+        self._request = request
+
+    def prepare(self, _versions: object) -> object:
+        return self._request
+
+
+@asynccontextmanager
+async def connected(port: int, **login: str | None) -> AsyncIterator[AIOKafkaConnection]:
+    connection = await create_conn("127.0.0.1", port, request_timeout_ms=5000, **login)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+async def create_topic(connection: AIOKafkaConnection, name: str) -> int:
+    """Ask for a topic; return the error code, 0 when it was made."""
+    request = CreateTopicsRequest_v2([(name, 1, 1, [], [])], 5000, False)
+    answer = await connection.send(AsIs(request))
+    return int(answer.topic_errors[0][1])
+
+
+async def topics_of(kafka: EmbeddedKafka) -> set[str]:
+    async with kafka.address.admin() as admin:
+        return set(await admin.list_topics())
+
+
+async def test_a_stranger_neither_lists_nor_produces_on_the_brokers_port(kafka: EmbeddedKafka, topics: Topics) -> None:
+    async with kafka.address.admin() as admin:
+        await admin.create_topics([NewTopic(topics.signals, 1, 1)])
+    stranger = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap, request_timeout_ms=5000)
+    try:
+        with pytest.raises(KafkaError):
+            await stranger.start()
+    finally:
+        await stranger.close()
+    producer = AIOKafkaProducer(bootstrap_servers=kafka.bootstrap, request_timeout_ms=5000)
+    try:
+        with pytest.raises(KafkaError):
+            await producer.start()
+            await producer.send_and_wait(topics.signals, b"verified sell 0.99")
+    finally:
+        await producer.stop()
+    assert list((await offsets_of(kafka.address, topics.signals)).values()) == [(0, 0)]
+
+
+async def test_a_stranger_creates_no_topic_through_either_port(kafka: EmbeddedKafka) -> None:
+    broker = int(kafka.bootstrap.rpartition(":")[2])
+    for name, port in (("by-the-broker", broker), ("by-the-controller", controller_port(kafka))):
+        async with connected(port) as connection:
+            with pytest.raises(KafkaError):
+                await create_topic(connection, name)
+    assert not {"by-the-broker", "by-the-controller"} & await topics_of(kafka)
+
+
+async def test_whoever_knows_the_password_creates_topics_through_either_port(kafka: EmbeddedKafka) -> None:
+    """So the refusals are refusals of strangers, not of the requests."""
+    login = {name: value for name, value in kafka.address.client_args().items() if name != "bootstrap_servers"}
+    broker = int(kafka.bootstrap.rpartition(":")[2])
+    for name, port in (("mine-by-the-broker", broker), ("mine-by-the-controller", controller_port(kafka))):
+        async with connected(port, **login) as connection:
+            assert await create_topic(connection, name) == 0
+    assert {"mine-by-the-broker", "mine-by-the-controller"} <= await topics_of(kafka)
+
+
+async def test_a_wrong_password_is_refused_and_the_error_says_where_the_right_one_is(
+    kafka: EmbeddedKafka, tmp_path: Path
+) -> None:
+    (tmp_path / "password").write_text("not-the-one-of-this-broker")
+    wrong = KafkaAddress.embedded(kafka.bootstrap, tmp_path / "password")
+    with pytest.raises(ConfigError, match=f"refuses the password in {tmp_path}/password.*`newsproof kafka`") as caught:
+        async with wrong.admin():
+            pass
+    assert "not-the-one" not in str(caught.value)
+    for port in (int(kafka.bootstrap.rpartition(":")[2]), controller_port(kafka)):
+        login = msgspec.structs.replace(wrong, bootstrap=f"127.0.0.1:{port}").client_args()
+        with pytest.raises(KafkaError):
+            async with connected(port, **{name: value for name, value in login.items() if name != "bootstrap_servers"}):
+                pass
+
+
+async def test_a_client_without_a_login_is_told_what_is_missing(kafka: EmbeddedKafka) -> None:
+    with pytest.raises(TransientError, match=r"does not answer a client without a login.*`newsproof kafka`"):
+        await publish([news()], kafka=kafka.bootstrap)
+
+
+def test_what_holds_the_password_is_its_owners_alone_and_no_command_line_shows_it(kafka: EmbeddedKafka) -> None:
+    password = kafka.address.password
+    assert password is not None and len(password) >= 32
+    holding = {path for path in kafka.data_dir.rglob("*") if path.is_file() and password.encode() in path.read_bytes()}
+    assert {path.name for path in holding} == {"password", "server.properties"}
+    for path in kafka.data_dir.rglob("*"):
+        if path.is_file():
+            assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+    assert stat.S_IMODE(kafka.data_dir.stat().st_mode) == 0o700
+    server = psutil.Process(kafka.pid)
+    assert password not in " ".join([*server.cmdline(), *server.environ().values()])
+    assert password not in repr(kafka.address) and password not in redacted(f"it is {password}")
+
+
+async def test_the_password_stays_over_restarts_and_each_directory_has_its_own(
+    kafka: EmbeddedKafka, tmp_path: Path
+) -> None:
+    server = EmbeddedKafka(tmp_path / "kafka")
+    async with server:
+        first = server.address.password
+        assert running_bootstrap(server.data_dir) == server.bootstrap
+    (server.data_dir / "password").chmod(0o644)
+    async with EmbeddedKafka(tmp_path / "kafka") as again:
+        assert again.address.password == first != kafka.address.password
+        assert stat.S_IMODE((again.data_dir / "password").stat().st_mode) == 0o600
+
+
+async def test_a_password_file_that_we_did_not_write_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text('"; user_other="x')
+    with pytest.raises(ConfigError, match="holds no secret that Newsproof made"):
+        await EmbeddedKafka(tmp_path).start()
+
+
+async def test_a_directory_of_before_the_password_starts_and_keeps_its_records(tmp_path: Path) -> None:
+    directory = tmp_path / "kafka"
+    await as_before_the_password(directory, [b"one", b"two"])
+    directory.chmod(0o755)
+    async with EmbeddedKafka(directory) as server:
+        async with server.address.reading() as consumer:
+            consumer.subscribe(["kept"])
+            got: list[bytes] = []
+            async with asyncio.timeout(30):
+                while len(got) < 2:
+                    got += [r.value for records in (await consumer.getmany(timeout_ms=500)).values() for r in records]
+        assert got == [b"one", b"two"]
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+        with pytest.raises(KafkaError):
+            async with connected(controller_port(server)) as connection:
+                await create_topic(connection, "by-a-stranger")
+
+
+def without_a_login(directory: Path) -> tuple[int, int]:
+    """Make a directory with the properties of before; return the ports in them."""
+    directory.mkdir()
+    port, of_controller = free_ports(2)
+    text = PROPERTIES_WITHOUT_A_LOGIN.format(port=port, controller_port=of_controller)
+    (directory / "server.properties").write_text(text)
+    return port, of_controller
+
+
+async def as_before_the_password(directory: Path, values: list[bytes]) -> None:
+    """Format a directory, serve it without a login, and write records to the topic ``kept``."""
+    port, of_controller = without_a_login(directory)
+    log_file = directory.with_name("before.log")
+    java = [str(find_java().path), *JVM_FLAGS, "-cp", os.pathsep.join(map(str, ensure_jars(default_cache_dir())))]
+    cluster = "A23456789012345678901w"
+    format_it = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", "server.properties"]
+    tool = ChildProcess("format", [*java, *format_it], log_file=log_file, cwd=directory)
+    tool.start()
+    assert await tool.wait(timeout_s=60) == 0, tool.log_tail()
+    (directory / "cluster-id").write_text(cluster)
+    broker = ChildProcess("Kafka", [*java, "kafka.Kafka", "server.properties"], log_file=log_file, cwd=directory)
+    broker.start()
+
+    async def serves() -> bool:
+        try:
+            # The controller takes the topic before the broker's own listener is open: both must answer.
+            async with connected(of_controller) as connection, connected(port):
+                return await create_topic(connection, "kept") in (0, 36)  # 36: it is there already
+        except (KafkaError, OSError):
+            return False
+
+    await broker.wait_until(serves, timeout_s=60)
+    try:
+        producer = AIOKafkaProducer(bootstrap_servers=f"127.0.0.1:{port}")
+        await producer.start()
+        for value in values:
+            await producer.send_and_wait("kept", value)
+        await producer.stop()
+    finally:
+        await broker.stop()
+
+
+def test_a_login_without_tls_is_for_the_embedded_kafka_of_this_machine_alone(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("some-password-of-a-broker")
+    with pytest.raises(ConfigError, match="in the clear"):
+        KafkaAddress.embedded("kafka.example:9092", tmp_path / "password")
+    with pytest.raises(ConfigError, match="in the clear"):
+        KafkaAddress.embedded("127.0.0.1:9092,kafka.example:9092", tmp_path / "password")
+    with pytest.raises(ConfigError, match="in the clear"):
+        KafkaAddress(bootstrap="127.0.0.1:9092", security_protocol="SASL_PLAINTEXT", username="u", password="p")
+    with pytest.raises(ConfigError, match="KAFKA_SECURITY_PROTOCOL"):
+        load_settings(kafka_security_protocol="SASL_PLAINTEXT")
+    with pytest.raises(ConfigError, match=f"there is no {tmp_path}/none.*end that and start it again"):
+        at = Settings(_env_file=None, kafka_embedded_password_file=tmp_path / "none")
+        KafkaAddress.of(at, "127.0.0.1:9092")
+
+
+def test_a_directory_of_ours_is_closed_to_others_and_no_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, shared, theirs = tmp_path / "ours", tmp_path / "shared", tmp_path / "theirs"
+    for directory, mode in ((ours, 0o755), (shared, 0o1777), (theirs, 0o755)):
+        directory.mkdir()
+        directory.chmod(mode)
+        (directory / "kept").write_text("as it was")
+    make_owner_only(ours)
+    make_owner_only(shared)
+    make_owner_only(tmp_path / "new")
+    monkeypatch.setattr(os, "geteuid", lambda: theirs.stat().st_uid + 1)
+    make_owner_only(theirs)
+    modes = [stat.S_IMODE(one.stat().st_mode) for one in (ours, shared, theirs, tmp_path / "new")]
+    assert modes == [0o700, 0o1777, 0o755, 0o700]
+    assert (ours / "kept").read_text() == "as it was"
+
+
+def test_a_command_closes_the_data_directory_and_what_its_children_write(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir(mode=0o755)
+    done = newsproof("--data-dir", str(tmp_path / "data"), "topics", "create", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
+    open_to_others = [path for path in (tmp_path / "data").rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
+    assert open_to_others == []

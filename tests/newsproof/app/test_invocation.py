@@ -1,0 +1,79 @@
+"""What commands print in their tables, and what every service does before it begins."""
+
+from __future__ import annotations
+
+import io
+import logging
+import stat
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+import structlog
+
+from newsproof.app.invocation import table
+from newsproof.app.logs import configure_logs
+from tests.newsproof.command import environment
+
+
+def test_money_is_written_out_and_what_is_unknown_is_no_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    table(["name", "cost"], [("free", Decimal("0E-9")), ("paid", Decimal("0.000412000")), ("unknown", None)])
+    rows = [line.split("│")[1:3] for line in capsys.readouterr().out.splitlines() if "│" in line]
+    assert [[cell.strip() for cell in row] for row in rows] == [["free", "0"], ["paid", "0.000412"], ["unknown", "–"]]
+
+
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [
+        (0.0, "0.00"),
+        (0.00391, "0.00391"),
+        (-0.008238, "-0.00824"),
+        (0.5, "0.50"),
+        (-1234.5, "-1,234.50"),
+        (0.0000012, "1.2e-06"),
+    ],
+)
+def test_what_is_small_is_not_printed_as_nothing(
+    value: float, printed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table(["figure"], [(value,)])
+    assert f"│ {printed} " in capsys.readouterr().out
+
+
+def test_a_logger_outlives_the_stream_that_standard_error_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = structlog.get_config()
+    handlers, level = logging.root.handlers[:], logging.root.level
+    first, later = io.StringIO(), io.StringIO()
+    try:
+        monkeypatch.setattr("sys.stderr", first)
+        configure_logs()
+        log = structlog.get_logger()
+        log.warning("one")
+        monkeypatch.setattr("sys.stderr", later)
+        first.close()
+        log.warning("two")
+    finally:
+        structlog.configure(**before)
+        logging.root.handlers[:] = handlers
+        logging.root.setLevel(level)
+    assert "two" in later.getvalue()
+
+
+SERVICE = """
+from pathlib import Path
+from infra.settings import load_settings
+from newsproof.app.invocation import run
+async def work():
+    Path("written").write_text("evidence")
+run(work(), service=load_settings())
+"""
+
+
+@pytest.mark.security
+def test_a_service_closes_its_data_directory_and_writes_for_its_owner_alone(tmp_path: Path) -> None:
+    (tmp_path / ".data").mkdir(mode=0o755)
+    subprocess.run([sys.executable, "-c", SERVICE], cwd=tmp_path, env=environment(), check=True, timeout=60)
+    assert stat.S_IMODE((tmp_path / ".data").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "written").stat().st_mode) == 0o600

@@ -1,0 +1,105 @@
+"""Live search, pages and market data: which are usable with which settings, and what doctor says of the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from infra.clickhouse.client import connect
+from infra.offline.simulated import Simulated
+from infra.settings import Settings
+from newsproof.app import composition
+from newsproof.cli.doctor.doctor import _search_providers
+from schemas.effects import FetchMarket, Scrape
+from schemas.errors import ConfigError
+from tests.infra.fakes.tavily import AS_OF
+
+RAGFLOW = {"ragflow_endpoint": "http://ragflow:9380", "ragflow_api_key": "r-key", "ragflow_dataset_id": "d1, d2"}
+BOCHA = {"bocha_api_key": "b-key"}
+TAVILY = {"tavily_api_key": "t-key"}
+ALL = "arxiv, tavily,Bocha,ragflow"
+
+
+def settings(**values: Any) -> Settings:
+    given = {"_env_file": None, "gemini_api_key": "g-key", "deep_analysis_search_provider": ALL, **values}
+    return Settings(**given)
+
+
+@pytest.mark.parametrize(
+    ("values", "usable"),
+    [
+        ({**RAGFLOW, **BOCHA, **TAVILY}, ("ragflow", "bocha", "tavily", "arxiv")),
+        ({**BOCHA, **TAVILY}, ("bocha", "tavily", "arxiv")),
+        ({**BOCHA, **TAVILY, "bocha_enabled": False}, ("tavily", "arxiv")),
+        ({**RAGFLOW, "ragflow_dataset_id": " "}, ("arxiv",)),
+        ({**BOCHA, **TAVILY, "deep_analysis_search_provider": "bocha"}, ("bocha",)),
+    ],
+)
+async def test_the_usable_providers_of_the_list_are_asked_in_order_of_priority(
+    values: dict[str, Any], usable: tuple[str, ...]
+) -> None:
+    at = settings(**values)
+    composition.refuse_unusable(at)
+    assert composition.snapshot_of(at).search_providers == usable
+    ports = composition.ports_of(at, connect("http://127.0.0.1:1", database="none"), Simulated())
+    assert tuple(ports.search) == usable
+    await ports.close()
+
+
+def test_without_any_usable_provider_each_listed_one_is_named_with_what_it_lacks() -> None:
+    at = settings(deep_analysis_search_provider="bocha,ragflow")
+    with pytest.raises(ConfigError, match=r"bocha: set BOCHA_API_KEY.*ragflow: set RAGFLOW_ENDPOINT, RAGFLOW_API_KEY"):
+        composition.refuse_unusable(at)
+
+
+@pytest.mark.parametrize(
+    ("values", "setting"),
+    [
+        ({**TAVILY, "scrape_proxies": "proxy:1"}, "SCRAPE_PROXIES"),
+        ({**TAVILY, "fred_base_url": "fred"}, "FRED_BASE_URL"),
+        ({**TAVILY, "coinbase_base_url": "ftp://x"}, "COINBASE_BASE_URL"),
+        ({**TAVILY, "arxiv_base_url": "arxiv"}, "ARXIV_BASE_URL"),
+        ({**RAGFLOW, "ragflow_endpoint": "ragflow:9380"}, "RAGFLOW_ENDPOINT"),
+        ({"bocha_api_key": "two words"}, "BOCHA_API_KEY"),
+    ],
+)
+def test_an_address_that_cannot_be_one_is_refused_before_anything_starts(values: dict[str, Any], setting: str) -> None:
+    with pytest.raises(ConfigError, match=setting):
+        composition.refuse_unusable(settings(**values))
+
+
+async def test_every_tool_can_be_switched_on_in_live_mode() -> None:
+    tools = {f"tool_{name}_enabled": True for name in ("scrape", "price", "macro", "onchain")}
+    at = settings(**TAVILY, **tools)
+    composition.refuse_unusable(at)
+    ports = composition.ports_of(at, connect("http://127.0.0.1:1", database="none"), Simulated())
+    assert ports.of(Scrape(url="https://example.com/")).provider == "web"
+    assert ports.of(FetchMarket(kind="price", asset="BTC", as_of=AS_OF)).provider == "market"
+    await ports.close()
+
+
+@pytest.mark.parametrize(("mode", "refused"), [("offline", "TOOL_PRICE_ENABLED"), ("simulated", "TOOL_SCRAPE_ENABLED")])
+def test_a_tool_without_a_source_in_its_mode_is_refused_by_name(mode: str, refused: str) -> None:
+    at = settings(newsproof_mode=mode, tool_price_enabled=mode == "offline", tool_scrape_enabled=True)
+    with pytest.raises(ConfigError, match=refused):
+        composition.refuse_unusable(at)
+
+
+def test_doctor_says_of_each_provider_whether_it_is_asked_and_what_it_lacks() -> None:
+    checks = _search_providers(settings(**TAVILY, deep_analysis_search_provider="tavily,bocha"))
+    assert [(c.name.split(",")[0], c.state, c.found, c.do) for c in checks] == [
+        ("search (ragflow", "note", "not set up", "set RAGFLOW_ENDPOINT, RAGFLOW_API_KEY, RAGFLOW_DATASET_ID"),
+        ("search (bocha", "note", "listed, but left out", "set BOCHA_API_KEY (https://open.bochaai.com)"),
+        ("search (tavily", "ok", "asked", ""),
+        ("search (arxiv", "ok", "set up, not listed", "add arxiv to DEEP_ANALYSIS_SEARCH_PROVIDER to ask it"),
+    ]
+    off = _search_providers(settings(**BOCHA, bocha_enabled=False))
+    assert off[1].do == "set BOCHA_ENABLED=true"
+
+
+def test_no_key_of_a_provider_reaches_the_snapshot() -> None:
+    import msgspec
+
+    text = msgspec.json.encode(composition.snapshot_of(settings(**RAGFLOW, **BOCHA, **TAVILY))).decode()
+    assert not any(word in text for word in ("r-key", "b-key", "t-key", "ragflow:9380"))

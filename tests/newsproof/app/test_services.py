@@ -1,0 +1,78 @@
+"""The long-running processes and the signals that end them."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from infra.embedded.clickhouse.server import EmbeddedClickHouse
+from infra.embedded.kafka.server import EmbeddedKafka
+from newsproof.app.lifecycle import run_until
+from schemas.errors import TransientError
+from schemas.topics import Topics
+from tests.newsproof.command import environment
+
+STRUCK_WHEN_IT_SAYS = """
+import asyncio, signal, sys
+import newsproof.app.processes.services as services
+import streams.worker
+from infra.settings import load_settings
+from newsproof.app.logs import configure_logs
+
+class Struck:
+    def __init__(self, log):
+        self._log = log
+
+    def __getattr__(self, level):
+        def say(event, **more):
+            getattr(self._log, level)(event, **more)
+            if event == sys.argv[2]:
+                signal.raise_signal(signal.SIGTERM)
+        return say
+
+configure_logs()
+services.log = Struck(services.log)
+streams.worker.log = Struck(streams.worker.log)
+asyncio.run(getattr(services, sys.argv[1])(load_settings()))
+"""
+
+
+@pytest.mark.parametrize(
+    ("service", "says"), [("run_worker", "worker starts"), ("run_worker", "assigned"), ("run_sink", "sink starts")]
+)
+def test_a_signal_while_a_service_starts_ends_it_in_order(
+    service: str, says: str, kafka: EmbeddedKafka, clickhouse_engine: EmbeddedClickHouse, topics: Topics, tmp_path: Path
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", STRUCK_WHEN_IT_SAYS, service, says],
+        cwd=tmp_path,
+        env=environment(
+            **kafka.address.as_environment(),
+            CLICKHOUSE_URL=f"http://{clickhouse_engine.host}:{clickhouse_engine.port}",
+            NEWSPROOF_TOPIC_PREFIX=topics.prefix,
+            NEWSPROOF_MODE="offline",
+        ),
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert says in ended.stderr and "ended in order" in ended.stderr
+
+
+@pytest.mark.parametrize("how", ["cancelled", "returned"])
+async def test_a_part_that_ends_although_nobody_asked_is_no_end_in_order(how: str) -> None:
+    asked = asyncio.Event()
+
+    async def ends() -> None:
+        if how == "cancelled":
+            raise asyncio.CancelledError  # as a client does that takes a cancellation of its own for its caller's
+
+    with pytest.raises(TransientError, match="ends ended although nobody asked"):
+        await run_until(asyncio.Event(), (ends, lambda: None), (asked.wait, asked.set))  # type: ignore[arg-type]
+    assert asked.is_set(), "the other part was stopped"

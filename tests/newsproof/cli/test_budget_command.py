@@ -1,0 +1,90 @@
+"""``newsproof budget``, and the settings behind it."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.kafka.topics import KafkaAddress
+from infra.settings import Settings
+from newsproof.app.composition import budget_of
+from schemas.budget import BudgetRecord, LimitsSet, Reserved, Settled, encode
+from schemas.topics import Topics
+from tests.newsproof.command import newsproof
+
+
+async def written(address: KafkaAddress, topics: Topics, *records: BudgetRecord | bytes) -> None:
+    async with address.producer() as producer:
+        for record in records:
+            value = record if isinstance(record, bytes) else encode(record)
+            await producer.send_and_wait(topics.budget, value, partition=0)
+
+
+def shown(address: KafkaAddress, topics: Topics, cwd: Path, *arguments: str) -> str:
+    env = {
+        **address.as_environment(),
+        "NEWSPROOF_TOPIC_PREFIX": topics.prefix,
+        "TOPIC_PARTITIONS": "2",
+    }
+    done = newsproof("budget", *arguments, cwd=cwd, env=env)
+    assert done.returncode == 0, done.stderr
+    return str(done.stdout)
+
+
+def asked(id: str, usd: str, **more: Any) -> Reserved:
+    plain: dict[str, Any] = {"units": 0, "for_triage": False, "case_id": "c", "head_id": "h"}
+    return Reserved(id=id, effect="search", provider="tavily", usd=Decimal(usd), **{**plain, **more})
+
+
+async def test_the_command_shows_what_is_granted_settled_left_denied_and_alerted(
+    address: KafkaAddress, made_topics: Topics, tmp_path: Path
+) -> None:
+    await written(
+        address,
+        made_topics,
+        LimitsSet(
+            monthly_usd=Decimal(3), triage_reserve_usd=Decimal(1), daily_units=1, allow_unpriced=False, by="left"
+        ),
+        asked("a", "1.5", units=1),
+        Settled(id="a", usd=Decimal("0.5"), by="left"),
+        asked("b", "0.25"),
+        asked("c", "0.1", units=1),
+        asked("d", "9"),
+        asked("e", "2.5", for_triage=True),
+        b"garbage",
+    )
+    said = json.loads(shown(address, made_topics, tmp_path, "--json"))
+    assert (said["limits"]["monthly_usd"], said["limits"]["by"]) == ("3", "left")
+    general = {name: Decimal(value) for name, value in said["month"]["general"].items()}
+    assert general == {
+        "limit_usd": 3, "granted_usd": Decimal("0.75"), "settled_usd": Decimal("0.5"),
+        "unsettled_usd": Decimal("0.25"), "left_usd": Decimal("2.25"),
+    }  # fmt: skip
+    assert (said["today"]["units_granted"], said["today"]["units_left"]) == (1, 0)
+    assert said["today"]["denied"] == {"units": 1, "money": 2}
+    assert [alert["kind"] for alert in said["alerts"]] == ["daily_share"]
+    assert (said["unsettled"], said["unreadable_records"]) == (1, 1)
+    assert "no room for another triage" in said["news_waits_because"]
+    text = shown(address, made_topics, tmp_path)
+    assert "1 of 1 tool calls" in text and "2.2500" in text and "1/30" in text and "money 2, units 1" in text
+
+
+async def test_before_any_worker_has_started_the_command_says_what_to_do(
+    address: KafkaAddress, made_topics: Topics, tmp_path: Path
+) -> None:
+    assert "newsproof up" in shown(address, made_topics, tmp_path)
+    assert json.loads(shown(address, made_topics, tmp_path, "--json"))["limits"] is None
+
+
+@pytest.mark.parametrize("written_as", ["30", "12.34"])
+async def test_the_limits_are_those_of_the_settings_to_the_cent(written_as: str) -> None:
+    at = Settings(
+        _env_file=None, kafka_bootstrap_servers="x:1", deep_analysis_monthly_budget=float(written_as), worker_slot="left"
+    )  # fmt: skip
+    limits = budget_of(at)._limits
+    assert (limits.monthly_usd, limits.by) == (Decimal(str(float(written_as))), "left")
+    assert (limits.daily_units, limits.triage_reserve_usd, limits.allow_unpriced) == (50, Decimal("3.0"), False)

@@ -1,0 +1,131 @@
+"""The command line without servers: help, exit statuses, errors that say what to do, and what is loaded when."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from agents.prompts import all_prompts
+from infra.embedded.child import free_ports
+from newsproof.app import exits
+from newsproof.app.version import VERSION, code_version
+from schemas import errors
+from tests.newsproof.command import CHECKOUT, environment, newsproof
+
+
+def test_help_lists_every_command_and_the_exit_statuses(tmp_path: Path) -> None:
+    done = newsproof("--help", cwd=tmp_path)
+    assert done.returncode == 0
+    for name in (
+        *("up", "worker", "sink", "publish", "signals", "case", "cases", "audit", "sql"),
+        *("topics", "dlq", "doctor", "config", "schemas", "demo", "bench", "chaos"),
+    ):
+        assert f"\n  {name} " in done.stdout
+    assert "130 interrupted" in done.stdout
+
+
+def test_help_loads_neither_the_runtime_nor_a_client_of_a_server() -> None:
+    code = "import sys, newsproof.cli.main, newsproof; print([m for m in ('faust', 'aiokafka', 'httpx', 'chdb', 'pydantic') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_sdk_loads_no_faust_even_when_it_is_used() -> None:
+    code = "import sys; from newsproof import subscribe, publish; print('faust' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env", "status", "says"),
+    [
+        (["nonsense"], {}, exits.USAGE, "nonsense"),
+        (["signals", "--min-confidence", "2"], {}, exits.USAGE, "min-confidence"),
+        (["config"], {"TOPIC_PARTITIONS": "many"}, exits.USAGE, "TOPIC_PARTITIONS"),
+        (["cases", "--status", "lost"], {}, exits.USAGE, "open, signal, dropped, failed"),
+        (["publish", "no-such-file.jsonl"], {}, exits.USAGE, "no-such-file.jsonl"),
+        (["sql", "  "], {}, exits.USAGE, "empty"),
+        (["worker"], {}, exits.USAGE, "KAFKA_BOOTSTRAP_SERVERS is not set"),
+        (["prompts", "nonsense"], {}, exits.USAGE, "there is no prompt 'nonsense'"),
+        (["prompts", "plan@99"], {}, exits.USAGE, "agents/prompts/plan.v99.md"),
+        (["up"], {"NEWSPROOF_MODE": "live"}, exits.USAGE, "TAVILY_API_KEY"),
+        (["up"], {"NEWSPROOF_MODE": "live", "TAVILY_API_KEY": "k"}, exits.USAGE, "GEMINI_API_KEY"),
+    ],
+)
+def test_what_the_user_can_mend_ends_with_2_and_names_it(
+    tmp_path: Path, arguments: list[str], env: dict[str, str], status: int, says: str
+) -> None:
+    done = newsproof(*arguments, cwd=tmp_path, env=env)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [["audit"], ["cases", "--json"], ["topics", "describe"], ["publish", "-"]])
+def test_a_kafka_that_does_not_answer_ends_with_3_and_names_the_setting(tmp_path: Path, command: list[str]) -> None:
+    (port,) = free_ports(1)
+    done = newsproof(*command, cwd=tmp_path, env={"KAFKA_BOOTSTRAP_SERVERS": f"127.0.0.1:{port}"})
+    assert (done.returncode, done.stdout) == (exits.UNREACHABLE, "")
+    assert "KAFKA_BOOTSTRAP_SERVERS" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_a_clickhouse_that_does_not_answer_ends_with_3_and_its_password_is_not_shown(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    url = f"http://me:geheim@127.0.0.1:{port}"
+    done = newsproof("sql", "SELECT 1", cwd=tmp_path, env={"CLICKHOUSE_URL": url})
+    assert done.returncode == exits.UNREACHABLE
+    assert "CLICKHOUSE_URL" in done.stderr and "geheim" not in done.stderr
+
+
+def test_debug_shows_where_an_error_happened(tmp_path: Path) -> None:
+    done = newsproof("--debug", "worker", cwd=tmp_path)
+    assert done.returncode == exits.USAGE
+    assert "Traceback" in done.stderr and "KAFKA_BOOTSTRAP_SERVERS is not set" in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    command = f"{sys.executable} -P -m newsproof schemas export | head -c 10"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, check=False
+    )
+    assert done.stdout == b'{"news.v1"' and b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (errors.ConfigError("x"), exits.USAGE),
+        (errors.PermanentError("x"), exits.USAGE),
+        (errors.TransientError("x"), exits.UNREACHABLE),
+        (errors.ContractError("x"), exits.FINDING),
+        (KeyboardInterrupt(), exits.INTERRUPTED),
+        (ZeroDivisionError("x"), exits.INTERNAL),
+    ],
+)
+def test_every_kind_of_error_has_its_exit_status(error: BaseException, status: int) -> None:
+    assert exits.status_of(error) == status
+
+
+def test_prompts_are_listed_with_their_hashes_and_printed_by_name(tmp_path: Path) -> None:
+    listed = [json.loads(line) for line in newsproof("prompts", "--json", cwd=tmp_path).stdout.splitlines()]
+    assert {(p.name, p.version, p.hash) for p in all_prompts()} == {
+        (p["name"], p["version"], p["hash"]) for p in listed
+    }
+    assert newsproof("prompts", "plan@1", cwd=tmp_path).stdout.startswith("You decide what to look up next")
+
+
+def test_the_reference_of_the_command_line_is_up_to_date() -> None:
+    from newsproof.cli.reference import cli_page
+
+    assert (CHECKOUT / "docs" / "cli.md").read_text("utf-8") == cli_page(), "run: newsproof reference > docs/cli.md"
+
+
+def test_the_version_is_that_of_the_project_and_the_code_version_carries_a_hash() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["version"] == VERSION
+    assert code_version().startswith(f"{VERSION}+") and len(code_version()) == len(VERSION) + 13

@@ -1,0 +1,219 @@
+"""The demo from one end to the other, on real servers: what it prints, what it keeps, and that nothing outlives it."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import orjson
+import psutil
+import pytest
+
+from infra.settings import Settings
+from newsproof.app import exits
+from newsproof.app.servers import servers
+from newsproof.cli.demo import sample_news
+from schemas.signals import Action, SignalStatus
+from tests.newsproof.command import CHECKOUT, COMMAND, environment, newsproof, processes_in
+
+LABELS = {"truth", "what_happened", "official_domain", "asset", "event_type", "corrects"}
+FIELDS = {
+    *("published", "cases", "signals", "dropped", "degraded", "dead_letters", "lost", "duplicates", "seconds")
+}  # fmt: skip
+
+
+def test_the_sample_is_in_the_order_of_publication_and_without_its_labels() -> None:
+    items = sample_news()
+    assert len(items) == 42
+    assert items == sorted(items, key=lambda news: news.published_at)
+    rows = [orjson.loads(line) for line in (CHECKOUT / "infra/offline/sample/history.jsonl").read_bytes().splitlines()]
+    for item in items:
+        row = next(row for row in rows if row["id"] == item.external_id)
+        assert (item.source, item.language, item.text) == ("history", row["lang"], row["text"])
+        assert not item.extra and not item.unknown
+    assert set().union(*rows) >= LABELS
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A directory where the demo ran to its end, and what it printed."""
+    directory = tmp_path_factory.mktemp("demo")
+    # Settings for another place must not lead the demo there.
+    (directory / ".env").write_text("KAFKA_BOOTSTRAP_SERVERS=127.0.0.1:1\nCLICKHOUSE_URL=http://127.0.0.1:1\n")
+    done = newsproof("demo", "--json", cwd=directory)
+    (directory / ".env").unlink()
+    return directory, done
+
+
+Finished = tuple[Path, subprocess.CompletedProcess[str]]
+
+
+def test_it_ends_well_with_one_line_of_json(finished: Finished) -> None:
+    _, done = finished
+    assert done.returncode == exits.OK, done.stderr
+    (line,) = done.stdout.splitlines()
+    summary = json.loads(line)
+    assert set(summary) == FIELDS
+    assert (summary["published"], summary["cases"]) == (42, 42)
+    assert (summary["lost"], summary["duplicates"], summary["dead_letters"]) == (0, 0, 0)
+    assert summary["signals"] + summary["dropped"] == 42
+    assert 0 < summary["seconds"] < 60
+    assert "OFFLINE" in done.stderr and "PHASE1_ROLLOUT_PERCENTAGE=1.0" in done.stderr
+
+
+def test_nothing_that_it_started_is_left(finished: Finished) -> None:
+    directory, _ = finished
+    assert processes_in(directory) == []
+
+
+def test_the_audit_finds_the_demos_log_afterwards_and_it_is_clean(finished: Finished) -> None:
+    directory, _ = finished
+    done = newsproof("audit", "--json", cwd=directory)
+    assert done.returncode == exits.OK, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["news"], report["cases"], report["lost"], report["open"]) == (42, 42, 0, 0)
+
+
+@pytest.fixture(scope="module")
+def reopened(finished: Finished) -> Iterator[Path]:
+    """The demo's directory with its servers running again, as after `demo --keep`: commands find them."""
+    directory, _ = finished
+    data = directory / ".data" / "demo"
+    with asyncio.Runner() as runner:
+        running = servers(Settings(_env_file=None, newsproof_data_dir=data))  # type: ignore[call-arg]
+        runner.run(running.__aenter__())
+        yield directory
+        runner.run(running.__aexit__(None, None, None))
+
+
+def test_a_case_tells_its_story(reopened: Path) -> None:
+    directory = reopened
+    done = newsproof("case", "h09", cwd=directory)
+    assert done.returncode == exits.OK, done.stderr
+    for part in ("Walmart", "First judgement", "Evidence:", "How the confidence came about", "preliminary", "calls,"):
+        assert part in done.stdout
+    told = json.loads(newsproof("case", "h09", "--json", cwd=directory).stdout)
+    rows = told["confidence"]
+    assert rows[-1]["confidence"] == pytest.approx(
+        rows[0]["confidence"] + sum(r["amount"] or 0 for r in rows), abs=1e-6
+    )
+    raw = [
+        json.loads(line)
+        for line in newsproof("case", told["case_id"][:8], "--events", cwd=directory).stdout.splitlines()
+    ]
+    assert raw[0]["event"]["type"] == "newsproof.event_received"
+    assert [r["accepted"] for r in raw] == [True] * len(raw)
+
+
+def test_of_all_signals_exactly_the_two_that_a_later_case_denies_are_retracted(reopened: Path) -> None:
+    signals = [json.loads(line) for line in newsproof("signals", "--json", cwd=reopened).stdout.splitlines()]
+    rows = [json.loads(line) for line in newsproof("cases", "--json", cwd=reopened).stdout.splitlines()]
+    names = {row["case_id"]: row["external_id"] for row in rows}
+    assert {names[s["case_id"]]: s["revision"] for s in signals if s["revision"] > 1} == {"h09": 2, "h33": 2}
+    assert {names[s["case_id"]] for s in signals if s["status"] == "retracted"} == {"h09", "h33"}
+    for denier, denied in (("h41", "h09"), ("h42", "h33")):
+        told = json.loads(newsproof("case", denied, "--json", cwd=reopened).stdout)
+        assert [r["status"] for r in told["revisions"]] == ["verified", "retracted"]
+        by = next(case for case, name in names.items() if name == denier)
+        assert by in told["revisions"][-1]["notes"]
+        assert f"The signal of case {told['case_id']} is retracted" in str(
+            json.loads(newsproof("case", denier, "--json", cwd=reopened).stdout)["timeline"]
+        )
+
+
+def test_sql_answers_in_every_format(reopened: Path) -> None:
+    directory = reopened
+    query = "SELECT count() AS n, 'x' AS text FROM v_signals"
+    as_csv = newsproof("sql", query, "--format", "csv", cwd=directory)
+    ((n, text),) = list(csv.reader(io.StringIO(as_csv.stdout)))[1:]
+    assert (int(n) > 0, text) == (True, "x")
+    assert json.loads(newsproof("sql", query, "--json", cwd=directory).stdout) == {"n": int(n), "text": "x"}
+    refused = newsproof("sql", "SELECT nonsense FROM v_signals", cwd=directory)
+    assert refused.returncode == exits.USAGE and "SHOW TABLES" in refused.stderr
+
+
+def test_an_example_bot_gets_typed_signals(reopened: Path) -> None:
+    directory = reopened
+    source = (CHECKOUT / "examples" / "bot.py").read_text("utf-8")
+    body = source.partition("async def main")[2].partition("\n\n\nif")[0]
+    assert len(body.splitlines()) <= 10
+    # The log lies still, so the bot's group begins at its start; everything else is the example as it stands.
+    code = source.replace('group="example-bot"', 'group="example-bot", start="earliest"')
+    (directory / "bot.py").write_text(code)
+    bot = subprocess.Popen(
+        [sys.executable, "bot.py"], cwd=directory, env=environment(), stdout=subprocess.PIPE, text=True
+    )
+    assert bot.stdout is not None
+    lines = [bot.stdout.readline() for _ in range(5)]
+    bot.send_signal(signal.SIGINT)
+    bot.wait(timeout=20)
+    assert all(line.startswith("trying out, not trading: ") for line in lines)
+    said = [line.split(": ")[1].split()[:2] for line in lines]
+    assert all(status in get_args(SignalStatus) and action in get_args(Action) for status, action in said)
+
+
+@pytest.mark.parametrize(
+    ("number", "after"),
+    [
+        (signal.SIGINT, "Every gated case"),
+        (signal.SIGINT, "Servers run"),
+        (signal.SIGTERM, "cases opened"),
+    ],
+)
+def test_an_interrupted_demo_leaves_no_process(tmp_path: Path, number: signal.Signals, after: str) -> None:
+    running = subprocess.Popen(
+        [*COMMAND, "demo"], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stderr is not None
+    while after not in (line := running.stderr.readline()):
+        assert line, "the demo ended before it could be interrupted"
+    running.send_signal(number)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == exits.INTERRUPTED, err
+    assert "Traceback" not in err
+    assert processes_in(tmp_path) == []
+
+
+def test_a_second_demo_beside_a_running_one_is_refused_and_a_killed_one_leaves_nothing(tmp_path: Path) -> None:
+    running = subprocess.Popen(
+        [*COMMAND, "demo"], cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stderr is not None
+    while "Servers run" not in running.stderr.readline():
+        assert running.poll() is None
+    second = newsproof("demo", cwd=tmp_path)
+    assert second.returncode == exits.USAGE and "already runs" in second.stderr
+    children = psutil.Process(running.pid).children(recursive=True)
+    assert len(children) >= 4  # Kafka, ClickHouse, worker, sink
+    running.kill()
+    running.communicate()
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert alive == []
+
+
+def test_keep_leaves_it_up_for_other_commands_until_ctrl_c(tmp_path: Path) -> None:
+    running = subprocess.Popen(
+        [*COMMAND, "demo", "--keep", "--json"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert running.stdout is not None
+    assert json.loads(running.stdout.readline())["cases"] == 42
+    sent = newsproof("publish", "-", cwd=tmp_path, stdin=b"Coinbase lists XYZ\n")
+    assert "No Kafka was running" not in sent.stderr
+    while len(newsproof("signals", "--json", cwd=tmp_path).stdout.splitlines()) < 43:
+        assert running.poll() is None
+    running.send_signal(signal.SIGINT)
+    assert running.wait(timeout=60) == exits.INTERRUPTED
+    assert processes_in(tmp_path) == []

@@ -1,0 +1,115 @@
+"""`newsproof publish`: what is sent, what is refused with which words, and reading standard input."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.kafka.topics import KafkaAddress, offsets_of, read_range
+from newsproof.app import exits
+from newsproof.cli.log.publishing import item_of
+from schemas.errors import ContractError
+from schemas.news import MAX_NEWS_BYTES, MAX_RECORD_BYTES, decode_news
+from schemas.topics import Topics
+from tests.newsproof.command import COMMAND, environment, newsproof
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def test_a_plain_line_becomes_news_of_now() -> None:
+    key, value = item_of("SEC 批准比特币现货 ETF\r".encode(), source="cli", now=NOW)
+    news = decode_news(value, now=NOW)
+    assert (news.source, news.text, news.published_at) == ("cli", "SEC 批准比特币现货 ETF", NOW)
+    assert key == news.key
+
+
+def test_an_object_is_sent_as_it_stands_and_given_a_source_only_where_it_names_none() -> None:
+    whole = b'{"source": "wire", "text": "x", "published_at": "2026-03-01T00:00:00Z", "rank": 7}'
+    assert item_of(whole, source="cli", now=NOW)[1] == whole
+    without = b'{"text": "x", "published_at": "2026-03-01T00:00:00Z"}'
+    assert json.loads(item_of(without, source="cli", now=NOW)[1])["source"] == "cli"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"text": "x"', "not_json"),
+        (b'{"text": "x"}', "missing_field"),
+        (b'{"text": 7, "published_at": "2026-03-01T00:00:00Z"}', "wrong_type"),
+        (b'{"text": "x", "published_at": "2036-03-01T00:00:00Z"}', "future_date"),
+        (b"\xff\xfe plain", "not_utf8"),
+        (b'{"text": "\xff", "published_at": "2026-03-01T00:00:00Z"}', "not_utf8"),
+        (b'{"a":' * 10_000 + b"1" + b"}" * 10_000, "too_deep"),
+        (b"x" * (MAX_NEWS_BYTES + 1), "too_large"),
+        (b'{"text": "' + b"x" * MAX_RECORD_BYTES, "too_large"),
+    ],
+)
+def test_what_intake_would_refuse_is_refused_here_with_the_same_reason(line: bytes, reason: str) -> None:
+    with pytest.raises(ContractError) as refused:
+        item_of(line, source="cli", now=NOW)
+    assert refused.value.reason == reason
+
+
+async def values(address: KafkaAddress, topics: Topics) -> list[bytes]:
+    spans = await offsets_of(address, topics.news)
+    return [record.value async for _, records in read_range(address, spans) for record in records]
+
+
+def settings(address: KafkaAddress, topics: Topics) -> dict[str, str]:
+    return {
+        **address.as_environment(),
+        "NEWSPROOF_TOPIC_PREFIX": topics.prefix,
+        "TOPIC_PARTITIONS": "2",
+    }
+
+
+async def test_bad_lines_are_counted_and_named_and_the_good_ones_are_sent(
+    address: KafkaAddress, topics: Topics, tmp_path: Path
+) -> None:
+    file = tmp_path / "news.txt"
+    huge = b"y" * (4 * 1024 * 1024)
+    file.write_bytes(
+        b'first\n\n{"text": broken\n'
+        + huge
+        + b'\n{"source":"s","text":"t","published_at":"2026-03-01T00:00:00Z"}\nlast'
+    )
+    done = newsproof("publish", str(file), "--json", cwd=tmp_path, env=settings(address, topics))
+    assert (done.returncode, json.loads(done.stdout)) == (exits.FINDING, {"published": 3, "refused": 2})
+    said = done.stderr.splitlines()
+    assert "line 3 refused (not_json)" in said[0] and "line 4 refused (too_large)" in said[1]
+    now = datetime.now(UTC)
+    assert {decode_news(v, now=now).text for v in await values(address, topics)} == {"first", "t", "last"}
+
+
+async def test_raw_sends_every_line_unchecked(address: KafkaAddress, topics: Topics, tmp_path: Path) -> None:
+    done = newsproof("publish", "-", "--raw", cwd=tmp_path, env=settings(address, topics), stdin=b"{broken\n\xff\n")
+    assert (done.returncode, done.stdout) == (exits.OK, "published 2, refused 0\n")
+    assert sorted(await values(address, topics)) == [b"{broken", b"\xff"]
+
+
+async def test_standard_input_is_read_for_ever_and_ctrl_c_ends_it(
+    address: KafkaAddress, made_topics: Topics, tmp_path: Path
+) -> None:
+    running = subprocess.Popen(  # noqa: ASYNC220 - its own process group is what is under test
+        [*COMMAND, "publish", "-"],
+        cwd=tmp_path,
+        env=environment(**settings(address, made_topics)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert running.stdin is not None
+    running.stdin.write(b"while it is open\n")
+    running.stdin.flush()
+    sent: list[Any] = []
+    while not sent and running.poll() is None:
+        sent = await values(address, made_topics)
+    running.send_signal(2)
+    _, err = running.communicate(timeout=20)
+    assert (running.returncode, err) == (exits.INTERRUPTED, b"")
+    assert len(sent) == 1

@@ -1,0 +1,181 @@
+"""Dead letters of failed cases: sent again they open one more attempt, once, also when the command is killed in the middle."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.core.registry import verification
+from infra.kafka.topics import KafkaAddress
+from newsproof.app import exits
+from schemas.attempts import RETRIES_HEADER, case_id_of, retries_of
+from schemas.errors import ContractError
+from schemas.events import CaseFailed, EventReceived, SignalSynthesized
+from schemas.news import News
+from streams.intake.text_index import TextIndex
+from tests.newsproof.app.test_health import REFUSED
+from tests.newsproof.command import environment, newsproof
+from tests.streams.graphs import degrading
+from tests.streams.world import World, news
+
+_numbers = count()
+CASES = 3
+
+KILLED_AFTER_TWO = """
+import os, signal
+from aiokafka import AIOKafkaProducer
+send, sent = AIOKafkaProducer.send_and_wait, []
+async def send_and_die(self, *args, **more):
+    if len(sent) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    sent.append(await send(self, *args, **more))
+AIOKafkaProducer.send_and_wait = send_and_die
+from newsproof.cli.main import main
+main()
+"""
+
+
+@pytest.fixture
+async def world(address: KafkaAddress, tmp_path: Path) -> AsyncIterator[World]:
+    async with World.made(address, f"requeue{next(_numbers)}.", tmp_path / "slots", partitions=2) as world:
+        yield world
+
+
+@pytest.fixture
+async def failed(world: World) -> World:
+    """Three cases that failed because every model refused the key, and a record that is no news."""
+    await world.publish(*range(CASES), b"{broken")
+    async with world.working(verification(), ports=REFUSED) as worker:
+        await world.until_closed(CASES)
+        await world.until(lambda: worker.appender.letters.total() == CASES + 1)
+    return world
+
+
+def settings(world: World) -> dict[str, str]:
+    return {
+        **world.address.as_environment(),
+        "NEWSPROOF_TOPIC_PREFIX": world.topics.prefix,
+        "TOPIC_PARTITIONS": str(world.partitions),
+    }
+
+
+async def dlq(world: World, directory: Path, *arguments: str) -> Any:
+    return await asyncio.to_thread(newsproof, "dlq", *arguments, cwd=directory, env=settings(world))
+
+
+async def letters(world: World, directory: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (await dlq(world, directory, "list", "--json")).stdout.splitlines()]
+
+
+async def test_a_failed_case_is_tried_again_once_and_the_audit_stays_clean(failed: World, tmp_path: Path) -> None:
+    before = [one for one in await letters(failed, tmp_path) if one["reason"] == "case_failed"]
+    assert len(before) == CASES and all(one["case"] and not one["requeued"] for one in before)
+    done = await dlq(failed, tmp_path, "requeue", "--reason", "case_failed", "--json")
+    assert len(json.loads(done.stdout)["requeued"]) == CASES
+    async with failed.working(degrading(asks=True)):
+        report = await failed.until_closed(2 * CASES)
+    assert report.clean and (report.cases, report.failed, report.news) == (2 * CASES, CASES, 2 * CASES + 1)
+    opened = [e for e in await failed.story() if isinstance(e, EventReceived) and e.retries is not None]
+    assert {e.retries for e in opened} == {one["case"] for one in before} and not any(e.edits for e in opened)
+    assert (await failed.counted())[SignalSynthesized.__name__] == CASES
+    again = await dlq(failed, tmp_path, "requeue", before[0]["id"], "--again")
+    assert again.returncode == exits.USAGE and "tried again already" in again.stderr
+    everything = await dlq(failed, tmp_path, "requeue", "--all", "--again", "--json")
+    assert len(json.loads(everything.stdout)["requeued"]) == 1, "the record that is no news, and no case"
+
+
+async def test_a_requeue_that_is_killed_in_the_middle_and_given_again_doubles_nothing(
+    failed: World, tmp_path: Path
+) -> None:
+    killed = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-P", "-c", KILLED_AFTER_TWO, "dlq", "requeue", "--all"],
+        cwd=tmp_path, env=environment(**settings(failed)), check=False,
+    )  # fmt: skip
+    assert killed.returncode == -signal.SIGKILL
+    sent = [one["id"] for one in await letters(failed, tmp_path) if one["requeued"]]
+    assert len(sent) == 2, "the list sees what was sent before the kill"
+    done = await dlq(failed, tmp_path, "requeue", "--all", "--json")
+    assert set(json.loads(done.stdout)["requeued"]).isdisjoint(sent)
+    # Sent twice all the same, as by two people at once: the second record opens nothing.
+    retried = [r for r in await failed.records(failed.topics.news) if RETRIES_HEADER in dict(r.headers)]
+    assert len(retried) == CASES
+    for record in retried:
+        await failed.producer.send_and_wait(
+            failed.topics.news, record.value, key=record.key, headers=list(record.headers)
+        )
+    async with failed.working(degrading(asks=True)) as worker:
+        await failed.until(lambda: worker.intake.repeated == CASES)
+        report = await failed.until_closed(2 * CASES)
+    assert report.clean and report.cases == 2 * CASES and report.signals == 0
+    assert (await failed.counted())[SignalSynthesized.__name__] == CASES
+
+
+async def test_an_attempt_that_fails_leaves_a_letter_that_opens_the_next_one(failed: World, tmp_path: Path) -> None:
+    for attempt in (1, 2):
+        await dlq(failed, tmp_path, "requeue", "--reason", "case_failed")
+        async with failed.working(verification(), ports=REFUSED, slot=str(attempt)):
+            report = await failed.until_closed((attempt + 1) * CASES)
+        assert report.clean and report.failed == (attempt + 1) * CASES
+    assert sum(isinstance(e, CaseFailed) for e in await failed.story()) == 3 * CASES
+
+
+async def test_an_attempt_in_the_wrong_partition_is_forwarded_as_the_attempt_that_it_is(failed: World) -> None:
+    (of_failed,) = {e.news.case_id for e in await failed.story() if isinstance(e, EventReceived) and "0" in e.news.text}
+    for partition in range(failed.partitions):
+        await failed.producer.send_and_wait(
+            failed.topics.news, json.dumps(news(0)).encode(), key=b"any", partition=partition,
+            headers=[(RETRIES_HEADER, of_failed.encode())],
+        )  # fmt: skip
+    async with failed.working(degrading(asks=True)) as worker:
+        report = await failed.until_closed(CASES + 1)
+        await failed.until(lambda: worker.intake.forwarded == 1 and worker.intake.repeated == 1)
+    assert report.clean and report.cases == CASES + 1
+
+
+async def test_an_attempt_is_no_duplicate_of_the_case_that_failed(world: World) -> None:
+    await world.publish(1)
+    texts = TextIndex(world.address, world.topics)
+    await texts.start()
+    try:
+        from infra.offline.simulated import Simulated
+        from infra.ports import Ports
+
+        port = Simulated()
+        ports = Ports(models={"light": port, "heavy": port}, search={}, recall=port, earlier=texts)
+        async with world.working(verification(), ports=ports):
+            await world.until_closed(1)
+            (failure,) = [f.envelope for f in await world.journal() if f.accepted and isinstance(f.event, CaseFailed)]
+            assert failure is not None
+            await world.producer.send_and_wait(
+                world.topics.news, json.dumps(news(1)).encode(), key=b"wire:item-1",
+                headers=[(RETRIES_HEADER, failure.case_id.encode())],
+            )  # fmt: skip
+            await world.until_closed(2)
+    finally:
+        await texts.close()
+    assert (await world.counted())["CaseDropped"] == 0 and (await world.counted())["CaseFailed"] == 2
+
+
+def test_the_id_of_an_attempt_is_made_of_the_failed_case_alone() -> None:
+    item = News(source="s", text="t", published_at="2026-01-01T00:00:00Z", external_id="1")  # type: ignore[arg-type]
+    first = case_id_of(item, None)
+    assert first == item.case_id
+    second, third = case_id_of(item, first), case_id_of(item, case_id_of(item, first))
+    assert len({first, second, third}) == 3 and case_id_of(item, first) == second
+
+
+@pytest.mark.parametrize("said", [b"", b"no id", b"\xff", b"0" * 36])
+def test_a_header_that_names_no_case_is_refused(said: bytes) -> None:
+    with pytest.raises(ContractError, match=RETRIES_HEADER):
+        retries_of([(RETRIES_HEADER, said)])
+    assert retries_of([("other", b"x")]) is None and retries_of(None) is None

@@ -1,0 +1,201 @@
+"""`newsproof up` and the commands around it, as a first user would try them."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry
+
+from infra.settings import Settings
+from newsproof.app import exits
+from newsproof.app.processes.health import HealthServer
+from schemas.errors import ConfigError
+from tests.newsproof.command import COMMAND, environment, newsproof, processes_in
+from tests.newsproof.web.reading import asked_with
+
+LOGS = {"worker": "worker-0.log", "sink": "sink.log"}
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """`up` in this test's directory, from the moment when it says that it runs."""
+    env = environment(METRICS_PORT="0", WEB_PORT="0")
+    up = subprocess.Popen([*COMMAND, "up"], cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True)
+    assert up.stderr is not None
+    while "Newsproof runs" not in (line := up.stderr.readline()):
+        assert line, "it ended instead of running"
+    yield up
+    up.kill()
+    up.communicate()
+
+
+@pytest.mark.security
+def test_a_question_is_answered_at_the_address_that_up_prints_and_no_log_holds_its_token(
+    running: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    assert running.stderr is not None
+    said = ""
+    while "In another terminal" not in (line := running.stderr.readline()):
+        assert line, "it ended"
+        said += line
+    told = re.findall(r"  Page +(.*)", said)[0]
+    data = tmp_path / ".data"
+    token = (data / "web-token").read_text().strip()
+    assert token not in said and told.endswith("  (log in with what .data/web-token holds)"), "a pipe may lead to a log"
+    retrying = httpx.HTTPTransport(retries=10)  # the page is another process, which starts beside this one
+    with httpx.Client(**asked_with(told, data), timeout=60, transport=retrying, trust_env=False) as client:
+        assert client.get("/").headers["content-type"].startswith("text/html")
+        question = {"message": "Where does BTC stand? Please analyse.", "chat_history": []}
+        with client.stream("POST", "/api/v1/research/chat", json=question) as answer:
+            events = [line.removeprefix("event: ") for line in answer.iter_lines() if line.startswith("event: ")]
+    assert events[0] == "status" and events.count("agent_result") == 3 and events[-2:] == ["final_answer", "done"]
+    assert all(token not in log.read_text("utf-8") for log in (data / "logs").iterdir())
+
+
+def test_what_the_chat_cannot_use_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    env = {"NEWSPROOF_MODE": "live", "GEMINI_API_KEY": "k" * 20, "TAVILY_API_KEY": "k", "COINGECKO_BASE_URL": "nowhere"}
+    done = newsproof("up", cwd=tmp_path, env=env)
+    assert done.returncode == exits.USAGE and "COINGECKO_BASE_URL" in done.stderr
+    assert processes_in(tmp_path) == []
+
+
+@pytest.mark.security
+def test_a_certificate_that_cannot_be_used_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    done = newsproof("up", cwd=tmp_path, env={"WEB_TLS_CERT_FILE": "nothing.pem", "WEB_PORT": "0"})
+    assert (done.returncode, processes_in(tmp_path)) == (exits.USAGE, [])
+    assert "WEB_TLS_CERT_FILE=nothing.pem cannot be used" in done.stderr and "Starting" not in done.stderr
+
+
+@pytest.mark.security
+def test_only_the_page_has_its_token_in_its_environment(running: subprocess.Popen[str], tmp_path: Path) -> None:
+    import psutil
+
+    token = (tmp_path / ".data" / "web-token").read_text().strip()
+    children = psutil.Process(running.pid).children(recursive=True)
+    while not all((commands := {child.pid: child.cmdline() for child in children}).values()):
+        assert running.poll() is None  # the last of them has not begun yet: until then it has neither
+    assert all(any(name in words for words in commands.values()) for name in ("worker", "research-worker", "sink"))
+    knowing = [commands[one.pid] for one in children if token in one.environ().values()]
+    assert len(knowing) == 1 and "web" in knowing[0]
+
+
+@pytest.mark.security
+def test_the_port_whose_address_is_told_is_nobody_elses_even_while_the_page_is_dead(
+    running: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    import psutil
+
+    assert running.stderr is not None
+    while "Page" not in (line := running.stderr.readline()):
+        assert line, "it printed no address"
+    at = urlsplit(line.split()[1])
+    web = next(one for one in psutil.Process(running.pid).children(recursive=True) if "web" in one.cmdline())
+    web.kill()
+    web.wait(10)
+    with socket.socket() as stranger:
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with pytest.raises(OSError, match="in use"):
+            stranger.bind(("127.0.0.1", at.port))
+    # Who asks meanwhile waits for the page that is started again.
+    asked = asked_with(line.split()[1], tmp_path / ".data")
+    assert httpx.get(f"{asked['base_url']}healthz", timeout=60, trust_env=False).status_code == 200
+
+
+def test_a_port_that_was_chosen_and_is_taken_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = newsproof("up", cwd=tmp_path, env={"WEB_PORT": str(taken.getsockname()[1])})
+    assert (done.returncode, processes_in(tmp_path)) == (exits.USAGE, [])
+    assert "cannot be opened on WEB_HOST=127.0.0.1" in done.stderr and "Starting" not in done.stderr
+
+
+def test_news_from_standard_input_becomes_a_signal_once_and_bad_input_a_letter(
+    running: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    text = b"Bybit cold wallet hacked, 400,000 ETH drained, the exchange says"
+    follower = subprocess.Popen(
+        [*COMMAND, "signals", "--follow", "--json"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    item = json.dumps(
+        {"source": "s", "external_id": "mine", "text": text.decode(), "published_at": "2025-02-21T16:00:00Z"}
+    )
+    published = newsproof("publish", "-", cwd=tmp_path, stdin=f"{item}\n{item}\n".encode())
+    assert published.stdout == "published 2, refused 0\n", published.stderr
+    assert newsproof("publish", "-", "--raw", cwd=tmp_path, stdin=b"{broken").returncode == exits.OK
+    assert follower.stdout is not None
+    signal_seen = json.loads(follower.stdout.readline())
+    assert "offline" in signal_seen["risk_flags"] and signal_seen["asset"] == "ETH"
+    follower.send_signal(signal.SIGINT)
+    _, err = follower.communicate(timeout=20)
+    assert (follower.returncode, err) == (exits.INTERRUPTED, "")
+
+    letters: list[str] = []
+    while not letters:
+        letters = newsproof("dlq", "list", "--json", cwd=tmp_path).stdout.splitlines()
+    assert json.loads(letters[0])["reason"] == "not_json"
+    report = json.loads(newsproof("audit", "--json", cwd=tmp_path).stdout)
+    assert (report["news"], report["cases"], report["signals"], report["dead_letters"], report["lost"]) == (
+        3,
+        1,
+        1,
+        1,
+        0,
+    )
+    (case,) = map(json.loads, newsproof("cases", "--json", cwd=tmp_path).stdout.splitlines())
+    assert (case["external_id"], case["case_id"]) == ("mine", signal_seen["case_id"])
+    scraped = httpx.get(f"{health_of('worker-0', tmp_path)}/metrics", trust_env=False).text
+    for line in ("news_repeated_total 1.0", "news_refused_total 1.0", "signals_published_total 1.0", "open_cases 0.0"):
+        assert f"newsproof_{line}" in scraped
+
+
+def test_ctrl_c_ends_the_whole_tree_in_order(running: subprocess.Popen[str], tmp_path: Path) -> None:
+    second = newsproof("up", cwd=tmp_path)
+    assert second.returncode == exits.USAGE and "already runs" in second.stderr
+    logs = tmp_path / ".data" / "logs"
+    while not all(f"{name} starts" in (logs / file).read_text() for name, file in LOGS.items()):
+        assert running.poll() is None
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == exits.INTERRUPTED
+    assert "Traceback" not in err and processes_in(tmp_path) == []
+    for name, file in LOGS.items():
+        assert f"{name} ended in order" in (logs / file).read_text("utf-8")
+
+
+def test_killing_it_leaves_no_process(running: subprocess.Popen[str], tmp_path: Path) -> None:
+    import psutil
+
+    children = psutil.Process(running.pid).children(recursive=True)
+    assert len(children) >= 4
+    running.kill()
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert alive == []
+
+
+async def test_a_taken_metrics_port_is_named() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        settings = Settings(metrics_port=taken.getsockname()[1])
+        with pytest.raises(ConfigError, match="METRICS_PORT"):
+            HealthServer(settings, CollectorRegistry(), dict).start()
+
+
+def health_of(service: str, directory: Path) -> str:
+    """Where a service of this pipeline serves its health, as its log says."""
+    log = (directory / ".data" / "logs" / f"{service}.log").read_text("utf-8")
+    said = [json.loads(line) for line in log.splitlines() if '"health and metrics are served"' in line]
+    return f"http://127.0.0.1:{said[-1]['port']}"

@@ -1,0 +1,25 @@
+"""docs/verdict.md shows what the command prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from newsproof.evaluation.compare.comparison import compare, with_texts
+from newsproof.evaluation.compare.rules import parse_rule
+from newsproof.evaluation.compare.terminal import show_table
+from tests.newsproof.evaluation.compare_samples import example
+
+PAGE = Path(__file__).parents[3] / "docs" / "verdict.md"
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the report of the example, without the spaces at the ends of lines."""
+    a, b, texts = example()
+    show_table(with_texts(compare(a, b, differences=1, rules=[parse_rule("brier>+0.01")]), texts))
+    return "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
+
+
+def test_the_report_in_the_docs_is_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys) in PAGE.read_text("utf-8")

@@ -1,0 +1,233 @@
+"""What the reports show in each form, the rules of --fail-on, and that text of strangers is inert in all of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from newsproof.app import exits
+from newsproof.evaluation.compare.comparison import Comparison, compare, with_texts
+from newsproof.evaluation.compare.documents import CSV_COLUMNS, as_csv, as_json, as_junit, as_markdown
+from newsproof.evaluation.compare.rows import CaseText
+from newsproof.evaluation.compare.rules import COUNTS, OF_CASES, OF_HORIZONS, parse_rule
+from newsproof.evaluation.compare.running import status_of
+from newsproof.evaluation.compare.terminal import show_table
+from newsproof.evaluation.compare.texts import MAX_LINE, MAX_LINES, difference, told_changes, visible
+from schemas.errors import ConfigError
+from tests.newsproof.evaluation.compare_samples import CHANGES, called, case, run
+
+NAMES = "abcdefgh"
+ROSE = {3600: dict.fromkeys("abcdef", 0.02) | dict.fromkeys("gh", -0.01)}
+HOSTILE = (
+    "\x1b[2J\x1b]0;owned\x07 | ]]></system-out><failure/> ``` \n# heading\n![x](https://evil.example/p.png) @everyone "
+    "<script>alert(1)</script> \u202egnp.exe \x00\ud800 =cmd()"
+)
+
+
+def compared(*rules: str, hostile: str = "") -> Comparison:
+    """A says long with 0.6 on all eight (six rose); B with 0.8, short on g, and h it lost."""
+    a = [case(n, **called("0.001", 100.0)) for n in NAMES]
+    b = [case(n, confidence=0.8, notes_hash=2, **called("0.001", 120.0)) for n in "abcdef"]
+    b.append(case("g", confidence=0.8, action="sell", direction="short", asset=hostile or "BTC", notes_hash=2))
+    b.append(case("h", status="miss", has_signal=0))
+    found = compare(
+        run("live", a, returns=ROSE, status=""),
+        run("b1", b, returns=ROSE, changes=CHANGES),
+        rules=[parse_rule(rule) for rule in rules],
+        differences=2,
+    )
+    texts = {
+        ("live", "g", 0): CaseText(signal="", notes="Confirmed. It rose.", fields={"action": "buy"}),
+        ("b1", "g", 0): CaseText(signal="", notes=hostile or "Confirmed. It fell.", fields={"action": "sell"}),
+    }
+    return with_texts(found, texts)
+
+
+def test_the_table_shows_everything_in_the_order_of_reading(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table(compared("misses>0"))
+    out = capsys.readouterr().out
+    order = ("A = live", "B = b1: synthesize v4 (05eabc8d)", "Comparable: 7 of 8 cases in both, 7 stories", "misses")
+    order += (
+        "! run b1: 1 cases did not work",
+        "Metrics",
+        "confidence",
+        "not distinguishable",
+        "Flips: 1",
+        "buy → sell",
+    )
+    order += ("Largest differences (2 of 7)", "-notes: It rose.", "+notes: It fell.", "Spend over", "0.008000")
+    order += ("--fail-on 'misses>0' HOLDS: misses: A 0, B 1", "Verdict: not distinguishable")
+    places = [out.find(text) for text in order]
+    assert -1 not in places, dict(zip(order, places, strict=True))
+    assert places == sorted(places)
+
+
+def test_nothing_executed_is_said_so_and_is_not_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [case(n) for n in NAMES]
+    found = compare(run("A", rows), run("B", rows))
+    show_table(found)
+    out = capsys.readouterr().out
+    assert "Not measured: cost, latency (nothing was executed)" in out and out.count(" nothing was executed ") == 2
+    assert "Verdict: identical: B says the same as A in all 8 cases." in out
+    told = json.loads(as_json(found))
+    assert [s["cost_usd"] for s in told["spend"]] == [None, None]
+    assert {m["a"] for m in told["metrics"] if m["metric"] in ("cost", "latency")} == {None}
+
+
+def test_json_is_one_object_with_the_documented_keys() -> None:
+    text = as_json(compared("brier>+0.01"))
+    told = json.loads(text)
+    assert text.count("\n") == 1
+    assert list(told) == [
+        *("format_version", "a", "b", "changes_a", "changes_b", "verdict", "warnings", "comparability", "metrics"),
+        *("changed_texts", "flips", "differences", "spend", "rules", "seed", "resamples"),
+    ]
+    brier = next(m for m in told["metrics"] if (m["metric"], m["horizon"]) == ("brier", "1h"))
+    # Seven cases: A 6 x 0.16 + 0.36, B 7 x 0.04.
+    assert (brier["a"], brier["b"]) == (pytest.approx(1.32 / 7), pytest.approx(0.04))
+    assert told["spend"][0]["cost_usd"] == "0.008"
+    assert told["flips"][0]["case_id"] == "g" and told["differences"][0]["diff"]
+    assert (told["rules"][0]["holds"], told["format_version"]) == (False, 1)
+
+
+def test_csv_has_a_line_for_each_metric_and_nothing_where_nothing_was_measured() -> None:
+    lines = list(csv.DictReader(io.StringIO(as_csv(compared()))))
+    assert [(r["metric"], r["horizon"]) for r in lines[:7]] == [(name, "") for name in OF_CASES] + [("hit_rate", "5m")]
+    assert len(lines) == len(OF_CASES) + 4 * len(OF_HORIZONS)
+    assert set(CSV_COLUMNS) < set(lines[0])
+    hits = {r["horizon"]: r for r in lines if r["metric"] == "hit_rate"}
+    assert (hits["1h"]["a"], hits["1h"]["b"]) == (str(6 / 7), "1.0")
+    assert (hits["5m"]["a"], hits["5m"]["verdict"]) == ("", "not measured")
+
+
+def test_markdown_has_the_verdict_first_and_the_diff_in_a_fence() -> None:
+    text = as_markdown(compared("misses>0", "cost<-90%", "brier@24h>0.3"))
+    assert text.startswith("### Backtest: live against b1\n\n**not distinguishable")
+    assert "```diff\n-" in text and "+notes: It fell." in text
+    assert "❌ holds" in text and "✅ does not hold" in text and "⚠️ cannot be judged" in text
+    assert "| hit_rate&#64;1h | 0.8571 | 1.0000 | +0.1429 |" in text
+
+
+def test_junit_has_a_case_for_each_metric_and_rule_and_only_rules_fail() -> None:
+    suites = Xml.fromstring(as_junit(compared("misses>0", "misses>5", "brier@24h>0.3")))
+    metrics, rules = suites
+    assert (metrics.get("tests"), metrics.get("failures"), metrics.get("errors")) == ("18", "0", "0")
+    assert metrics.get("skipped") == "9"  # three scores at three horizons without outcomes
+    assert {c.get("name"): [part.tag for part in c] for c in rules} == {
+        "misses>0": ["failure"],
+        "misses>5": ["system-out"],
+        "brier@24h>0.3": ["error"],
+    }
+    assert (rules.get("tests"), rules.get("failures"), rules.get("errors")) == ("3", "1", "1")
+
+
+def test_text_of_strangers_is_inert_in_every_form(capsys: pytest.CaptureFixture[str]) -> None:
+    found = compared(hostile=HOSTILE)
+    show_table(found)
+    reports = {"table": capsys.readouterr().out, "json": as_json(found), "csv": as_csv(found)}
+    reports |= {"md": as_markdown(found), "junit": as_junit(found)}
+    for form, text in reports.items():
+        raw = [
+            c for c in text if (ord(c) < 32 and c != "\n") or c in "\x7f\x9b\u202e\ufffe" or 0xD800 <= ord(c) < 0xE000
+        ]
+        assert raw == [], form
+        text.encode("utf-8")
+    outside = reports["md"].split("```")
+    for part in (outside[0], outside[-1]):
+        for markup in ("<script", "![", "](http", "@everyone", "\n# heading"):
+            assert markup not in part
+    # The fence is longer than any run of backticks within, so the text cannot end it.
+    assert "````diff\n" in reports["md"]
+    rows = [line for line in reports["md"].splitlines() if line.startswith("| g |")]
+    assert [line.replace("\\|", "").count("|") for line in rows] == [6]
+    junit = Xml.fromstring(reports["junit"])
+    assert [c.tag for c in junit.iter() if c.tag in ("failure", "script")] == []
+    assert "<script>alert(1)</script>" in (junit[0].findtext("system-out") or "")
+
+
+def test_a_difference_is_cut_at_what_a_person_reads() -> None:
+    long = CaseText(signal="", notes="\n".join(f"line {n} {'x' * 900}" for n in range(500)), fields={})
+    told = difference(CaseText(signal="", notes="", fields={}), long)
+    assert len(told) == MAX_LINES + 1 and max(map(len, told)) == MAX_LINE
+    assert told[-1].endswith("lines more")
+
+
+def test_whole_signals_are_compared_field_by_field() -> None:
+    a = CaseText(signal='{"action":"buy","risk_flags":["one"],"notes":"Same."}', notes="Same.", fields={})
+    b = CaseText(signal='{"action":"sell","risk_flags":["one"],"notes":"Same."}', notes="Same.", fields={})
+    assert [line for line in difference(a, b) if line[0] in "+-"] == ['- "action": "buy",', '+ "action": "sell",']
+    assert difference(a, a) == ()
+    assert "-(no signal)" in difference(None, b)
+    assert difference(CaseText(signal="{", notes="", fields={}), b)  # a signal that is none is shown as it is
+
+
+def test_what_a_run_changed_is_told_without_the_prompts_text() -> None:
+    assert told_changes(CHANGES) == "synthesize v4 (05eabc8d)"
+    assert told_changes('{"prompts":{}}') == "nothing changed"
+    assert told_changes("\x1bodd" * 999) == ("\\u001bodd" * 999)[:MAX_LINE]
+
+
+def test_what_would_not_be_seen_is_written_out() -> None:
+    assert visible("a\x1b[1m\u202e\u200b\n你好 é 🚀") == "a\\u001b[1m\\u202e\\u200b\\u000a你好 é 🚀"
+
+
+@pytest.mark.parametrize(
+    ("rule", "holds"),
+    [
+        ("brier>+0.01", False),  # B is better by 0.15
+        ("brier@1h<-0.1", True),
+        ("brier@1h<-0.1 surely", True),
+        ("brier@1h<-0.14 surely", False),
+        ("brier@1h<-70%", True),  # of 0.1886
+        ("brier@1h<-90%", False),
+        ("brier>0.03", True),
+        ("brier@24h>+0.01", None),
+        ("hit_rate>=1", True),
+        ("hit_rate>99%", True),
+        ("confidence>+0.1", True),
+        ("confidence>+0.19 surely", True),
+        ("action_flips>5%", True),
+        ("action_flips > .5", False),
+        ("cost>+10%", False),
+        ("latency>+10%", True),
+        ("misses>0", True),
+        ("failed>0", False),
+        ("missing>+0", False),
+    ],
+)
+def test_a_rule_holds_or_not_or_cannot_be_judged(rule: str, holds: bool | None) -> None:
+    found = compared(rule)
+    assert found.rules[0].holds is holds, found.rules[0]
+    assert status_of(found) == {True: exits.FAIL_ON, False: exits.OK, None: exits.FINDING}[holds]
+    assert exits.FAIL_ON == 100
+
+
+def test_one_rule_that_holds_decides_also_beside_one_that_cannot_be_judged() -> None:
+    assert status_of(compared("brier@24h>+0.01", "misses>0")) == exits.FAIL_ON
+    assert status_of(compared("brier@24h>+0.01", "misses>5")) == exits.FINDING
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        ("", "does not have that form"),
+        ("brier", "does not have that form"),
+        ("brier>>1", "does not have that form"),
+        ("brier>+0.01; rm -rf", "does not have that form"),
+        ("beauty>1", "no metric 'beauty'"),
+        ("brier@2h>1", "no horizon '2h'"),
+        ("cost@1h>1", "cost has no horizon"),
+        ("brier>0.2 surely", "surely needs a change"),
+        ("misses>5%", "a number of cases"),
+    ],
+)
+def test_a_rule_that_is_none_is_refused_with_the_grammar(rule: str, why: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse_rule(rule)
+    said = str(refused.value)
+    assert why in said and "METRIC[@HORIZON] OPERATOR NUMBER" in said and 'examples: "brier>+0.01"' in said
+    assert all(name in said for name in (*OF_CASES, *OF_HORIZONS, *COUNTS, "5m", "24h"))

@@ -1,0 +1,152 @@
+"""``newsproof eval``: the judged cases of a file, field by field, beside plain counting."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.tables import load_tables
+from newsproof.app import exits
+from newsproof.evaluation.eval.evaluate import FIELDS, Evaluation, evaluate, findings_of, read_case
+from schemas.config import Snapshot
+from schemas.errors import ContractError
+from tests.newsproof.command import newsproof
+
+DATA = Path(__file__).parents[2] / "data"
+SNAPSHOT = Snapshot(tables=load_tables(demo=False))
+KNOWN_WRONG = {"m13"}
+"""A motive denied in words that share nothing with the claim, on a page that tells the story in other words than it."""
+
+
+def judged(name: str) -> Evaluation:
+    lines = (DATA / name).read_bytes().splitlines()
+    return evaluate(((n, read_case(line)) for n, line in enumerate(lines, start=1)), SNAPSHOT)
+
+
+def case(**changes: Any) -> dict[str, Any]:
+    page = {
+        "title": "Kraken lists LUM",
+        "url": "https://blog.kraken.com/lum",
+        "content": "Trading for LUM is live at Kraken as of today, and deposits are open for all clients.",
+        "score": 0.9,
+        "published_at": "2024-06-03T09:30:00Z",
+    }
+    whole = {
+        "id": "x1",
+        "news": {"text": "Kraken adds token LUM", "language": "en", "source": "s", "url": None, "published_at": None},
+        "as_of": "2024-06-03T10:00:00Z",
+        "preliminary": {"event_type": "listing", "asset": "LUM", "confidence": 0.7, "action": "buy"},
+        "entity": None,
+        "evidence": [page],
+        "expect": {"independent_sources": 1, "official_confirmed": True, "delta": "any", "stale": None},
+    }
+    return whole | changes
+
+
+def test_the_given_cases_are_right_in_every_field_and_plain_counting_is_not() -> None:
+    evaluation = judged("evidence_cases.jsonl")
+    assert (evaluation.cases, evaluation.all_right) == (12, 12)
+    assert all(t.right == t.judged for t in evaluation.fields.values())
+    assert evaluation.fields["independent_sources"].plain_right == 7
+    assert evaluation.fields["official_confirmed"].plain_right == 5
+    assert evaluation.fields["denied"].plain_right is None
+
+
+def test_the_own_cases_are_right_but_for_those_that_are_known_to_be_wrong() -> None:
+    wrong = {r.id: {n: f for n, f in r.fields.items() if not f.right}
+             for r in judged("evidence_own_tuning.jsonl").per_case if not r.all_right}  # fmt: skip
+    assert wrong.keys() == KNOWN_WRONG, wrong
+
+
+def test_the_held_out_cases_do_not_get_worse() -> None:
+    # Nobody tunes on these: only their number is looked at.
+    evaluation = judged("evidence_own_held_out.jsonl")
+    assert evaluation.cases == 53
+    assert evaluation.all_right >= 48
+
+
+def test_with_json_the_last_line_is_one_object_of_the_promised_shape(tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_text(json.dumps(case()) + "\n\n" + json.dumps(case(id="x2", expect={"denied": True})) + "\n", "utf-8")
+    done = newsproof("eval", str(file), "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (exits.OK, "")
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert (told["cases"], told["all_right"], set(told["fields"])) == (2, 1, set(FIELDS))
+    assert told["fields"]["independent_sources"] == {"right": 1, "judged": 1, "plain_right": 1}
+    assert told["fields"]["stale"] == {"right": 0, "judged": 0, "plain_right": None}
+    assert [(c["id"], c["line"], c["all_right"]) for c in told["per_case"]] == [("x1", 1, True), ("x2", 3, False)]
+    assert told["per_case"][1]["fields"]["denied"] == {
+        "expected": True, "got": False, "right": False, "plain": None, "plain_right": None,
+    }  # fmt: skip
+
+
+def test_people_read_what_is_wrong_and_strict_ends_with_1(tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    file.write_text(json.dumps(case(expect={"denied": True})) + "\n", "utf-8")
+    done = newsproof("eval", str(file), "--strict", cwd=tmp_path)
+    assert done.returncode == exits.FINDING
+    assert "denied: False, expected True" in done.stdout
+    assert "0 of 1 cases right" in done.stdout
+    table = newsproof("eval", str(file), "--markdown", cwd=tmp_path)
+    assert (table.returncode, "| denied | 0 | 1 | – |" in table.stdout) == (exits.OK, True)
+
+
+def test_a_bad_line_is_named_and_the_others_are_judged(tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    bad_date = case(evidence=[{"url": "https://a.example", "published_at": "yesterday"}])
+    lines = [b"{", json.dumps(case()).encode(), json.dumps(bad_date).encode(), b'{"id": "n"}', b"\xff",
+             json.dumps(case(expect={"sources": 3})).encode()]  # fmt: skip
+    file.write_bytes(b"\n".join(lines))
+    done = newsproof("eval", str(file), "--json", cwd=tmp_path)
+    assert done.returncode == exits.FINDING
+    assert json.loads(done.stdout.splitlines()[-1])["cases"] == 1
+    assert [f"line {n}:" in done.stderr for n in (1, 2, 3, 4, 5, 6)] == [True, False, True, True, True, True]
+    assert "yesterday" in done.stderr and "sources" in done.stderr
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n\n", b"nothing here\n"])
+def test_a_file_without_a_case_ends_with_2_and_says_what_a_case_is(tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "cases.jsonl"
+    if content is not None:
+        file.write_bytes(content)
+    done = newsproof("eval", str(file), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (exits.USAGE, "")
+    assert "judged case" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"entity": "Nobody whom the table knows"},
+        {"evidence": []},
+        {"evidence": None},
+        {"expect": {}},
+        {"expect": None},
+        {"id": 7},
+        {"id": None},
+        {"why": "because", "unknown": [1]},
+        {"as_of": None, "news": {"text": "Kraken adds LUM", "published_at": "2024-06-03T18:00:00+08:00"}},
+        {"news": {"text": ""}},
+        {"preliminary": {"event_type": "no such type", "asset": None, "confidence": 1}},
+        {"evidence": [{"url": "", "title": None, "content": None, "score": None, "published_at": None}]},
+        {"evidence": [{"url": "http://[", "content": "x" * 80, "score": 2, "published_at": "2024-06-03"}]},
+    ],
+)
+def test_whatever_a_case_leaves_out_it_is_judged(changes: dict[str, Any]) -> None:
+    read = read_case(json.dumps(case(**changes)).encode())
+    assert evaluate([(1, read)], SNAPSHOT).cases == 1
+
+
+def test_a_case_that_says_no_time_cannot_be_judged() -> None:
+    with pytest.raises(ContractError, match="as_of"):
+        read_case(json.dumps(case(as_of=None)).encode())
+
+
+def test_evidence_without_a_score_counts_as_relevant_and_one_without_a_zone_is_utc() -> None:
+    page = {"url": "https://blog.kraken.com/lum", "title": "Kraken lists LUM",
+            "content": "Trading for LUM is live at Kraken as of today.......", "published_at": "2024-06-03T10:00:00"}  # fmt: skip
+    findings, _ = findings_of(read_case(json.dumps(case(evidence=[page])).encode()), SNAPSHOT)
+    assert (findings.official_confirmed, findings.risk_flags) == (True, ())

@@ -1,0 +1,155 @@
+"""Charts: figures stand where they belong, text stays text, nothing is drawn of nothing."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newsproof.report.charts import (
+    Bin,
+    Percentiles,
+    ReliabilityBin,
+    ReliabilityLine,
+    Stack,
+    bar,
+    histogram,
+    percentile_ranges,
+    reliability_curve,
+    sparkline,
+    stacked_bars,
+)
+from newsproof.report.charts.svg import COLOURS, STYLE, ticks
+
+SVG = "{http://www.w3.org/2000/svg}"
+HOSTILE = '"><svg onload=alert(1)><script>alert(2)</script>&amp;\x00\x08'
+
+
+def marks(svg: str, tag: str) -> list[ET.Element]:
+    return list(ET.fromstring(svg).iter(SVG + tag))
+
+
+def place(mark: ET.Element, name: str) -> float:
+    return float(mark.attrib[name])
+
+
+def test_stacked_bars_are_as_high_as_their_values_and_stand_on_each_other() -> None:
+    svg = stacked_bars(
+        [Stack("01", {"triage": 1.0, "search": 3.0}), Stack("02", {"triage": 2.0})], title="t", unit="USD"
+    )
+    bars = [m for m in marks(svg, "rect") if m.find(SVG + "title") is not None]
+    told = [str(m.findtext(SVG + "title")) for m in bars]
+    assert sorted(told) == ["01, search: 3 USD", "01, triage: 1 USD", "02, triage: 2 USD"]
+    height = {name: place(m, "height") for name, m in zip(told, bars, strict=True)}
+    assert height["01, search: 3 USD"] == pytest.approx(3 * height["01, triage: 1 USD"], abs=0.05)
+    lower, upper = bars[0], bars[1]
+    assert place(upper, "y") + place(upper, "height") == pytest.approx(place(lower, "y"), abs=0.02)
+
+
+def test_more_series_than_colours_are_drawn_together_and_nothing_is_lost() -> None:
+    parts = {f"s{n:02}": float(n + 1) for n in range(12)}
+    svg = stacked_bars([Stack("d", parts)], title="t", unit="USD")
+    bars = [m for m in marks(svg, "rect") if m.find(SVG + "title") is not None]
+    assert len(bars) == len(COLOURS)
+    said = sum(float(str(m.findtext(SVG + "title")).split(": ")[1].split()[0]) for m in bars)
+    assert said == sum(parts.values())
+
+
+def test_a_histogram_has_its_columns_in_order_and_tells_sides_of_zero_apart() -> None:
+    svg = histogram([Bin(0.1, 4), Bin(-0.2, 2), Bin(0.0, 1)], step=0.1, title="t", noun="signals")
+    columns = marks(svg, "rect")
+    by_place = sorted(columns, key=lambda m: place(m, "x"))
+    assert [str(m.findtext(SVG + "title")).split(": ")[1] for m in by_place] == ["2 signals", "1 signals", "4 signals"]
+    assert len({m.attrib["fill"] for m in columns}) == 2
+    assert place(by_place[2], "height") == pytest.approx(4 * place(by_place[1], "height"), abs=0.05)
+
+
+def test_percentiles_lie_on_a_logarithmic_axis() -> None:
+    svg = percentile_ranges(
+        [Percentiles("triage", 10.0, 100.0, 1000.0, 5), Percentiles("none", math.nan, 0.0, 0.0, 0)], title="t"
+    )
+    p50, p95, p99 = (place(m, "cx") for m in marks(svg, "circle")[:3])
+    assert p95 - p50 == pytest.approx(p99 - p95, abs=0.05)
+    assert "none" not in svg
+
+
+def test_a_perfect_forecaster_lies_on_the_diagonal() -> None:
+    bins = [ReliabilityBin(n / 10, n / 10, n + 1) for n in range(11)]
+    svg = reliability_curve([ReliabilityLine("1 h", bins, 0.0)], title="t")
+    dots = marks(svg, "circle")
+    diagonal = next(m for m in marks(svg, "line") if "stroke-dasharray" in m.attrib)
+    slope = (place(diagonal, "y2") - place(diagonal, "y1")) / (place(diagonal, "x2") - place(diagonal, "x1"))
+    for dot in dots:
+        on_it = place(diagonal, "y1") + slope * (place(dot, "cx") - place(diagonal, "x1"))
+        assert place(dot, "cy") == pytest.approx(on_it, abs=0.05)
+    assert [place(d, "r") for d in dots] == sorted(place(d, "r") for d in dots)
+    assert "ECE 0.000, 66 cases" in svg
+
+
+DRAWINGS: list[Callable[[str], str]] = [
+    lambda text: stacked_bars([Stack(text, {text: 1.0})], title=text, unit=text),
+    lambda text: histogram([Bin(0.1, 2)], step=0.1, title=text, noun=text),
+    lambda text: percentile_ranges([Percentiles(text, 1.0, 2.0, 3.0, 4)], title=text),
+    lambda text: reliability_curve([ReliabilityLine(text, [ReliabilityBin(0.5, 0.5, 1)], 0.1)], title=text),
+    lambda text: stacked_bars([], title=text, unit=text),
+]
+KNOWN = {"svg", "title", "desc", "rect", "text", "line", "circle", "path", "g"}
+
+
+@pytest.mark.parametrize("draw", DRAWINGS)
+def test_hostile_text_stays_text(draw: Callable[[str], str]) -> None:
+    root = ET.fromstring(draw(HOSTILE))
+    assert {element.tag.removeprefix(SVG) for element in root.iter()} <= KNOWN
+    assert not [name for element in root.iter() for name in element.attrib if name.lower().startswith("on")]
+    assert "alert(1)" in str(root.findtext(SVG + "title"))
+
+
+@pytest.mark.parametrize("draw", DRAWINGS)
+@given(text=st.text(max_size=40))
+def test_every_text_gives_a_drawing_that_parses_and_says_what_it_is(draw: Callable[[str], str], text: str) -> None:
+    root = ET.fromstring(draw(text))
+    assert root.attrib["role"] == "img" and root.attrib["aria-label"]
+    assert root.find(SVG + "title") is not None and root.find(SVG + "desc") is not None
+
+
+def test_nothing_is_drawn_of_nothing_and_the_drawing_says_so() -> None:
+    for svg in (
+        stacked_bars([], title="t", unit="USD"),
+        stacked_bars([Stack("d", {"a": 0.0})], title="t", unit="USD"),
+        histogram([], step=0.1, title="t", noun="n"),
+        percentile_ranges([], title="t"),
+        reliability_curve([], title="t"),
+    ):
+        assert len(marks(svg, "text")) == 1 and not marks(svg, "rect") + marks(svg, "circle")
+    assert "no outcomes yet" in reliability_curve([], title="t")
+
+
+@given(st.floats(min_value=1e-9, max_value=1e12))
+def test_axes_reach_over_their_largest_value_in_few_round_steps(top: float) -> None:
+    marks_ = ticks(top)
+    assert marks_[0] == 0 and marks_[-1] >= top * 0.99 and 2 <= len(marks_) <= 8
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_every_colour_can_be_told_from_its_page() -> None:
+    for light, dark in COLOURS:
+        assert (luminance("#ffffff") + 0.05) / (luminance(light) + 0.05) >= 3
+        assert (luminance(dark) + 0.05) / (luminance("#141414") + 0.05) >= 3
+    assert "prefers-color-scheme:dark" in STYLE
+
+
+def test_lines_of_a_terminal() -> None:
+    assert sparkline([0, 1, 2, 4, None, math.nan]) == "▁▂▄█  "
+    assert sparkline([0.0, 0.0]) == "▁▁" and sparkline([]) == ""
+    assert bar(10, 10, width=4) == "████" and bar(5, 10, width=4) == "██" and bar(1, 16, width=2) == "▏"
+    assert bar(None, 10) == bar(0, 10) == bar(math.nan, 10) == bar(1, 0) == ""
+    assert bar(99, 10, width=3) == "███"

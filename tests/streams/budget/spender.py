@@ -1,0 +1,99 @@
+"""Processes that spend: ``python -m tests.streams.budget.spender BOOTSTRAP PREFIX race COUNT`` asks for tool calls all at once and
+prints how many it was granted; ``… die SLOT_DIR`` is a worker that is killed between a reply and its settlement."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from infra.kafka.topics import KafkaAddress
+from infra.offline.simulated import Simulated
+from infra.ports import Answer, Ports
+from lab.bench.graph import plain_registry
+from schemas.budget import LimitsSet
+from schemas.calls import Call
+from schemas.effects import Effect, Search
+from schemas.topics import Topics
+from streams.budget.budget import BudgetLedger
+from streams.effects.spending import Grant
+from streams.runtime.options import WorkerOptions
+from streams.worker import Worker
+from tests.streams.world import QUICK
+
+PARTITIONS = 2
+CALL_USD = Decimal("0.001")
+DIES_AT = "plan"
+
+
+def limits_of(*, usd: str = "30", reserve: str = "3", units: int = 50, unpriced: bool = False) -> LimitsSet:
+    """Limits as a worker's settings give them."""
+    return LimitsSet(
+        monthly_usd=Decimal(usd),
+        triage_reserve_usd=Decimal(reserve),
+        daily_units=units,
+        allow_unpriced=unpriced,
+        by="0",
+    )
+
+
+def search(query: str = "q") -> Search:
+    """A metered tool call, with a metered :class:`Simulated`."""
+    from datetime import UTC, datetime
+
+    return Search(provider="simulated", query=query, max_results=5, as_of=datetime(2026, 1, 1, tzinfo=UTC))
+
+
+async def granted_of(ledger: BudgetLedger, effects: list[Effect], port: Simulated) -> list[Any]:
+    """Ask for all of them at once."""
+    asked = (ledger.reserve(e, port, case_id=f"case-{n}", head_id="head") for n, e in enumerate(effects))
+    return list(await asyncio.gather(*asked))
+
+
+async def _race(address: KafkaAddress, topics: Topics, count: int) -> None:
+    ledger = BudgetLedger(address, topics, limits_of(units=10))
+    await ledger.start()
+    print("ready", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+    got = await granted_of(ledger, [search()] * count, Simulated(metered=True))
+    await ledger.stop()
+    print(sum(isinstance(g, Grant) for g in got), flush=True)
+
+
+class Silent(BudgetLedger):
+    """Its settlements never reach the log."""
+
+    def settle(self, grant: Grant, call: Call) -> None:
+        """Say nothing."""
+
+
+class Killed(Simulated):
+    """Dies when one step's reply is there."""
+
+    async def perform(self, effect: Any) -> Answer:
+        """Answer, or be killed in between."""
+        answer = await super().perform(effect)
+        if effect.task == DIES_AT:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+
+async def _die(address: KafkaAddress, topics: Topics, slots: Path) -> None:
+    port = Killed(cost_usd=CALL_USD, metered=True)
+    ports = Ports(models={"light": port, "heavy": port}, search={}, recall=port, earlier=port)
+    options = WorkerOptions(slot_dir=slots, partitions=PARTITIONS, session_timeout_s=6.0)
+    spending = Silent(address, topics, limits_of())
+    await Worker(address, topics, plain_registry(asks=True), ports, QUICK, options, spending=spending).run()
+
+
+async def _main(bootstrap: str, password_file: str, prefix: str, what: str, value: str) -> None:
+    address, topics = KafkaAddress.embedded(bootstrap, password_file), Topics(prefix)
+    await (_race(address, topics, int(value)) if what == "race" else _die(address, topics, Path(value)))
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(*sys.argv[1:]))

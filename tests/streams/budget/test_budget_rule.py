@@ -1,0 +1,319 @@
+"""The rule of the budget: who is granted what, by the log alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.budget import BudgetRecord, LimitsSet, Reserved, Settled, nano_usd, usd_of
+from streams.budget.rule import REMEMBERED_OFFSETS, BudgetState
+
+NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+
+def limits(usd: str = "30", *, reserve: str = "3", units: int = 50, unpriced: bool = False) -> LimitsSet:
+    return LimitsSet(
+        monthly_usd=Decimal(usd),
+        triage_reserve_usd=Decimal(reserve),
+        daily_units=units,
+        allow_unpriced=unpriced,
+        by="0",
+    )
+
+
+def asked(id: str, usd: str | None = "0", *, units: int = 0, triage: bool = False) -> Reserved:
+    return Reserved(
+        id=id, effect="search", provider="p", usd=None if usd is None else Decimal(usd), units=units, for_triage=triage,
+        case_id="c", head_id="h",
+    )  # fmt: skip
+
+
+def paid(id: str, usd: str | None, *, unused: bool = False) -> Settled:
+    return Settled(id=id, usd=None if usd is None else Decimal(usd), by="0", unused=unused)
+
+
+class Log:
+    """A budget topic in memory, and one reader of it."""
+
+    def __init__(self, first: LimitsSet | None = None) -> None:
+        self.records: list[tuple[int, BudgetRecord]] = []
+        self.state = BudgetState()
+        self.at = NOON
+        if first is not None:
+            self.add(first)
+
+    def add(self, record: BudgetRecord, at: datetime | None = None) -> str | None:
+        """Append and fold; return "" when it was granted, else the denial; None for what is no new reservation."""
+        self.at = at or self.at
+        self.records.append((int(self.at.timestamp() * 1000), record))
+        decision = self.state.fold(len(self.records) - 1, *self.records[-1])
+        return None if decision is None else decision.denied
+
+    def left(self, at: datetime | None = None) -> tuple[Decimal, Decimal, int]:
+        general, triage, units = self.state.left(at or self.at)
+        return usd_of(general), usd_of(triage), units
+
+
+def test_tool_calls_are_granted_up_to_the_daily_limit_and_the_denial_names_it() -> None:
+    log = Log(limits(units=2))
+    assert [log.add(asked(str(n), units=1)) for n in range(2)] == ["", ""]
+    denied = log.add(asked("2", units=1))
+    assert denied is not None and "2 tool calls of 2026-03-10" in denied and "DEEP_ANALYSIS_TOOL_DAILY_LIMIT" in denied
+    assert log.state.books()[0].denied == {"units": 1}
+
+
+def test_a_day_is_that_of_the_append_time_in_utc_and_the_next_one_has_its_own_units() -> None:
+    log = Log(limits(units=1))
+    before_midnight = datetime(2026, 3, 10, 23, 59, 59, 999000, tzinfo=UTC)
+    assert log.add(asked("a", units=1), before_midnight) == ""
+    assert log.add(asked("b", units=1), before_midnight)
+    assert log.add(asked("c", units=1), before_midnight + timedelta(milliseconds=1)) == ""
+    assert log.state.day == date(2026, 3, 11)
+
+
+def test_a_clock_that_jumps_back_reopens_no_day() -> None:
+    log = Log(limits(units=1))
+    assert log.add(asked("a", units=1), NOON + timedelta(days=1)) == ""
+    assert log.add(asked("b", units=1), NOON)
+    assert log.state.day == date(2026, 3, 11)
+
+
+def test_the_worst_case_is_bound_and_its_settlement_releases_the_difference_once() -> None:
+    log = Log(limits("1"))
+    assert log.add(asked("a", "0.8")) == ""
+    assert log.add(asked("b", "0.3"))
+    log.add(paid("a", "0.1"))
+    assert log.left()[0] == Decimal("0.9")
+    log.add(paid("a", "0"))
+    assert (log.left()[0], log.state.late) == (Decimal("0.9"), 1)
+    assert log.add(asked("c", "0.9")) == ""
+    assert log.left()[0] == 0
+
+
+def test_a_call_of_unknown_cost_keeps_its_whole_reservation() -> None:
+    log = Log(limits("1"))
+    log.add(asked("a", "0.8"))
+    log.add(paid("a", None))
+    assert (log.left()[0], len(log.state.held)) == (Decimal("0.2"), 0)
+
+
+def test_a_call_that_was_not_made_gives_money_and_unit_back() -> None:
+    log = Log(limits("1", units=1))
+    log.add(asked("a", "0.8", units=1))
+    log.add(paid("a", "0", unused=True))
+    assert log.left() == (Decimal(1), Decimal(3), 1)
+    assert log.add(asked("b", "1", units=1)) == ""
+
+
+def test_a_settlement_above_its_reservation_is_booked_counted_and_alerted() -> None:
+    log = Log(limits("100"))
+    log.add(asked("a", "0.5"))
+    log.add(paid("a", "0.75"))
+    day, month = log.state.books()
+    assert (day.above, usd_of(month.above_usd), log.left()[0]) == (1, Decimal("0.25"), Decimal("99.25"))
+    [alert] = log.state.alerts
+    assert alert.kind == "above_reservation" and "0.75" in alert.text and "0.5" in alert.text
+
+
+def test_what_is_not_settled_counts_in_full_until_its_month_ends() -> None:
+    log = Log(limits("1"))
+    log.add(asked("lost", "0.7"))
+    assert log.add(asked("b", "0.4"), datetime(2026, 3, 31, 23, 59, tzinfo=UTC))
+    assert log.add(asked("c", "1"), datetime(2026, 4, 1, tzinfo=UTC)) == ""
+
+
+def test_a_call_settled_after_its_months_end_releases_nothing_of_the_next_month() -> None:
+    log = Log(limits("1"))
+    log.add(asked("march", "1"), datetime(2026, 3, 31, 23, 59, 59, tzinfo=UTC))
+    log.add(asked("april", "1"), datetime(2026, 4, 1, 0, 0, 1, tzinfo=UTC))
+    log.add(paid("march", "0.25"))
+    assert log.left()[0] == 0
+    assert usd_of(log.state.months[date(2026, 3, 1)].general.paid) == Decimal("0.25")
+
+
+def test_triage_goes_on_from_its_own_reserve_and_nothing_else_does() -> None:
+    log = Log(limits("1", reserve="0.5"))
+    assert log.add(asked("deep", "0.9")) == ""
+    assert log.add(asked("deeper", "0.3"))
+    assert log.add(asked("triage", "0.3", triage=True)) == ""
+    assert log.left()[:2] == (Decimal("0.1"), Decimal("0.2"))
+    denied = log.add(asked("triage-2", "0.3", triage=True))
+    assert denied is not None and "triage's reserve of 0.5 USD too" in denied
+    log.add(paid("triage", "0.1"))
+    assert log.left()[:2] == (Decimal("0.1"), Decimal("0.4"))
+
+
+def test_an_unknown_price_is_denied_unless_the_limits_say_otherwise() -> None:
+    log = Log(limits())
+    denied = log.add(asked("a", None))
+    assert denied is not None and "unknown" in denied and "ALLOW_UNPRICED" in denied
+    log.add(limits(unpriced=True))
+    assert log.add(asked("b", None)) == ""
+
+
+def test_nothing_is_granted_before_any_limits_are_known() -> None:
+    assert "no limits" in (Log().add(asked("a", "0.1")) or "")
+
+
+def test_the_latest_limits_in_log_order_hold() -> None:
+    log = Log(limits(units=1))
+    assert log.add(asked("a", units=1)) == ""
+    log.add(limits(units=3))
+    assert [log.add(asked(n, units=1)) for n in "bc"] == ["", ""]
+    log.add(limits(units=2))
+    assert log.add(asked("d", units=1)), "what was granted stays granted, but no more is"
+
+
+def test_limits_lowered_below_what_is_spent_leave_triage_only_what_both_together_allow() -> None:
+    log = Log(limits("10", reserve="2"))
+    assert log.add(asked("deep", "5")) == ""
+    log.add(limits("4", reserve="2"))
+    assert log.add(asked("triage", "1", triage=True)) == ""
+    assert log.left() == (Decimal(-1), Decimal(0), 50)
+    assert log.add(asked("triage-2", "0.5", triage=True))
+
+
+def test_a_reservation_that_was_written_twice_is_one() -> None:
+    log = Log(limits(units=2))
+    assert log.add(asked("a", "1", units=1)) == ""
+    assert log.add(asked("a", "1", units=1)) is None
+    assert (log.left()[2], log.state.repeated) == (1, 1)
+    log.add(paid("a", "0.5"))
+    assert log.add(asked("a", "1", units=1)) is None, "also after it was settled"
+
+
+def test_a_day_that_passes_its_share_of_the_budget_raises_one_alert() -> None:
+    log = Log(limits("30"))
+    for n in range(4):
+        log.add(asked(str(n), "2"))
+        log.add(paid(str(n), "0.5"))
+    [alert] = log.state.alerts
+    assert (alert.kind, alert.at) == ("daily_share", NOON.date())
+    assert "1/30" in alert.text
+
+
+def test_garbage_changes_no_book_and_is_remembered_until_its_letter_is_written() -> None:
+    from schemas.budget import PassedBy
+
+    log = Log(limits(units=1))
+    log.state.pass_by(7, 0, "not a record")
+    assert (log.state.garbage, log.state.unreported) == (1, {7: "not a record"})
+    log.add(PassedBy(offsets=(7, 8)))
+    assert (log.state.garbage, log.state.unreported) == (1, {})
+    assert log.left() == (Decimal(30), Decimal(3), 1)
+
+
+def test_memory_is_bounded_by_days_and_by_offsets() -> None:
+    log = Log(limits("1000000", units=1_000_000))
+    at = NOON
+    for n in range(200):
+        log.add(asked(f"id-{n}", "0.01", units=1), at + timedelta(days=n))
+    assert len(log.state.days) <= 63
+    assert len(log.state.months) <= 4
+    assert len(log.state.held) <= 31, "what was never settled is forgotten with its month"
+    state = BudgetState()
+    state.fold(0, 0, limits(units=1_000_000))
+    for offset in range(1, 2 * REMEMBERED_OFFSETS, 1000):
+        state.fold(offset, 0, asked(f"id-{offset}", units=1))
+    assert len(state._decided) == len(state._by_offset) <= REMEMBERED_OFFSETS // 1000 + 1
+
+
+@pytest.mark.parametrize("append_ms", [-5, 0, 10**18])
+def test_an_append_time_out_of_any_calendar_is_survived(append_ms: int) -> None:
+    state = BudgetState()
+    state.fold(0, append_ms, limits())
+    assert state.fold(1, append_ms, asked("a", "1", units=1)) is not None
+
+
+def test_news_waits_when_no_triage_can_be_paid_and_says_until_when() -> None:
+    log = Log(limits("1", reserve="0.5"))
+    assert log.state.why_not_admit(10**6, NOON) is None, "nothing is known of what triage may cost: go on"
+    log.add(asked("t", "0.25", triage=True))
+    assert log.state.why_not_admit(4, NOON) is None
+    assert log.state.why_not_admit(5, NOON) is not None, "room for three of the month and two of the reserve"
+    log.add(asked("deep", "0.75"))
+    log.add(asked("u", "0.25", triage=True))
+    log.add(asked("v", "0.25", triage=True))
+    why = log.state.why_not_admit(0, NOON)
+    assert why is not None and "2026-03" in why and "TRIAGE_RESERVE_USD" in why
+    assert log.state.why_not_admit(0, datetime(2026, 4, 1, tzinfo=UTC)) is None, "a new month, though no record says so"
+    log.add(paid("v", "0"))
+    assert log.state.why_not_admit(0, NOON) is None, "a settlement made room"
+
+
+# Random logs
+
+AMOUNTS = st.decimals(min_value=0, max_value=5, places=3)
+IDS = st.integers(0, 25).map(str)
+RECORDS = st.one_of(
+    st.builds(
+        lambda i, usd, units, triage: Reserved(
+            id=i, effect="search", provider="p", usd=usd, units=units, for_triage=triage, case_id="c", head_id="h"
+        ),
+        IDS, st.none() | AMOUNTS, st.integers(0, 2), st.booleans(),
+    ),
+    st.builds(lambda i, usd, unused: Settled(id=i, usd=usd, by="0", unused=unused), IDS, st.none() | AMOUNTS, st.booleans()),
+    st.builds(
+        lambda usd, reserve, units, free: LimitsSet(
+            monthly_usd=usd, triage_reserve_usd=reserve, daily_units=units, allow_unpriced=free, by="0"
+        ),
+        st.decimals(min_value=0, max_value=20, places=2), AMOUNTS, st.integers(0, 8), st.booleans(),
+    ),
+)  # fmt: skip
+STEPS_MS = st.integers(-3_600_000, 40 * 24 * 3600 * 1000)
+LOGS = st.lists(st.tuples(st.one_of(st.integers(0, 60_000), STEPS_MS), RECORDS), max_size=60)
+
+
+class PlainBooks:
+    """The same question, asked naively: everything granted, with its day and month, added up anew each time."""
+
+    def __init__(self) -> None:
+        self.granted: dict[str, list[object]] = {}
+
+    def total(self, month: str, *, triage_too: bool) -> int:
+        return sum(int(g[3]) for g in self.granted.values() if g[1] == month and (triage_too or not g[4]))  # type: ignore[call-overload]
+
+    def units(self, day: str) -> int:
+        return sum(int(g[2]) for g in self.granted.values() if g[0] == day)  # type: ignore[call-overload]
+
+
+@settings(max_examples=200)
+@given(LOGS)
+def test_no_grant_ever_passes_a_limit_and_every_reader_from_the_start_agrees(
+    steps: list[tuple[int, BudgetRecord]],
+) -> None:
+    state, plain, now, latest, current = BudgetState(), PlainBooks(), int(NOON.timestamp() * 1000), 0, None
+    log, decisions = [], []
+    settled: set[str] = set()
+    for offset, (step, record) in enumerate(steps):
+        now = max(0, now + step)
+        log.append((offset, now, record))
+        decision = state.fold(offset, now, record)
+        decisions.append(decision)
+        latest = max(latest, now)
+        at = datetime.fromtimestamp(latest / 1000, UTC)
+        if isinstance(record, LimitsSet):
+            current = record
+        if isinstance(record, Settled) and record.id in plain.granted and record.id not in settled:
+            settled.add(record.id)
+            grant = plain.granted[record.id]
+            grant[3] = 0 if record.unused else grant[3] if record.usd is None else nano_usd(record.usd)
+            grant[2] = 0 if record.unused else grant[2]
+        if decision is not None and not decision.denied:
+            assert isinstance(record, Reserved) and current is not None
+            assert record.id not in plain.granted, "no id is granted twice"
+            nano = 0 if record.usd is None else nano_usd(record.usd)
+            plain.granted[record.id] = [f"{at:%Y-%m-%d}", f"{at:%Y-%m}", record.units, nano, record.for_triage]
+            if record.units:
+                assert plain.units(f"{at:%Y-%m-%d}") <= current.daily_units
+            if nano:
+                month, general = f"{at:%Y-%m}", nano_usd(current.monthly_usd)
+                assert record.for_triage or plain.total(month, triage_too=False) <= general
+                assert plain.total(month, triage_too=True) <= general + nano_usd(current.triage_reserve_usd)
+    again = BudgetState()
+    assert [again.fold(*entry) for entry in log] == decisions
+    assert (again.days, again.months, again.held, again.alerts) == (state.days, state.months, state.held, state.alerts)

@@ -1,0 +1,95 @@
+"""A backlog that is larger than every buffer on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from infra.offline.simulated import Simulated
+from infra.ports import Answer, Ports
+from lab.bench.graph import plain_registry
+from streams.intake.intake import HIGH_WATER, MAX_UNCOMMITTED
+from streams.worker import Worker
+from tests.streams.world import World
+
+HANGS_S = 20
+FETCHED_AT_ONCE = 3000
+"""``broker_max_poll_records``: what one poll brings is handed on, although its partition is held back meanwhile."""
+BACKLOG = 14_000
+"""More than Faust's stream buffer (16,384 / 1.25) takes before it holds a partition back."""
+
+
+async def test_a_backlog_larger_than_the_stream_buffer_is_held_back_and_worked_off(world: World) -> None:
+    # Held back by a type of its own, Faust's consumer once ended in an assertion here.
+    await world.publish(*range(BACKLOG))
+    async with world.working(plain_registry(asks=False), max_open_cases=500) as worker:
+        await world.until(lambda: worker.projector.folded > 3000, within_s=60)
+        assert worker.projector.open_cases <= 500
+
+
+async def test_a_backlog_waits_in_kafka_and_not_in_memory(world: World) -> None:
+    """While no case ends, of 14,000 news as many are held as the marks say: counted, not weighed."""
+    never = asyncio.Event()
+    await world.publish(*range(BACKLOG))
+    async with world.working(plain_registry(asks=True), ports=Never(never).ports(), max_open_cases=50) as worker:
+        await world.until(lambda: worker.admission.full and _is_held_back(worker), within_s=60)
+        for held in held_in_memory(worker):
+            assert HIGH_WATER <= held <= HIGH_WATER + FETCHED_AT_ONCE < BACKLOG / world.partitions
+        assert worker.projector.open_cases <= worker.admission.held == worker.admission.most_held <= 50
+        never.set()
+        worker.dispatcher.drain = _at_once(worker.dispatcher.drain)  # type: ignore[method-assign]
+
+
+class Never(Simulated):
+    """Answers nobody before it is told."""
+
+    def __init__(self, answers: asyncio.Event) -> None:
+        super().__init__()
+        self._answers = answers
+
+    async def perform(self, effect: Any) -> Answer:
+        await self._answers.wait()
+        return await super().perform(effect)
+
+    def ports(self) -> Ports:
+        return Ports(models={"light": self, "heavy": self}, search={}, recall=self, earlier=self)
+
+
+def held_in_memory(worker: Worker) -> list[int]:
+    """News that each partition of intake holds."""
+    return [len(p.waiting) for p in worker.intake._news.values()]
+
+
+def _is_held_back(worker: Worker) -> bool:
+    held = held_in_memory(worker)
+    return len(held) == 2 and min(held) >= HIGH_WATER
+
+
+def _at_once(drain: Any) -> Any:
+    async def without_grace(timeout_s: float) -> int:
+        return int(await drain(0.0 * timeout_s))
+
+    return without_grace
+
+
+@pytest.mark.timeout(HANGS_S)
+async def test_intake_goes_on_when_its_oldest_append_is_done_but_not_yet_counted(world: World) -> None:
+    # Awaiting a future that is done gives nobody else a turn: waiting for its callback like that never ended.
+    async with world.working(plain_registry(asks=False)) as worker:
+        await world.until(lambda: len(worker.intake._news) == world.partitions and _loaded(worker))
+        partition = worker.intake._news[0]
+        for offset in range(MAX_UNCOMMITTED):
+            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            done.set_result(None)
+            partition.under_way.append([offset, done])
+        began = time.monotonic()
+        await world.publish(*range(20))
+        await world.until_closed(20)
+        assert time.monotonic() - began < HANGS_S / 2, "the event loop got no turn until the test's own alarm broke in"
+
+
+def _loaded(worker: Worker) -> bool:
+    return all(p.safe is not None for p in worker.intake._news.values())

@@ -1,0 +1,184 @@
+"""A worker whose partitions move while the broker restarts waits for it, and asks nothing of what it does not hold."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import AsyncMock, MagicMock
+
+import pytest
+from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
+
+from agents.core.flow import NEWS
+from infra.kafka.topics import KafkaAddress, offsets_of
+from lab.bench.graph import plain_registry
+from schemas.errors import TransientError
+from schemas.topics import Topics
+from streams.journal import retry
+from streams.journal.clock import utc_now
+from streams.journal.retry import patiently
+from streams.publish.publisher import Publisher, _Lease
+from streams.runtime.partition import Partition
+from streams.runtime.projector import Projector
+from streams.runtime.watchdog import Watchdog
+from tests.streams.records import opening, write
+from tests.streams.world import World
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "AGAIN_S", 0.0)
+
+
+async def test_what_could_not_be_read_while_the_broker_was_away_is_read_again() -> None:
+    failures = iter([KafkaConnectionError("away"), TransientError("no coordinator"), ConnectionRefusedError()])
+
+    async def read() -> str:
+        if (failure := next(failures, None)) is not None:
+            raise failure
+        return "there"
+
+    assert await patiently(read, "anything") == "there"
+
+
+async def test_what_another_try_would_not_mend_is_raised_as_it_comes() -> None:
+    async def read() -> str:
+        raise TopicAuthorizationFailedError("cases")
+
+    with pytest.raises(TopicAuthorizationFailedError):
+        await patiently(read, "anything")
+
+
+async def test_a_worker_outlives_a_broker_that_is_away_while_its_partitions_are_loaded(
+    address: KafkaAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, real = itertools.count(), offsets_of
+
+    async def away_at_first(*args: Any, **more: Any) -> Any:
+        if next(calls) < 2:
+            raise KafkaConnectionError("Unable to bootstrap")
+        return await real(*args, **more)
+
+    monkeypatch.setattr("streams.runtime.projector.offsets_of", away_at_first)
+    async with World.made(address, "patience.", tmp_path, partitions=2) as world:
+        await world.publish(1, 2, 3)
+        async with world.working(plain_registry(asks=False)):
+            await world.until_closed(3)
+    assert next(calls) > 2
+
+
+async def test_the_end_of_a_partition_that_the_consumer_does_not_hold_is_unknown(
+    address: KafkaAddress, tmp_path: Path
+) -> None:
+    async with World.made(address, "highwater.", tmp_path, partitions=2) as world:
+        await world.publish(1)
+        async with world.working(plain_registry(asks=False)) as worker:
+            await world.until_closed(1)
+            ends = [worker.highwater(world.topics.cases, number) for number in range(2)]
+            assert sum(end or 0 for end in ends) >= 6
+            assert worker.highwater(world.topics.cases, 2) is None
+
+
+async def test_a_gap_is_not_read_on_for_a_partition_that_was_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, never = asyncio.Event(), asyncio.Event()
+
+    async def slow(*_: Any, **__: Any) -> Any:
+        reading.set()
+        await never.wait()
+        yield
+
+    monkeypatch.setattr("streams.runtime.projector.read_range", slow)
+    monkeypatch.setattr(Projector, "_load", AsyncMock())
+    fatal: list[BaseException] = []
+    projector = Projector(KafkaAddress(bootstrap=""), "cases", "group", NEWS, MagicMock(), MagicMock())
+    projector.on_fatal = fatal.append
+    projector.partitions[0] = part = Partition()
+    part.waiting = None
+    projector.on_record(SimpleNamespace(partition=0, offset=7))
+    await reading.wait()
+    (fill,) = projector._fills
+    projector.assign(set(), MagicMock())
+    await asyncio.wait([fill])
+    await projector.stop()
+    assert fill.cancelled()
+    assert fatal == []
+
+
+async def test_a_partition_that_is_being_taken_away_does_not_come_to_life_again(
+    address: KafkaAddress, tmp_path: Path
+) -> None:
+    async with World.made(address, "revoked.", tmp_path, partitions=2) as world:
+        await world.publish(1)
+        async with world.working(plain_registry(asks=False)) as worker:
+            await world.until_closed(1)
+            await worker._on_revoked(worker.app, set())
+            folded, started = worker.projector.folded, worker.dispatcher.steps_started
+            case, _, value, headers = opening(2)
+            await write(world, case, value, headers)
+            await world.until(lambda: worker.projector.folded > folded)
+            # Its new owner works on it from now on: what this worker started would be paid twice.
+            assert worker.dispatcher.steps_started == started
+            assert not any(p.live for p in worker.projector.partitions.values())
+
+
+async def test_nothing_is_asked_about_a_partition_that_another_worker_has_now(
+    address: KafkaAddress, tmp_path: Path
+) -> None:
+    async with World.made(address, "gone.", tmp_path, partitions=2) as world:
+        await world.publish(1)
+        async with world.working(plain_registry(asks=False)) as worker:
+            await world.until_closed(1)
+            del worker.projector.partitions[1]
+            worker.dispatcher.let_go([1])
+            assert worker.dispatcher.oldest_overdue_s(utc_now()) == 0.0
+
+
+async def test_a_broker_that_was_away_is_no_stall_of_the_partitions_that_are_assigned_after_it() -> None:
+    never_at_the_end = AsyncMock(return_value=False)
+    projector: Any = SimpleNamespace(partitions={0: Partition()}, topic="cases", is_at_the_end=never_at_the_end)
+    watchdog = Watchdog(projector, lambda _number: 10)
+    assert [await watchdog.look(at, 0.0) for at in (0.0, 50.0)] == [None, None]
+    watchdog.assigned()
+    assert [await watchdog.look(at, 0.0) for at in (70.0, 130.0)] == [None, None]
+    assert "cases-0 for a minute" in (await watchdog.look(131.0, 0.0) or "")
+
+
+async def test_a_load_whose_cancellation_was_lost_in_a_closing_client_touches_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reading = asyncio.Event()
+
+    async def closing(*_: Any, **__: Any) -> dict[Any, Any]:
+        reading.set()
+        with contextlib.suppress(asyncio.CancelledError):  # as aiokafka does, waiting for tasks of its own to end
+            await asyncio.get_running_loop().create_future()
+        return {}
+
+    monkeypatch.setattr("streams.runtime.projector.offsets_of", closing)
+    monkeypatch.setattr("streams.runtime.projector.committed_by", AsyncMock(return_value={}))
+    fatal: list[BaseException] = []
+    projector = Projector(KafkaAddress(bootstrap=""), "cases", "group", NEWS, MagicMock(), MagicMock())
+    projector.on_fatal = fatal.append
+    projector.assign({0}, AsyncMock())
+    await reading.wait()
+    loading = projector._loading
+    assert loading is not None
+    projector.assign(set(), AsyncMock())
+    await asyncio.wait([loading])
+    await projector.stop()
+    assert not loading.cancelled(), "the cancellation was lost"
+    assert fatal == []
+
+
+async def test_a_publisher_whose_broker_is_away_as_it_begins_to_lead_stands_by_and_tries_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publisher = Publisher(KafkaAddress(bootstrap=""), Topics(""))
+    away = AsyncMock(side_effect=TransientError("no Kafka broker answers: start it", kind="unavailable"))
+    monkeypatch.setattr(publisher, "_publish", away)
+    await publisher._lead(_Lease())
+    assert away.await_count == 1 and not publisher.active

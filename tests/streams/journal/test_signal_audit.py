@@ -1,0 +1,166 @@
+"""The audit of published signals: what publish wrote passes, what anybody else wrote or changed is counted and listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from schemas.ids import uuid5
+from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, TOPIC, read_signal
+from schemas.signals import Signal
+from streams.journal.audit import AuditReport, audit
+from tests.newsproof.signal_samples import as_published, signal
+from tests.streams.publish.test_publisher import signals_reach
+from tests.streams.publish.test_retractions import Written, denial
+from tests.streams.records import DROPPED, TRIAGED
+from tests.streams.world import World
+
+pytestmark = pytest.mark.security
+
+FORGED = signal("nobody's", status="verified", action="sell", confidence=0.99)
+
+
+async def published(world: World) -> list[tuple[Signal, Any]]:
+    """Publish a first word and the last one, a withdrawal of it, and a first word whose case is dropped: five revisions."""
+    target = Written(world, 1)
+    first = replace(TRIAGED, preliminary_signal=target.signal(status="preliminary"))
+    await (await (await target.open()).go(first)).end()
+    denier = await (await Written(world, 2).open()).go(denial(target))
+    await denier.go(DROPPED)
+    dropped = Written(world, 3)
+    await (await dropped.open()).go(replace(TRIAGED, preliminary_signal=dropped.signal(status="preliminary")), DROPPED)
+    async with world.publishing():
+        await signals_reach(world, 5)
+    records = await world.records(world.topics.signals, isolation_level="read_committed")
+    return [(read_signal(record)[0], record) for record in records]
+
+
+async def audited_with(world: World, record: dict[str, Any]) -> tuple[AuditReport, int]:
+    """Write one record past the publisher; return the audit, and where the record lies."""
+    sent = await world.producer.send_and_wait(world.topics.signals, partition=0, **record)
+    return await audit(world.address, world.topics), sent.offset
+
+
+def written_like(record: Any, value: Signal | bytes, **headers: str) -> dict[str, Any]:
+    """A record with the headers of another one, some of them changed."""
+    body = value if isinstance(value, bytes) else msgspec.json.encode(value)
+    changed = {**dict(record.headers), **{name: text.encode() for name, text in headers.items()}}
+    return {"value": body, "key": changed["ce_subject"], "headers": list(changed.items())}
+
+
+def with_revision(one: Signal, record: Any, revision: int, **changes: Any) -> dict[str, Any]:
+    """The signal once more under another revision, with headers that agree."""
+    again = replace(one, revision=revision, supersedes=revision - 1 or None, **changes)
+    number = uuid5("signal-revision", one.signal_id, str(revision))
+    return written_like(record, again, **{REVISION: str(revision), "ce_id": number})
+
+
+async def test_every_kind_of_revision_that_publish_writes_is_found_in_the_journal(world: World) -> None:
+    seen = [(one.status, one.revision) for one, _ in await published(world)]
+    assert sorted(seen) == [
+        ("preliminary", 1), ("preliminary", 1), ("retracted", 2), ("retracted", 3), ("verified", 2)
+    ]  # fmt: skip
+    report = await audit(world.address, world.topics)
+    assert (report.forged_signals, report.forged, report.clean) == (0, (), True)
+
+
+def no_headers(world: World, _: Signal, record: Any) -> dict[str, Any]:
+    return {"value": record.value, "key": record.key}
+
+
+def a_place_that_is_empty(world: World, _: Signal, record: Any) -> dict[str, Any]:
+    made = as_published(FORGED, world.topics)
+    return {**made, "headers": [(k, str(10**15).encode() if k == OFFSET else v) for k, v in made["headers"]]}
+
+
+def a_place_that_publishes_nothing(world: World, _: Signal, record: Any) -> dict[str, Any]:
+    return as_published(FORGED, world.topics)  # the opening of a case
+
+
+def another_partition(world: World, one: Signal, record: Any) -> dict[str, Any]:
+    return written_like(record, one, **{PARTITION: "77"})
+
+
+def another_journal(world: World, one: Signal, record: Any) -> dict[str, Any]:
+    return written_like(record, one, **{TOPIC: world.topics.research})
+
+
+def another_cause(world: World, one: Signal, record: Any) -> dict[str, Any]:
+    return written_like(record, one, **{CAUSE: "somebody else's"})
+
+
+def a_changed_word(world: World, one: Signal, record: Any) -> dict[str, Any]:
+    return written_like(record, replace(one, confidence=0.99))
+
+
+def a_key_that_comes_twice(world: World, one: Signal, record: Any) -> dict[str, Any]:
+    return written_like(record, b'{"action":"buy",' + record.value[1:])
+
+
+def a_signal_of_another_case(world: World, one: Signal, record: Any) -> dict[str, Any]:
+    whose = uuid5("signal", "another")
+    number = uuid5("signal-revision", whose, str(one.revision))
+    return written_like(record, replace(one, signal_id=whose), ce_subject=whose, ce_id=number)
+
+
+def an_old_word_said_again(world: World, one: Signal, record: Any) -> dict[str, Any]:
+    return with_revision(one, record, 9)
+
+
+def a_withdrawal_that_nobody_decided(world: World, one: Signal, record: Any) -> dict[str, Any]:
+    return with_revision(one, record, 9, status="retracted", action="observe", confidence=0.0)
+
+
+def a_schema_of_tomorrow(world: World, one: Signal, record: Any) -> dict[str, Any]:
+    return written_like(record, one, ce_schemaversion="77")
+
+
+def no_signal_at_all(world: World, one: Signal, record: Any) -> dict[str, Any]:
+    return written_like(record, b"{}")
+
+
+FORGERIES: tuple[tuple[Callable[[World, Signal, Any], dict[str, Any]], str], ...] = (
+    (no_headers, "publish has not written"),
+    (a_place_that_is_empty, "no accepted event"),
+    (a_place_that_publishes_nothing, "no accepted event"),
+    (another_partition, "no accepted event"),
+    (another_journal, "is not the journal"),
+    (another_cause, "differs from what the journal holds"),
+    (a_changed_word, "differs from what the journal holds"),
+    (a_key_that_comes_twice, "more than the signal"),
+    (a_signal_of_another_case, "differs from what the journal holds"),
+    (an_old_word_said_again, "several revisions name one event"),
+    (a_withdrawal_that_nobody_decided, "differs from what the journal holds"),
+    (a_schema_of_tomorrow, "update newsproof"),
+    (no_signal_at_all, "is no signal"),
+)
+
+
+async def test_each_forged_or_altered_signal_is_listed_with_its_place_and_the_log_is_not_clean(world: World) -> None:
+    [(one, record)] = [(s, r) for s, r in await published(world) if s.status == "verified"]
+    listed = 0
+    for forgery, why in FORGERIES:
+        report, offset = await audited_with(world, forgery(world, one, record))
+        found = {(f.partition, f.offset): f.why for f in report.forged}
+        assert why in found.get((0, offset), "not listed"), forgery.__name__
+        # Which of two revisions of one event is the genuine one, the journal does not tell: both are listed.
+        listed += 2 if forgery is an_old_word_said_again else 1
+        assert (report.forged_signals, report.clean) == (listed, False), (forgery.__name__, found)
+
+
+async def test_a_withdrawal_whose_words_were_changed_is_forged(world: World) -> None:
+    [(last, record)] = [(s, r) for s, r in await published(world) if s.revision == 3]
+    report, _ = await audited_with(world, written_like(record, replace(last, action="sell", confidence=0.9)))
+    assert (report.forged_signals, report.clean) == (1, False)
+
+
+async def test_a_flood_of_forged_signals_is_counted_and_listed_in_part(world: World) -> None:
+    for number in range(30):
+        await world.producer.send(world.topics.signals, **as_published(signal(f"flood {number}"), world.topics))
+    await world.producer.flush()
+    report = await audit(world.address, world.topics)
+    assert (report.forged_signals, len(report.forged)) == (30, 20)

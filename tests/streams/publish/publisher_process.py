@@ -1,0 +1,52 @@
+"""A publisher that dies inside a transaction: ``python -m tests.streams.publish.publisher_process BOOTSTRAP PREFIX AFTER TIMEOUT_MS``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import Any
+
+from infra.kafka.topics import KafkaAddress
+from schemas.topics import Topics
+from streams.publish import publisher as module
+from streams.publish.publisher import Publisher
+
+
+async def _main(bootstrap: str, password_file: str, prefix: str, sends: str, timeout_ms: str) -> None:
+    """Die after so many signals of a transaction have been sent, flushed and not committed."""
+    address = KafkaAddress.embedded(bootstrap, password_file)
+    left = int(sends)
+    make = address.producer
+
+    def deadly(**more: Any) -> Any:
+        producer = make(**more)
+        send = producer.send
+
+        async def send_and_die(*args: Any, **kwargs: Any) -> Any:
+            nonlocal left
+            sent = await send(*args, **kwargs)
+            left -= 1
+            if left == 0:
+                await producer.flush()
+                os._exit(17)
+            return sent
+
+        producer.send = send_and_die
+        return producer
+
+    class Address:
+        """The address, whose producer is deadly."""
+
+        producer = staticmethod(deadly)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(address, name)
+
+    module.LEASE_SESSION_S = 6.0
+    module.TRANSACTION_TIMEOUT_MS = int(timeout_ms)
+    await Publisher(Address(), Topics(prefix)).run()  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(*sys.argv[1:]))

@@ -1,0 +1,165 @@
+"""Publish: every signal once for a read_committed subscriber, whoever dies, and whoever thinks that it still leads."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from infra.kafka.topics import offsets_of
+from lab.bench.graph import plain_registry
+from streams.journal.audit import audit
+from streams.publish.publisher import TRANSACTION_TIMEOUT_MS, Publisher
+from tests.streams.world import World
+
+CHECKOUT = Path(__file__).parents[3]
+CASES = 60
+
+
+@asynccontextmanager
+async def closed_cases(world: World, *numbers: int) -> AsyncIterator[None]:
+    """Close a case for each number, with nobody publishing."""
+    async with world.working(plain_registry(asks=False)):
+        await world.publish(*numbers)
+        await world.until_closed(len(numbers))
+    yield
+
+
+async def signals_reach(world: World, count: int) -> None:
+    """Wait until a subscriber sees this many signals."""
+
+    async def there() -> bool:
+        return len(await world.signals()) >= count
+
+    await world.until(there, within_s=40)
+
+
+async def die_inside_a_transaction(world: World, timeout_ms: int = TRANSACTION_TIMEOUT_MS) -> None:
+    """Run a publisher that dies with seven signals sent and not committed."""
+    command = [
+        sys.executable,
+        "-m",
+        "tests.streams.publish.publisher_process",
+        *world.address.as_environment().values(),
+    ]
+    env = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    dying = await asyncio.create_subprocess_exec(*command, world.topics.prefix, "7", str(timeout_ms), cwd=CHECKOUT,
+                                                 env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    assert await dying.wait() == 17
+
+
+async def holds_readers(world: World) -> bool:
+    """Whether a read_committed reader cannot read to the end of the signals, for a transaction is open."""
+    committed = await offsets_of(world.address, world.topics.signals, isolation_level="read_committed")
+    return committed != await offsets_of(world.address, world.topics.signals)
+
+
+async def test_a_killed_publisher_without_a_successor_holds_readers_until_its_transaction_times_out(
+    world: World,
+) -> None:
+    async with closed_cases(world, *range(CASES)):
+        await die_inside_a_transaction(world, timeout_ms=2000)  # 10 s in earnest
+        assert await holds_readers(world)
+
+        async def released() -> bool:
+            return not await holds_readers(world)
+
+        await world.until(released, within_s=60)
+    assert await world.signals() == []
+
+
+async def test_a_successor_frees_the_readers_of_a_killed_publisher_at_once(world: World) -> None:
+    """The dead one's transaction would stay open for ten minutes: only the fence can have ended it."""
+    async with closed_cases(world, *range(CASES)):
+        await die_inside_a_transaction(world, timeout_ms=600_000)
+        assert await holds_readers(world)
+        async with world.publishing():
+            await signals_reach(world, CASES)
+    assert not await holds_readers(world)
+    assert len(await world.signals()) == CASES
+
+
+async def test_a_publisher_killed_inside_a_transaction_publishes_nothing_twice_and_loses_nothing(world: World) -> None:
+    async with closed_cases(world, *range(CASES)):
+        await die_inside_a_transaction(world)
+        uncommitted = await world.records(world.topics.signals)
+        assert len(uncommitted) == 7, "they were sent, and not committed"
+        async with world.publishing():
+            await signals_reach(world, CASES)
+        assert await world.signals()
+    seen = Counter((s.signal_id, s.revision) for s in await world.signals())
+    assert len(seen) == CASES and set(seen.values()) == {1}
+    report = await audit(world.address, world.topics)
+    assert (report.signals, report.duplicate_signals, report.lost) == (CASES, 0, 0)
+
+
+async def test_of_two_candidates_one_publishes_and_the_other_takes_over_when_it_ends(world: World) -> None:
+    async with closed_cases(world, *range(10)), world.publishing() as second:
+        async with world.publishing() as first:
+            await world.until(lambda: first.active or second.active)
+            await signals_reach(world, 10)
+            assert first.published + second.published == 10
+            assert not (first.published and second.published)
+            led = first.published > 0
+        if led:  # the one that led has ended
+            await world.until(lambda: second.active, within_s=40)
+        await world.until(lambda: second.active, within_s=40)
+        async with world.working(plain_registry(asks=False)):
+            await world.publish(*range(10, 15))
+            await signals_reach(world, 15)
+    assert set(Counter((s.signal_id, s.revision) for s in await world.signals()).values()) == {1}
+    assert {s.revision for s in await world.signals()} == {1}
+
+
+async def test_a_publisher_that_is_fenced_stands_by_and_writes_nothing_more(world: World) -> None:
+    """Two that both believe to hold the lease: the later producer fences the earlier one."""
+    async with world.working(plain_registry(asks=False)), world.publishing() as zombie:
+        await world.publish(1)
+        await signals_reach(world, 1)
+        successor = Publisher(world.address, world.topics)
+        leading = asyncio.create_task(successor._publish())  # as after a lease that the zombie has not noticed losing
+        try:
+            await world.until(lambda: successor.active)
+            await world.publish(*range(2, 12))
+            await signals_reach(world, 11)
+            await world.until(lambda: not zombie.active)
+        finally:
+            leading.cancel()
+            await asyncio.gather(leading, return_exceptions=True)
+        assert (zombie.published, successor.published) == (1, 10)
+    seen = Counter((s.signal_id, s.revision) for s in await world.signals())
+    assert len(seen) == 11 and set(seen.values()) == {1}
+
+
+async def test_a_publisher_that_starts_anew_publishes_only_what_is_new(world: World) -> None:
+    async with closed_cases(world, *range(5)):
+        async with world.publishing():
+            await signals_reach(world, 5)
+        async with world.publishing() as again, world.working(plain_registry(asks=False)):
+            await world.until(lambda: again.active, within_s=40)
+            await world.publish(9)
+            await signals_reach(world, 6)
+            assert again.published == 1
+
+
+async def test_a_lost_commit_of_the_watermark_is_made_good_by_the_signals_themselves(world: World) -> None:
+    """The group's offsets may expire; ``signals`` is what says how far publishing came."""
+    async with closed_cases(world, *range(5)):
+        async with world.publishing():
+            await signals_reach(world, 5)
+        fresh = Publisher(world.address, world.topics)
+        fresh._group = world.topics.group("publisher-without-offsets")
+        task = asyncio.create_task(fresh.run())
+        await world.until(lambda: fresh.active, within_s=40)
+        async with world.working(plain_registry(asks=False)):
+            await world.publish(9)
+            await signals_reach(world, 6)
+        fresh.stop()
+        await task
+    assert fresh.published == 1
+    assert set(Counter(s.signal_id for s in await world.signals()).values()) == {1}

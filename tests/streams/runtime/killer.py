@@ -1,0 +1,59 @@
+"""A worker process whose step kills it: ``python -m tests.streams.runtime.killer BOOTSTRAP PREFIX SLOT_DIR WHERE``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from agents.core.case import Case
+from agents.core.step import Asked
+from infra.kafka.topics import KafkaAddress
+from infra.offline.simulated import Simulated
+from infra.ports import Answer, Ports
+from lab.bench.graph import plain_registry
+from schemas.news import News
+from schemas.topics import Topics
+from streams.runtime.options import WorkerOptions
+from streams.worker import Worker
+from tests.streams.graphs import asking, degrading
+from tests.streams.world import QUICK, news
+
+DEADLY = "a text that kills the process"
+DEADLY_CASE = msgspec.convert(news("deadly", text=DEADLY), News).case_id
+PARTITIONS = 2
+LATENCY_S = 0.3
+
+
+class Deadly(Simulated):
+    """A provider whose client kills the process that asks it for the deadly case."""
+
+    async def perform(self, effect: Any) -> Answer:
+        answer = await super().perform(effect)
+        if effect.task == "recall" and effect.parts[0].text == DEADLY_CASE:
+            os._exit(17)
+        return answer
+
+
+def deadly_ask(case: Case) -> Asked:
+    """The recall step, deadly for one text."""
+    if case.news.text == DEADLY:
+        os._exit(17)
+    return plain_registry(asks=True).steps["recall"].ask(case)
+
+
+async def _main(bootstrap: str, password_file: str, prefix: str, slots: str, where: str) -> None:
+    options = WorkerOptions(slot_dir=Path(slots), partitions=PARTITIONS, session_timeout_s=6.0)
+    exchanged = {"recall": asking(deadly_ask)} if where == "ask" else {}
+    port = Deadly(LATENCY_S) if where == "effect" else Simulated(LATENCY_S)
+    ports = Ports(models={"light": port, "heavy": port}, search={}, recall=port, earlier=port)
+    registry = degrading(asks=True, **exchanged)
+    await Worker(KafkaAddress.embedded(bootstrap, password_file), Topics(prefix), registry, ports, QUICK, options).run()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(*sys.argv[1:]))

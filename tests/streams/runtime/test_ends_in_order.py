@@ -1,0 +1,107 @@
+"""A worker that is asked to end hands back within ten seconds; one whose partition stalls ends so that it is started again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from infra.kafka.topics import members_of
+from lab.bench.graph import plain_registry
+from newsproof.app import exits
+from newsproof.app.processes.supervisor import MUST_BE_MENDED
+from schemas.errors import TransientError
+from streams.runtime import watchdog
+from tests.newsproof.command import environment
+from tests.streams.world import World
+
+END_WITHIN_S = 10.0
+MARGIN_S = 20.0
+"""What a loaded machine may add; the worker itself gives up waiting by then."""
+
+SLOW_WORKER = """
+import asyncio, sys, time
+from pathlib import Path
+import newsproof.app.processes.services as services
+from infra.offline.simulated import simulated_ports
+from infra.settings import load_settings
+from lab.bench.graph import plain_registry
+from newsproof.app.logs import configure_logs
+from streams.worker import Worker
+
+services.ports_of = lambda *_: simulated_ports(latency_s=60.0)
+services.verification = lambda: plain_registry(asks=True)
+configure_logs()
+asyncio.run(services.run_worker(load_settings()))
+"""
+
+
+async def test_a_worker_with_long_calls_hands_back_within_ten_seconds_and_another_goes_on_at_once(
+    world: World, tmp_path: Path
+) -> None:
+    process = subprocess.Popen(  # noqa: ASYNC220 - starts at once; its end is awaited in a thread
+        [sys.executable, "-P", "-c", SLOW_WORKER],
+        cwd=tmp_path,
+        env=environment(
+            **world.address.as_environment(), NEWSPROOF_TOPIC_PREFIX=world.topics.prefix,
+            TOPIC_PARTITIONS=str(world.partitions), CLICKHOUSE_URL="http://127.0.0.1:1", NEWSPROOF_MODE="offline",
+            WORKER_SLOT="slow", METRICS_PORT="0",
+        ),
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        await world.publish(*range(4))
+        await world.until(lambda: opened(world), within_s=90)
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        _, said = await asyncio.to_thread(process.communicate, timeout=END_WITHIN_S + MARGIN_S)
+        took = time.monotonic() - began
+        assert process.returncode == exits.OK, said.decode()
+        assert took < END_WITHIN_S + MARGIN_S
+        events = [json.loads(line)["event"] for line in said.decode().splitlines() if line.startswith("{")]
+        assert "worker ended in order" in events
+        # It left its group before it ended: nobody waits for its session to time out.
+        assert await members_of(world.address, world.topics.group("worker")) == []
+        async with world.working(plain_registry(asks=True), slot="other"):
+            report = await world.until_closed(4)
+        assert report.clean and report.repeated_calls == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def test_a_worker_that_ends_in_order_leaves_its_group_at_once(world: World) -> None:
+    async with world.working(plain_registry(asks=False)):
+        await world.publish(1)
+        await world.until_closed(1)
+    assert await members_of(world.address, world.topics.group("worker")) == []
+
+
+async def opened(world: World) -> bool:
+    """Whether all four cases are open, and wait for their first call."""
+    return sum((await world.ends(world.topics.cases)).values()) == 4
+
+
+async def test_a_stalled_partition_ends_the_worker_with_a_status_that_is_started_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(_partition: int) -> bool:
+        return False
+
+    with pytest.raises(TransientError, match=r"nothing was read from .*cases-0 for a minute") as error:
+        async with world.working(plain_registry(asks=True)) as worker:
+            await world.until(lambda: worker.assigned and all(p.live for p in worker.projector.partitions.values()))
+            monkeypatch.setattr(watchdog, "STALL_EXIT_S", 0.5)
+            monkeypatch.setattr(worker.projector, "is_at_the_end", never)
+            # The broker says that there is more, and nothing comes: as when a fetcher is stuck.
+            monkeypatch.setattr(worker, "highwater", lambda topic, partition: 10 if partition == 0 else 0)
+            await world.until(lambda: worker.stalled_s(time.monotonic())[0] > 0)
+            await asyncio.wait_for(asyncio.shield(worker._ended), 60)
+    # The supervisor starts again whatever does not say that a person must mend something first.
+    assert exits.status_of(error.value) not in (exits.OK, MUST_BE_MENDED)

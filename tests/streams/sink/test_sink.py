@@ -1,0 +1,186 @@
+"""The sink on a real engine: every record's rows once, through crashes at the worst moment and while ClickHouse is away."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+import streams.sink.batches
+import streams.sink.sink
+from infra.clickhouse.client import Address, ClickHouse, connect
+from infra.clickhouse.migrate import migrate
+from infra.embedded.clickhouse.server import EmbeddedClickHouse
+from lab.bench.graph import plain_registry
+from schemas.errors import TransientError
+from streams.sink.sink import Sink
+from tests.streams.world import World
+
+CASES = 40
+EVENTS_OF_A_CASE, CALLS_OF_A_CASE = 6, 4
+OTHER_ROWS_OF_A_CASE = 2
+"""A signal, and a row of memory."""
+
+
+@pytest.fixture
+async def tables(clickhouse_engine: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
+    """A database of its own with the newest schema."""
+    address = Address(host=clickhouse_engine.host, port=clickhouse_engine.port)
+    async with connect(address, database=f"sink_{uuid.uuid4().hex[:8]}") as client:
+        await migrate(client)
+        yield client
+
+
+class Breaking:
+    """A client whose n-th insert reaches the tables, and whose caller dies before it hears of it."""
+
+    def __init__(self, client: ClickHouse, breaks_at: int) -> None:
+        self._client, self._left = client, breaks_at
+
+    async def insert_block(self, *args: Any, **kwargs: Any) -> None:
+        await self._client.insert_block(*args, **kwargs)
+        self._left -= 1
+        if self._left == 0:
+            raise SystemError("the sink dies here")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
+class Away:
+    """A client whose engine cannot be reached until it is back."""
+
+    def __init__(self, client: ClickHouse) -> None:
+        self._client = client
+        self.back = False
+        self.refused = 0
+
+    async def insert_block(self, *args: Any, **kwargs: Any) -> None:
+        if not self.back:
+            self.refused += 1
+            raise TransientError("connection refused", kind="unavailable")
+        await self._client.insert_block(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
+@asynccontextmanager
+async def sinking(world: World, client: Any) -> AsyncIterator[Sink]:
+    sink = Sink(world.address, world.topics, client, registry=plain_registry(asks=True))
+    async with world._while_running(sink.run()):
+        try:
+            yield sink
+        finally:
+            sink.stop()
+
+
+async def settled(world: World, sink: Sink) -> None:
+    """Wait until the sink has everything that is in the log now."""
+    await world.until(lambda: sink._settled)
+    await sink.caught_up(30)
+
+
+async def close_cases(world: World, *numbers: int) -> None:
+    """Close a case for each number and publish its signal."""
+    async with world.publishing(), world.working(plain_registry(asks=True)):
+        await world.publish(*numbers)
+        before = len(await world.signals())
+
+        async def there() -> bool:
+            return len(await world.signals()) == before + len(numbers)
+
+        await world.until(there, within_s=40)
+
+
+async def rows(client: ClickHouse, table: str) -> int:
+    """Rows that are really there: without FINAL, which would hide what was inserted twice."""
+    return int((await client.query(f"SELECT count() FROM {table}")).rows[0][0])
+
+
+async def everything_is_there_once(world: World, client: ClickHouse, cases: int) -> None:
+    journal = await world.journal()
+    assert len(journal) == cases * EVENTS_OF_A_CASE
+    assert await rows(client, "events") == len(journal)
+    assert await rows(client, "llm_calls") == cases * CALLS_OF_A_CASE
+    assert await rows(client, "signals") == cases
+    [distinct] = (await client.query("SELECT uniqExact(event_id) FROM events")).rows
+    assert distinct[0] == len(journal)
+
+
+async def test_a_restart_goes_on_where_the_sink_ended_and_repeats_nothing(world: World, tables: ClickHouse) -> None:
+    await close_cases(world, *range(10))
+    async with sinking(world, tables) as sink:
+        await settled(world, sink)
+    await close_cases(world, *range(10, 20))
+    async with sinking(world, tables) as sink:
+        await settled(world, sink)
+        assert sink.inserted == 10 * (EVENTS_OF_A_CASE + CALLS_OF_A_CASE + OTHER_ROWS_OF_A_CASE)
+    await everything_is_there_once(world, tables, 20)
+
+
+@pytest.mark.parametrize(("breaks_at", "pieces"), [(1, 3), (3, 3), (2, 20_000)])
+async def test_a_crash_between_insert_and_commit_repeats_nothing_however_the_log_is_cut_afterwards(
+    world: World, tables: ClickHouse, monkeypatch: pytest.MonkeyPatch, breaks_at: int, pieces: int
+) -> None:
+    await close_cases(world, *range(CASES))
+    with pytest.raises(SystemError, match="dies here"):
+        async with sinking(world, Breaking(tables, breaks_at)):
+            await world.until(lambda: False)
+    # Twice: what was planned before the first crash must still be the same range after the second.
+    monkeypatch.setattr(streams.sink.sink, "MAX_BATCH", pieces)
+    with pytest.raises(SystemError, match="dies here"):
+        async with sinking(world, Breaking(tables, 1)):
+            await world.until(lambda: False)
+    async with sinking(world, tables) as sink:
+        await settled(world, sink)
+    await everything_is_there_once(world, tables, CASES)
+
+
+async def test_while_clickhouse_is_away_the_sink_waits_and_then_catches_up_exactly(
+    world: World, tables: ClickHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams.sink.batches, "RETRY_S", (0.05,))
+    away = Away(tables)
+    async with sinking(world, away) as sink:
+        await close_cases(world, *range(10))
+        await world.until(lambda: away.refused > 3)
+        assert await rows(tables, "events") == 0
+        await close_cases(world, *range(10, 20))
+        away.back = True
+        await settled(world, sink)
+    await everything_is_there_once(world, tables, 20)
+
+
+async def test_the_same_signal_row_names_the_journal_record_that_it_comes_from(
+    world: World, tables: ClickHouse
+) -> None:
+    await close_cases(world, 1)
+    async with sinking(world, tables) as sink:
+        await settled(world, sink)
+    [(case, cause)] = (await tables.query("SELECT case_id, cause_id FROM signals")).rows
+    ends = [f.envelope for f in await world.journal() if f.envelope and f.envelope.id == str(cause)]
+    assert [e.case_id for e in ends] == [str(case)]
+
+
+async def test_a_chat_lands_in_the_same_tables_under_a_run_of_its_own(world: World, tables: ClickHouse) -> None:
+    from tests.streams.runtime import test_research as chat
+
+    await close_cases(world, 1)
+    async with world.working(chat.research(), ports=chat.ports(chat.Watched()), snapshot=chat.SNAPSHOT):
+        events = await chat.until_ended(world, await chat.ask(world))
+    for _ in range(2):  # a second sink goes on where the first ended
+        async with sinking(world, tables) as sink:
+            await settled(world, sink)
+    counted = "SELECT run_id, count(), uniqExact(event_id) FROM events GROUP BY run_id ORDER BY run_id"
+    assert [tuple(r) for r in (await tables.query(counted)).rows] == [
+        ("live", EVENTS_OF_A_CASE, EVENTS_OF_A_CASE),
+        ("research", len(events), len(events)),
+    ]
+    spent = "SELECT step, llm_calls, unpriced_calls FROM v_cost_by_step WHERE run_id = 'research' AND llm_calls > 0"
+    assert [tuple(r) for r in (await tables.query(spent)).rows] == [
+        ("analyze", 3, 0), ("answer", 1, 0), ("plan", 1, 0), ("route", 1, 0),
+    ]  # fmt: skip

@@ -1,0 +1,87 @@
+"""A sink whose process is killed at each boundary of a range: afterwards the tables hold every event once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from infra.clickhouse.client import Address, ClickHouse, connect
+from infra.clickhouse.migrate import migrate
+from infra.embedded.clickhouse.server import EmbeddedClickHouse
+from streams.failpoints import SINK_INSERTED, SINK_PLANNED
+from tests.streams.sink.sink_process import BLOCK, COMMITTED
+from tests.streams.sink.test_sink import (
+    CASES,
+    close_cases,
+    everything_is_there_once,
+    rows,
+    settled,
+    sinking,
+    tables,
+)
+from tests.streams.world import World
+
+__all__ = ["tables"]
+CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+async def killed_sink(world: World, client: ClickHouse, where: str, *, times: int, pieces: int) -> None:
+    """Run a sink process until it is killed there."""
+    at = client.address
+    words = [
+        *world.address.as_environment().values(),
+        world.topics.prefix,
+        f"http://{at.host}:{at.port}",
+        client.database,
+        where,
+    ]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.streams.sink.sink_process", *words, str(times), str(pieces), cwd=CHECKOUT,
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert await process.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("where", "times"), [(SINK_PLANNED, 2), (BLOCK, 2), (SINK_INSERTED, 2), (COMMITTED, 5)],
+)  # fmt: skip
+async def test_after_kills_at_a_boundary_every_event_is_in_the_tables_once(
+    world: World, tables: ClickHouse, where: str, times: int
+) -> None:
+    await close_cases(world, *range(CASES))
+    for pieces in (45, 200):  # what was planned stays one range, however the log is cut afterwards
+        await killed_sink(world, tables, where, times=times, pieces=pieces)
+    assert await rows(tables, "events") > 0
+    async with sinking(world, tables) as sink:
+        await settled(world, sink)
+    await everything_is_there_once(world, tables, CASES)
+
+
+async def test_a_sink_catches_up_after_the_engine_was_killed_under_it_and_came_back(
+    world: World, tmp_path: Path
+) -> None:
+    engine = EmbeddedClickHouse(tmp_path / "engine", memory_bytes=1024**3)
+    await engine.start()
+    try:
+        address = Address(host=engine.host, port=engine.port)
+        async with connect(address, database="away") as client:
+            await migrate(client)
+            async with sinking(world, client) as sink:
+                await close_cases(world, *range(10))
+                await settled(world, sink)
+                engine.kill()
+                await close_cases(world, *range(10, CASES))
+                await world.until(lambda: sink.waits_for_tables, within_s=60)
+                engine = EmbeddedClickHouse(tmp_path / "engine", port=engine.port, memory_bytes=1024**3)
+                await engine.start()
+                await world.until(lambda: not sink.waits_for_tables, within_s=60)
+                await sink.caught_up(60)
+            await everything_is_there_once(world, client, CASES)
+    finally:
+        await engine.stop()
