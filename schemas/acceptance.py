@@ -58,7 +58,7 @@ class AcceptedEvents:
         self.position = position
         self.open: dict[str, OpenCase] = {}
         self.accepted = 0
-        self.passed_by: Counter[str] = Counter()
+        self.ignored: Counter[str] = Counter()
         self._closed: dict[str, int] = {}
         self._closings: deque[tuple[int, str]] = deque()
 
@@ -80,7 +80,7 @@ class AcceptedEvents:
     def offer(self, offset: int, wire: str, case_id: str, event_id: str, causation_id: str | None) -> bool:
         """Apply the rule to the next record; return whether it is accepted. Offsets below the position are passed by."""
         if offset < self.position:
-            self.passed_by["redelivered"] += 1
+            self.ignored["redelivered"] += 1
             return False
         self.position = offset + 1
         self._expire(offset)
@@ -125,7 +125,7 @@ class AcceptedEvents:
         return True
 
     def _pass_by(self, why: str) -> bool:
-        self.passed_by[why] += 1
+        self.ignored[why] += 1
         return False
 
     def _expire(self, offset: int) -> None:

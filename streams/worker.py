@@ -25,7 +25,7 @@ from schemas.config import Snapshot
 from schemas.errors import TransientError
 from schemas.topics import Topics
 from streams.effects.breakers import Breakers, BreakerState
-from streams.effects.bulkhead import Places
+from streams.effects.bulkhead import EffectSlots
 from streams.effects.host import EffectsHost
 from streams.effects.meter import Meter
 from streams.effects.search_cache import SearchCache
@@ -43,7 +43,7 @@ from streams.runtime.options import GRACE_ON_REVOKE_S, WorkerOptions
 from streams.runtime.projector import Projector
 from streams.runtime.results import Results
 from streams.runtime.watchdog import Watchdog
-from streams.runtime.worker_slot import SlotFile
+from streams.runtime.worker_slot import WorkerSlot
 
 log = structlog.get_logger(__name__)
 
@@ -73,12 +73,12 @@ class Worker:
         flow = registry.flow
         self.topic = topics.journal(flow.name)
         self.group = topics.group("worker" if flow is NEWS else flow.name)
-        self._slot = SlotFile(options.slot_dir, options.slot)
+        self._slot = WorkerSlot(options.slot_dir, options.slot)
         self.appender = Appender(address)
         self.configs = ConfigStore(address, topics)
         self.budget = spending or Unlimited()
         self.effects = EffectsHost(ports, spending=self.budget, breakers=Breakers(options.breakers), searches=searches)
-        self.places = Places(options.effects_in_flight, options.step_concurrency)
+        self.places = EffectSlots(options.effects_in_flight, options.step_concurrency)
         results = Results(registry, self.appender, topics, options.partitions)
         self.meter = Meter(registry)
         results.on_appending = self.meter.appending
@@ -178,7 +178,7 @@ class Worker:
             self.app.stop,
             self.dispatcher.stop,
             self.projector.stop,
-            *(() if self.gate is None else (self.gate.elsewhere.stop,)),
+            *(() if self.gate is None else (self.gate.remote_partitions.stop,)),
             self.configs.stop,
             self.appender.stop,
             self.effects.close,

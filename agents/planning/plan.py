@@ -15,7 +15,7 @@ from agents.evidence.query_builder import build_query, fallback_query
 from agents.planning.plan_rules import WHY_NOTHING, DecidedBy, KeywordsFrom, decided_by, needed_tools
 from agents.planning.plan_tools import question, sub_tasks
 from agents.planning.providers import providers_of
-from agents.planning.requested_task import Wanted, wanted_tasks
+from agents.planning.requested_task import RequestedTask, wanted_tasks
 from agents.planning.tools import offered_tools
 from schemas.effects import Failure, ModelReply
 from schemas.events import ContextGathered, Event, KeywordsExpanded, SubTask, ToolPlanned
@@ -70,7 +70,7 @@ def _planned(case: Case, rule: DecidedBy, decision: Decision) -> ToolPlanned:
     return _event(case, rule, sub_tasks(case, tools, keywords, wanted), keywords, source, reason=reason)
 
 
-def _keywords(decision: Decision, wanted: tuple[Wanted, ...]) -> str:
+def _keywords(decision: Decision, wanted: tuple[RequestedTask, ...]) -> str:
     first = next((w.query for w in wanted if w.tool == "search" and w.query), "")
     return clean_keywords(decision.search_keywords) or first
 

@@ -9,7 +9,7 @@ from agents.core.asking import ask_model, bounded, facts, findings_facts, memory
 from agents.core.case import Case
 from agents.planning.claims import claim_count, is_complex
 from agents.planning.providers import one_provider
-from agents.planning.requested_task import MAX_TASKS, Wanted
+from agents.planning.requested_task import MAX_TASKS, RequestedTask
 from agents.planning.rounds import findings_so_far
 from agents.planning.tool_answers import tool_facts, tool_parts
 from agents.planning.tool_tasks import unopened
@@ -114,7 +114,7 @@ def queries_allowed(case: Case) -> int:
 
 
 def sub_tasks(
-    case: Case, tools: tuple[str, ...], keywords: str, wanted: tuple[Wanted, ...] = ()
+    case: Case, tools: tuple[str, ...], keywords: str, wanted: tuple[RequestedTask, ...] = ()
 ) -> tuple[SubTask, ...]:
     """Return the sub-tasks of a round: independent of each other, so that all of them run side by side.
 
@@ -132,7 +132,7 @@ def sub_tasks(
     further: list[SubTask] = []
     if "search" in tools:
         same = next((w.claim for w in wanted if w.tool == "search" and w.query == keywords), "")
-        main = list(TOOLS["search"].tasks(case, Wanted(tool="search", claim=same, query=keywords)))
+        main = list(TOOLS["search"].tasks(case, RequestedTask(tool="search", claim=same, query=keywords)))
         further = [t for t in new(_claim_by_claim(case, keywords, wanted)) if t not in main]
     figures, others = _beside(case, tools, keywords, wanted)
     rest = [*new(figures), *further, *new(others)]
@@ -140,7 +140,7 @@ def sub_tasks(
     return tuple([*first, *rest][: max(MAX_TASKS, len(first))])
 
 
-def _claim_by_claim(case: Case, keywords: str, wanted: tuple[Wanted, ...]) -> list[SubTask]:
+def _claim_by_claim(case: Case, keywords: str, wanted: tuple[RequestedTask, ...]) -> list[SubTask]:
     # One provider is enough for a claim beside the main one: what matters more was asked of all of them.
     other = [w for w in wanted if w.tool == "search" and w.query and w.query != keywords]
     tasks = []
@@ -152,12 +152,12 @@ def _claim_by_claim(case: Case, keywords: str, wanted: tuple[Wanted, ...]) -> li
 
 
 def _beside(
-    case: Case, tools: tuple[str, ...], keywords: str, wanted: tuple[Wanted, ...]
+    case: Case, tools: tuple[str, ...], keywords: str, wanted: tuple[RequestedTask, ...]
 ) -> tuple[list[SubTask], list[SubTask]]:
     figures: list[SubTask] = []
     others: list[SubTask] = []
     for name in (t for t in tools if t != "search"):
-        wishes = [w for w in wanted if w.tool == name] or [Wanted(tool=name, query=keywords)]
+        wishes = [w for w in wanted if w.tool == name] or [RequestedTask(tool=name, query=keywords)]
         tool = TOOLS[name]
         paid = tool.reads in ("evidence", "context")
         tasks = [t for wish in (wishes[:1] if paid else wishes) for t in tool.tasks(case, wish)]

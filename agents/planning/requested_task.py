@@ -32,7 +32,7 @@ _MAX_ITEMS = 20
 """Of a list that a model wrote; the rest is not looked at."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class RequestedTask(msgspec.Struct, frozen=True, kw_only=True):
     """One sub-task as a model wants it, cleaned. Empty fields were not given, or held nothing that may pass.
 
     ``url`` is only bounded: the tool that takes it compares it with the addresses of the evidence.
@@ -49,7 +49,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     detail: bool = False
 
 
-def wanted_tasks(raw: Any) -> tuple[Wanted, ...]:
+def wanted_tasks(raw: Any) -> tuple[RequestedTask, ...]:
     """Return the sub-tasks that a model wrote, each once, at most ``MAX_TASKS``. What is no sub-task is left out.
 
     They are a help: a reply is not refused for the sake of a malformed one.
@@ -59,8 +59,8 @@ def wanted_tasks(raw: Any) -> tuple[Wanted, ...]:
     return tuple(dict.fromkeys(w for w in cleaned if w.tool))[:MAX_TASKS]
 
 
-def _wanted(item: dict[str, Any]) -> Wanted:
-    return Wanted(
+def _wanted(item: dict[str, Any]) -> RequestedTask:
+    return RequestedTask(
         tool=_text(item.get("tool"))[:40],
         claim=cite_only(one_line(_text(item.get("claim")), 200), None),
         query=clean_keywords(_text(item.get("query"))),

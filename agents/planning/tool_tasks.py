@@ -10,7 +10,7 @@ from agents.evidence.claim import claim_of
 from agents.evidence.compiled import compiled
 from agents.evidence.query_builder import build_query, fit_query
 from agents.planning.providers import one_provider, providers_of, search_of
-from agents.planning.requested_task import MAX_DAYS, PLATFORMS, Wanted
+from agents.planning.requested_task import MAX_DAYS, PLATFORMS, RequestedTask
 from agents.planning.rounds import findings_so_far
 from schemas.config import Entity
 from schemas.effects import Recall, Scrape, Search
@@ -24,7 +24,7 @@ _HOME_PLATFORMS = {"zh": ("wechat", "zhihu")}
 _ABROAD = ("x", "reddit")
 
 
-def searched(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:
+def searched(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
     """Return one search per provider of the event's role, each of the provider's own kind; without words a built one."""
     claim, tables = claim_of(case), case.config.tables
     tasks = []
@@ -40,7 +40,7 @@ def search_effect(case: Case, task: SubTask) -> Search:
     return search_of(case, task.tool.partition(":")[2], task.query, domains=task.domains, days=task.days)
 
 
-def platforms(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:
+def platforms(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
     """Return one search over the sites of the platforms, where a provider can be limited to sites."""
     provider = one_provider(case)
     query = wanted.query or build_query(claim_of(case), provider=provider or "", tables=case.config.tables)
@@ -56,7 +56,7 @@ def platforms(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:
     return (task,) if provider else ()
 
 
-def competitors(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:
+def competitors(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
     """Return one search for the peers of whom the claim is about, all names from the table; at most one in a case."""
     index = compiled(case.config.tables).entities
     claim, provider = claim_of(case), one_provider(case)
@@ -75,7 +75,7 @@ def _peers(case: Case, entity: Entity) -> list[Entity]:
     return same[:MAX_PEERS]
 
 
-def recalled(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:
+def recalled(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
     """Return one question to memory in other words than the news'."""
     query = wanted.query or case.draft.summary
     subject = _asset(case, wanted.subject) or case.draft.asset
@@ -97,7 +97,7 @@ def recall_effect(case: Case, task: SubTask) -> Recall:
     )
 
 
-def timeline(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:
+def timeline(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
     """Return one question for a subject's past cases; without a subject, for those of the claim's own party or asset."""
     named = wanted.subject or case.draft.entity or case.draft.asset
     asset = _asset(case, wanted.subject) if wanted.subject else case.draft.asset
@@ -113,7 +113,7 @@ def _asset(case: Case, subject: str) -> str:
     return tokens[0] if tokens else ticker(written) if written.isupper() and " " not in written else ""
 
 
-def scraped(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:
+def scraped(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
     """Return one page to open: only an address that a reference of this case has, and that was not opened before."""
     known = wanted.url if wanted.url in unopened(case) else ""
     return (SubTask(tool="web_scrape", query=known, claim=_claim(case, wanted)),) if known else ()
@@ -130,11 +130,11 @@ def unopened(case: Case) -> tuple[str, ...]:
     return tuple(r.url for r in findings_so_far(case).references if r.url not in opened)
 
 
-def mood(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:
+def mood(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
     """Return one reading of the mood of the evidence; ``query`` names what is read."""
     read = wanted.texts or ("references", "pages")
     return (SubTask(tool="analyze_sentiment", query=" ".join(read), claim=_claim(case, wanted), detail=wanted.detail),)
 
 
-def _claim(case: Case, wanted: Wanted) -> str:
+def _claim(case: Case, wanted: RequestedTask) -> str:
     return wanted.claim or case.draft.summary

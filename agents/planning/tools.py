@@ -14,12 +14,12 @@ import msgspec
 from agents.core.case import Case
 from agents.planning import tool_tasks as of
 from agents.planning.providers import one_provider
-from agents.planning.requested_task import MAX_DAYS, PLATFORMS, TIME_RANGES, Wanted
+from agents.planning.requested_task import MAX_DAYS, PLATFORMS, TIME_RANGES, RequestedTask
 from schemas.effects import Effect, FetchMarket, FunctionDeclaration
 from schemas.events import SubTask
 
 Reads = Literal["evidence", "page", "figures", "memory", "context", "mood"]
-Tasks = Callable[[Case, Wanted], tuple[SubTask, ...]]
+Tasks = Callable[[Case, RequestedTask], tuple[SubTask, ...]]
 _STRING: dict[str, Any] = {"type": "string"}
 _FLAG: dict[str, Any] = {"type": "boolean"}
 
@@ -50,7 +50,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 def _market(kind: Literal["price", "macro", "onchain"], name: str) -> dict[str, Any]:
     # The asset is always the case's own: a figure of another one would end as this signal's reference price.
-    def tasks(case: Case, wanted: Wanted) -> tuple[SubTask, ...]:
+    def tasks(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
         return (SubTask(tool=name, query=case.draft.asset, claim=wanted.claim or case.draft.summary),)
 
     def effect(case: Case, _task: SubTask) -> Effect:

@@ -25,7 +25,7 @@ BESIDE: tuple[Kind, ...] = ("sink_kill", "clickhouse", "fault")
 """Blows that need not wait for workers, nor workers for them."""
 
 
-class Blows:
+class FaultInjector:
     """Deals what the plan says and counts what was dealt."""
 
     def __init__(self, installation: Installation, watch: Watch, shape: Shape, say: Say) -> None:

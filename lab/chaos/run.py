@@ -12,7 +12,7 @@ import msgspec
 from aiokafka.errors import KafkaError
 from msgspec.structs import replace
 
-from lab.chaos.fault_injector import Blows
+from lab.chaos.fault_injector import FaultInjector
 from lab.chaos.installation import Installation, installation
 from lab.chaos.outcome import Outcome
 from lab.chaos.plan import Shape, plan
@@ -37,7 +37,7 @@ class Run:
     def __init__(self, at: Installation, shape: Shape, say: Say) -> None:
         self._at, self._shape, self._say = at, shape, say
         self.watch = Watch(at.address, at.topics)
-        self.blows = Blows(at, self.watch, shape, say)
+        self.blows = FaultInjector(at, self.watch, shape, say)
         self.findings: list[str] = []
         self._backlog = 2 * shape.max_open * shape.workers
         self._gate = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.chaos.fault_injector import Blows
+from lab.chaos.fault_injector import FaultInjector
 from lab.chaos.installation import Installation
 from lab.chaos.outcome import Outcome
 from lab.chaos.tables import Compared, compare_tables
@@ -15,7 +15,7 @@ from streams.budget.audit import BudgetAudit, budget_overshoot
 from streams.journal.audit import AuditReport, audit
 
 
-async def verdict(at: Installation, watch: Watch, blows: Blows, findings: list[str]) -> Outcome:
+async def verdict(at: Installation, watch: Watch, blows: FaultInjector, findings: list[str]) -> Outcome:
     """Read everything, end the services, and return the outcome; its ``seconds`` are left to the caller."""
     tally = Tally(watch.samples)
     await tally.read(at.address, at.topics)
@@ -44,7 +44,7 @@ async def verdict(at: Installation, watch: Watch, blows: Blows, findings: list[s
     )
 
 
-def _dealt(at: Installation, blows: Blows) -> dict[str, Any]:
+def _dealt(at: Installation, blows: FaultInjector) -> dict[str, Any]:
     dealt = blows.dealt
     return {
         "seed": at.shape.seed,

@@ -19,7 +19,7 @@ from schemas.news import decode_news
 from schemas.published import read_publication
 from schemas.topics import Topics
 from streams.journal.clock import appended_at
-from streams.journal.following import FollowedPartition, readable
+from streams.journal.following import FollowedPartition, parse_record
 
 Place = tuple[str, int, int]
 """(topic without its prefix, partition, offset)."""
@@ -55,7 +55,7 @@ async def read_log(address: KafkaAddress, topics: Topics) -> Log:
         "signals": read_publication,
         "configs": lambda r: decode_snapshot(r.key, r.value),
         "budget": lambda r: decode_budget(r.value),
-        "research": lambda r: readable(r, research),
+        "research": lambda r: parse_record(r, research),
     }
     for name, read in readers.items():
         await _read_foreign(address, topics, name, read, log)

@@ -182,7 +182,7 @@ class _Wanted:
         self._assets = frozenset(a.upper() for a in assets)
         self._min_confidence = min_confidence
         self._newest: OrderedDict[str, tuple[int, bool]] = OrderedDict()
-        self.passed_by = 0
+        self.ignored = 0
 
     def read(self, record: Any) -> Signal | None:
         """Return the signal, None when it is not wanted, an older revision than one that was seen, or no signal."""
@@ -191,9 +191,9 @@ class _Wanted:
         except NewerSignalError:
             raise
         except ContractError as exc:
-            self.passed_by += 1
-            if self.passed_by & (self.passed_by - 1) == 0:  # the 1st, 2nd, 4th …: a flood must not fill the bot's log
-                log.warning("passed by on the signals topic (%d so far): %s", self.passed_by, printable_line(str(exc)))
+            self.ignored += 1
+            if self.ignored & (self.ignored - 1) == 0:  # the 1st, 2nd, 4th …: a flood must not fill the bot's log
+                log.warning("passed by on the signals topic (%d so far): %s", self.ignored, printable_line(str(exc)))
             return None
         known = self._newest.get(signal.signal_id)
         if known is not None and signal.revision <= known[0]:

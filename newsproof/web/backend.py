@@ -23,7 +23,7 @@ from newsproof.cli.up import mode_in_words
 from newsproof.report.data import Report
 from newsproof.web.api.questions import Questions
 from newsproof.web.api.telling import told
-from newsproof.web.places import Places
+from newsproof.web.connection_limit import ConnectionLimit
 from newsproof.web.rates import Rates
 from schemas.errors import NewsproofError, TransientError
 from streams.feed.history import CaseRecords, SignalHistory
@@ -67,7 +67,7 @@ class Backend:
         )
         self.question_rates = Rates(settings.web_questions_per_minute)
         self.ending = asyncio.Event()
-        self.places = Places(settings.web_max_streams, settings.web_max_streams_per_address)
+        self.places = ConnectionLimit(settings.web_max_streams, settings.web_max_streams_per_address)
         self.report: tuple[Report | None, float] = (None, 0.0)
         self.reading_report, self.asking_sql = asyncio.Lock(), asyncio.Semaphore(SQL_AT_ONCE)
         self._tables_away = "it was not asked yet"

@@ -151,13 +151,13 @@ class Breaker:
                 return self._refusal()
             await self._probe_over.wait()
 
-    def told(self, permit: Permit, reply: Reply) -> None:
+    def record_result(self, permit: Permit, reply: Reply) -> None:
         """Take in how the call ended."""
         failed = isinstance(reply, Failure) and reply.kind in PROVIDER_FAILURES
         if permit.generation != self._generation:
             # Begun before the last change, so it says nothing new; but a provider's wish to be left alone counts.
             if failed and isinstance(reply, Failure) and self._state == "open" and reply.kind == "rate_limit":
-                self._until = max(self._until, self._clock() + _wish(reply))
+                self._until = max(self._until, self._clock() + _retry_after(reply))
             return
         if failed and isinstance(reply, Failure):
             self._failed(reply, permit)
@@ -193,7 +193,7 @@ class Breaker:
             first, most = policy.refused_s, policy.refused_max_s
         elif failure.kind == "rate_limit":
             first = policy.rate_limit_s
-        closed_for_s = max(min(first * 2 ** min(self._in_a_row, 16), most), _wish(failure))
+        closed_for_s = max(min(first * 2 ** min(self._in_a_row, 16), most), _retry_after(failure))
         self._in_a_row += 1
         self._opened += 1
         self._until = self._clock() + closed_for_s * (1.0 + policy.jitter * self._draw())
@@ -279,5 +279,5 @@ class Breakers:
         return [b.view() for b in self._breakers.values()]
 
 
-def _wish(failure: Failure) -> float:
+def _retry_after(failure: Failure) -> float:
     return min(failure.retry_after_s or 0.0, MAX_RETRY_AFTER_S)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from itertools import count
 
 
-class Places:
+class EffectSlots:
     """``total`` places for effects, at most ``per_step`` for one step. The step nearest the end of a case goes first.
 
     :meth:`alone` takes all places at once: nothing else runs beside a suspect.

@@ -110,7 +110,7 @@ class EffectsHost:
             calls.append(call)
             if call.error not in GOES_ON:
                 return tuple(calls)
-        return tuple(sorted(calls, key=_hope))
+        return tuple(sorted(calls, key=_retry_priority))
 
     def states(self) -> list[BreakerState]:
         """Return a snapshot of the breakers of every provider asked so far."""
@@ -150,7 +150,7 @@ class EffectsHost:
             breaker.abandoned(permit)
             raise
         if asked:
-            breaker.told(permit, call.reply)
+            breaker.record_result(permit, call.reply)
         else:
             breaker.abandoned(permit)
         return call
@@ -227,7 +227,7 @@ class EffectsHost:
         )
 
 
-def _hope(call: Call) -> tuple[bool, float]:
+def _retry_priority(call: Call) -> tuple[bool, float]:
     reply = call.reply
     assert isinstance(reply, Failure)
     return reply.retryable, -(reply.retry_after_s or 0.0)

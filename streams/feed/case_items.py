@@ -61,7 +61,7 @@ class CaseItem(msgspec.Struct, kw_only=True):
         self.state, self.ended_at, self.outcome, self.reason = "ended", env.time, outcome, reason
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
     """What a list or a stream is filtered by; empty = everything. Assets and types are compared without regard to case."""
 
     asset: str = ""

@@ -16,7 +16,7 @@ from schemas.errors import ContractError, TransientError
 from schemas.published import read_signal
 from schemas.signals import Signal
 from schemas.topics import Topics, partition_of
-from streams.feed.case_items import Wanted
+from streams.feed.case_items import FeedFilter
 from streams.journal.case_list import JournalRecord, readable_record, record_of
 from streams.journal.following import FollowedPartition
 
@@ -51,7 +51,9 @@ class SignalHistory:
         self._address, self._topic = address, topics.signals
         self._places = asyncio.Semaphore(_AT_ONCE)
 
-    async def page(self, wanted: Wanted, *, limit: int, before: str | None, newest: Mapping[str, int]) -> SignalPage:
+    async def page(
+        self, wanted: FeedFilter, *, limit: int, before: str | None, newest: Mapping[str, int]
+    ) -> SignalPage:
         """Return one page. ``newest``: revisions that are known to be the last of their signal; older ones are left out.
 
         Raises:

@@ -50,7 +50,7 @@ class LiveFeed:
         self._lies: dict[str, tuple[int, int | None]] = {}
         self.newest: OrderedDict[str, int] = OrderedDict()
         self._shown_by: dict[str, tuple[Facts, ...]] = {}
-        self.passed_by = 0
+        self.ignored = 0
         self._parts: dict[TopicPartition, FollowedPartition] = {}
         self._shown_from: dict[TopicPartition, int] = {}
         self.signals = Follower(
@@ -204,8 +204,6 @@ class LiveFeed:
         return case
 
     def _pass_by(self, record: Any, exc: Exception) -> None:
-        self.passed_by += 1
-        if self.passed_by & (self.passed_by - 1) == 0:  # the 1st, 2nd, 4th …: a flood must not fill the log
-            log.warning(
-                "not shown", topic=record.topic, offset=record.offset, why=repr(exc)[:500], so_far=self.passed_by
-            )
+        self.ignored += 1
+        if self.ignored & (self.ignored - 1) == 0:  # the 1st, 2nd, 4th …: a flood must not fill the log
+            log.warning("not shown", topic=record.topic, offset=record.offset, why=repr(exc)[:500], so_far=self.ignored)

@@ -11,7 +11,7 @@ from datetime import datetime
 
 import msgspec
 
-from streams.feed.case_items import Wanted
+from streams.feed.case_items import FeedFilter
 from streams.feed.live import LiveFeed
 from streams.feed.window import Item, Place, Window
 
@@ -43,7 +43,7 @@ class Lagging(Exception):  # noqa: N818 - no error: the client comes back
 
 
 async def live_events(
-    feed: LiveFeed, wanted: Wanted, after: Place | None, *, now: datetime, heartbeat_s: float = HEARTBEAT_S
+    feed: LiveFeed, wanted: FeedFilter, after: Place | None, *, now: datetime, heartbeat_s: float = HEARTBEAT_S
 ) -> AsyncIterator[bytes]:
     """Yield the live stream: everything behind ``after``, or from now on; heartbeats in between. Never ends by itself.
 
@@ -98,7 +98,7 @@ class _Reader:
     def id(self) -> str:
         return str(Place(signal=tuple(self._next["signal"]), case=tuple(self._next["case"])))
 
-    def frames(self, items: list[Item], wanted: Wanted) -> list[bytes]:
+    def frames(self, items: list[Item], wanted: FeedFilter) -> list[bytes]:
         made = []
         for item in items:
             nexts = self._next[item.kind]

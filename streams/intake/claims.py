@@ -67,7 +67,7 @@ class Claims:
         """Whether the log has not shown yet what this case was told."""
         return case_id in self._untold
 
-    def told(self, case_id: str, *, first: bool) -> None:
+    def record_verdict(self, case_id: str, *, first: bool) -> None:
         """The log shows what a case was told, or that it went on or ended without; the first word counts."""
         if (claim := self._untold.pop(case_id, None)) is not None:
             claim.told = Told.FIRST if first else Told.NOT_FIRST

@@ -33,7 +33,7 @@ class Gate:
         config_hash: Callable[[], str],
     ) -> None:
         self._partitions, self._projector = options.partitions, projector
-        self.elsewhere, self.admission = admitting(address, topics.cases, group, options, projector)
+        self.remote_partitions, self.admission = admitting(address, topics.cases, group, options, projector)
         self.intake = Intake(
             address,
             topics,
@@ -70,5 +70,5 @@ class Gate:
     def assign(self, cases: set[int], news: set[int]) -> None:
         """Take these partitions of the journal and of news."""
         self.admission.assign(cases, news)
-        self.elsewhere.follow(set(range(self._partitions)) - cases if cases else set())
+        self.remote_partitions.follow(set(range(self._partitions)) - cases if cases else set())
         self.intake.assign(news)

@@ -25,10 +25,10 @@ from schemas.ids import LIVE_RUN, uuid5
 from schemas.news import News, decode_news, language_of
 from schemas.topics import Topics, partition_of
 from streams.intake.admission import Admission
-from streams.intake.opened_news import Opened, OpenedBefore
+from streams.intake.opened_news import OpenedNews, OpenedNewsIndex
 from streams.journal.appender import Appender
 from streams.journal.clock import append_ms, appended_at, utc_now
-from streams.journal.retry import patiently
+from streams.journal.retry import retry_while_unavailable
 
 log = structlog.get_logger(__name__)
 
@@ -44,7 +44,7 @@ class NewsPartition:
     def __init__(self) -> None:
         self.waiting: deque[Any] = deque()
         self.arrived = asyncio.Event()
-        self.opened = Opened()
+        self.opened = OpenedNews()
         self.safe: int | None = None
         self.next_offset = 0
         self.under_way: deque[list[Any]] = deque()
@@ -70,7 +70,7 @@ class Intake:
         self._admission = admission
         self._partitions = partitions
         self._window = timedelta(days=dedup_days)
-        self._before = OpenedBefore(address, topics, group, window=self._window)
+        self._before = OpenedNewsIndex(address, topics, group, window=self._window)
         self._config_hash = config_hash
         self._news: dict[int, NewsPartition] = {}
         self.hold: Callable[[int], None] = lambda _partition: None
@@ -122,7 +122,9 @@ class Intake:
 
     async def _pump(self, number: int, p: NewsPartition) -> None:
         try:
-            p.opened, p.next_offset = await patiently(lambda: self._before.of(number), f"news of partition {number}")
+            p.opened, p.next_offset = await retry_while_unavailable(
+                lambda: self._before.of(number), f"news of partition {number}"
+            )
             p.safe = p.next_offset
             while True:
                 while not p.waiting:

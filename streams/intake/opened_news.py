@@ -16,10 +16,10 @@ from schemas.events import OPENING_NAME, EventReceived
 from schemas.news import decode_news
 from schemas.topics import Topics
 from streams.journal.clock import append_ms, appended_at, utc_now
-from streams.journal.following import readable
+from streams.journal.following import parse_record
 
 
-class Opened:
+class OpenedNews:
     """What was opened: case ids, and the first case of each (source, external id). Entries leave after ``DEDUP_DAYS``."""
 
     def __init__(self) -> None:
@@ -41,9 +41,9 @@ class Opened:
         """The first case of this source and external id."""
         return self._first.get(news_key)
 
-    def copy(self) -> Opened:
+    def copy(self) -> OpenedNews:
         """Return an index of its own with the same entries."""
-        other = Opened()
+        other = OpenedNews()
         other._seen, other._first = dict(self._seen), dict(self._first)
         return other
 
@@ -61,11 +61,11 @@ class Opened:
 class _Read:
     """What the news of one partition up to (not including) ``upto`` opened, by the log alone."""
 
-    def __init__(self, opened: Opened, upto: int) -> None:
+    def __init__(self, opened: OpenedNews, upto: int) -> None:
         self.opened, self.upto = opened, upto
 
 
-class OpenedBefore:
+class OpenedNewsIndex:
     """What was opened before a partition of ``news`` came to this worker, read from the log.
 
     News that was dealt with once is read once: a partition that comes back is read on from where it was left.
@@ -75,7 +75,7 @@ class OpenedBefore:
         self._address, self._topics, self._group, self._window = address, topics, group, window
         self._read: dict[int, _Read] = {}
 
-    async def of(self, number: int) -> tuple[Opened, int]:
+    async def of(self, number: int) -> tuple[OpenedNews, int]:
         """Return the index of this partition, and the offset from which on its news are to be taken."""
         tp = TopicPartition(self._topics.news, number)
         first, end = (await offsets_of(self._address, self._topics.news))[tp]
@@ -85,7 +85,7 @@ class OpenedBefore:
         read = self._read.get(number)
         if read is None or read.upto > committed:
             start = (await self._offsets_at([tp], int(since_ms)))[tp]
-            read = self._read[number] = _Read(Opened(), max(first, committed if start is None else start))
+            read = self._read[number] = _Read(OpenedNews(), max(first, committed if start is None else start))
         read.opened.forget_before(since_ms)
         oldest_open: int | None = None
         reading: Any = read_range(self._address, {tp: (max(first, read.upto), end)})
@@ -104,7 +104,7 @@ class OpenedBefore:
             await self._scan_journal(opened, oldest_open)
         return opened, committed
 
-    async def _scan_journal(self, opened: Opened, since_ms: int) -> None:
+    async def _scan_journal(self, opened: OpenedNews, since_ms: int) -> None:
         bounds = await offsets_of(self._address, self._topics.cases)
         starts = await self._offsets_at(list(bounds), since_ms)
         spans = {tp: (end if (start := starts[tp]) is None else start, end) for tp, (_, end) in bounds.items()}
@@ -114,7 +114,7 @@ class OpenedBefore:
                 if dict(record.headers).get("ce_type") != OPENING_NAME.encode():
                     continue
                 try:
-                    env = readable(record, len(bounds))
+                    env = parse_record(record, len(bounds))
                     event = wire.decode(env.type, env.version, record.value)
                 except ContractError:
                     continue
@@ -130,7 +130,7 @@ class OpenedBefore:
         return {tp: None if at is None else int(at.offset) for tp, at in found.items()}
 
 
-def _index(opened: Opened, record: Any) -> None:
+def _index(opened: OpenedNews, record: Any) -> None:
     try:
         news = decode_news(record.value, now=appended_at(record))
         case = case_id_of(news, retries_of(record.headers))

@@ -1,4 +1,4 @@
-"""Elsewhere: which cases are open in the journal partitions of other workers, followed for admission's sake.
+"""RemotePartitions: which cases are open in the journal partitions of other workers, followed for admission's sake.
 
 Of an opening only the news partition is read from the value; everything else is headers.
 """
@@ -62,7 +62,7 @@ class _Followed:
             self.opened_by[self._from.pop(env.case_id)] -= 1
 
 
-class Elsewhere:
+class RemotePartitions:
     """The open cases of the partitions that others own. ``on_moved`` is called when more was read."""
 
     def __init__(
@@ -137,9 +137,9 @@ class Elsewhere:
 
 def admitting(
     address: KafkaAddress, topic: str, group: str, options: WorkerOptions, projector: Projector
-) -> tuple[Elsewhere, Admission]:
+) -> tuple[RemotePartitions, Admission]:
     """Return a worker's admission, and its view of the other workers' partitions, made for each other."""
-    elsewhere = Elsewhere(
+    elsewhere = RemotePartitions(
         address, topic, group, projector.tombstones, limit=options.max_open_cases, partitions=options.partitions
     )
     parts = projector.partitions

@@ -36,7 +36,7 @@ from schemas.events import (
 from schemas.topics import Topics
 from streams.intake.claims import Claims, Verdict
 from streams.journal.clock import append_ms, utc_now
-from streams.journal.following import readable
+from streams.journal.following import parse_record
 
 _OPENING, _EFFECT = OPENING_NAME.encode(), EFFECT_NAME.encode()
 _GOES_ON = frozenset(WIRE_NAMES[t].encode() for t in (CaseTriaged, CaseDegraded))
@@ -170,9 +170,9 @@ class TextIndex(Free, Port):
             return
         elif kind == _EFFECT:
             if (reply := self._earlier_in(record)) is not None:
-                self._claims.told(case, first=reply.first_case is None)
+                self._claims.record_verdict(case, first=reply.first_case is None)
         elif (kind in _GOES_ON or kind in _ENDS) and self._decoded(record) is not None:
-            self._claims.told(case, first=kind in _GOES_ON)
+            self._claims.record_verdict(case, first=kind in _GOES_ON)
 
     def _earlier_in(self, record: Any) -> EarlierReply | None:
         event = self._decoded(record)
@@ -181,7 +181,7 @@ class TextIndex(Free, Port):
 
     def _decoded(self, record: Any) -> CaseEvent | None:
         try:
-            env = readable(record, len(self._tps))
+            env = parse_record(record, len(self._tps))
             return wire.decode(env.type, env.version, record.value)
         except ContractError:
             return None

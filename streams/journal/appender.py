@@ -38,7 +38,7 @@ class Appender:
     def __init__(self, address: KafkaAddress, *, client_id: str = "newsproof-append") -> None:
         self._producer = address.producer(client_id=client_id, linger_ms=0)
         self._open = 0
-        self.letters: Counter[str] = Counter()
+        self.dead_letters: Counter[str] = Counter()
         self._window = 0.0
         self._in_window = 0
         self._idle = asyncio.Event()
@@ -128,7 +128,7 @@ class Appender:
             ("dl_partition", str(record.partition).encode()),
             ("dl_offset", str(record.offset).encode()),
         ]
-        self.letters[reason] += 1
+        self.dead_letters[reason] += 1
         headers = [(k, v) for k, v in record.headers or () if v is not None]
         null = record.key is None and record.value is None  # Kafka takes such a record, aiokafka writes none
         try:

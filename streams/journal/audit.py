@@ -119,7 +119,7 @@ class _Journal:
 
     def __init__(self) -> None:
         self.types: Counter[str] = Counter()
-        self.passed_by = self.calls = self.repeated_calls = 0
+        self.ignored = self.calls = self.repeated_calls = 0
         self.cases: set[str] = set()
         self.independent = _Independent()
         self._paid: dict[str, set[str]] = {}
@@ -133,7 +133,7 @@ class _Journal:
             if env.type in OPENING_NAMES:
                 self.cases.add(env.case_id)
         else:
-            self.passed_by += 1
+            self.ignored += 1
         if record.value and b'"calls":' in record.value:
             # A poison record: its case is quarantined, its calls are unknown.
             with suppress(ValueError, ArithmeticError, RecursionError):
@@ -182,7 +182,7 @@ async def _audited(address: KafkaAddress, topics: Topics) -> AuditReport:
         events=sum(journal.types.values()),
         open=still_open,
         lost=without + still_open + open_chats,
-        repeated_records=journal.passed_by + chats.passed_by,
+        repeated_records=journal.ignored + chats.ignored,
         duplicate_events=journal.independent.duplicates + chats.independent.duplicates,
         duplicate_signals=signals.twice,
         calls=journal.calls,
@@ -212,7 +212,7 @@ async def _read(
         for record in records:
             env, accepted = part.judge(record)
             if env is None:
-                journal.passed_by += 1
+                journal.ignored += 1
             else:
                 journal.see(record, env, accepted)
                 if accepted and signals is not None:

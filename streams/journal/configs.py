@@ -28,7 +28,7 @@ class ConfigStore:
         self._following: asyncio.Task[None] | None = None
         self._arrived = asyncio.Condition()
         self.on_new: Callable[[str], None] = lambda _hash: None
-        self.passed_by = 0
+        self.ignored = 0
 
     async def start(self) -> None:
         """Read what is there; follow from then on."""
@@ -81,7 +81,7 @@ class ConfigStore:
         try:
             config_hash, snapshot = decode_snapshot(record.key, record.value)
         except ContractError as exc:
-            self.passed_by += 1
+            self.ignored += 1
             log.error("passed by: no configuration snapshot", offset=record.offset, why=str(exc))
             return
         if config_hash not in self._known:

@@ -1,6 +1,6 @@
 """Following a journal from a reader's own watermark: the fold that publish, sink and the case view have in common.
 
-Before the rule of acceptance comes one question, and every reader asks it by :func:`readable`: is this a record of this
+Before the rule of acceptance comes one question, and every reader asks it by :func:`parse_record`: is this a record of this
 journal at all? Its envelope is whole, its run is the topic's, and its partition is the one of its case. What is not is
 passed by unseen by the rule: it opens nothing, closes nothing and places no tombstone.
 """
@@ -40,7 +40,7 @@ def run_of(topic: str) -> str:
     return RESEARCH_RUN if topic.endswith(RESEARCH_TOPIC) else LIVE_RUN
 
 
-def readable(record: Any, partitions: int | None) -> wire.Envelope:
+def parse_record(record: Any, partitions: int | None) -> wire.Envelope:
     """Return the envelope of a journal record. ``partitions`` is the journal's count; None asks nothing of the place.
 
     Raises:
@@ -76,7 +76,7 @@ class FollowedPartition:
     def judge(self, record: Any) -> tuple[wire.Envelope | None, bool]:
         """Return the record's envelope (None when it has no readable one) and whether the record is accepted."""
         try:
-            env = readable(record, self._partitions)
+            env = parse_record(record, self._partitions)
         except ContractError as exc:
             if record.offset >= self.accepted.position:
                 self.accepted.position = record.offset + 1

@@ -17,7 +17,7 @@ T = TypeVar("T")
 AGAIN_S = 1.0
 
 
-async def patiently(read: Callable[[], Awaitable[T]], what: str) -> T:
+async def retry_while_unavailable(read: Callable[[], Awaitable[T]], what: str) -> T:
     """Return what ``read()`` gives, asking once a second again while the broker is away; ``read`` is repeatable.
 
     A rebalance that falls into a broker's restart would else end the worker (``newsproof chaos`` found it). What another

@@ -18,7 +18,7 @@ from aiokafka import TopicPartition
 from infra.kafka.topics import KafkaAddress, read_range
 from schemas.acceptance import MARKING_NAMES, TOMBSTONE_OFFSETS, AcceptedEvents
 from schemas.errors import ContractError
-from streams.journal.following import readable
+from streams.journal.following import parse_record
 
 _MARKING = frozenset(name.encode() for name in MARKING_NAMES)
 _SLACK = 20_000
@@ -30,7 +30,7 @@ def marks_of(records: Iterable[Any], partitions: int | None) -> Iterator[tuple[i
     for record in records:
         if dict(record.headers).get("ce_type") in _MARKING:
             try:
-                env = readable(record, partitions)
+                env = parse_record(record, partitions)
             except ContractError:
                 continue
             yield record.offset, env.case_id

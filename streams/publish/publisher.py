@@ -77,7 +77,7 @@ class Publisher:
         self._group = topics.group("publisher")
         self._stopped = asyncio.Event()
         self.published = 0
-        self.passed_by = 0
+        self.ignored = 0
         self.active = False
         self._lease = _Lease()
         self._tombstones = Tombstones(address) if tombstones is None else tombstones
@@ -146,9 +146,9 @@ class Publisher:
             async with following as (consumer, parts):
                 positions = {tp.partition: p.accepted.position for tp, p in parts.items()}
                 published = await published_so_far(self._address, self._topics.signals, self._topics.cases, positions)
-                self.passed_by += published.passed_by
+                self.ignored += published.ignored
                 self.active = True
-                log.info("this process publishes signals", foreign_records_passed_by=self.passed_by)
+                log.info("this process publishes signals", foreign_records_passed_by=self.ignored)
                 await self._follow(producer, consumer, parts, published)
         finally:
             await producer.stop()

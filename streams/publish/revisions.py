@@ -55,7 +55,7 @@ class Published:
         self.causes: set[str] = set()
         self.places: dict[str, Place] = {}
         self.through: dict[int, int] = {}
-        self.passed_by = 0
+        self.ignored = 0
 
     def revision(self, signal_id: str) -> int:
         """Return the newest revision, 0 when there is none."""
@@ -81,9 +81,9 @@ async def published_so_far(address: KafkaAddress, topic: str, journal: str, posi
             try:
                 p = read_publication(record)
             except ContractError as exc:
-                published.passed_by += 1
-                if published.passed_by & (published.passed_by - 1) == 0:  # the 1st, 2nd, 4th …
-                    log.warning("passed by on the signals topic", why=str(exc), so_far=published.passed_by)
+                published.ignored += 1
+                if published.ignored & (published.ignored - 1) == 0:  # the 1st, 2nd, 4th …
+                    log.warning("passed by on the signals topic", why=str(exc), so_far=published.ignored)
                 continue
             published.stands(p.signal_id, Place(p.revision, tp.partition, record.offset))
             published.read_through(p.journal_partition, p.journal_offset)
@@ -92,7 +92,7 @@ async def published_so_far(address: KafkaAddress, topic: str, journal: str, posi
     return published
 
 
-async def standing(address: KafkaAddress, topic: str, place: Place) -> Signal | None:
+async def signal_at(address: KafkaAddress, topic: str, place: Place) -> Signal | None:
     """Return the revision that stands at a place; None where it is not readable.
 
     Raises:
@@ -153,7 +153,7 @@ class Batch:
     async def _withdraw(self, of: str, event: Event, env: wire.Envelope, partition: int, offset: int) -> None:
         last = self._newest.get(of)
         if last is None and (place := self._published.places.get(of)) is not None:
-            last = await standing(self._address, self._topic, place)
+            last = await signal_at(self._address, self._topic, place)
         revised = None if last is None else withdrawn(last, event, env.time)
         if revised is not None:
             self._add(Item(revised, env, partition, offset))

@@ -1,4 +1,4 @@
-"""The tape: one recording, played along with a replay. It knows where the replay is, and which replies are left."""
+"""The replay cursor: one recording, played along with a replay. It knows where the replay is, and which replies are left."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FROM_OUTSIDE = frozenset({"deadline", "crash", "too_large"})
 """Failures that the runtime logs of its own accord, without a reply that says so."""
 
 
-class Tape:
+class ReplayCursor:
     """``next`` is the recorded event that comes now, None once the replay has left the recorded path."""
 
     def __init__(self, recording: Recording) -> None:

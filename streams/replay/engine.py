@@ -22,7 +22,7 @@ from schemas.config import Snapshot
 from schemas.effects import Effect, Failure, request_hash
 from schemas.ids import event_id
 from streams.replay.asking import Answer, Asking, Miss, Need
-from streams.replay.cursor import Tape
+from streams.replay.cursor import ReplayCursor
 from streams.replay.lookahead import NOTHING, future_evidence, guarded
 from streams.replay.outcome import Execution, Replayed, Status, UsedCall
 from streams.replay.recording import Recording
@@ -63,7 +63,7 @@ class Replay:
         self._recording = recording
         self._snapshot = snapshot
         self._registry = registry
-        self._tape = Tape(recording)
+        self._cursor = ReplayCursor(recording)
         self._used: list[UsedCall] = []
         self._look_ahead = NOTHING
         self._diverged_at = ""
@@ -83,7 +83,7 @@ class Replay:
             at=opening.at,
             config=self._snapshot,
         )
-        if self._snapshot is None and self._tape.from_outside() is None:
+        if self._snapshot is None and self._cursor.from_outside() is None:
             return self._end(
                 case, "failed", f"its configuration {case.received.config_hash} is not on the configs topic"
             )
@@ -107,7 +107,7 @@ class Replay:
             retractions=case.retractions,
             used=tuple(self._used),
             diverged_at=self._diverged_at,
-            unused=self._tape.unused,
+            unused=self._cursor.unused,
             look_ahead=self._look_ahead,
         )
 
@@ -116,11 +116,11 @@ class Replay:
     def _moved(self, case: Case) -> Generator[Need, Answer, Case]:
         """Return the case after its next event."""
         step = self._registry.next_step(case)
-        outside = self._tape.from_outside()
+        outside = self._cursor.from_outside()
         if outside is not None:
             if step is not None and isinstance(outside.event, ev.StepFailed):
                 case = self._what_was_answered(case, step)
-            self._tape.follow(outside.event)
+            self._cursor.follow(outside.event)
             return fold(case, outside.event, event_id=outside.id, at=outside.at)
         if step is None:
             raise _Stopped("failed", f"{type(case.head).__name__} leads to no step of today's code")
@@ -130,8 +130,8 @@ class Replay:
             if (known := self._as_recorded(case, step, changed)) is not None:
                 return known
         case, event = yield from self._asked(case, step)
-        recorded = self._tape.next
-        same = self._tape.follow(event)
+        recorded = self._cursor.next
+        same = self._cursor.follow(event)
         if not self._diverged_at and not (same and recorded is not None and _alike(recorded.event, event)):
             self._diverged_at = step.name
         if same and recorded is not None:
@@ -142,10 +142,10 @@ class Replay:
 
     def _as_recorded(self, case: Case, step: Step, changed: frozenset[str]) -> Case | None:
         """Return the case after what the recording says, where nothing so far and nothing here differs from it."""
-        recorded = None if self._diverged_at else self._tape.next
+        recorded = None if self._diverged_at else self._cursor.next
         if recorded is None:
             return None
-        groups, late = self._tape.calls_here, NOTHING
+        groups, late = self._cursor.calls_here, NOTHING
         for calls in groups:
             kept, more = guarded(calls, case.as_of)
             if calls[-1].prompt_name in changed or kept is not calls:
@@ -153,12 +153,12 @@ class Replay:
             late = late if more is NOTHING else late + more
         self._look_ahead = self._look_ahead if late is NOTHING else self._look_ahead + late
         for calls in groups:
-            self._tape.reply(calls[-1].request_hash)
+            self._cursor.reply(calls[-1].request_hash)
             self._used.append(_used(case, step, calls[-1].kind, calls[-1].request_hash, "reused", calls))
-        if completed := self._tape.completed_here:  # all at once: what a fold of each would come to
+        if completed := self._cursor.completed_here:  # all at once: what a fold of each would come to
             calls = tuple(c for record in completed for c in record.event.calls)
             case = fold(case, replace(completed[0].event, calls=calls), event_id="", at=completed[-1].at)
-        self._tape.follow(recorded.event)
+        self._cursor.follow(recorded.event)
         return fold(case, recorded.event, event_id=recorded.id, at=recorded.at)
 
     def _asked(self, case: Case, step: Step) -> Generator[Need, Answer, tuple[Case, ev.Event]]:
@@ -185,7 +185,7 @@ class Replay:
 
     def _several(self, case: Case, step: Step, missing: dict[str, Effect]) -> Generator[Need, Answer, Case]:
         """Fold replies to these effects, in the order in which they came; the first group of it, or all that are new."""
-        hashes = self._tape.completed_next(missing) or list(missing)
+        hashes = self._cursor.completed_next(missing) or list(missing)
         for wanted in hashes:
             effect = missing[wanted]
             calls = yield from self._answer(case, step, effect, wanted)
@@ -198,7 +198,7 @@ class Replay:
             while isinstance(asked := step.ask(case), tuple):
                 answered = {c.request_hash for c in case.replies.calls}
                 missing = {h: e for e in asked if (h := request_hash(e)) not in answered}
-                hashes = self._tape.completed_next(missing)
+                hashes = self._cursor.completed_next(missing)
                 if not hashes:
                     return case
                 for wanted in hashes:
@@ -213,7 +213,7 @@ class Replay:
         reused = self._reused(case, step, effect, wanted)
         if reused is not None:
             return reused
-        stand_in = self._tape.stand_in(effect)
+        stand_in = self._cursor.stand_in(effect)
         attempt = 1 + sum(1 for f in case.failures if f.step == step.name)
         answer = yield Need(effect, step.name, case, wanted, stand_in, attempt)
         if isinstance(answer, Miss):
@@ -228,7 +228,7 @@ class Replay:
         return calls
 
     def _reused(self, case: Case, step: Step, effect: Effect, wanted: str) -> tuple[Call, ...] | None:
-        recorded = self._tape.reply(wanted)
+        recorded = self._cursor.reply(wanted)
         if recorded is None:
             return None
         calls, late = guarded(recorded, case.as_of)
@@ -238,7 +238,7 @@ class Replay:
         return calls
 
     def _failed(self, case: Case, step: Step, failure: Failure, calls: tuple[Call, ...]) -> ev.StepFailed:
-        recorded = self._tape.next
+        recorded = self._cursor.next
         if (
             recorded is not None
             and isinstance(recorded.event, ev.StepFailed)

@@ -1,4 +1,4 @@
-"""Suspects: cases whose step has killed the worker again and again run one at a time, with nothing beside them.
+"""CrashIsolation: cases whose step has killed the worker again and again run one at a time, with nothing beside them.
 
 So a ``StepStarted`` whose process died names the step that killed it. Everything else waits meanwhile and is
 dispatched afterwards. A worker that has to let the case go says so in a second ``StepStarted``, which is ``handed_back``:
@@ -15,15 +15,15 @@ from agents.core.case_core import CaseCore
 from schemas.effects import Failure
 from schemas.events import StepStarted
 from schemas.ids import event_id
-from streams.runtime.worker_slot import SlotFile
+from streams.runtime.worker_slot import WorkerSlot
 
 KILLED_ITS_WORKER = Failure(kind="crash", message="the step killed its worker", retryable=False)
 
 
-class Suspects:
+class CrashIsolation:
     """Who is suspected, who runs alone, and who waits for that. ``found`` counts suspects since the start."""
 
-    def __init__(self, slot: SlotFile, after: int) -> None:
+    def __init__(self, slot: WorkerSlot, after: int) -> None:
         self._slot = slot
         self._after = after
         self._lined_up: dict[str, tuple[int, str]] = {}
@@ -89,7 +89,7 @@ class Suspects:
             case_id = next(iter(self._lined_up))
             yield self._lined_up[case_id][0], case_id, self._lined_up.pop(case_id)[1]
 
-    def convict(self, case: CaseCore, step: str) -> StepStarted:
+    def isolate(self, case: CaseCore, step: str) -> StepStarted:
         """Give the case its turn alone; return the event that says so, which is to be appended."""
         self.found += 1
         self._alone = case.case_id

@@ -20,15 +20,15 @@ from agents.core.step import Step, StepFailure
 from schemas import events as ev
 from schemas.calls import Call
 from schemas.effects import Effect, Failure, request_hash
-from streams.effects.bulkhead import Places
+from streams.effects.bulkhead import EffectSlots
 from streams.effects.host import EffectsHost
 from streams.failpoints import DRAINED, EFFECT_ANSWERED, EFFECT_BEFORE, hit
 from streams.journal.clock import utc_now
-from streams.runtime.crash_isolation import KILLED_ITS_WORKER, Suspects
+from streams.runtime.crash_isolation import KILLED_ITS_WORKER, CrashIsolation
 from streams.runtime.deadlines import Deadlines, cut_off
 from streams.runtime.results import Results, declared, raised, with_calls
 from streams.runtime.running import Running
-from streams.runtime.worker_slot import SlotFile
+from streams.runtime.worker_slot import WorkerSlot
 
 log = structlog.get_logger(__name__)
 
@@ -44,8 +44,8 @@ class Dispatcher:
         registry: Registry,
         host: EffectsHost,
         results: Results,
-        places: Places,
-        slot: SlotFile,
+        places: EffectSlots,
+        slot: WorkerSlot,
         *,
         suspect_after: int,
     ) -> None:
@@ -55,7 +55,7 @@ class Dispatcher:
         self._places = places
         self._slot = slot
         self._deadlines = Deadlines()
-        self._suspects = Suspects(slot, suspect_after)
+        self._crash_isolation = CrashIsolation(slot, suspect_after)
         self.put: Callable[[Step, CaseCore], None] = self.start
         self.case_of: Callable[[int, str], CaseCore | None] = lambda _partition, _case_id: None
         self.open_of: Callable[[int], list[CaseCore]] = lambda _partition: []
@@ -81,7 +81,7 @@ class Dispatcher:
         self._running.at_head(case.case_id, case.head_id)
         if isinstance(case.head, ev.COMMANDS):  # what still runs would be passed by
             self._running.leave_behind(case.case_id, case.head_id)
-        if self._suspects.is_over(case):
+        if self._crash_isolation.is_over(case):
             self._next_suspect()
         if partition in self._live_since:
             self.dispatch(partition, case)
@@ -90,7 +90,7 @@ class Dispatcher:
         """A case ended: nothing is left to start."""
         self._running.forget(case.case_id)
         self._deadlines.forget(case.case_id)
-        if self._suspects.is_over(case):
+        if self._crash_isolation.is_over(case):
             self._next_suspect()
 
     def on_live(self, partition: int) -> None:
@@ -105,7 +105,7 @@ class Dispatcher:
         for case in cases:
             self._deadlines.watch(partition, case)
         for case in sorted(cases, key=nearest):
-            if self._suspects.is_orphan(case):
+            if self._crash_isolation.is_orphan(case):
                 # Whoever ran it alone is gone, and it was all that ran: the step is found.
                 self._fail(case, case.head.step, KILLED_ITS_WORKER)
                 continue
@@ -113,7 +113,7 @@ class Dispatcher:
 
     def on_poison(self, record: Any, case: CaseCore | None, reason: str, why: str) -> None:
         """A journal record cannot be read."""
-        self._results.put_aside(record, case, reason, why)
+        self._results.quarantine(record, case, reason, why)
 
     def end_without_configuration(self, case: CaseCore) -> None:
         """Close a case whose snapshot is not on the ``configs`` topic: no step can decide anything for it."""
@@ -131,10 +131,10 @@ class Dispatcher:
         if due is not None and (wait := (due - utc_now()).total_seconds()) > 0:
             asyncio.get_running_loop().call_later(wait, self._due, partition, case.case_id, case.head_id)
             return
-        if self._suspects.line_up(partition, case):
+        if self._crash_isolation.line_up(partition, case):
             self._next_suspect()
             return
-        self._suspects.runs(case)
+        self._crash_isolation.runs(case)
         mark = (case.case_id, case.head_id, len(case.replies.calls))
         if mark not in self._queued:
             self._queued.add(mark)
@@ -146,7 +146,7 @@ class Dispatcher:
         partition = self._results.partition_of(case.case_id)
         if partition not in self._live_since or self.case_of(partition, case.case_id) is not case:
             return  # revoked, or moved on while it was queued: its newer state is dispatched on its own
-        if self._suspects.hold_back(partition, case):
+        if self._crash_isolation.hold_back(partition, case):
             return
         self.steps_started += 1
         try:
@@ -173,7 +173,7 @@ class Dispatcher:
         """Stop starting; give what runs up to ``timeout_s``; return how many effects are still under way."""
         self._live_since.clear()
         self._queued.clear()
-        self._suspects.clear()
+        self._crash_isolation.clear()
         still = await self._running.wait(timeout_s)
         hit(DRAINED)
         await self._hand_back_suspect()
@@ -181,7 +181,7 @@ class Dispatcher:
 
     async def _hand_back_suspect(self) -> None:
         # Said before the partitions are let go: their next owner would take the silence for a crash.
-        if (handed := self._suspects.hand_back()) is not None:
+        if (handed := self._crash_isolation.hand_back()) is not None:
             case, event = handed
             said = asyncio.create_task(self._results.append(case, event))
             await asyncio.wait([said], timeout=HAND_BACK_S)
@@ -271,7 +271,7 @@ class Dispatcher:
         return case is not None and case.head_id == head_id
 
     def _on_end(self) -> None:
-        if not self._running and self._suspects.waiting:
+        if not self._running and self._crash_isolation.waiting:
             self._next_suspect()
 
     def _due(self, partition: int, case_id: str, head_id: str) -> None:
@@ -281,20 +281,20 @@ class Dispatcher:
 
     @property
     def suspects(self) -> int:
-        """Suspects found since the start."""
-        return self._suspects.found
+        """CrashIsolation found since the start."""
+        return self._crash_isolation.found
 
     def _next_suspect(self) -> None:
-        for partition, case_id, head_id in self._suspects.due(busy=bool(self._running)):
+        for partition, case_id, head_id in self._crash_isolation.due(busy=bool(self._running)):
             case = self.case_of(partition, case_id)
             step = None if case is None or case.head_id != head_id else self._registry.next_step(case)
             if case is not None and step is not None and partition in self._live_since:
-                started = self._suspects.convict(case, step.name)
+                started = self._crash_isolation.isolate(case, step.name)
                 log.warning(
                     "a step crashed its worker again and again; it runs alone now", step=step.name, case=case_id
                 )
                 self._results.append_aside(case, started)
                 return
-        for case_id, partition in self._suspects.released().items():
+        for case_id, partition in self._crash_isolation.released().items():
             if (case := self.case_of(partition, case_id)) is not None and partition in self._live_since:
                 self.dispatch(partition, case)

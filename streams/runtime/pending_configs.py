@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 
 
-class Unpinned:
+class PendingConfigs:
     """Who waits for which snapshot, and since when."""
 
     def __init__(self) -> None:

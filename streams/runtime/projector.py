@@ -26,11 +26,11 @@ from schemas.envelope import NewerSchemaError
 from schemas.errors import ConfigError, ContractError
 from schemas.events import EFFECT_NAME, OPENINGS, TERMINAL_NAMES, Event
 from streams.journal.configs import ConfigStore
-from streams.journal.following import readable, record_ends
-from streams.journal.retry import patiently
+from streams.journal.following import parse_record, record_ends
+from streams.journal.retry import retry_while_unavailable
 from streams.journal.tombstones import Tombstones
 from streams.runtime.partition import NEVER, Listener, Partition, Quarantined, Record, unreadable_case
-from streams.runtime.pending_configs import Unpinned
+from streams.runtime.pending_configs import PendingConfigs
 
 log = structlog.get_logger(__name__)
 
@@ -55,7 +55,7 @@ class Projector:
         self._loading: asyncio.Task[None] | None = None
         self._fills: set[asyncio.Task[None]] = set()
         self._count: int | None = None
-        self._unpinned = Unpinned()
+        self._unpinned = PendingConfigs()
         configs.on_new = self._on_config
         self.folded = 0
         self.gaps_filled = 0
@@ -129,7 +129,7 @@ class Projector:
     async def _load(self, numbers: list[int], when_flowing: Callable[[], Any]) -> None:
         turn = self._turn
         try:
-            await patiently(lambda: self._load_all(numbers, turn), self.topic)
+            await retry_while_unavailable(lambda: self._load_all(numbers, turn), self.topic)
             await when_flowing()
             for number in numbers if turn is self._turn else ():
                 p = self.partitions[number]
@@ -220,7 +220,7 @@ class Projector:
 
     def _fold(self, number: int, p: Partition, record: Record) -> None:
         try:
-            env = readable(record, self._count)
+            env = parse_record(record, self._count)
         except ContractError as exc:
             if record.offset >= p.accepted.position:
                 p.accepted.position = record.offset + 1

@@ -73,7 +73,7 @@ class Results:
         """Append without waiting for it."""
         self._aside(self.append(case, event))
 
-    def put_aside(self, record: Any, case: CaseCore | None, reason: str, why: str) -> None:
+    def quarantine(self, record: Any, case: CaseCore | None, reason: str, why: str) -> None:
         """Keep a journal record that cannot be read as a dead letter; close its case, where it has one, as failed."""
         about = {} if case is None else {"case": case.case_id}
         log.error("poison record in the journal", partition=record.partition, offset=record.offset, why=why, **about)
@@ -99,7 +99,7 @@ class Results:
             ("dl_consumer", b"worker"),
             ("dl_case", case.case_id.encode()),
         ]
-        self._appender.letters["case_failed"] += 1
+        self._appender.dead_letters["case_failed"] += 1
         await self._appender.append(self._topics.dead_letters, value, key=key, partition=None, headers=headers)
 
     def _aside(self, work: Any) -> None:

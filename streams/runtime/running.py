@@ -12,7 +12,7 @@ import structlog
 from structlog.contextvars import bind_contextvars
 
 from streams.effects.host import UNWANTED
-from streams.runtime.worker_slot import SlotFile
+from streams.runtime.worker_slot import WorkerSlot
 
 R = TypeVar("R")
 log = structlog.get_logger(__name__)
@@ -28,7 +28,7 @@ class Running:
     until its case moves, for asked again in between, by another reply's fold, it would be paid twice.
     """
 
-    def __init__(self, slot: SlotFile) -> None:
+    def __init__(self, slot: WorkerSlot) -> None:
         self._slot = slot
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         self._asking: set[asyncio.Task[Any]] = set()

@@ -30,7 +30,7 @@ _EXECUTING = HEAD_BYTES * PLACES
 """The last place: the head whose step's own code runs at this moment. Where it is filled, no other can have killed us."""
 
 
-class SlotFile:
+class WorkerSlot:
     """One worker slot on this machine. ``crashes`` maps a head to how often the process died while it was running.
 
     Raises:

@@ -83,9 +83,9 @@ class Sink:
         }
 
     @property
-    def letters(self) -> Mapping[str, int]:
+    def dead_letters(self) -> Mapping[str, int]:
         """Dead letters written by this process, by reason."""
-        return self._appender.letters
+        return self._appender.dead_letters
 
     def stop(self) -> None:
         """Ask for a clean end."""

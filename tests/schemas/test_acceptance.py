@@ -43,7 +43,7 @@ def test_the_first_of_two_successors_wins_and_the_zombies_is_passed_by(log: Log)
     log.add(OPENING_NAME, "c", "1", None)
     assert log.add(PATH, "c", "2", "1")
     assert not log.add(END, "c", "2", "1")
-    assert log.reader.passed_by == {"not_the_head": 1}
+    assert log.reader.ignored == {"not_the_head": 1}
 
 
 def test_an_opening_is_accepted_once_while_it_is_open_and_after_it_closed(log: Log) -> None:
@@ -51,7 +51,7 @@ def test_an_opening_is_accepted_once_while_it_is_open_and_after_it_closed(log: L
     assert not log.add(OPENING_NAME, "c", "1", None)
     log.add(END, "c", "2", "1")
     assert not log.add(OPENING_NAME, "c", "1", None)
-    assert log.reader.passed_by == {"opened_twice": 1, "opened_again": 1}
+    assert log.reader.ignored == {"opened_twice": 1, "opened_again": 1}
 
 
 def test_an_effect_does_not_move_the_head_and_is_accepted_once(log: Log) -> None:
@@ -62,7 +62,7 @@ def test_an_effect_does_not_move_the_head_and_is_accepted_once(log: Log) -> None
     assert log.reader.open["c"].head_id == "1"
     assert log.add(PATH, "c", "2", "1")
     assert not log.add(EFFECT_NAME, "c", "e3", "1")
-    assert log.reader.passed_by == {"effect_twice": 1, "effect_of_another_head": 1}
+    assert log.reader.ignored == {"effect_twice": 1, "effect_of_another_head": 1}
 
 
 def test_a_command_is_accepted_once_at_any_head_and_moves_it(log: Log) -> None:
@@ -87,7 +87,7 @@ def test_redelivered_offsets_are_passed_by(log: Log) -> None:
     log.add(OPENING_NAME, "c", "1", None)
     log.add(END, "c", "2", "1")
     assert not log.reader.offer(0, OPENING_NAME, "c", "1", None)
-    assert log.reader.position == 2 and log.reader.passed_by == {"redelivered": 1}
+    assert log.reader.position == 2 and log.reader.ignored == {"redelivered": 1}
 
 
 def test_the_watermark_is_the_oldest_open_case_or_the_position(log: Log) -> None:

@@ -29,7 +29,7 @@ from schemas.published import read_publication, read_signal
 from schemas.topics import Topics
 from streams.journal.clock import utc_now
 from streams.journal.configs import ConfigStore
-from streams.journal.following import FollowedPartition, readable, run_of
+from streams.journal.following import FollowedPartition, parse_record, run_of
 from streams.journal.tombstones import marks_of
 from streams.runtime.partition import Partition
 from streams.runtime.projector import Projector
@@ -138,7 +138,7 @@ def folding(records: list[Any]) -> tuple[Projector, Heard]:
 
 def is_readable(record: Any) -> bool:
     try:
-        readable(record, PARTITIONS)
+        parse_record(record, PARTITIONS)
     except ContractError:
         return False
     return True
@@ -175,7 +175,7 @@ def test_no_reader_raises_anything_but_a_contract_error(number: int) -> None:
 
 READERS: tuple[Any, ...] = (
     lambda r: decode_news(r.value, now=utc_now()),
-    lambda r: readable(r, PARTITIONS),
+    lambda r: parse_record(r, PARTITIONS),
     lambda r: wire.decode("newsproof.step_failed", 1, r.value),
     lambda r: wire.decode("newsproof.event_received", 1, r.value),
     lambda r: decode_snapshot(r.key, r.value),
@@ -208,12 +208,12 @@ def test_no_bytes_in_headers_or_value_raise_anything_but_a_contract_error(header
 def test_the_store_of_snapshots_uses_none_whose_key_is_not_its_hash() -> None:
     generator = Generator(3, partitions=PARTITIONS, config_hash="0" * 32)
     store = ConfigStore.__new__(ConfigStore)
-    store._known, store.passed_by, store.on_new = {}, 0, lambda _hash: pytest.fail("a foreign snapshot was announced")
+    store._known, store.ignored, store.on_new = {}, 0, lambda _hash: pytest.fail("a foreign snapshot was announced")
     of_configs = [r for n in range(2000) if (r := generator.record(n)).topic == "configs"]
     for record in of_configs:
         store._take(as_read(record, 0, 0))
     assert store._known == {}
-    assert store.passed_by == sum(r.value is not None for r in of_configs)
+    assert store.ignored == sum(r.value is not None for r in of_configs)
 
 
 def test_the_topics_of_runs_hold_their_own_run() -> None:

@@ -76,10 +76,10 @@ class WorkerMetrics:
             "newsproof_calls_cut_off", "Calls cut off by rebalances, perhaps paid twice", worker.repaid_at_rebalance
         )
         yield CounterMetricFamily("newsproof_suspects", "Steps found to crash their worker", worker.dispatcher.suspects)
-        yield _dead_letters(worker.appender.letters)
+        yield _dead_letters(worker.appender.dead_letters)
         passed_by: dict[str, int] = {}
         for p in list(worker.projector.partitions.values()):
-            for reason, count in list(p.accepted.passed_by.items()):
+            for reason, count in list(p.accepted.ignored.items()):
                 passed_by[reason] = passed_by.get(reason, 0) + count
         yield _gauge(
             "newsproof_records_passed_by", "Records that the rule of acceptance passed by, in the fold held now",
@@ -130,7 +130,7 @@ class SinkMetrics:
         yield GaugeMetricFamily("newsproof_sink_waits", "1 while ClickHouse does not take rows", sink.waits_for_tables)
         yield CounterMetricFamily("newsproof_sink_rows_inserted", "Rows that ClickHouse took", sink.inserted)
         yield CounterMetricFamily("newsproof_sink_retries", "Inserts that were sent again", sink.retries)
-        yield _dead_letters(sink.letters)
+        yield _dead_letters(sink.dead_letters)
 
 
 def loop_stalls(late: Latencies) -> Metric:

@@ -61,7 +61,7 @@ def import_(
     from newsproof.cli.data.outcomes import (
         EARLIEST,
         LATEST,
-        Wanted,
+        CaseSelection,
         import_file,
         import_from_exchange,
         print_import,
@@ -71,7 +71,7 @@ def import_(
 
     if sum((file is not None, exchange is not None, sample)) != 1:
         raise ConfigError("say where prices come from: a CSV file, --exchange ID, or --sample (one of them)")
-    wanted = Wanted(
+    wanted = CaseSelection(
         since=_time("--from", since, EARLIEST),
         until=_time("--to", until, LATEST),
         renamed=_renamed(map or ()),

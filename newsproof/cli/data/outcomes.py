@@ -29,7 +29,7 @@ _NAMES = {300: "5m", 3600: "1h", 14400: "4h", 86400: "24h"}
 _REASONS = ("no_symbol", "no_price", "gap", "horizon_open")
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class CaseSelection(msgspec.Struct, frozen=True, kw_only=True):
     """Which cases to measure, and how. ``renamed``: the market of an asset, where its ticker does not say."""
 
     since: datetime = EARLIEST
@@ -72,7 +72,7 @@ async def _tables(invocation: Invocation) -> AsyncIterator[ClickHouse]:
             yield client
 
 
-async def import_file(invocation: Invocation, prices: PriceFile, wanted: Wanted) -> ImportReport:
+async def import_file(invocation: Invocation, prices: PriceFile, wanted: CaseSelection) -> ImportReport:
     """Measure every judged case by the prices of a file, and keep what was found."""
     async with _tables(invocation) as client:
         cases = await judged_cases(client, since=wanted.since, until=wanted.until)
@@ -83,7 +83,7 @@ async def import_from_exchange(
     invocation: Invocation,
     name: str,
     symbols: Sequence[str],
-    wanted: Wanted,
+    wanted: CaseSelection,
     *,
     timeframe: str,
     base_url: str | None = None,
@@ -106,7 +106,7 @@ async def import_from_exchange(
         return await _measure(client, cases, found, wanted)
 
 
-def _windows(cases: Sequence[JudgedCase], symbol: str, wanted: Wanted) -> list[tuple[int, int]]:
+def _windows(cases: Sequence[JudgedCase], symbol: str, wanted: CaseSelection) -> list[tuple[int, int]]:
     """The stretches of time, milliseconds, that the cases of a market need; those that touch are one."""
     market = market_symbol(symbol)
     renamed = {asset.upper(): market_symbol(to) for asset, to in wanted.renamed.items()}
@@ -120,7 +120,9 @@ def _windows(cases: Sequence[JudgedCase], symbol: str, wanted: Wanted) -> list[t
     return merged
 
 
-async def _measure(client: ClickHouse, cases: Sequence[JudgedCase], prices: PriceFile, wanted: Wanted) -> ImportReport:
+async def _measure(
+    client: ClickHouse, cases: Sequence[JudgedCase], prices: PriceFile, wanted: CaseSelection
+) -> ImportReport:
     markets, now_ms = Markets(prices.series, wanted.renamed), int(time.time() * 1000)
     matched = [(case, markets.of(case)) for case in cases]
     measured = list(
@@ -185,4 +187,12 @@ def print_import(report: ImportReport) -> None:
         table(("horizon", *ways), covered, title="All live signals, over all imports (v_outcome_coverage)", right=ways)
 
 
-__all__ = ["ImportReport", "Wanted", "import_file", "import_from_exchange", "print_import", "read_bars", "remove"]
+__all__ = [
+    "CaseSelection",
+    "ImportReport",
+    "import_file",
+    "import_from_exchange",
+    "print_import",
+    "read_bars",
+    "remove",
+]

@@ -15,7 +15,7 @@ from newsproof.evaluation.backtest.journal import FileSource, KafkaSource, Sourc
 from newsproof.evaluation.backtest.memory import AsOfMemory
 from newsproof.evaluation.backtest.performer import Performer, replay_one
 from newsproof.evaluation.backtest.prompts import candidate_prompts
-from newsproof.evaluation.backtest.run.cost_limit import Purse, PurseEmpty
+from newsproof.evaluation.backtest.run.cost_limit import CostLimit, CostLimitReached
 from newsproof.evaluation.backtest.run.rows import total
 from newsproof.evaluation.backtest.run.running import log_and_tables, model_ports
 from newsproof.evaluation.backtest.run.show import money
@@ -54,12 +54,12 @@ async def show_replay(
         _refuse(recording, source, from_step)
         ports = model_ports(log.settings, tables)
         memory = AsOfMemory(tables, mode=log.settings.mode)
-        performer = Performer(ports, Purse(Decimal(str(max_cost))), Held(), None, on_miss="fail", memory=memory)
+        performer = Performer(ports, CostLimit(Decimal(str(max_cost))), Held(), None, on_miss="fail", memory=memory)
         try:
             replayed = await replay_one(
                 Deciding(verification(), source.snapshots, change), recording, performer, from_step
             )
-        except PurseEmpty:
+        except CostLimitReached:
             raise ConfigError(f"--max-cost {max_cost:g} does not cover the next call: give a larger one") from None
         finally:
             await ports.close()

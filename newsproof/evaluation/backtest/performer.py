@@ -9,7 +9,7 @@ from decimal import Decimal
 from infra.ports import Ports
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.memory import AsOfMemory
-from newsproof.evaluation.backtest.run.cost_limit import Purse
+from newsproof.evaluation.backtest.run.cost_limit import CostLimit
 from newsproof.evaluation.backtest.run.plan import OnMiss
 from newsproof.evaluation.backtest.run.topic import CallMade, Held, RunTopic
 from schemas.calls import Call
@@ -36,7 +36,7 @@ class Performer:
     def __init__(
         self,
         ports: Ports,
-        purse: Purse,
+        cost_limit: CostLimit,
         held: Held,
         topic: RunTopic | None,
         *,
@@ -46,7 +46,7 @@ class Performer:
     ) -> None:
         self._ports = ports
         self._host = EffectsHost(ports)
-        self._purse = purse
+        self._cost_limit = cost_limit
         self._held = held
         self._topic = topic
         self._live = on_miss == "live"
@@ -59,7 +59,7 @@ class Performer:
         """Return the calls that answer the need.
 
         Raises:
-            PurseEmpty: ``--max-cost`` does not cover it.
+            CostLimitReached: ``--max-cost`` does not cover it.
             ConfigError: no call can work until something is mended; the text says what.
         """
         asked = (need.case.case_id, repeat, need.request_hash, occurrence)
@@ -88,14 +88,14 @@ class Performer:
         for attempt in range(ATTEMPTS):
             if attempt:
                 await asyncio.sleep(wait_s)
-            held = await self._purse.taken(need.effect, chain)
+            held = await self._cost_limit.taken(need.effect, chain)
             calls: tuple[Call, ...] = ()
             try:
                 calls = await self._host.perform(
                     need.effect, case_id=need.case.case_id, head_id=need.case.head_id, attempt=need.attempt
                 )
             finally:
-                self._purse.settle(held, calls) if calls else self._purse.give_back(held)
+                self._cost_limit.settle(held, calls) if calls else self._cost_limit.give_back(held)
             tried += calls
             reply = calls[-1].reply
             if not isinstance(reply, Failure) or reply.kind not in WEATHER | MENDED:
@@ -109,7 +109,7 @@ class Performer:
     @property
     def spent(self) -> Decimal:
         """USD that this run has spent, earlier parts of it included."""
-        return self._purse.spent
+        return self._cost_limit.spent
 
 
 async def replay_one(

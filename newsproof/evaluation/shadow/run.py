@@ -20,7 +20,7 @@ from newsproof.cli.log.reading import Log
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.memory import AsOfMemory
 from newsproof.evaluation.backtest.performer import Performer
-from newsproof.evaluation.backtest.run.cost_limit import Purse, PurseEmpty
+from newsproof.evaluation.backtest.run.cost_limit import CostLimit, CostLimitReached
 from newsproof.evaluation.backtest.run.place import OnlyOne
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.rows import case_row, unreplayable
@@ -76,7 +76,7 @@ class Shadow:
         self.following = asyncio.Event()
         self.exhausted = False
         self._held: Held
-        self._purse: Purse
+        self._cost_limit: CostLimit
         self._performer: Performer
         self._tables: ShadowTables
 
@@ -115,10 +115,10 @@ class Shadow:
     async def _start(self) -> None:
         begun = self._held.started_at or datetime.now(UTC)
         self._tables = ShadowTables(self._client, self._plan, begun, self._stop_waiting)
-        self._purse = Purse(self._budget, spent=self._held.spent)
+        self._cost_limit = CostLimit(self._budget, spent=self._held.spent)
         memory = AsOfMemory(self._client, mode=self._at.settings.mode)
         self._performer = Performer(
-            self._ports, self._purse, self._held, self._topic, on_miss=self._plan.on_miss, memory=memory
+            self._ports, self._cost_limit, self._held, self._topic, on_miss=self._plan.on_miss, memory=memory
         )
         self._configs.on_new = lambda _hash: self._arrived.set()
         await self._configs.start()
@@ -129,7 +129,7 @@ class Shadow:
             "shadowing live traffic",
             run=self._plan.run_id,
             candidate=self._plan.label,
-            spent_usd=str(self._purse.spent),
+            spent_usd=str(self._cost_limit.spent),
         )
         self.following.set()
 
@@ -201,7 +201,7 @@ class Shadow:
             story, run_id = self._stories.of(case_id), self._plan.run_id
             try:
                 replayed = None if recording.unreadable else await self._replayed(recording)
-            except PurseEmpty:
+            except CostLimitReached:
                 unpaid(recording)
                 return
             if replayed is None:
@@ -244,7 +244,7 @@ class Shadow:
         log.warning(
             "the shadow's budget is exhausted: nothing more is executed",
             run=self._plan.run_id,
-            spent_usd=str(self._purse.spent),
+            spent_usd=str(self._cost_limit.spent),
             budget_usd=str(self._budget),
             first_case_left=recording.case_id,
         )
@@ -269,6 +269,6 @@ class Shadow:
             executed=totals.executed,
             reused=totals.reused,
             missed=totals.missed,
-            spent_usd=self._purse.spent,
+            spent_usd=self._cost_limit.spent,
             budget_usd=self._budget,
         )

@@ -18,7 +18,7 @@ from schemas import envelope as wire
 from schemas.errors import ContractError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES, WIRE_NAMES, CaseTriaged
 from schemas.ids import LIVE_RUN
-from streams.feed.case_items import CaseItem, Wanted
+from streams.feed.case_items import CaseItem, FeedFilter
 
 _TOLD = (OPENING_NAME, WIRE_NAMES[CaseTriaged], *sorted(TERMINAL_NAMES))
 
@@ -63,7 +63,7 @@ class Before(msgspec.Struct, frozen=True):
         return (at.ms, at.case_id) >= (self.ms, self.case_id)
 
 
-async def cases_page(tables: ClickHouse, wanted: Wanted, *, limit: int, before: Before | None) -> list[CaseItem]:
+async def cases_page(tables: ClickHouse, wanted: FeedFilter, *, limit: int, before: Before | None) -> list[CaseItem]:
     """Return cases in short, the newest opening first.
 
     Raises:
@@ -79,7 +79,7 @@ async def cases_page(tables: ClickHouse, wanted: Wanted, *, limit: int, before: 
     return await _items(tables, [str(row[0]) for row in found.rows])
 
 
-def _conditions(wanted: Wanted, before: Before | None) -> tuple[list[str], dict[str, Any]]:
+def _conditions(wanted: FeedFilter, before: Before | None) -> tuple[list[str], dict[str, Any]]:
     where, asked = [], dict[str, Any]()
     if before is not None:
         where.append("(event_time, case_id) < (fromUnixTimestamp64Milli({ms:Int64}, 'UTC'), {case:String})")

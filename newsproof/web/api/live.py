@@ -17,7 +17,7 @@ from newsproof.web.guard import client_of
 from schemas.errors import NewsproofError
 from schemas.ids import signal_id
 from schemas.signals import SignalStatus
-from streams.feed.case_items import CaseItem, Wanted
+from streams.feed.case_items import CaseItem, FeedFilter
 from streams.feed.sse import live_events
 from streams.feed.window import Place
 from streams.journal.case_list import JournalRecord
@@ -61,7 +61,7 @@ async def signals(
 ) -> Response:
     """Return published signals, the newest first, each once in its newest revision. `after` opens the stream behind them."""
     backend = backend_of(request)
-    wanted = Wanted(asset=asset, event_type=event_type, min_confidence=min_confidence, status=status or "")
+    wanted = FeedFilter(asset=asset, event_type=event_type, min_confidence=min_confidence, status=status or "")
     place = str(backend.feed.window.place) if backend.feed.ready else None
     page = await backend.signals.page(wanted, limit=limit, before=before, newest=backend.feed.newest)
     return as_json({"items": page.items, "next": page.next, "after": place})
@@ -81,7 +81,7 @@ async def cases(
 ) -> Response:
     """Return cases in short, the newest first. While ClickHouse is away: those that this process remembers, and `note`."""
     backend = backend_of(request)
-    wanted = Wanted(asset=asset, event_type=event_type, state=state or "", text=q.strip())
+    wanted = FeedFilter(asset=asset, event_type=event_type, state=state or "", text=q.strip())
     at = None if before is None else Before.read(before)
     place = str(backend.feed.window.place) if backend.feed.ready else None
     known = {c.case_id: c for c in backend.feed.recent_cases()}
@@ -101,7 +101,7 @@ async def cases(
     return as_json({"items": items, "next": str(Before.of(items[-1])) if more else None, "note": note, "after": place})
 
 
-async def _from_tables(backend: Backend, wanted: Wanted, limit: int, before: Before | None) -> list[CaseItem]:
+async def _from_tables(backend: Backend, wanted: FeedFilter, limit: int, before: Before | None) -> list[CaseItem]:
     async with asyncio.timeout(TABLES_WITHIN_S):
         return await cases_page(backend.reachable_tables(), wanted, limit=limit, before=before)
 
@@ -154,6 +154,6 @@ async def stream(
     backend = backend_of(request)
     given = last_event_id or after
     place = Place.read(given) if given else None
-    wanted = Wanted(asset=asset, event_type=event_type, min_confidence=min_confidence)
+    wanted = FeedFilter(asset=asset, event_type=event_type, min_confidence=min_confidence)
     ended = backend.places.take(client_of(request.scope))
     return Events(live_events(backend.feed, wanted, place, now=utc_now()), ending=backend.ending, ended=ended)

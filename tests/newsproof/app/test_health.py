@@ -147,7 +147,7 @@ async def test_failures_are_counted_by_step_and_kind_and_letters_by_reason(world
     await world.publish(1, b"{broken")
     async with working(world, degrading(asks=True), ports=REFUSED) as (worker, _, health):
         await world.until_closed(1)
-        await world.until(lambda: worker.appender.letters["not_json"] == 1)
+        await world.until(lambda: worker.appender.dead_letters["not_json"] == 1)
         got = await scraped(health)
     failures = {k[1:]: v for k, v in got.items() if k[0] == "newsproof_step_failures_total"}
     assert failures and {kind for kind, _ in failures} == {"auth"}

@@ -56,7 +56,7 @@ async def failed(world: World) -> World:
     await world.publish(*range(CASES), b"{broken")
     async with world.working(verification(), ports=REFUSED) as worker:
         await world.until_closed(CASES)
-        await world.until(lambda: worker.appender.letters.total() == CASES + 1)
+        await world.until(lambda: worker.appender.dead_letters.total() == CASES + 1)
     return world
 
 

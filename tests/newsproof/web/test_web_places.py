@@ -1,11 +1,11 @@
-"""Places of event streams: taken before anything is paid for, and never all by one client."""
+"""ConnectionLimit of event streams: taken before anything is paid for, and never all by one client."""
 
 from __future__ import annotations
 
 import pytest
 
 from newsproof.web.answers import Refused
-from newsproof.web.places import Places
+from newsproof.web.connection_limit import ConnectionLimit
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.reading import streaming
 from tests.newsproof.web.test_web_research import CHAT
@@ -21,7 +21,7 @@ async def test_a_question_that_gets_no_place_is_not_asked(world: World, serving:
 
 
 def test_one_client_leaves_places_to_others_and_gives_back_what_it_has_once() -> None:
-    places = Places(3, 2)
+    places = ConnectionLimit(3, 2)
     first, _ = places.take("a"), places.take("a")
     with pytest.raises(Refused, match="from this address"):
         places.take("a")

@@ -40,7 +40,7 @@ async def ask(breaker: Breaker, reply: Reply) -> Permit | Failure:
     """One call, if it is let through."""
     permit = await breaker.enter(wait=False)
     if isinstance(permit, Permit):
-        breaker.told(permit, reply)
+        breaker.record_result(permit, reply)
     return permit
 
 
@@ -125,7 +125,7 @@ async def test_a_longer_wish_that_comes_late_is_heeded_and_other_late_failures_c
     for permit, reply in zip(late, replies, strict=True):
         assert isinstance(permit, Permit)
         assert breaker.view().next_probe == before.next_probe
-        breaker.told(permit, reply)
+        breaker.record_result(permit, reply)
     state = breaker.view()
     assert (state.opened, state.next_probe) == (1, clock.now() + timedelta(seconds=60))
 
@@ -160,7 +160,7 @@ async def test_half_open_lets_exactly_one_through_and_its_outcome_decides_for_al
     await asyncio.sleep(0)
     assert not any(w.done() for w in waiting)
     waiting[0].cancel()
-    breaker.told(probe, FINE)
+    breaker.record_result(probe, FINE)
     got = await asyncio.gather(*waiting, return_exceptions=True)
     assert isinstance(got[0], asyncio.CancelledError) and all(isinstance(g, Permit) for g in got[1:])
     assert breaker.view().state == "closed"
@@ -175,7 +175,7 @@ async def test_who_waits_for_a_probe_that_fails_is_refused() -> None:
     waiting = [asyncio.ensure_future(breaker.enter(wait=True)) for _ in range(5)]
     await asyncio.sleep(0)
     assert isinstance(probe, Permit)
-    breaker.told(probe, failure("unavailable"))
+    breaker.record_result(probe, failure("unavailable"))
     assert all(isinstance(r, Failure) and r.kind == "breaker_open" for r in await asyncio.gather(*waiting))
 
 
@@ -192,7 +192,7 @@ async def test_a_probe_that_was_given_up_leaves_its_place_to_one_of_those_who_wa
     done, still = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     [second] = [d.result() for d in done]
     assert isinstance(second, Permit) and second.probe and len(still) == 2
-    breaker.told(second, FINE)
+    breaker.record_result(second, FINE)
     assert all(isinstance(w, Permit) and not w.probe for w in await asyncio.gather(*still))
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import ContractError
-from streams.feed.case_items import CaseItem, Wanted
+from streams.feed.case_items import CaseItem, FeedFilter
 from streams.feed.window import WRITE_BYTES, Item, Place, Window
 
 
@@ -91,13 +91,13 @@ async def test_waiters_are_woken_by_what_they_wait_for_alone() -> None:
 
 
 def test_filters_know_assets_types_and_confidences() -> None:
-    assert Wanted().fits("", "", None)
-    assert Wanted(asset="btc", event_type="HACK", min_confidence=0.5).fits("BTC", "hack", 0.5)
-    assert not Wanted(asset="ETH").fits("BTC", "hack", 0.5)
-    assert not Wanted(event_type="listing").fits("BTC", "hack", 0.5)
-    assert not Wanted(min_confidence=0.6).fits("BTC", "hack", 0.5)
-    assert not Wanted(min_confidence=0.1).fits("BTC", "hack", None)
+    assert FeedFilter().fits("", "", None)
+    assert FeedFilter(asset="btc", event_type="HACK", min_confidence=0.5).fits("BTC", "hack", 0.5)
+    assert not FeedFilter(asset="ETH").fits("BTC", "hack", 0.5)
+    assert not FeedFilter(event_type="listing").fits("BTC", "hack", 0.5)
+    assert not FeedFilter(min_confidence=0.6).fits("BTC", "hack", 0.5)
+    assert not FeedFilter(min_confidence=0.1).fits("BTC", "hack", None)
     case = CaseItem(case_id="abc", opened_at=datetime(2026, 1, 1, tzinfo=UTC), source="Wire", text="Binance 上线 X")
-    assert all(Wanted(text=asked).takes(case) for asked in ("binance", "上线", "WIRE", "ab"))
-    assert not Wanted(text="kraken").takes(case)
-    assert not Wanted(state="ended").takes(case)
+    assert all(FeedFilter(text=asked).takes(case) for asked in ("binance", "上线", "WIRE", "ab"))
+    assert not FeedFilter(text="kraken").takes(case)
+    assert not FeedFilter(state="ended").takes(case)

@@ -210,7 +210,7 @@ def test_however_openings_questions_and_answers_interleave_one_case_is_first(dat
             else:
                 answers[case] = verdict.first_case
         else:
-            log.told(case, first=answers[case] is None)
+            log.record_verdict(case, first=answers[case] is None)
             logged.add(case)
     assert list(answers.values()).count(None) == 1
     for case, answer in answers.items():
@@ -224,7 +224,7 @@ def test_however_openings_questions_and_answers_interleave_one_case_is_first(dat
 def test_a_text_is_forgotten_with_its_window() -> None:
     claims = Claims()
     claims.add("text", "old", (0, 0), at_ms=1.0)
-    claims.told("old", first=True)
+    claims.record_verdict("old", first=True)
     claims.forget_before(2.0)
     assert len(claims) == 0
     assert claims.judge("text", "new").first_case is None

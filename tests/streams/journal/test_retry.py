@@ -20,7 +20,7 @@ from schemas.errors import TransientError
 from schemas.topics import Topics
 from streams.journal import retry
 from streams.journal.clock import utc_now
-from streams.journal.retry import patiently
+from streams.journal.retry import retry_while_unavailable
 from streams.publish.publisher import Publisher, _Lease
 from streams.runtime.partition import Partition
 from streams.runtime.projector import Projector
@@ -42,7 +42,7 @@ async def test_what_could_not_be_read_while_the_broker_was_away_is_read_again() 
             raise failure
         return "there"
 
-    assert await patiently(read, "anything") == "there"
+    assert await retry_while_unavailable(read, "anything") == "there"
 
 
 async def test_what_another_try_would_not_mend_is_raised_as_it_comes() -> None:
@@ -50,7 +50,7 @@ async def test_what_another_try_would_not_mend_is_raised_as_it_comes() -> None:
         raise TopicAuthorizationFailedError("cases")
 
     with pytest.raises(TopicAuthorizationFailedError):
-        await patiently(read, "anything")
+        await retry_while_unavailable(read, "anything")
 
 
 async def test_a_worker_outlives_a_broker_that_is_away_while_its_partitions_are_loaded(

@@ -13,7 +13,7 @@ import streams.intake.opened_news
 import streams.journal.tombstones
 from infra.kafka.topics import offsets_of, read_range
 from schemas.acceptance import AcceptedEvents
-from streams.intake.opened_news import OpenedBefore
+from streams.intake.opened_news import OpenedNewsIndex
 from streams.journal.following import FollowedPartition
 from streams.journal.tombstones import Tombstones
 from tests.streams.records import DROPPED, after, opening, write
@@ -95,7 +95,7 @@ async def test_news_that_was_indexed_is_not_read_again_and_what_intake_adds_is_n
     async with world.address.reading(group_id=group) as consumer:
         consumer.assign(list(ends))
         await consumer.commit(ends)
-    before = OpenedBefore(world.address, world.topics, group, window=timedelta(days=30))
+    before = OpenedNewsIndex(world.address, world.topics, group, window=timedelta(days=30))
     first = {tp.partition: await before.of(tp.partition) for tp in ends}
     assert sum(len(opened) for opened, _ in first.values()) == CASES
     counted.clear()

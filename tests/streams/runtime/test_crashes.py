@@ -12,7 +12,7 @@ import pytest
 from lab.bench.graph import plain_registry
 from schemas import events as ev
 from schemas.errors import ConfigError
-from streams.runtime.worker_slot import SlotFile, refuse_taken_slot
+from streams.runtime.worker_slot import WorkerSlot, refuse_taken_slot
 from tests.streams.runtime.killer import DEADLY
 from tests.streams.world import World, news
 
@@ -99,8 +99,8 @@ async def test_a_slot_that_is_taken_on_another_machine_is_refused_before_anythin
 DIE = """
 import os, sys
 from pathlib import Path
-from streams.runtime.worker_slot import SlotFile
-slot = SlotFile(Path(sys.argv[1]), "0")
+from streams.runtime.worker_slot import WorkerSlot
+slot = WorkerSlot(Path(sys.argv[1]), "0")
 for head in ("innocent", "deadly", "beside"):
     slot.started(head)
 slot.ended("innocent")
@@ -121,26 +121,26 @@ def die(slots: Path, *executing: str) -> None:
 def test_the_slot_file_counts_the_heads_that_ran_when_the_process_died(tmp_path: Path) -> None:
     for _ in range(SUSPECT_AFTER):
         die(tmp_path)
-    slot = SlotFile(tmp_path, "0")
+    slot = WorkerSlot(tmp_path, "0")
     assert slot.crashes == {"deadly": SUSPECT_AFTER, "beside": SUSPECT_AFTER}
     slot.forget("deadly")
     slot.close()
-    assert SlotFile(tmp_path, "0").crashes == {"beside": SUSPECT_AFTER}
+    assert WorkerSlot(tmp_path, "0").crashes == {"beside": SUSPECT_AFTER}
 
 
 def test_where_a_steps_own_code_ran_no_other_head_is_counted(tmp_path: Path) -> None:
     for _ in range(SUSPECT_AFTER):
         die(tmp_path, "deadly")
-    assert SlotFile(tmp_path, "0").crashes == {"deadly": SUSPECT_AFTER}
+    assert WorkerSlot(tmp_path, "0").crashes == {"deadly": SUSPECT_AFTER}
 
 
 def test_a_clean_end_is_no_crash_of_what_was_running(tmp_path: Path) -> None:
-    slot = SlotFile(tmp_path, "0")
+    slot = WorkerSlot(tmp_path, "0")
     slot.started("running")
     slot.close()
-    assert SlotFile(tmp_path, "0").crashes == {}
+    assert WorkerSlot(tmp_path, "0").crashes == {}
 
 
 def test_a_damaged_count_file_is_read_as_far_as_it_makes_sense(tmp_path: Path) -> None:
     (tmp_path / "slot-0.crashes").write_bytes(b"\xff\xfe garbage\nhalf\nother two\nthird 2\nfou")
-    assert SlotFile(tmp_path, "0").crashes == {"third": 2}
+    assert WorkerSlot(tmp_path, "0").crashes == {"third": 2}

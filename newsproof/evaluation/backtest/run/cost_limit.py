@@ -1,4 +1,4 @@
-"""The purse of a run: no call is made whose worst case might exceed ``--max-cost``."""
+"""The cost limit of a run: no call is made whose worst case might exceed ``--max-cost``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from schemas.effects import Effect
 from schemas.errors import ConfigError
 
 
-class PurseEmpty(Exception):  # noqa: N818 - the run stops in order
+class CostLimitReached(Exception):  # noqa: N818 - the run stops in order
     """What is left does not cover the worst case of the next call."""
 
 
-class Purse:
+class CostLimit:
     """``spent`` is what calls cost; a call of unknown price counts with its worst case. None = no limit."""
 
     def __init__(self, limit: Decimal | None, *, spent: Decimal = Decimal(0)) -> None:
@@ -30,7 +30,7 @@ class Purse:
         while True:
             try:
                 return self.take(effect, chain)
-            except PurseEmpty:
+            except CostLimitReached:
                 if not self._held:
                     raise
                 self._moved.clear()
@@ -40,7 +40,7 @@ class Purse:
         """Hold the worst case of performing the effect once; return it, for :meth:`settle`.
 
         Raises:
-            PurseEmpty: too little is left.
+            CostLimitReached: too little is left.
             ConfigError: there is a limit, and the price of a provider is unknown.
         """
         worst = [port.worst_case_usd(effect) for port in chain]
@@ -56,7 +56,7 @@ class Purse:
         # The next of a chain is asked when the one before failed, which may be on the bill all the same.
         held = sum((w for w in worst if w is not None), Decimal(0))
         if self.limit is not None and self.spent + self._held + held > self.limit:
-            raise PurseEmpty
+            raise CostLimitReached
         self._held += held
         return held
 

@@ -11,7 +11,7 @@ import msgspec
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import Source, Survey, recordings
 from newsproof.evaluation.backtest.performer import Performer, replay_one
-from newsproof.evaluation.backtest.run.cost_limit import PurseEmpty
+from newsproof.evaluation.backtest.run.cost_limit import CostLimitReached
 from newsproof.evaluation.backtest.run.plan import RunPlan, drawn
 from newsproof.evaluation.backtest.run.rows import CaseRow, call_rows, case_row, unreplayable
 from newsproof.evaluation.backtest.run.tables import RunTables, Totals
@@ -94,7 +94,7 @@ class Runner:
                 continue  # the queue is emptied, so that whoever fills it can go on to its end
             try:
                 await self._case(*item)
-            except PurseEmpty:
+            except CostLimitReached:
                 self._ran.status = "stopped"
 
     async def _case(self, recording: Recording, repeat: int) -> None:

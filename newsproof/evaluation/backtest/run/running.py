@@ -24,7 +24,7 @@ from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import FileSource, KafkaSource, Source, Survey, survey
 from newsproof.evaluation.backtest.memory import AsOfMemory
 from newsproof.evaluation.backtest.performer import Performer
-from newsproof.evaluation.backtest.run.cost_limit import Purse
+from newsproof.evaluation.backtest.run.cost_limit import CostLimit
 from newsproof.evaluation.backtest.run.estimate import Estimate, estimate
 from newsproof.evaluation.backtest.run.place import OnlyOne
 from newsproof.evaluation.backtest.run.plan import RunPlan
@@ -120,7 +120,7 @@ async def run_plan(
         rows = RunTables(tables)
         held = await topic.open(plan, replication=log.settings.topic_replication)
         begun = held.started_at or datetime.now(UTC)
-        purse, memory = Purse(max_cost, spent=held.spent), AsOfMemory(tables, mode=log.settings.mode)
+        cost_limit, memory = CostLimit(max_cost, spent=held.spent), AsOfMemory(tables, mode=log.settings.mode)
         status, totals = "failed", Totals()
         try:
             await rows.run(plan, "running", totals, span, begun, ended=None)
@@ -129,7 +129,7 @@ async def run_plan(
                 source,
                 surveyed,
                 _deciding(source, plan, ask_every_step),
-                Performer(ports, purse, held, topic, on_miss=plan.on_miss, memory=memory),
+                Performer(ports, cost_limit, held, topic, on_miss=plan.on_miss, memory=memory),
                 topic,
                 rows,
                 held=held,

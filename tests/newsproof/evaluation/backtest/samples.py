@@ -16,7 +16,7 @@ from infra.ports import Answer, Free, Ports
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import FileSource, Source, survey
 from newsproof.evaluation.backtest.performer import Performer
-from newsproof.evaluation.backtest.run.cost_limit import Purse
+from newsproof.evaluation.backtest.run.cost_limit import CostLimit
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.rows import CaseRow
 from newsproof.evaluation.backtest.run.runner import Ran, Runner
@@ -116,7 +116,7 @@ class Backtest:
         held = self.topic.held
         performer = Performer(
             ports_of(self.model),
-            Purse(max_cost, spent=held.spent),
+            CostLimit(max_cost, spent=held.spent),
             held,
             self.topic,
             on_miss=plan.on_miss,

@@ -14,7 +14,7 @@ import pytest
 from agents.core.case import Case
 from newsproof.evaluation.backtest.journal import recordings, survey
 from newsproof.evaluation.backtest.performer import Performer
-from newsproof.evaluation.backtest.run.cost_limit import Purse
+from newsproof.evaluation.backtest.run.cost_limit import CostLimit
 from newsproof.evaluation.backtest.run.estimate import estimate
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.topic import CallMade, Held
@@ -116,7 +116,7 @@ async def test_what_was_asked_of_the_journal_of_then_is_a_miss_also_where_the_wo
     effect = FindConcerned(case_id="c", assets=("BTC",), names=("sec",), as_of=at, since=at)
     case = cast("Case", SimpleNamespace(case_id="c", head_id="h"))
     need = Need(effect=effect, step="critique", case=case, request_hash="h", stand_in=(), attempt=1)
-    performer = Performer(ports_of(CountingModel()), Purse(None, spent=Decimal(0)), Held(), None, on_miss="live")
+    performer = Performer(ports_of(CountingModel()), CostLimit(None, spent=Decimal(0)), Held(), None, on_miss="live")
     answer = await performer.answer(need, 0, 0)
     assert isinstance(answer, Miss) and "question for earlier claims" in answer.reason
 

@@ -14,7 +14,7 @@ from infra.settings import Settings
 from newsproof.app import exits
 from newsproof.evaluation.backtest.cutoffs import cutoff_of, cutoffs, known_to_training
 from newsproof.evaluation.backtest.prompts import candidate_prompts, chosen_prompts
-from newsproof.evaluation.backtest.run.cost_limit import Purse, PurseEmpty
+from newsproof.evaluation.backtest.run.cost_limit import CostLimit, CostLimitReached
 from newsproof.evaluation.backtest.run.plan import RunPlan, drawn, moment, run_id_of
 from newsproof.evaluation.backtest.story import Stories
 from schemas.config import Snapshot
@@ -173,30 +173,30 @@ def test_what_a_model_may_have_read_in_its_training_is_flagged() -> None:
     assert cutoff_of("gpt-5-mini-2025") != cutoff_of("gpt-5")
 
 
-def test_a_purse_holds_the_worst_case_of_what_is_under_way() -> None:
+def test_the_cost_limit_holds_the_worst_case_of_what_is_under_way() -> None:
     model = CountingModel(cost=Decimal("0.4"))
-    purse = Purse(Decimal(1))
-    held = [purse.take(None, [model]) for _ in range(2)]  # type: ignore[arg-type]
-    with pytest.raises(PurseEmpty):
-        purse.take(None, [model])  # type: ignore[arg-type]
-    purse.give_back(held[0])
-    purse.settle(held[1], ())
-    assert purse.take(None, [model]) == Decimal("0.4")  # type: ignore[arg-type]
+    cost_limit = CostLimit(Decimal(1))
+    held = [cost_limit.take(None, [model]) for _ in range(2)]  # type: ignore[arg-type]
+    with pytest.raises(CostLimitReached):
+        cost_limit.take(None, [model])  # type: ignore[arg-type]
+    cost_limit.give_back(held[0])
+    cost_limit.settle(held[1], ())
+    assert cost_limit.take(None, [model]) == Decimal("0.4")  # type: ignore[arg-type]
 
 
 async def test_a_call_waits_for_those_under_way_before_the_run_is_stopped() -> None:
     model = CountingModel(cost=Decimal("0.6"))
-    purse = Purse(Decimal(1))
-    held = purse.take(None, [model])  # type: ignore[arg-type]
-    waiting = asyncio.create_task(purse.taken(None, [model]))  # type: ignore[arg-type]
+    cost_limit = CostLimit(Decimal(1))
+    held = cost_limit.take(None, [model])  # type: ignore[arg-type]
+    waiting = asyncio.create_task(cost_limit.taken(None, [model]))  # type: ignore[arg-type]
     await asyncio.sleep(0)
     assert not waiting.done()
-    purse.settle(held, ())
+    cost_limit.settle(held, ())
     assert await waiting == Decimal("0.6")
-    purse.spent += Decimal("0.6")
-    purse.give_back(Decimal("0.6"))
-    with pytest.raises(PurseEmpty):
-        await purse.taken(None, [model])  # type: ignore[arg-type]
+    cost_limit.spent += Decimal("0.6")
+    cost_limit.give_back(Decimal("0.6"))
+    with pytest.raises(CostLimitReached):
+        await cost_limit.taken(None, [model])  # type: ignore[arg-type]
 
 
 def opened(text: str, hour: int, *, edits: str | None = None) -> Event:

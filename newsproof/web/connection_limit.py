@@ -10,8 +10,8 @@ from newsproof.web.answers import Refused
 AGAIN_S = 5
 
 
-class Places:
-    """Places of event streams: ``most`` in all, ``most_each`` for one client address, so that one client leaves some to others."""
+class ConnectionLimit:
+    """How many event streams may be open: ``most`` in all, ``most_each`` for one client address, so that one client leaves some to others."""
 
     def __init__(self, most: int, most_each: int) -> None:
         self._most, self._most_each = most, most_each
