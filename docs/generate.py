@@ -17,7 +17,7 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from agents.core.registry import research, verification  # noqa: E402 - found by the line above, from wherever this is started
+from agents.graphs import research, verification  # noqa: E402 - found by the line above, from wherever this is started
 from newsproof.app.version import VERSION  # noqa: E402
 from newsproof.cli.exports import json_schemas  # noqa: E402
 from schemas.signals import SIGNAL_SCHEMA_VERSION  # noqa: E402

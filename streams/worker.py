@@ -17,8 +17,8 @@ import structlog
 from faust.types import TP
 
 from agents.core.case_core import CaseCore
-from agents.core.flow import NEWS
 from agents.core.registry import Registry
+from agents.graphs import NEWS
 from infra.kafka.topics import KafkaAddress
 from infra.ports import Ports
 from schemas.config import Snapshot

@@ -1,6 +1,6 @@
 """A flow: one kind of case, and the journal that holds it. The runtime runs any of them and knows none.
 
-:data:`NEWS` is the pipeline from news to signals, :data:`RESEARCH` the chat. A registry of steps is of one flow.
+A registry of steps is of one flow. Which flows there are: :mod:`agents.graphs`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,10 @@ from typing import Any
 
 import msgspec
 
-from agents.core.case import fold, open_case
 from agents.core.case_core import CaseCore
-from agents.research.turn import fold_turn, open_turn
 from schemas import events as ev
 from schemas.envelope import Envelope
 from schemas.errors import ContractError
-from schemas.news import News
-from schemas.research_events import FinishRequested, QuestionAsked
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,45 +71,3 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
             raise ContractError(
                 f"{name} is no event of the {self.name} journal: write it to its own", reason="bad_event"
             )
-
-
-def _unreadable_news(at: datetime) -> ev.Event:
-    news = News(source="unreadable", text="", published_at=at)
-    return ev.EventReceived(news=news, config_hash="", text_hash="", language="other")
-
-
-def _unreadable_question(_at: datetime) -> ev.Event:
-    return QuestionAsked(message="", config_hash="", language="other", chat_id="")
-
-
-NEWS = Flow(
-    name="cases",
-    opening=ev.EventReceived,
-    events=frozenset(ev.NEWS_EVENTS),
-    entries=(("intake", ev.EventReceived), ("any_step", ev.StepFailed), ("operator", ev.CancelRequested)),
-    source="news",
-    sink="publish",
-    gives="signals",
-    open=open_case,
-    fold=fold,
-    unreadable=_unreadable_news,
-    letter=lambda case: (case.news.key, msgspec.json.encode(case.news)),
-)
-RESEARCH = Flow(
-    name="research",
-    opening=QuestionAsked,
-    events=frozenset(ev.RESEARCH_EVENTS),
-    entries=(
-        ("web", QuestionAsked),
-        ("any_step", ev.StepFailed),
-        ("person", ev.CancelRequested),
-        ("person", FinishRequested),
-    ),
-    source="questions",
-    sink="web",
-    gives="answers",
-    open=open_turn,
-    fold=fold_turn,
-    unreadable=_unreadable_question,
-    letter=lambda _turn: None,  # who asked sees that it failed, and asks again
-)

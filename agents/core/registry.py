@@ -1,19 +1,12 @@
-"""The registry: finds the steps, derives the graph from what they take and emit, and refuses a graph that does not close."""
+"""The registry: derives the graph of a flow from what its steps take and emit, and refuses a graph that does not close."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterable
-from types import ModuleType
 from typing import Literal, get_args, get_origin, get_type_hints
 
-import agents.planning
-import agents.research
-import agents.retraction
-import agents.verification
 from agents.core.case_core import CaseCore
-from agents.core.flow import NEWS, RESEARCH, Flow
+from agents.core.flow import Flow
 from agents.core.step import On, Step
 from schemas import events as ev
 from schemas.errors import ConfigError, ContractError
@@ -26,7 +19,7 @@ class Registry:
         ConfigError: when an event that is emitted leads to no step (dangling) or to two (duplicate), or two steps share a name.
     """
 
-    def __init__(self, steps: Iterable[Step], flow: Flow = NEWS) -> None:
+    def __init__(self, steps: Iterable[Step], flow: Flow) -> None:
         self.flow = flow
         self.steps: dict[str, Step] = {}
         for step in steps:
@@ -158,20 +151,3 @@ def _values(event: type[ev.Event], field: str) -> tuple[str, ...]:
     if get_origin(hint) is not Literal:
         raise ConfigError(f"{event.__name__}.{field} is no Literal: only a Literal field can route")
     return get_args(hint)
-
-
-def verification() -> Registry:
-    """Return the registry of the news pipeline: every ``STEP`` of verification, planning and retraction."""
-    return Registry(_steps_in(agents.verification, agents.planning, agents.retraction))
-
-
-def research() -> Registry:
-    """Return the registry of the research chat: every ``STEP`` in a module of ``agents.research``."""
-    return Registry(_steps_in(agents.research), RESEARCH)
-
-
-def _steps_in(*packages: ModuleType) -> Iterable[Step]:
-    # By the name of the file, whatever its folder: pictures and listings show the steps in this order.
-    found = {m.name: f"{p.__name__}.{m.name}" for p in packages for m in pkgutil.iter_modules(p.__path__)}
-    modules = (importlib.import_module(found[name]) for name in sorted(found))
-    return (m.STEP for m in modules if hasattr(m, "STEP"))

@@ -7,6 +7,7 @@ from datetime import timedelta
 from agents.core.case import Case, Replies
 from agents.core.registry import Registry
 from agents.core.step import Asked, On
+from agents.graphs import NEWS
 from schemas import events as ev
 from schemas.effects import CallModel, Trusted
 from schemas.ids import signal_id
@@ -155,5 +156,6 @@ def plain_registry(*, asks: bool) -> Registry:
             Plain("plan", (On(ev.ContextGathered),), planned, asks=asks),
             Plain("critique", (On(ev.ToolPlanned, route="critique"),), critiqued, asks=asks),
             Finish(other, asks=False),
-        ]
+        ],
+        NEWS,
     )

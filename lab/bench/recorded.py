@@ -14,8 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from agents.core.case import Case, Replies, fold, open_case
-from agents.core.registry import verification
 from agents.core.step import Step
+from agents.graphs import verification
 from infra.models.embeddings.hashing import cosine, embed
 from infra.ports import Answer, Free, Ports
 from infra.settings import Settings

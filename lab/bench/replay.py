@@ -12,7 +12,8 @@ from typing import Any
 
 import psutil
 
-from agents.core.registry import Registry, verification
+from agents.core.registry import Registry
+from agents.graphs import verification
 from lab.bench.auditing import _events_of as events_of
 from lab.bench.graph import plain_registry
 from lab.bench.measures import Figure

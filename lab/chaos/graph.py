@@ -11,6 +11,7 @@ from __future__ import annotations
 from agents.core.case import Case, Replies
 from agents.core.registry import Registry
 from agents.core.step import Asked, On, StepFailure, needed, only_reply
+from agents.graphs import NEWS
 from lab.bench.graph import DRAFT, plain_signal
 from schemas import events as ev
 from schemas.effects import CallModel, Failure, ModelReply, Search, SearchReply, Trusted
@@ -166,7 +167,7 @@ class GiveUp:
 
 def chaos_registry() -> Registry:
     """Return the graph of the module's text."""
-    return Registry([Triage(), SearchTwice(), Critique(), Finish(), Degrade(), SinglePass(), GiveUp()])
+    return Registry([Triage(), SearchTwice(), Critique(), Finish(), Degrade(), SinglePass(), GiveUp()], NEWS)
 
 
 _NOTHING = Findings(

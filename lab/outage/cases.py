@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from agents.core.case import Case, Replies, fold, open_case
 from agents.core.failures import failed
-from agents.core.registry import Registry, verification
+from agents.core.registry import Registry
 from agents.core.step import Step, StepFailure
+from agents.graphs import verification
 from lab.outage.clock import virtual_now
 from schemas import ids
 from schemas.config import Snapshot

@@ -10,7 +10,7 @@ import msgspec
 import structlog
 from aiokafka.errors import KafkaError
 
-from agents.core.flow import RESEARCH
+from agents.graphs import RESEARCH
 from infra.clickhouse.client import ClickHouse
 from infra.kafka.topics import members_of
 from infra.settings import Settings

@@ -17,7 +17,8 @@ from typing import Any
 import msgspec
 from aiokafka import TopicPartition
 
-from agents.core.registry import Registry, research, verification
+from agents.core.registry import Registry
+from agents.graphs import research, verification
 from infra.clickhouse.client import ClickHouse
 from infra.kafka.topics import KafkaAddress, committed_by, offsets_of
 from schemas.errors import TransientError

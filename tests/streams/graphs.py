@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from agents.core.case import Case, Replies
 from agents.core.registry import Registry
 from agents.core.step import Asked, On, Step, needed, only_reply
+from agents.graphs import NEWS
 from lab.bench.graph import plain_registry, plain_signal
 from schemas import events as ev
 from schemas.effects import ModelReply
@@ -56,7 +57,7 @@ def degrading(*, asks: bool = False, **exchanged: Any) -> Registry:
         ),
         "give_up": Written("give_up", (On(ev.StepFailed, outcome="give_up"),), (ev.CaseFailed,), _given_up),
     }
-    return Registry(exchanged[name](step) if name in exchanged else step for name, step in steps.items())
+    return Registry((exchanged[name](step) if name in exchanged else step for name, step in steps.items()), NEWS)
 
 
 def _failing(plain: Any) -> Any:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import schemas.acceptance
 from agents.core.case import Case
-from agents.core.flow import NEWS
+from agents.graphs import NEWS
 from infra.kafka.topics import KafkaAddress
 from lab.bench.graph import plain_registry
 from lab.hostile.generator import Generator

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from agents.core.registry import Registry
+from agents.graphs import NEWS
 from agents.verification.recall import STEP
 from infra.clickhouse.client import ClickHouse, connect
 from infra.clickhouse.memory import ClickHouseMemory
@@ -25,7 +26,9 @@ from tests.streams.world import World, news
 
 __all__ = ["tables"]
 
-REGISTRY = Registry([STEP if step.name == "recall" else step for step in plain_registry(asks=False).steps.values()])
+REGISTRY = Registry(
+    [STEP if step.name == "recall" else step for step in plain_registry(asks=False).steps.values()], NEWS
+)
 
 
 class Paid:

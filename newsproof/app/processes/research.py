@@ -7,7 +7,7 @@ import asyncio
 import structlog
 from msgspec.structs import replace
 
-from agents.core.registry import research
+from agents.graphs import research
 from infra.kafka.topics import ensure_topics
 from infra.ports import Ports
 from infra.settings import Settings

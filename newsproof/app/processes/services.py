@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import structlog
 
-from agents.core.registry import Registry, verification
+from agents.core.registry import Registry
+from agents.graphs import verification
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.migrate import migrate
 from infra.kafka.topics import ensure_topics

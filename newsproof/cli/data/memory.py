@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 from aiokafka import TopicPartition
 
-from agents.core.registry import Registry, verification
+from agents.core.registry import Registry
+from agents.graphs import verification
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import MEMORY
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
-from agents.core.registry import verification
+from agents.graphs import verification
 from infra.clickhouse.client import ClickHouse
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from agents.core.registry import verification
+from agents.graphs import verification
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import FileSource, KafkaSource, Source, recordings, survey

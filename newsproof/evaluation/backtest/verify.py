@@ -6,7 +6,8 @@ import time
 
 import msgspec
 
-from agents.core.registry import Registry, verification
+from agents.core.registry import Registry
+from agents.graphs import verification
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import Source, recordings, survey
 from newsproof.evaluation.backtest.run.plan import drawn

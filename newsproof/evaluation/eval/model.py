@@ -16,7 +16,8 @@ from typing import Any
 import structlog
 from msgspec.structs import replace
 
-from agents.core.registry import Registry, verification
+from agents.core.registry import Registry
+from agents.graphs import verification
 from agents.planning.rounds import findings_so_far
 from agents.prompts import every_task, load_prompts
 from infra.models import live_models

@@ -13,7 +13,7 @@ import msgspec
 import structlog
 from aiokafka.errors import KafkaError
 
-from agents.core.registry import verification
+from agents.graphs import verification
 from infra.clickhouse.client import ClickHouse
 from infra.ports import Ports
 from newsproof.cli.log.reading import Log

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from agents.core.registry import Registry, verification
+from agents.core.registry import Registry
+from agents.graphs import verification
 from newsproof.report.narrative import sentence_of
 from schemas import envelope as wire
 from schemas.events import EffectCompleted

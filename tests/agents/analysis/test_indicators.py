@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from agents.analysis.indicators import INDICATORS, bollinger, ema, indicators, levels, macd, rsi, sma, volume
-from agents.core.specification import START
+from agents.specification import START
 from schemas.evidence import Candle
 from tests.agents.research.conftest import bars
 

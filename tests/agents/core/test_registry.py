@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agents.core.registry import Registry, verification
-from agents.core.specification import START, case_after, opened
+from agents.core.registry import Registry
 from agents.core.step import On
+from agents.graphs import NEWS, verification
+from agents.specification import START, case_after, opened
 from schemas.effects import Failure
 from schemas.errors import ConfigError
 from schemas.events import (
@@ -61,30 +62,30 @@ def test_the_pipeline_closes_and_holds_every_step(graph):
 )
 def test_a_graph_without_one_of_its_steps_is_refused(graph, name):
     with pytest.raises(ConfigError, match=r"leads? to no step"):
-        Registry(without(graph, name))
+        Registry(without(graph, name), NEWS)
 
 
 def test_two_steps_for_one_event_are_refused(graph):
     twin = step("twin", (On(CaseTriaged, route="deep"),), (ContextGathered,))
     with pytest.raises(ConfigError, match="leads to two steps"):
-        Registry([*graph.steps.values(), twin])
+        Registry([*graph.steps.values(), twin], NEWS)
 
 
 def test_two_steps_of_one_name_are_refused(graph):
     with pytest.raises(ConfigError, match="two steps are called 'recall'"):
-        Registry([*graph.steps.values(), graph.steps["recall"]])
+        Registry([*graph.steps.values(), graph.steps["recall"]], NEWS)
 
 
 def test_a_route_that_no_event_has_is_refused(graph):
     wild = step("wild", (On(CaseTriaged, route="sideways"),), (ContextGathered,))
     with pytest.raises(ConfigError, match="never 'sideways'"):
-        Registry([*graph.steps.values(), wild])
+        Registry([*graph.steps.values(), wild], NEWS)
 
 
 def test_a_field_that_is_no_literal_cannot_route(graph):
     wild = step("wild", (On(CaseDegraded, reason="auth"),), (CaseFailed,))
     with pytest.raises(ConfigError, match=r"only a Literal field can route|routes by"):
-        Registry([wild, *without(graph, "single_pass")])
+        Registry([wild, *without(graph, "single_pass")], NEWS)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from agents.analysis.indicators import indicators
-from agents.core.specification import START
 from agents.prompts import load_prompts
+from agents.specification import START
 from schemas.config import Snapshot
 from schemas.effects import CandlesReply, Effect, Failure, FetchMarket, MarketReply, ModelReply, Reply, SignalsReply
 from schemas.evidence import Candle, FoundSignal, MarketValue

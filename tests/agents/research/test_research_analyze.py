@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agents.core.specification import START, call_of, case_after, given, question
 from agents.research.results import agent_result, level
+from agents.specification import START, call_of, case_after, given, question
 from schemas.effects import CallModel, Failure, ModelReply, Trusted, Untrusted, request_hash
 from schemas.events import EffectCompleted, StepFailed
 from schemas.research_events import AgentResult, AgentsReported, ChatMessage, FinishRequested

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agents.core.specification import START, call_of, given, question
+from agents.specification import START, call_of, given, question
 from schemas.effects import CallModel, Failure, ModelReply, Trusted, Untrusted, request_hash
 from schemas.events import EffectCompleted, StepFailed
 from schemas.research_events import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agents.core.specification import given, question, run_case
+from agents.specification import given, question, run_case
 from schemas.effects import CallModel, FetchCandles, FetchMarket, FindSignals, ModelReply, SignalsReply, Untrusted
 from schemas.evidence import FoundSignal
 from schemas.research_events import AnswerGiven, ChatMessage

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from agents.core.specification import START, given, question
+from agents.specification import START, given, question
 from schemas.effects import CandlesReply, Failure, FetchCandles, FetchMarket, FindSignals, MarketReply, SignalsReply
 from schemas.events import StepFailed
 from schemas.evidence import Candle

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agents.core.specification import given, question
 from agents.prompts import load_prompts
 from agents.research.answers import PlanAnswer
 from agents.research.plan_check import plausible_asset, sanitised
+from agents.specification import given, question
 from schemas.config import Snapshot
 from schemas.effects import CallModel, ModelReply, Untrusted
 from schemas.events import CancelRequested, CaseFailed, StepFailed

@@ -9,8 +9,8 @@ import sys
 import msgspec
 import pytest
 
-from agents.core.specification import question, run_case
 from agents.prompts import load_prompts
+from agents.specification import question, run_case
 from infra.offline.model import OfflineModel
 from schemas.config import Snapshot
 from schemas.effects import CallModel, request_hash

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from agents.core.specification import START, case_after, opened
 from agents.retraction import candidates, question
+from agents.specification import START, case_after, opened
 from agents.tables import load_tables
 from schemas.config import Snapshot
 from schemas.effects import EarlierClaim

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agents.core.specification import START
 from agents.prompts import load_prompts
+from agents.specification import START
 from agents.tables import load_tables
 from schemas.config import Snapshot
 from schemas.effects import FunctionCall, ModelReply, SearchReply

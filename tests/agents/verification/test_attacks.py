@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from agents.core.specification import START, Run, opened, run_case
 from agents.evidence.policy import bounds
 from agents.planning.requested_task import MAX_TASKS, PLATFORMS
 from agents.planning.rounds import findings_so_far
 from agents.planning.tools import TOOLS
+from agents.specification import START, Run, opened, run_case
 from agents.tables import load_tables
 from agents.text.injection import steers_model
 from schemas import effects as fx

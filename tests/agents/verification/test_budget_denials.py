@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.core.case import fold
-from agents.core.specification import START, call_of, given, opened, run_case
+from agents.specification import START, call_of, given, opened, run_case
 from schemas.calls import Call
 from schemas.effects import CallModel, EarlierReply, Failure, FindEarlier, Recall, RecallReply, Search
 from schemas.events import CaseDegraded, CaseFailed, EffectCompleted, SearchCompleted, SignalSynthesized, StepFailed

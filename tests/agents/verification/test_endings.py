@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agents.core.case import fold
 from agents.core.failures import JITTER, failed
-from agents.core.specification import START, given, opened, run_case
+from agents.specification import START, given, opened, run_case
 from schemas.effects import (
     CallModel,
     EarlierReply,

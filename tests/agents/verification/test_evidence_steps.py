@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from agents.core.specification import START, given, opened
+from agents.specification import START, given, opened
 from schemas.effects import (
     CallModel,
     Failure,

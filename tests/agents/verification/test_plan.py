@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agents.core.specification import given, opened
+from agents.specification import given, opened
 from schemas.effects import CallModel, Failure, ModelReply
 from schemas.events import KeywordsExpanded, ToolPlanned
 from tests.agents.verification.conftest import NEWS

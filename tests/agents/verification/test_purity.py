@@ -8,7 +8,7 @@ import sys
 
 import msgspec
 
-from agents.core.specification import opened, run_case
+from agents.specification import opened, run_case
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from schemas.effects import CallModel, EarlierReply, FindEarlier, RecallReply, Search, request_hash

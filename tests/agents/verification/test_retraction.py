@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.core.specification import case_after, given, opened, run_case
+from agents.specification import case_after, given, opened, run_case
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from schemas import effects as fx

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from agents.core.specification import START, given, opened
+from agents.specification import START, given, opened
 from schemas.effects import Failure, PageReply, SearchReply
 from schemas.events import KeywordsExpanded, PagesScraped, SearchCompleted
 from schemas.evidence import Page, SearchResult

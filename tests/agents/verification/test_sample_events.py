@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agents.core.specification import opened
+from agents.specification import opened
 from schemas.events import SignalSynthesized
 from tests.agents.verification.test_purity import run_event
 

@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from agents.core.specification import START, given, opened, run_case
 from agents.planning.claims import claims_in
 from agents.planning.tools import TOOLS
 from agents.prompts import load_prompts
+from agents.specification import START, given, opened, run_case
 from infra.offline.model import OfflineModel
 from schemas.effects import (
     CallModel,

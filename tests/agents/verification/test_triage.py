@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agents.core.specification import case_after, given, opened
+from agents.specification import case_after, given, opened
 from agents.verification.triage import gate, rollout_bucket
 from schemas.effects import EarlierReply, Failure, FindEarlier, ModelReply
 from schemas.events import CaseDropped, CaseTriaged

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from agents.core.specification import Run, opened, run_case
 from agents.prompts import load_prompts
+from agents.specification import Run, opened, run_case
 from agents.tables import load_tables
 from infra.offline.scripted.ports import scripted_ports
 from infra.offline.scripted.server import ScriptedServer

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from agents.core.case import Replies
-from agents.core.specification import call_of, given, opened
 from agents.prompts import load_prompts
+from agents.specification import call_of, given, opened
 from agents.verification.triage import STEP as TRIAGE
 from infra.settings import Settings
 from newsproof.app.composition import refuse_unusable, snapshot_of

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.table import Table
 
-from agents.core.specification import opened
+from agents.specification import opened
 from infra.clickhouse.client import Result
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.console import Console

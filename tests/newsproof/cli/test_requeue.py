@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agents.core.registry import verification
+from agents.graphs import verification
 from infra.kafka.topics import KafkaAddress
 from newsproof.app import exits
 from schemas.attempts import RETRIES_HEADER, case_id_of, retries_of

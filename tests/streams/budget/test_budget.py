@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agents.core.registry import verification
+from agents.graphs import verification
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from infra.offline.simulated import Simulated, simulated_ports

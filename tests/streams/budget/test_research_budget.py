@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agents.core.registry import research
+from agents.graphs import research
 from infra.ports import Answer
 from schemas import events as ev
 from schemas import research_events as rev

@@ -13,7 +13,7 @@ from unittest.mock import AsyncMock, MagicMock
 import pytest
 from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
 
-from agents.core.flow import NEWS
+from agents.graphs import NEWS
 from infra.kafka.topics import KafkaAddress, offsets_of
 from lab.bench.graph import plain_registry
 from schemas.errors import TransientError

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from agents.core.case import Case, Replies, fold, open_case
 from agents.core.failures import failed
-from agents.core.registry import verification
-from agents.core.specification import call_of, opened
+from agents.graphs import verification
+from agents.specification import call_of, opened
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from infra.offline.simulated import Simulated

@@ -6,7 +6,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agents.core.registry import verification
+from agents.graphs import verification
 from infra.offline.model import OfflineModel
 from infra.offline.pages import OfflinePages
 from infra.offline.search import OfflineSearch

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from agents.core.registry import research
+from agents.graphs import research
 from agents.prompts import load_prompts
 from infra.offline.market import OfflineCandles, OfflineMarket
 from infra.offline.model import OfflineModel

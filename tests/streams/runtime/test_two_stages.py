@@ -6,7 +6,7 @@ import asyncio
 from contextlib import aclosing
 from typing import Any
 
-from agents.core.registry import verification
+from agents.graphs import verification
 from agents.prompts import load_prompts
 from agents.tables import load_tables
 from infra.offline.model import OfflineModel

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from agents.core.registry import verification
+from agents.graphs import verification
 from infra.clickhouse.client import ClickHouse
 from infra.embedded.child import DirectoryLock
 from infra.ports import Answer, Free, Ports

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from agents.core.registry import verification
+from agents.graphs import verification
 from agents.prompts import load_prompts
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Free, Ports

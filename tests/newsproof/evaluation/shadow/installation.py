@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agents.core.registry import verification
+from agents.graphs import verification
 from agents.prompts import load_prompts
 from agents.tables import load_tables
 from infra.clickhouse.client import ClickHouse

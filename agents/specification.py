@@ -22,8 +22,9 @@ from msgspec.structs import replace
 
 from agents.core.case_core import Replies
 from agents.core.failures import failed
-from agents.core.registry import Registry, research, verification
+from agents.core.registry import Registry
 from agents.core.step import Asked, Step, StepFailure
+from agents.graphs import research, verification
 from schemas import ids
 from schemas.calls import KIND_OF, Call
 from schemas.config import Snapshot
