@@ -65,11 +65,11 @@ from schemas.effects import Failure, Recall, RecallReply
 from schemas.errors import BudgetExceeded, ConfigError, FailureKind, PermanentError, TransientError
 from schemas.events import CaseDropped, EventReceived, SignalSynthesized, StepStarted
 from schemas.topics import Topics
+from streams.audit.audit import AuditReport
 from streams.budget.budget import BudgetLedger
 from streams.budget.rule import BudgetState
 from streams.effects.breakers import Breakers, Permit
 from streams.effects.host import EffectsHost
-from streams.journal.audit import AuditReport
 from streams.journal.case_list import CaseSummary, JournalRecord, readable_record
 from streams.publish.publisher import Publisher
 from streams.runtime.options import WorkerOptions

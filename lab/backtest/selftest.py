@@ -38,7 +38,7 @@ from newsproof.evaluation.backtest.run.show import show_verified, verified
 from newsproof.sdk.client import checked_news
 from schemas.errors import NewsproofError, TransientError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES
-from streams.journal.following import FollowedPartition
+from streams.journal.fold import JournalFold
 
 AT_ONCE = 32
 """Open cases: more would only wait for memory, and then say that it was away."""
@@ -67,7 +67,7 @@ class Watched:
 
     def __init__(self, settings: Settings) -> None:
         self._address, self._topic = address_of(settings), topics_of(settings).cases
-        self._parts: dict[int, FollowedPartition] = {}
+        self._parts: dict[int, JournalFold] = {}
         self._read: dict[int, int] = {}
         self.opened = self.events = 0
         self.ends: Counter[str] = Counter()
@@ -77,7 +77,7 @@ class Watched:
         bounds = await offsets_of(self._address, self._topic)
         fresh = {tp: (self._read.get(tp.partition, first), end) for tp, (first, end) in bounds.items()}
         async for tp, records in read_range(self._address, fresh):
-            part = self._parts.setdefault(tp.partition, FollowedPartition(partitions=len(bounds)))
+            part = self._parts.setdefault(tp.partition, JournalFold(partitions=len(bounds)))
             for env, _ in part.accept(records):
                 self.events += 1
                 self.opened += env.type == OPENING_NAME

@@ -18,8 +18,9 @@ from schemas.events import Event, EventReceived
 from schemas.ids import LIVE_RUN, event_id, uuid5
 from schemas.news import decode_news, language_of
 from schemas.topics import partition_of
-from streams.journal.audit import audit
+from streams.audit.audit import audit
 from streams.journal.clock import utc_now
+from streams.journal.log import KafkaLog
 from streams.publish.publisher import Publisher
 
 EVENTS = 120_000
@@ -39,7 +40,7 @@ async def audited(events: int = EVENTS) -> list[Figure]:
             pass
         raw = time.perf_counter() - begin
         begin, cpu = time.perf_counter(), time.process_time()
-        report = await audit(w.address, w.topics)
+        report = await audit(KafkaLog(w.address), w.topics)
         took, cpu = time.perf_counter() - begin, time.process_time() - cpu
     if not report.clean or not report.cases == report.signals == cases:
         raise AssertionError(f"the audit found what nobody wrote: {report}")

@@ -19,8 +19,9 @@ from schemas import envelope as wire
 from schemas.config import Snapshot
 from schemas.events import EventReceived
 from schemas.signals import Signal
-from streams.journal.audit import audit
-from streams.journal.following import FollowedPartition
+from streams.audit.audit import audit
+from streams.journal.fold import JournalFold
+from streams.journal.log import KafkaLog
 from streams.runtime.options import WorkerOptions
 from streams.worker import Worker
 
@@ -82,7 +83,7 @@ async def steps_and_reading(cases: int = 20_000) -> list[Figure]:
 async def _reading(w: World, events: int) -> list[Figure]:
     raw = events / await _timed(_read(w))
     folded = events / await _timed(_read_and_fold(w))
-    audited = events / await _timed(audit(w.address, w.topics))
+    audited = events / await _timed(audit(KafkaLog(w.address), w.topics))
     caught_up = events / await _catch_up(w)
     base = f"{raw:.0f} records/s, reading alone"
     return [
@@ -183,7 +184,7 @@ async def _read(w: World) -> None:
 
 async def _read_and_fold(w: World) -> None:
     bounds = await offsets_of(w.address, w.topics.cases)
-    parts = {tp: FollowedPartition(first) for tp, (first, _) in bounds.items()}
+    parts = {tp: JournalFold(first) for tp, (first, _) in bounds.items()}
     cases: dict[str, Case] = {}
     snapshot = Snapshot()
     async for tp, records in read_range(w.address, bounds):

@@ -15,7 +15,7 @@ from schemas import envelope as wire
 from schemas.events import TERMINAL_NAMES, WIRE_NAMES, SignalSynthesized
 from schemas.published import OFFSET, PARTITION, REVISION
 from schemas.topics import Topics
-from streams.journal.following import FollowedPartition
+from streams.journal.fold import JournalFold
 
 CALLS_A_RECORD = 256
 """Room for the call's index in a row's key."""
@@ -66,7 +66,7 @@ class Tally:
     async def read(self, address: KafkaAddress, topics: Topics) -> None:
         """Read both topics up to their ends as they are now."""
         bounds = await offsets_of(address, topics.cases)
-        parts = {tp: FollowedPartition(first) for tp, (first, _) in bounds.items()}
+        parts = {tp: JournalFold(first) for tp, (first, _) in bounds.items()}
         async for tp, records in read_range(address, bounds):
             for record in records:
                 self._check_samples(tp.partition, parts[tp], record.offset)
@@ -83,7 +83,7 @@ class Tally:
                 self.rows["signals"].add(place(int(headers[PARTITION]), int(headers[OFFSET])))
                 self.signals_seen.add((record.key, headers[REVISION]))
 
-    def _check_samples(self, partition: int, part: FollowedPartition, upto: int) -> None:
+    def _check_samples(self, partition: int, part: JournalFold, upto: int) -> None:
         """Judge the samples whose end lies at or before this record: the state is that of the moment of the sample."""
         waiting = self._samples[partition]
         while waiting and waiting[0].end <= upto:

@@ -11,8 +11,9 @@ from lab.chaos.tables import Compared, compare_tables
 from lab.chaos.tally import Tally
 from lab.chaos.watch import Watch
 from newsproof.app.composition import clickhouse_of
+from streams.audit.audit import AuditReport, audit
 from streams.budget.audit import BudgetAudit, budget_overshoot
-from streams.journal.audit import AuditReport, audit
+from streams.journal.log import KafkaLog
 
 
 async def verdict(at: Installation, watch: Watch, blows: FaultInjector, findings: list[str]) -> Outcome:
@@ -23,7 +24,7 @@ async def verdict(at: Installation, watch: Watch, blows: FaultInjector, findings
         tables = await compare_tables(client, tally)
     await at.stop_services()  # only then are the counters of calls in flight exact
     calls, _ = await at.provider.counts()
-    report = await audit(at.address, at.topics)
+    report = await audit(KafkaLog(at.address), at.topics)
     budget = await budget_overshoot(at.address, at.topics)
     more = [f"ClickHouse: {table}" for table in tables if not table.exact] + tally.past_open[:20]
     if missed := tally.signals_seen - watch.seen.keys():

@@ -19,7 +19,7 @@ from schemas.news import decode_news
 from schemas.published import read_publication
 from schemas.topics import Topics
 from streams.journal.clock import appended_at
-from streams.journal.following import FollowedPartition, parse_record
+from streams.journal.fold import JournalFold, parse_record
 
 Place = tuple[str, int, int]
 """(topic without its prefix, partition, offset)."""
@@ -75,7 +75,7 @@ async def _read_letters(address: KafkaAddress, topics: Topics, log: Log) -> None
 
 async def _read_journal(address: KafkaAddress, topics: Topics, log: Log) -> None:
     bounds = await offsets_of(address, topics.cases)
-    parts = {tp: FollowedPartition(first, partitions=len(bounds)) for tp, (first, _) in bounds.items()}
+    parts = {tp: JournalFold(first, partitions=len(bounds)) for tp, (first, _) in bounds.items()}
     async for tp, records in read_range(address, bounds):
         for record in records:
             env, accepted = parts[tp].judge(record)

@@ -28,8 +28,9 @@ from newsproof.app.processes.supervisor import Pipeline, pipeline
 from newsproof.sdk.client import ALL_STATUSES, publish, subscribe
 from schemas.news import News, decode_news
 from schemas.topics import Topics
-from streams.journal.audit import audit
+from streams.audit.audit import audit
 from streams.journal.clock import utc_now
+from streams.journal.log import KafkaLog
 
 WAVE = 2000
 GOOD_PER_WAVE = 40
@@ -216,7 +217,7 @@ class _Run:
 
     async def _quiet(self) -> None:
         async def quiet() -> bool:
-            report = await audit(self._address, self._topics)
+            report = await audit(KafkaLog(self._address), self._topics)
             return report.open == 0 and report.lost == 0
 
         try:
@@ -226,7 +227,7 @@ class _Run:
 
     async def _settle(self) -> None:
         out = self.outcome
-        report = await audit(self._address, self._topics)
+        report = await audit(KafkaLog(self._address), self._topics)
         out.lost, out.foreign, out.dead_letters = report.lost, report.foreign, report.dead_letters
         out.duplicate_events, out.duplicate_signals = report.duplicate_events, report.duplicate_signals
         log = await read_log(self._address, self._topics)

@@ -28,9 +28,10 @@ from newsproof.sdk.client import checked_news
 from schemas.errors import TransientError
 from schemas.news import News
 from schemas.topics import Topics
-from streams.journal.audit import AuditReport, audit
+from streams.audit.audit import AuditReport, audit
 from streams.journal.case_list import read_signals
-from streams.journal.following import FollowedPartition
+from streams.journal.fold import JournalFold
+from streams.journal.log import KafkaLog
 
 T = TypeVar("T")
 
@@ -159,7 +160,7 @@ async def _run(running: Pipeline, *, as_json: bool) -> tuple[DemoSummary, AuditR
     signals = await _all_signals(settings, topics, ends.revisions)
     async with clickhouse_of(settings) as tables:
         await _until(lambda: _counts(tables), (ends.events, len(signals)), "the sink did not fill the tables in time")
-        report = await audit(address, topics)
+        report = await audit(KafkaLog(address), topics)
         if not as_json:
             await print_report(items, signals, report, tables)
     seconds = time.monotonic() - began
@@ -223,7 +224,7 @@ class _Follower:
         from aiokafka import TopicPartition
 
         await self._consumer.start()
-        self._parts = {TopicPartition(self._topic, n): FollowedPartition() for n in range(self._partitions)}
+        self._parts = {TopicPartition(self._topic, n): JournalFold() for n in range(self._partitions)}
         self._consumer.assign(list(self._parts))
         await self._consumer.seek_to_beginning()
         return self
@@ -263,7 +264,7 @@ async def _all_signals(settings: Settings, topics: Topics, count: int) -> list[A
     signals: list[Any] = []
 
     async def published() -> int:
-        signals[:] = [signal for signal, _ in await read_signals(address_of(settings), topics)]
+        signals[:] = [signal for signal, _ in await read_signals(KafkaLog(address_of(settings)), topics)]
         return len(signals)
 
     await _until(published, count, "not every signal was published in time; look into the worker's log")

@@ -11,7 +11,7 @@ from infra.clickhouse.client import ClickHouse
 from newsproof.app.invocation import say_result, table
 from schemas.news import News
 from schemas.signals import Signal
-from streams.journal.audit import AuditReport
+from streams.audit.audit import AuditReport
 
 BY_STEP = """
 SELECT l.step AS step, l.results AS results, round(l.p50_ms, 1) AS p50_ms, round(l.p95_ms, 1) AS p95_ms,

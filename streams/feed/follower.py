@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import structlog
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
-from infra.kafka.topics import KafkaAddress, partitions_of
 from schemas.errors import TransientError
+from streams.journal.log import Bounds, Cursor, Isolation, Log
 
 log = structlog.get_logger(__name__)
 
-Bounds = Mapping[TopicPartition, tuple[int, int]]
-"""First and end offset of each partition."""
 Start = Callable[[Bounds], Awaitable[dict[TopicPartition, int]]]
 Take = Callable[[TopicPartition, Sequence[Any]], None]
 BATCH = 200
@@ -33,14 +31,14 @@ class Follower:
 
     def __init__(
         self,
-        address: KafkaAddress,
+        log: Log,
         topic: str,
         *,
         start: Start,
         take: Take,
-        isolation: Literal["read_committed", "read_uncommitted"],
+        isolation: Isolation,
     ) -> None:
-        self._address, self._topic, self._isolation = address, topic, isolation
+        self._log, self._topic, self._isolation = log, topic, isolation
         self._start, self._take = start, take
         self._positions: dict[TopicPartition, int] = {}
         self._until: dict[TopicPartition, int] = {}
@@ -57,38 +55,34 @@ class Follower:
         """Follow until cancelled."""
         while True:
             try:
-                async with self._address.reading(
-                    isolation_level=self._isolation, fetch_max_wait_ms=100, client_id="newsproof-web"
-                ) as consumer:
-                    if await self._assign(consumer):
+                if await self._began():
+                    async with self._log.follow(
+                        self._positions, isolation=self._isolation, max_records=BATCH
+                    ) as cursor:
+                        await self._look(cursor)
                         self.away = False
-                        await self._follow(consumer)
+                        await self._follow(cursor)
             except (KafkaError, OSError, TimeoutError, TransientError) as exc:
                 if not self.away:
                     log.warning("Kafka is away, trying again", topic=self._topic, error=repr(exc)[:300])
                 self.away, self.why = True, repr(exc)[:300]
             await asyncio.sleep(AGAIN_S)
 
-    async def _assign(self, consumer: AIOKafkaConsumer) -> bool:
-        tps = [TopicPartition(self._topic, p) for p in await partitions_of(consumer, self._topic)]
-        if not tps:
-            self.why = f"there is no topic {self._topic} yet"
-            return False
-        consumer.assign(tps)
+    async def _began(self) -> bool:
         if not self._positions:
-            first, end = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
-            self._until = dict(end)
-            self._positions = await self._start({tp: (first[tp], end[tp]) for tp in tps})
-        for tp in tps:
-            consumer.seek(tp, self._positions[tp])
-        await self._look(consumer)
+            bounds = await self._log.bounds(self._topic, isolation=self._isolation)
+            if not bounds:
+                self.why = f"there is no topic {self._topic} yet"
+                return False
+            self._until = {tp: end for tp, (_, end) in bounds.items()}
+            self._positions = await self._start(bounds)
         return True
 
-    async def _follow(self, consumer: AIOKafkaConsumer) -> None:
+    async def _follow(self, cursor: Cursor) -> None:
         loop = asyncio.get_running_loop()
         heard = loop.time()
         while True:
-            got = await consumer.getmany(timeout_ms=500, max_records=BATCH)
+            got = await cursor.next(0.5)
             for tp, records in got.items():
                 self._take(tp, records)
                 self._positions[tp] = records[-1].offset + 1
@@ -96,12 +90,12 @@ class Follower:
                 heard = loop.time()
             elif loop.time() - heard > ASK_S:  # a consumer keeps silent about a broker that is gone: ask
                 async with asyncio.timeout(ASK_S):
-                    await consumer.end_offsets(list(self._positions))
+                    await cursor.ends(self._positions)
                 heard = loop.time()
             if not self.ready.is_set():
-                await self._look(consumer)
+                await self._look(cursor)
             await asyncio.sleep(0)
 
-    async def _look(self, consumer: AIOKafkaConsumer) -> None:
-        if all([await consumer.position(tp) >= end for tp, end in self._until.items()]):
+    async def _look(self, cursor: Cursor) -> None:
+        if all([await cursor.position(tp) >= end for tp, end in self._until.items()]):
             self.ready.set()

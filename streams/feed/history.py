@@ -18,7 +18,7 @@ from schemas.signals import Signal
 from schemas.topics import Topics, partition_of
 from streams.feed.case_items import FeedFilter
 from streams.journal.case_list import JournalRecord, readable_record, record_of
-from streams.journal.following import FollowedPartition
+from streams.journal.fold import JournalFold
 
 READ_AT_MOST = 20_000
 """Records that one page of signals looks at; a page that finds less than was asked for says where to go on."""
@@ -156,7 +156,7 @@ class CaseRecords:
         start = max(first, bounds[tp][0], 0 if newest is None else bounds[tp][1] - newest)
         end = bounds[tp][1] if through is None else min(through + 1, bounds[tp][1])
         found: list[JournalRecord] = []
-        subject, part = case_id.encode(), FollowedPartition(start, partitions=len(bounds))
+        subject, part = case_id.encode(), JournalFold(start, partitions=len(bounds))
         try:
             async with asyncio.timeout(SCAN_WITHIN_S), self._places:
                 async for _, records in read_range(self._address, {tp: (start, end)}):
@@ -171,7 +171,7 @@ class CaseRecords:
         return found
 
 
-def _keep(part: FollowedPartition, record: Any, found: list[JournalRecord], read: Any) -> None:
+def _keep(part: JournalFold, record: Any, found: list[JournalRecord], read: Any) -> None:
     env, accepted = part.judge(record)
     if env is None:
         return

@@ -17,15 +17,16 @@ from aiokafka import TopicPartition
 
 from infra.kafka.topics import KafkaAddress, committed_by
 from schemas import envelope as wire
-from schemas.acceptance import TOMBSTONE_OFFSETS
 from schemas.errors import ContractError
 from schemas.events import COMMANDS, TERMINAL_NAMES, EventReceived
 from schemas.published import read_signal
 from schemas.topics import Topics
 from streams.feed.case_items import CaseItem
-from streams.feed.follower import Bounds, Follower
+from streams.feed.follower import Follower
 from streams.feed.window import Facts, Item, Window
-from streams.journal.following import FollowedPartition
+from streams.journal.fold import JournalFold
+from streams.journal.log import Bounds, KafkaLog
+from streams.journal.reader import JournalReader
 
 log = structlog.get_logger(__name__)
 
@@ -51,13 +52,15 @@ class LiveFeed:
         self.newest: OrderedDict[str, int] = OrderedDict()
         self._shown_by: dict[str, tuple[Facts, ...]] = {}
         self.ignored = 0
-        self._parts: dict[TopicPartition, FollowedPartition] = {}
+        log = KafkaLog(address, client_id="newsproof-web")
+        self._reader = JournalReader(log, topics.cases)
+        self._parts: dict[TopicPartition, JournalFold] = {}
         self._shown_from: dict[TopicPartition, int] = {}
         self.signals = Follower(
-            address, topics.signals, start=self._start_signals, take=self._take_signals, isolation="read_committed"
+            log, topics.signals, start=self._start_signals, take=self._take_signals, isolation="read_committed"
         )
         self.journal = Follower(
-            address, topics.cases, start=self._start_cases, take=self._take_cases, isolation="read_uncommitted"
+            log, topics.cases, start=self._start_cases, take=self._take_cases, isolation="read_uncommitted"
         )
 
     @property
@@ -146,10 +149,9 @@ class LiveFeed:
         starts = {}
         for tp, (first, end) in bounds.items():
             oldest_open = min(watermarks[tp].offset, end) if tp in watermarks else end
-            shown = min(end - RECENT_RECORDS, oldest_open)
-            starts[tp] = max(first, min(shown, oldest_open - TOMBSTONE_OFFSETS), end - FARTHEST)
-            self._shown_from[tp] = max(shown, starts[tp])
-            self._parts[tp] = FollowedPartition(starts[tp], partitions=len(bounds))
+            starts[tp] = max(first, min(end - RECENT_RECORDS, oldest_open), end - FARTHEST)
+        self._shown_from = starts
+        self._parts = await self._reader.begin(starts)
         self.window.start("case", self._shown_from)
         return starts
 

@@ -20,13 +20,15 @@ from schemas.config import Snapshot
 from schemas.errors import ContractError, TransientError
 from schemas.research_events import QuestionAsked
 from schemas.topics import Topics, partition_of
-from streams.feed.follower import Bounds, Follower
+from streams.feed.follower import Follower
 from streams.feed.history import CaseRecords
 from streams.feed.sse import RETRY_MS, frame, heartbeat
 from streams.feed.turn_events import TurnTeller, state_of
 from streams.feed.turn_reader import TurnReader
 from streams.journal.case_list import JournalRecord, record_of
-from streams.journal.following import FollowedPartition
+from streams.journal.fold import JournalFold
+from streams.journal.log import Bounds, KafkaLog
+from streams.journal.reader import JournalReader
 
 log = structlog.get_logger(__name__)
 
@@ -72,13 +74,13 @@ class TurnFeed:
         self._address, self._topic, self._group, self._config_of = address, topics.research, group, config_of
         self._records = CaseRecords(address, topics.research)
         self._turns: OrderedDict[str, TurnItem] = OrderedDict()
-        self._parts: dict[TopicPartition, FollowedPartition] = {}
+        log = KafkaLog(address, client_id="newsproof-web")
+        self._reader = JournalReader(log, topics.research)
+        self._parts: dict[TopicPartition, JournalFold] = {}
         self._watching: dict[str, set[TurnReader]] = {}
         self._moved = asyncio.Event()
         self._looking = asyncio.Semaphore(2)
-        self.follower = Follower(
-            address, topics.research, start=self._start, take=self._take, isolation="read_uncommitted"
-        )
+        self.follower = Follower(log, topics.research, start=self._start, take=self._take, isolation="read_uncommitted")
 
     async def run(self) -> None:
         """Follow until cancelled."""
@@ -149,7 +151,7 @@ class TurnFeed:
         for tp, (first, end) in bounds.items():
             oldest_open = min(known[tp].offset, end) if tp in known else end
             starts[tp] = max(first, min(oldest_open, end - RECENT_RECORDS))
-            self._parts[tp] = FollowedPartition(starts[tp], partitions=len(bounds))
+        self._parts = await self._reader.begin(starts)
         return starts
 
     def _take(self, tp: TopicPartition, records: Sequence[Any]) -> None:

@@ -30,7 +30,7 @@ from schemas.errors import ContractError, TransientError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES, WIRE_NAMES, CaseTriaged, EventReceived, SignalSynthesized
 from schemas.topics import Topics
 from streams.journal.clock import append_ms
-from streams.journal.following import parse_record
+from streams.journal.fold import parse_record
 
 LIMIT = 40
 """Claims in one answer, the newest: an answer is a record of the journal."""

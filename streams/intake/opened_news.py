@@ -8,7 +8,7 @@ from typing import Any
 
 from aiokafka import TopicPartition
 
-from infra.kafka.topics import KafkaAddress, committed_by, offsets_of, read_range
+from infra.kafka.topics import KafkaAddress, committed_by
 from schemas import envelope as wire
 from schemas.attempts import case_id_of, retries_of
 from schemas.errors import ContractError
@@ -16,7 +16,8 @@ from schemas.events import OPENING_NAME, EventReceived
 from schemas.news import decode_news
 from schemas.topics import Topics
 from streams.journal.clock import append_ms, appended_at, utc_now
-from streams.journal.following import parse_record
+from streams.journal.fold import parse_record
+from streams.journal.log import KafkaLog
 
 
 class OpenedNews:
@@ -72,23 +73,24 @@ class OpenedNewsIndex:
     """
 
     def __init__(self, address: KafkaAddress, topics: Topics, group: str, *, window: timedelta) -> None:
-        self._address, self._topics, self._group, self._window = address, topics, group, window
+        self._address, self._log = address, KafkaLog(address)
+        self._topics, self._group, self._window = topics, group, window
         self._read: dict[int, _Read] = {}
 
     async def of(self, number: int) -> tuple[OpenedNews, int]:
         """Return the index of this partition, and the offset from which on its news are to be taken."""
         tp = TopicPartition(self._topics.news, number)
-        first, end = (await offsets_of(self._address, self._topics.news))[tp]
+        first, end = (await self._log.bounds(self._topics.news))[tp]
         known = (await committed_by(self._address, self._group)).get(tp)
         committed = max(first, first if known is None else known.offset)
         since_ms = (utc_now() - self._window).timestamp() * 1000
         read = self._read.get(number)
         if read is None or read.upto > committed:
-            start = (await self._offsets_at([tp], int(since_ms)))[tp]
+            start = (await self._log.offsets_at([tp], int(since_ms)))[tp]
             read = self._read[number] = _Read(OpenedNews(), max(first, committed if start is None else start))
         read.opened.forget_before(since_ms)
         oldest_open: int | None = None
-        reading: Any = read_range(self._address, {tp: (max(first, read.upto), end)})
+        reading: Any = self._log.replay({tp: (max(first, read.upto), end)})
         async with aclosing(reading):
             async for _, records in reading:
                 for record in records:
@@ -105,11 +107,11 @@ class OpenedNewsIndex:
         return opened, committed
 
     async def _scan_journal(self, opened: OpenedNews, since_ms: int) -> None:
-        bounds = await offsets_of(self._address, self._topics.cases)
-        starts = await self._offsets_at(list(bounds), since_ms)
+        bounds = await self._log.bounds(self._topics.cases)
+        starts = await self._log.offsets_at(bounds, since_ms)
         spans = {tp: (end if (start := starts[tp]) is None else start, end) for tp, (_, end) in bounds.items()}
         found: list[tuple[int, float, EventReceived, str]] = []
-        async for _, records in read_range(self._address, spans):
+        async for _, records in self._log.replay(spans):
             for record in records:
                 if dict(record.headers).get("ce_type") != OPENING_NAME.encode():
                     continue
@@ -123,11 +125,6 @@ class OpenedNewsIndex:
         # In the order of the news, not of the journal's partitions: the first case of an external id is named by its edits.
         for _, at_ms, event, case in sorted(found, key=lambda row: row[:2]):
             opened.add(event.news.key.decode(), case, at_ms)
-
-    async def _offsets_at(self, tps: list[TopicPartition], at_ms: int) -> dict[TopicPartition, int | None]:
-        async with self._address.reading() as consumer:
-            found = await consumer.offsets_for_times(dict.fromkeys(tps, at_ms))
-        return {tp: None if at is None else int(at.offset) for tp, at in found.items()}
 
 
 def _index(opened: OpenedNews, record: Any) -> None:

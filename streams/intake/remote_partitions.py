@@ -15,11 +15,13 @@ import structlog
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
-from infra.kafka.topics import KafkaAddress, committed_by, members_of, offsets_of
+from infra.kafka.topics import KafkaAddress, committed_by, members_of
 from schemas.errors import TransientError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES
 from streams.intake.admission import Admission
-from streams.journal.following import FollowedPartition, record_ends
+from streams.journal.fold import JournalFold
+from streams.journal.log import KafkaLog, record_ends
+from streams.journal.reader import JournalReader
 from streams.journal.tombstones import Tombstones
 from streams.runtime.options import WorkerOptions
 from streams.runtime.projector import Projector
@@ -46,13 +48,13 @@ def _news_partition(record: Any) -> int:
 class _Followed:
     """One partition: its open cases, by the partition of ``news`` that they came from."""
 
-    def __init__(self, start: int, partitions: int) -> None:
-        self.followed = FollowedPartition(start, partitions=partitions)
+    def __init__(self, fold: JournalFold) -> None:
+        self.fold = fold
         self.opened_by: Counter[int] = Counter()
         self._from: dict[str, int] = {}
 
     def take(self, record: Any) -> None:
-        env, accepted = self.followed.judge(record)
+        env, accepted = self.fold.judge(record)
         if env is None or not accepted:
             return
         if env.type == OPENING_NAME:
@@ -70,6 +72,7 @@ class RemotePartitions:
     ) -> None:
         self._address, self._topic, self._group = address, topic, group
         self._tombstones = tombstones
+        self._reader = JournalReader(KafkaLog(address), topic, tombstones)
         self._limit, self._partitions = limit, partitions
         self._parts: dict[int, _Followed] = {}
         self._task: asyncio.Task[None] | None = None
@@ -84,12 +87,12 @@ class RemotePartitions:
     def position_of(self, partition: int) -> int:
         """The offset after the last record read; 0 while nothing is."""
         part = self._parts.get(partition)
-        return 0 if part is None else part.followed.accepted.position
+        return 0 if part is None else part.fold.position
 
     def follow(self, numbers: set[int]) -> None:
         """Follow these partitions instead of those before."""
         for number, part in self._parts.items():
-            self._tombstones.keep(TopicPartition(self._topic, number), part.followed.accepted)
+            self._tombstones.keep(TopicPartition(self._topic, number), part.fold.accepted)
         self._parts, self.slice_of_news = {}, None
         if self._task is not None:
             self._task.cancel()
@@ -111,26 +114,22 @@ class RemotePartitions:
         # Partitions are spread evenly, so nobody has more of them than this.
         members = max(1, len(await members_of(self._address, self._group)))
         most = -(-self._partitions // members)
-        bounds = await offsets_of(self._address, self._topic)
+        log = self._reader.log
+        bounds = await log.bounds(self._topic)
         known = await committed_by(self._address, self._group)
-        count = self._partitions
         tps = [TopicPartition(self._topic, n) for n in sorted(numbers)]
-        parts = {tp: _Followed(known[tp].offset if tp in known else bounds[tp][0], count) for tp in tps}
-        accepted = {tp: p.followed.accepted for tp, p in parts.items()}
-        ends = await record_ends(self._address, {tp: (a.position, bounds[tp][1]) for tp, a in accepted.items()})
-        await self._tombstones.load(accepted, {tp: bounds[tp][0] for tp in tps}, partitions=count)
-        self.slice_of_news = max(1, self._limit // (most * count))
-        async with self._address.reading(fetch_max_wait_ms=50) as consumer:
-            consumer.assign(tps)
-            for tp, state in accepted.items():
-                consumer.seek(tp, state.position)
+        folds = await self._reader.begin({tp: known[tp].offset if tp in known else bounds[tp][0] for tp in tps})
+        starts = {tp: fold.position for tp, fold in folds.items()}
+        ends = await record_ends(log, {tp: (at, self._reader.bounds[tp][1]) for tp, at in starts.items()})
+        parts = {tp: _Followed(fold) for tp, fold in folds.items()}
+        self.slice_of_news = max(1, self._limit // (most * self._partitions))
+        async with log.follow(starts, wait_ms=50) as cursor:
             while True:
-                got = await consumer.getmany(timeout_ms=1000, max_records=5000)
-                for tp, records in got.items():
+                for tp, records in (await cursor.next(1.0)).items():
                     for record in records:
                         parts[tp].take(record)
                 for tp in tps:
-                    if tp.partition not in self._parts and accepted[tp].position >= ends[tp]:
+                    if tp.partition not in self._parts and folds[tp].position >= ends[tp]:
                         self._parts[tp.partition] = parts[tp]
                 self.on_moved()
 

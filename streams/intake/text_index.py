@@ -36,7 +36,7 @@ from schemas.events import (
 from schemas.topics import Topics
 from streams.intake.claims import Claims, Verdict
 from streams.journal.clock import append_ms, utc_now
-from streams.journal.following import parse_record
+from streams.journal.fold import parse_record
 
 _OPENING, _EFFECT = OPENING_NAME.encode(), EFFECT_NAME.encode()
 _GOES_ON = frozenset(WIRE_NAMES[t].encode() for t in (CaseTriaged, CaseDegraded))

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 from aiokafka import TopicPartition
 
-from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from schemas import envelope as wire
 from schemas.errors import ContractError
 from schemas.events import CaseDegraded, CaseDropped, CaseFailed, CaseTriaged, Event, EventReceived, SignalSynthesized
@@ -18,7 +17,9 @@ from schemas.published import NewerSignalError, read_signal
 from schemas.signals import Signal
 from schemas.topics import Topics, partition_of
 from streams.journal.clock import appended_at
-from streams.journal.following import FollowedPartition
+from streams.journal.fold import JournalFold
+from streams.journal.log import Log
+from streams.journal.reader import JournalReader
 
 
 class JournalRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,12 +50,13 @@ class CaseSummary(msgspec.Struct, kw_only=True):
     end: str = ""
 
 
-async def read_case(address: KafkaAddress, topics: Topics, case_id: str) -> list[JournalRecord]:
+async def read_case(log: Log, topics: Topics, case_id: str) -> list[JournalRecord]:
     """Return every readable record of a case in log order, accepted or not; empty when the log does not know it."""
-    bounds = await offsets_of(address, topics.cases)
-    tp = TopicPartition(topics.cases, partition_of(case_id, max(len(bounds), 1)))
+    reader = JournalReader(log, topics.cases)
+    folds = await reader.begin()
+    tp = TopicPartition(topics.cases, partition_of(case_id, max(len(folds), 1)))
     found: list[JournalRecord] = []
-    async for record, env, accepted in _judged(address, {tp: bounds[tp]} if tp in bounds else {}, len(bounds)):
+    async for record, env, accepted in _judged(reader, {tp: folds[tp]} if folds else {}):
         if env.case_id != case_id:
             continue
         if (read := readable_record(env, record, accepted=accepted)) is not None:
@@ -85,11 +87,11 @@ def record_of(env: wire.Envelope, record: Any, event: Event, *, accepted: bool) 
     return JournalRecord(offset=record.offset, appended_at=at, envelope=env, event=event, accepted=accepted)
 
 
-async def read_cases(address: KafkaAddress, topics: Topics) -> list[CaseSummary]:
+async def read_cases(log: Log, topics: Topics) -> list[CaseSummary]:
     """Return all cases in short, in the order in which they were received."""
     cases: dict[str, CaseSummary] = {}
-    bounds = await offsets_of(address, topics.cases)
-    async for record, env, accepted in _judged(address, bounds, len(bounds)):
+    reader = JournalReader(log, topics.cases)
+    async for record, env, accepted in _judged(reader, await reader.begin()):
         if not accepted:
             continue
         try:
@@ -131,12 +133,11 @@ def _add(case: CaseSummary, event: Event) -> None:
             pass
 
 
-async def read_signals(address: KafkaAddress, topics: Topics) -> list[tuple[Signal, dict[str, bytes]]]:
+async def read_signals(log: Log, topics: Topics) -> list[tuple[Signal, dict[str, bytes]]]:
     """Return every committed revision of every signal with its headers, by append time."""
-    committed: dict[str, Any] = {"isolation_level": "read_committed"}
     found: list[tuple[int, Signal, dict[str, bytes]]] = []
-    spans = await offsets_of(address, topics.signals, **committed)
-    async for _, records in read_range(address, spans, **committed):
+    spans = await log.bounds(topics.signals, isolation="read_committed")
+    async for _, records in log.replay(spans, isolation="read_committed"):
         for record in records:
             try:
                 signal, _ = read_signal(record)
@@ -150,11 +151,10 @@ async def read_signals(address: KafkaAddress, topics: Topics) -> list[tuple[Sign
 
 
 async def _judged(
-    address: KafkaAddress, spans: dict[TopicPartition, tuple[int, int]], partitions: int
+    reader: JournalReader, folds: dict[TopicPartition, JournalFold]
 ) -> AsyncIterator[tuple[Any, wire.Envelope, bool]]:
-    parts = {tp: FollowedPartition(first, partitions=partitions) for tp, (first, _) in spans.items()}
-    async for tp, records in read_range(address, spans):
+    async for tp, records in reader.replay(folds):
         for record in records:
-            env, accepted = parts[tp].judge(record)
+            env, accepted = folds[tp].judge(record)
             if env is not None:
                 yield record, env, accepted

@@ -15,10 +15,10 @@ from typing import Any
 
 from aiokafka import TopicPartition
 
-from infra.kafka.topics import KafkaAddress, read_range
 from schemas.acceptance import MARKING_NAMES, TOMBSTONE_OFFSETS, AcceptedEvents
 from schemas.errors import ContractError
-from streams.journal.following import parse_record
+from streams.journal.fold import parse_record
+from streams.journal.log import Log
 
 _MARKING = frozenset(name.encode() for name in MARKING_NAMES)
 _SLACK = 20_000
@@ -56,8 +56,8 @@ class _Stretch:
 class Tombstones:
     """The openings and ends near the end of each partition, as far as this process has read them."""
 
-    def __init__(self, address: KafkaAddress) -> None:
-        self._address = address
+    def __init__(self, log: Log) -> None:
+        self._log = log
         self._of: dict[TopicPartition, _Stretch] = {}
         self._reading = asyncio.Lock()
 
@@ -87,7 +87,7 @@ class Tombstones:
                 if known is None or not known.first <= start <= known.end:
                     self._of[tp] = _Stretch(start)
             spans = {tp: (self._of[tp].end, a.position) for tp, a in accepted.items()}
-            async for tp, records in read_range(self._address, spans):
+            async for tp, records in self._log.replay(spans):
                 self._of[tp].take(records, partitions)
             for tp, a in accepted.items():
                 stretch = self._of[tp]

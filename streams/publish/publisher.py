@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaError, ProducerFenced
 from aiokafka.structs import OffsetAndMetadata
 from msgspec.structs import replace
 
-from infra.kafka.topics import KafkaAddress
+from infra.kafka.topics import KafkaAddress, committed_by
 from schemas import envelope as wire
 from schemas.errors import TransientError
 from schemas.events import WIRE_NAMES, CaseDropped, CaseFailed, CaseTriaged, RetractionFound, SignalSynthesized
@@ -27,7 +27,9 @@ from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, T
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.failpoints import PUBLISH_BEGUN, PUBLISH_SENT, hit
-from streams.journal.following import FollowedPartition, follow_from_watermarks
+from streams.journal.fold import JournalFold
+from streams.journal.log import Cursor, KafkaLog
+from streams.journal.reader import JournalReader
 from streams.journal.tombstones import Tombstones
 from streams.publish.retractions import Retractions
 from streams.publish.revisions import PRELIMINARY, Batch, Item, Place, Published, decoded, published_so_far
@@ -80,7 +82,7 @@ class Publisher:
         self.ignored = 0
         self.active = False
         self._lease = _Lease()
-        self._tombstones = Tombstones(address) if tombstones is None else tombstones
+        self._reader = JournalReader(KafkaLog(address), topics.cases, tombstones)
 
     @property
     def state(self) -> Literal["joining", "standing by", "rebuilding", "active"]:
@@ -142,29 +144,32 @@ class Publisher:
         )
         await producer.start()
         try:
-            following = follow_from_watermarks(self._address, self._topics.cases, self._group, self._tombstones)
-            async with following as (consumer, parts):
-                positions = {tp.partition: p.accepted.position for tp, p in parts.items()}
+            known = await committed_by(self._address, self._group)
+            bounds = await self._reader.log.bounds(self._topics.cases)
+            parts = await self._reader.begin({tp: known[tp].offset if tp in known else bounds[tp][0] for tp in bounds})
+            starts = {tp: p.position for tp, p in parts.items()}
+            async with self._reader.log.follow(starts, wait_ms=25) as cursor:
+                positions = {tp.partition: at for tp, at in starts.items()}
                 published = await published_so_far(self._address, self._topics.signals, self._topics.cases, positions)
                 self.ignored += published.ignored
                 self.active = True
                 log.info("this process publishes signals", foreign_records_passed_by=self.ignored)
-                await self._follow(producer, consumer, parts, published)
+                await self._follow(producer, cursor, parts, published)
         finally:
             await producer.stop()
 
     async def _follow(
         self,
         producer: Any,
-        consumer: Any,
-        parts: dict[TopicPartition, FollowedPartition],
+        cursor: Cursor,
+        parts: dict[TopicPartition, JournalFold],
         published: Published,
     ) -> None:
         loop = asyncio.get_running_loop()
         committed_at = loop.time()
-        waiting = Retractions(consumer, parts)
+        waiting = Retractions(cursor, parts)
         while True:
-            got = await consumer.getmany(timeout_ms=1000, max_records=5000)
+            got = await cursor.next(1.0)
             batch = Batch(self._address, self._topics.signals, published)
             for tp, records in got.items():
                 for env, record in parts[tp].accept(records):
@@ -192,7 +197,7 @@ class Publisher:
         self,
         producer: Any,
         items: list[Item],
-        parts: dict[TopicPartition, FollowedPartition],
+        parts: dict[TopicPartition, JournalFold],
         published: Published,
         waiting: Retractions,
     ) -> None:

@@ -9,7 +9,7 @@ was published for it meanwhile is known by its cause.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import structlog
 from aiokafka import TopicPartition
@@ -18,7 +18,8 @@ from schemas import envelope as wire
 from schemas.events import RetractionFound
 from schemas.ids import signal_id
 from schemas.topics import partition_of
-from streams.journal.following import FollowedPartition
+from streams.journal.fold import JournalFold
+from streams.journal.log import Cursor
 
 log = structlog.get_logger(__name__)
 
@@ -38,8 +39,8 @@ class Waiting(NamedTuple):
 class Retractions:
     """Those that wait, in the order in which they were read."""
 
-    def __init__(self, consumer: Any, parts: Mapping[TopicPartition, FollowedPartition]) -> None:
-        self._consumer, self._parts = consumer, parts
+    def __init__(self, cursor: Cursor, parts: Mapping[TopicPartition, JournalFold]) -> None:
+        self._cursor, self._parts = cursor, parts
         self._waiting: list[Waiting] = []
 
     def __len__(self) -> int:
@@ -52,14 +53,14 @@ class Retractions:
             return
         target = TopicPartition(tp.topic, partition_of(event.of_case, len(self._parts)))
         began = self._parts[tp].accepted.open[env.case_id].first_offset
-        ends = await self._consumer.end_offsets([target])
+        ends = await self._cursor.ends([target])
         self._waiting.append(Waiting(event, env, tp.partition, offset, began, target, ends[target]))
 
     async def due(self, publish: Callable[[Waiting], Awaitable[None]]) -> None:
         """Hand over every one whose target has ended, and keep the others."""
         left = []
         for one in self._waiting:
-            if await self._consumer.position(one.target) < one.read_to or self._is_open(one):
+            if await self._cursor.position(one.target) < one.read_to or self._is_open(one):
                 left.append(one)
             else:
                 await publish(one)

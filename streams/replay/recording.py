@@ -12,7 +12,7 @@ from schemas import envelope as wire
 from schemas import events as ev
 from schemas.calls import Call
 from schemas.errors import ContractError
-from streams.journal.following import FollowedPartition
+from streams.journal.fold import JournalFold
 
 
 class Recorded(msgspec.Struct, frozen=True):
@@ -70,15 +70,11 @@ class Recordings:
     """
 
     def __init__(
-        self,
-        position: int = 0,
-        *,
-        partitions: int | None = None,
-        wanted: Callable[[str], bool] = lambda _case_id: True,
+        self, fold: JournalFold | None = None, *, wanted: Callable[[str], bool] = lambda _case_id: True
     ) -> None:
-        """``wanted`` tells by its id whether a case is gathered; others are judged and passed over undecoded."""
+        """``fold``: where to begin, else at the start of a log whose partition count nobody needs to know. ``wanted`` tells by its id whether a case is gathered; others are judged and passed over undecoded."""
         self._wanted = wanted
-        self.followed = FollowedPartition(position, partitions=partitions)
+        self.fold = JournalFold() if fold is None else fold
         self._open: dict[str, Recording] = {}
 
     @property
@@ -88,7 +84,7 @@ class Recordings:
 
     def take(self, records: Iterable[Any]) -> Iterator[Recording]:
         """Yield the cases that end within these records, in the order of their ends."""
-        for env, record in self.followed.accept(records):
+        for env, record in self.fold.accept(records):
             if not self._wanted(env.case_id):
                 continue
             case = self._open.get(env.case_id)

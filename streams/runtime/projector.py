@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from agents.core.case_core import CaseCore
 from agents.core.flow import Flow
-from infra.kafka.topics import KafkaAddress, committed_by, offsets_of, read_range
+from infra.kafka.topics import KafkaAddress, committed_by
 from schemas import envelope as wire
 from schemas.acceptance import AcceptedEvents
 from schemas.calls import Call
@@ -26,7 +26,8 @@ from schemas.envelope import NewerSchemaError
 from schemas.errors import ConfigError, ContractError
 from schemas.events import EFFECT_NAME, OPENINGS, TERMINAL_NAMES, Event
 from streams.journal.configs import ConfigStore
-from streams.journal.following import parse_record, record_ends
+from streams.journal.fold import parse_record
+from streams.journal.log import KafkaLog, record_ends
 from streams.journal.retry import retry_while_unavailable
 from streams.journal.tombstones import Tombstones
 from streams.runtime.partition import NEVER, Listener, Partition, Quarantined, Record, unreadable_case
@@ -43,14 +44,14 @@ class Projector:
     ) -> None:
         self.topic = topic
         self._flow = flow
-        self._address = address
+        self._address, self._log = address, KafkaLog(address)
         self._group = group
         self._configs = configs
         self._listener = listener
         self.partitions: dict[int, Partition] = {}
         self.on_fatal: Callable[[BaseException], None] = lambda exc: None
         self.on_calls: Callable[[tuple[Call, ...]], None] = lambda calls: None
-        self.tombstones = Tombstones(address)
+        self.tombstones = Tombstones(self._log)
         self._turn = object()
         self._loading: asyncio.Task[None] | None = None
         self._fills: set[asyncio.Task[None]] = set()
@@ -105,8 +106,8 @@ class Projector:
     async def is_at_the_end(self, number: int) -> bool:
         """Whether nothing but markers of a foreign transaction lies between the fold and the end; they are passed then."""
         p, tp = self.partitions[number], TopicPartition(self.topic, number)
-        span = p.accepted.position, (await offsets_of(self._address, self.topic))[tp][1]
-        at_the_end = (await record_ends(self._address, {tp: span}))[tp] <= span[0]
+        span = p.accepted.position, (await self._log.bounds(self.topic))[tp][1]
+        at_the_end = (await record_ends(self._log, {tp: span}))[tp] <= span[0]
         p.accepted.position = max(p.accepted.position, span[1]) if at_the_end else p.accepted.position
         return at_the_end
 
@@ -140,7 +141,7 @@ class Projector:
             self.on_fatal(exc)
 
     async def _load_all(self, numbers: list[int], turn: object) -> None:
-        bounds = await offsets_of(self._address, self.topic)
+        bounds = await self._log.bounds(self.topic)
         committed = await committed_by(self._address, self._group)
         known = {tp: found.offset for tp, found in committed.items()}
         for tp in (TopicPartition(self.topic, number) for number in numbers):
@@ -159,7 +160,7 @@ class Projector:
                 f"{committed or 0}: cases that were open are gone. Restore the log, or reset the group {self._group} "
                 "knowingly"
             )
-        last = (await record_ends(self._address, {tp: (max(first, start), end)}))[tp]
+        last = (await record_ends(self._log, {tp: (max(first, start), end)}))[tp]
         if turn is not self._turn:
             return
         p.end, self._count = last, partitions
@@ -193,7 +194,7 @@ class Projector:
         async def fill() -> None:
             try:
                 span = {TopicPartition(self.topic, number): (first, record.offset)}
-                async for _, records in read_range(self._address, span):
+                async for _, records in self._log.replay(span):
                     for missed in records if turn is self._turn else ():
                         self._fold(number, p, missed)
                 if turn is not self._turn:

@@ -17,7 +17,7 @@ from schemas.effects import RecallReply, TextEmbedding
 from schemas.errors import ContractError
 from schemas.events import COMMANDS, TERMINAL, EffectCompleted, Event, EventReceived, QuestionAsked
 from schemas.ids import content_hash
-from streams.journal.following import FollowedPartition
+from streams.journal.fold import JournalFold
 
 Bad = tuple[Any, ContractError]
 """A record of which no rows can be made, and why."""
@@ -50,15 +50,15 @@ class Progress(msgspec.Struct):
 class SinkJournal:
     """One journal partition: acceptance, open heads, and the rows of its records."""
 
-    def __init__(self, position: int, registry: Registry, progress: Progress, *, partitions: int | None = None) -> None:
-        self.followed = FollowedPartition(position, partitions=partitions)
+    def __init__(self, fold: JournalFold, registry: Registry, progress: Progress) -> None:
+        self.fold = fold
         self.progress = progress
         self._registry = registry
         self._heads: dict[str, Head] = {}
 
     @property
     def watermark(self) -> int:
-        return self.followed.accepted.watermark
+        return self.fold.accepted.watermark
 
     def rows(self, records: Sequence[Any]) -> tuple[Rows, list[Bad]]:
         """Return the rows of records (in order, contiguous) and those that do not decode."""
@@ -66,7 +66,7 @@ class SinkJournal:
         bad: list[Bad] = []
         vectors = Vectors()
         for record in records:
-            env, accepted = self.followed.judge(record)
+            env, accepted = self.fold.judge(record)
             if env is None:
                 continue  # no record of this journal: the runtime keeps it as a dead letter
             try:

@@ -26,7 +26,8 @@ from schemas.topics import Topics
 from streams.failpoints import SINK_INSERTED, SINK_PLANNED, hit
 from streams.journal.appender import Appender
 from streams.journal.collecting import SINKING, rarely_collected
-from streams.journal.tombstones import Tombstones
+from streams.journal.log import KafkaLog
+from streams.journal.reader import JournalReader
 from streams.sink.batches import Batch, SinkSignals, Source, Tables, made_of
 from streams.sink.journal import Progress, SinkJournal
 from streams.sink.reading import SinkReading
@@ -147,29 +148,21 @@ class Sink:
 
     async def _start(self) -> None:
         known = await committed_by(self._address, self._group)
-        logged: dict[TopicPartition, tuple[int, int]] = {}
-        for topic in self._graphs:
-            logged |= await offsets_of(self._address, topic)
-        signals = await offsets_of(self._address, self._topics.signals, isolation_level="read_committed")
-        await self._reading.start({"read_uncommitted": list(logged), "read_committed": list(signals)})
-        journals: dict[TopicPartition, SinkJournal] = {}
-        partitions = max(tp.partition for tp in logged) + 1  # of each journal: ``ensure_topics`` saw to it
-        for tp, (first, _) in {**logged, **signals}.items():
-            meta = known.get(tp)
-            position = first if meta is None else meta.offset
-            progress = Progress(through=position - 1) if meta is None else Progress.of(meta.metadata)
-            if (graph := self._graphs.get(tp.topic)) is not None:
-                journals[tp] = SinkJournal(position, graph, progress, partitions=partitions)
-            else:
-                self._sources[tp] = SinkSignals(progress)
-            self._watermarks[tp], self._taken[tp] = position, progress.through
-            self._reading.of(tp).seek(tp, position)
-        self._sources |= journals
-        await Tombstones(self._address).load(
-            {tp: j.followed.accepted for tp, j in journals.items()},
-            {tp: first for tp, (first, _) in logged.items()},
-            partitions=partitions,
+        log = KafkaLog(self._address)
+        logged = [await log.bounds(topic) for topic in self._graphs]
+        signals = await log.bounds(self._topics.signals, isolation="read_committed")
+        await self._reading.start(
+            {"read_uncommitted": [tp for tps in logged for tp in tps], "read_committed": list(signals)}
         )
+        for topic, bounds in zip((*self._graphs, self._topics.signals), (*logged, signals), strict=True):
+            positions = {tp: known[tp].offset if tp in known else first for tp, (first, _) in bounds.items()}
+            graph = self._graphs.get(topic)
+            folds = await JournalReader(log, topic).begin(positions) if graph is not None else {}
+            for tp, position in positions.items():
+                progress = Progress.of(known[tp].metadata) if tp in known else Progress(through=position - 1)
+                self._sources[tp] = SinkSignals(progress) if graph is None else SinkJournal(folds[tp], graph, progress)
+                self._watermarks[tp], self._taken[tp] = position, progress.through
+                self._reading.of(tp).seek(tp, position)
 
     # Batches
 

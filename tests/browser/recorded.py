@@ -28,7 +28,7 @@ from newsproof.web.api.case_document import document_of
 from schemas import envelope as wire
 from schemas.published import read_signal
 from streams.journal.case_list import JournalRecord
-from streams.journal.following import FollowedPartition
+from streams.journal.fold import JournalFold
 from tests.newsproof.evaluation.compare_samples import example
 
 Json = dict[str, Any]
@@ -46,7 +46,7 @@ def documents() -> dict[str, Json]:
     log = read_log_file()
     found: dict[str, list[JournalRecord]] = {}
     for _, records in by_partition(log.cases):
-        followed = FollowedPartition(records[0].offset, partitions=log.partitions)
+        followed = JournalFold(records[0].offset, partitions=log.partitions)
         for record in records:
             env, accepted = followed.judge(record)
             if env is not None:

@@ -12,7 +12,8 @@ from newsproof import publish, subscribe
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
 from newsproof.app.processes.supervisor import pipeline
 from schemas.news import News
-from streams.journal.audit import audit
+from streams.audit.audit import audit
+from streams.journal.log import KafkaLog
 
 pytestmark = pytest.mark.containers
 
@@ -35,7 +36,7 @@ async def test_news_becomes_one_signal_and_its_rows_on_servers_of_production(set
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
-        report = await audit(address_of(settings), topics)
+        report = await audit(KafkaLog(address_of(settings)), topics)
     assert (sent.published, sent.refused) == (2, [])
     assert (signal.case_id, signal.revision, rows) == (item.case_id, 1, [(item.case_id,)])
     assert report.clean and (report.news, report.cases, report.signals) == (2, 1, 1)

@@ -18,7 +18,7 @@ from lab.chaos.watch import Sample
 from schemas import envelope as wire
 from schemas.events import OPENING_NAME
 from streams.failpoints import FAILPOINTS
-from streams.journal.following import FollowedPartition
+from streams.journal.fold import JournalFold
 
 
 def test_one_seed_gives_one_plan_and_another_seed_another() -> None:
@@ -107,7 +107,7 @@ async def test_all_that_a_thawed_process_calls_may_be_paid_again_until_it_has_be
 def test_an_offset_that_was_committed_past_an_open_case_is_found() -> None:
     right, wrong = Sample("worker", 0, 1, 2), Sample("worker", 0, 2, 2)
     for samples, found in ([right], 0), ([right, wrong], 1):
-        tally, part = Tally(samples), FollowedPartition()
+        tally, part = Tally(samples), JournalFold()
         part.accepted.offer(0, "newsproof.step_failed", "closed long ago", "e0", "cause")
         part.accepted.offer(1, OPENING_NAME, "open", "e1", None)
         tally._check_samples(0, part, upto=2)

@@ -65,7 +65,7 @@ def test_every_failpoint_is_hit_somewhere_in_the_runtime() -> None:
     named = {name: value for name, value in vars(failpoints).items() if isinstance(value, str)}
     constants = {name for name, value in named.items() if value in failpoints.FAILPOINTS}
     sources = "\n".join(
-        path.read_text("utf-8") for path in (CHECKOUT / "streams").glob("*.py") if path.name != "failpoints.py"
+        path.read_text("utf-8") for path in (CHECKOUT / "streams").rglob("*.py") if path.name != "failpoints.py"
     )
     assert {name for name in constants if f"hit({name})" in sources} == constants
     assert len(constants) == len(failpoints.FAILPOINTS)

@@ -29,7 +29,7 @@ from schemas.published import read_publication, read_signal
 from schemas.topics import Topics
 from streams.journal.clock import utc_now
 from streams.journal.configs import ConfigStore
-from streams.journal.following import FollowedPartition, parse_record, run_of
+from streams.journal.fold import JournalFold, parse_record, run_of
 from streams.journal.tombstones import marks_of
 from streams.runtime.partition import Partition
 from streams.runtime.projector import Projector
@@ -94,7 +94,7 @@ def hostile_journal(numbers: list[int]) -> list[Any]:
 
 
 def of_following(records: list[Any]) -> Iterator[tuple[int, str]]:
-    part = FollowedPartition(partitions=PARTITIONS)
+    part = JournalFold(partitions=PARTITIONS)
     for env, record in part.accept(records):
         yield record.offset, env.id
 
@@ -104,16 +104,16 @@ def of_following(records: list[Any]) -> Iterator[tuple[int, str]]:
 def test_following_the_sink_and_the_projector_accept_the_same_records(numbers: list[int]) -> None:
     records = hostile_journal(numbers)
     expected = list(of_following(records))
-    sink = SinkJournal(0, plain_registry(asks=False), Progress(), partitions=PARTITIONS)
+    sink = SinkJournal(JournalFold(partitions=PARTITIONS), plain_registry(asks=False), Progress())
     sink.rows(records)
-    assert sink.followed.accepted.accepted == len(expected)
+    assert sink.fold.accepted.accepted == len(expected)
 
     projector, heard = folding(records)
     assert projector.folded == len(expected)
     p = projector.partitions[0]
-    assert p.accepted.open.keys() == sink.followed.accepted.open.keys()
+    assert p.accepted.open.keys() == sink.fold.accepted.open.keys()
     assert {c: o.head_id for c, o in p.accepted.open.items()} == {
-        c: o.head_id for c, o in sink.followed.accepted.open.items()
+        c: o.head_id for c, o in sink.fold.accepted.open.items()
     }
     unreadable = [r.offset for r in records if not is_readable(r)]
     assert [offset for offset in heard.poison if offset in set(unreadable)] == unreadable, "each is a dead letter"
@@ -150,13 +150,13 @@ def test_a_reader_that_starts_later_remembers_the_same_tombstones(numbers: list[
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(schemas.acceptance, "TOMBSTONE_OFFSETS", 10_000)
         records = hostile_journal(numbers)
-        whole = FollowedPartition(partitions=PARTITIONS)
+        whole = JournalFold(partitions=PARTITIONS)
         list(whole.accept(records))
         start = data.draw(st.integers(0, len(records)), label="start")
         late = AcceptedEvents(start)
         for offset, case in marks_of(records[:start], PARTITIONS):
             late.remember(offset, case)
-        from_start = FollowedPartition(partitions=PARTITIONS)
+        from_start = JournalFold(partitions=PARTITIONS)
         list(from_start.accept(records[:start]))
         assert dict(late.tombstones()) == dict(from_start.accepted.tombstones())
 

@@ -19,7 +19,8 @@ from schemas.ids import uuid5
 from schemas.news import News
 from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, TOPIC
 from schemas.topics import partition_of
-from streams.journal.audit import audit
+from streams.audit.audit import audit
+from streams.journal.log import KafkaLog
 from streams.runtime.deadlines import Deadlines
 from tests.streams.records import opening, write
 from tests.streams.world import World, news
@@ -119,7 +120,7 @@ async def test_foreign_records_on_signals_neither_stop_the_publisher_nor_hide_a_
     await world.producer.send_and_wait(world.topics.signals, b"{}", key=_SIGNAL.encode(), headers=hides_all)
     async with world.publishing() as publisher:
         await world.until(lambda: publisher.published == 2)
-    report = await audit(world.address, world.topics)
+    report = await audit(KafkaLog(world.address), world.topics)
     assert (report.foreign["signals"], report.duplicate_signals) == (4, 0)
 
 

@@ -24,9 +24,10 @@ from schemas.errors import ContractError
 from schemas.events import CaseEvent, EventReceived
 from schemas.signals import Signal
 from schemas.topics import Topics
+from streams.audit.audit import AuditReport, audit
 from streams.effects.spending import Budget
-from streams.journal.audit import AuditReport, audit
-from streams.journal.following import FollowedPartition
+from streams.journal.fold import JournalFold
+from streams.journal.log import KafkaLog
 from streams.publish.publisher import Publisher
 from streams.runtime.options import WorkerOptions
 from streams.worker import Worker
@@ -142,7 +143,7 @@ class World:
 
         async def quiet() -> bool:
             nonlocal report
-            report = await audit(self.address, self.topics)
+            report = await audit(KafkaLog(self.address), self.topics)
             return report.cases >= cases and report.open == 0
 
         await self.until(quiet, within_s)
@@ -164,10 +165,10 @@ class World:
 
     async def journal(self, topic: str | None = None) -> list[Found]:
         """Every record of a journal (that of the news cases), with the judgement of a reader from the start."""
-        parts: dict[TopicPartition, FollowedPartition] = {}
+        parts: dict[TopicPartition, JournalFold] = {}
         found = []
         for record in await self.records(topic or self.topics.cases):
-            part = parts.setdefault(TopicPartition(record.topic, record.partition), FollowedPartition())
+            part = parts.setdefault(TopicPartition(record.topic, record.partition), JournalFold())
             found.append(Found(record, *part.judge(record)))
         return found
 

@@ -20,7 +20,7 @@ from agents.core.registry import Registry
 from agents.graphs import verification
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import MEMORY
-from infra.kafka.topics import KafkaAddress, offsets_of, read_range
+from infra.kafka.topics import KafkaAddress
 from infra.models.embeddings.hashing import EMBEDDING_MODEL
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
 from newsproof.app.invocation import Invocation, say_result
@@ -28,6 +28,9 @@ from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers, with_data
 from newsproof.cli.data.memory_vectors import Vectors, add_vectors, provider_of
 from schemas.topics import Topics
+from streams.journal.fold import JournalFold
+from streams.journal.log import Bounds, KafkaLog
+from streams.journal.reader import JournalReader
 from streams.sink.journal import Progress, SinkJournal
 
 TABLE = "memories"
@@ -106,13 +109,13 @@ async def rebuild(
     await client.command(f"DROP TABLE IF EXISTS {BESIDE}")
     await client.command(f"CREATE TABLE {BESIDE} AS {TABLE}")
     await client.command(f"INSERT INTO {BESIDE} SELECT * FROM {TABLE} WHERE run_id != 'live'")
-    bounds = await offsets_of(address, topics.cases)
-    log = _Log(address, registry or verification(), bounds)
-    await log.fill(client, BESIDE, {tp: end for tp, (_, end) in bounds.items()})
+    reader = JournalReader(KafkaLog(address), topics.cases)
+    log = _Rows(reader, registry or verification(), await reader.begin())
+    await log.fill(client, BESIDE, reader.bounds)
     await client.command(_CARRIED)
     await client.command(f"EXCHANGE TABLES {TABLE} AND {BESIDE}")
     # An insert that was under way went into the old table: its records are in the log by now, and so are read here.
-    await log.fill(client, TABLE, {tp: end for tp, (_, end) in (await offsets_of(address, topics.cases)).items()})
+    await log.fill(client, TABLE, await reader.log.bounds(topics.cases))
     same, changed, added, removed = (await client.query(_COMPARED)).rows[0]
     await client.command(f"DROP TABLE IF EXISTS {BESIDE}")
     return Rebuilt(
@@ -142,24 +145,21 @@ def print_rebuilt(done: Rebuilt) -> None:
         say_result(f"{done.unreadable:,} records could not be read; `dlq list` shows them.")
 
 
-class _Log:
+class _Rows:
     """The journal from its start, folded by the sink's own rule into the sink's own rows."""
 
-    def __init__(
-        self, address: KafkaAddress, registry: Registry, bounds: dict[TopicPartition, tuple[int, int]]
-    ) -> None:
-        self._address = address
+    def __init__(self, reader: JournalReader, registry: Registry, folds: dict[TopicPartition, JournalFold]) -> None:
+        self._log = reader.log
         self._journals = {
-            tp: SinkJournal(first, registry, Progress(through=first - 1), partitions=len(bounds))
-            for tp, (first, _) in bounds.items()
+            tp: SinkJournal(fold, registry, Progress(through=fold.position - 1)) for tp, fold in folds.items()
         }
         self.records = self.unreadable = 0
 
-    async def fill(self, client: ClickHouse, table: str, ends: dict[TopicPartition, int]) -> None:
-        """Read on to these ends and insert the memories of what was read."""
+    async def fill(self, client: ClickHouse, table: str, bounds: Bounds) -> None:
+        """Read on to the ends of these bounds and insert the memories of what was read."""
         rows: list[Any] = []
-        spans = {tp: (journal.followed.accepted.position, ends[tp]) for tp, journal in self._journals.items()}
-        async for tp, records in read_range(self._address, spans):
+        spans = {tp: (journal.fold.position, bounds[tp][1]) for tp, journal in self._journals.items()}
+        async for tp, records in self._log.replay(spans):
             made, bad = self._journals[tp].rows(records)
             self.records += len(records)
             self.unreadable += len(bad)

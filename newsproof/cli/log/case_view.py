@@ -16,6 +16,7 @@ from schemas.events import EventReceived
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.journal.case_list import CaseSummary, JournalRecord, read_cases
+from streams.journal.log import KafkaLog
 
 
 async def find_case(address: KafkaAddress, topics: Topics, wanted: str) -> str:
@@ -24,7 +25,7 @@ async def find_case(address: KafkaAddress, topics: Topics, wanted: str) -> str:
     Raises:
         ConfigError: no case or more than one is meant; the text lists what there is.
     """
-    cases = await read_cases(address, topics)
+    cases = await read_cases(KafkaLog(address), topics)
     by_id = [c for c in cases if c.case_id == wanted]
     by_news = [c for c in cases if wanted in (c.external_id, f"{c.source}:{c.external_id}")]
     by_prefix = [c for c in cases if len(wanted) >= 4 and c.case_id.startswith(wanted.lower())]

@@ -14,9 +14,10 @@ from newsproof.app.servers import say_on_stderr, servers, with_data
 from schemas.errors import ConfigError
 from schemas.signals import Signal
 from schemas.topics import Topics
-from streams.journal.audit import AuditReport
-from streams.journal.audit import audit as audit_log
+from streams.audit.audit import AuditReport
+from streams.audit.audit import audit as audit_log
 from streams.journal.case_list import read_case, read_cases, read_signals
+from streams.journal.log import KafkaLog
 
 STATUSES = ("open", "signal", "dropped", "failed")
 
@@ -70,13 +71,13 @@ async def show_signals(invocation: Invocation, wanted: Filter, *, follow: bool, 
             if log.own:
                 say_on_stderr("No pipeline runs here, so nothing new will come: start `newsproof up`.")
             return await _follow(log, wanted, as_json=as_json)
-        newest = {signal.signal_id: signal for signal, _ in await read_signals(log.address, log.topics)}
+        newest = {signal.signal_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
         shown = [signal for signal in newest.values() if wanted.fits(signal)]
         if as_json:
             for signal in shown:
                 json_line(signal)
             return
-        ids = {c.case_id: c.external_id or c.case_id[:8] for c in await read_cases(log.address, log.topics)}
+        ids = {c.case_id: c.external_id or c.case_id[:8] for c in await read_cases(KafkaLog(log.address), log.topics)}
         from newsproof.report.demo import print_signals
 
         print_signals(shown, ids, title=f"{len(shown)} of {len(newest)} signals")
@@ -103,7 +104,7 @@ async def show_cases(invocation: Invocation, *, status: str | None, as_json: boo
     if status is not None and status not in STATUSES:
         raise ConfigError(f"--status {status!r} is unknown: write {', '.join(STATUSES)}")
     async with the_log(invocation) as log:
-        found = [c for c in await read_cases(log.address, log.topics) if status in (None, c.status)]
+        found = [c for c in await read_cases(KafkaLog(log.address), log.topics) if status in (None, c.status)]
     if as_json:
         for one in found:
             json_line(one)
@@ -137,8 +138,8 @@ async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_jso
 
     async with the_log(invocation) as log:
         case_id = await find_case(log.address, log.topics, wanted)
-        records = await read_case(log.address, log.topics, case_id)
-        published = [] if events else await read_signals(log.address, log.topics)
+        records = await read_case(KafkaLog(log.address), log.topics, case_id)
+        published = [] if events else await read_signals(KafkaLog(log.address), log.topics)
     revisions = [signal for signal, _ in published if signal.case_id == case_id]
     if events:
         for one in as_events(records):
@@ -152,4 +153,4 @@ async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_jso
 async def audited(invocation: Invocation) -> AuditReport:
     """Return the audit of the log."""
     async with the_log(invocation) as log:
-        return await audit_log(log.address, log.topics)
+        return await audit_log(KafkaLog(log.address), log.topics)

@@ -11,7 +11,7 @@ import msgspec
 from agents.graphs import verification
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.evaluation.backtest.deciding import Deciding
-from newsproof.evaluation.backtest.journal import FileSource, KafkaSource, Source, recordings, survey
+from newsproof.evaluation.backtest.journal import FileSource, LogSource, Source, recordings, survey
 from newsproof.evaluation.backtest.memory import AsOfMemory
 from newsproof.evaluation.backtest.performer import Performer, replay_one
 from newsproof.evaluation.backtest.prompts import candidate_prompts
@@ -23,6 +23,7 @@ from newsproof.evaluation.backtest.run.topic import Held
 from newsproof.evaluation.backtest.sample import read_log_file
 from schemas.errors import ConfigError
 from schemas.events import Event, SignalSynthesized
+from streams.journal.log import KafkaLog
 from streams.replay import Change, Recording, Replayed
 
 LEFT_OUT = frozenset({"schema_version", "signal_id", "case_id", "revision", "supersedes"})
@@ -49,7 +50,9 @@ async def show_replay(
     if from_step is not None and from_step not in steps:
         raise ConfigError(f"there is no step {from_step!r}: write one of {', '.join(steps)}")
     async with log_and_tables(invocation) as (log, tables):
-        source: Source = FileSource(read_log_file()) if sample_log else await KafkaSource.made(log.address, log.topics)
+        source: Source = (
+            FileSource(read_log_file()) if sample_log else await LogSource.made(KafkaLog(log.address), log.topics)
+        )
         recording = await find_recording(source, wanted)
         _refuse(recording, source, from_step)
         ports = model_ports(log.settings, tables)

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 import msgspec
 
-from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from newsproof.evaluation.backtest.sample import LogFile, by_partition
 from newsproof.evaluation.backtest.story import Stories
 from schemas import envelope as wire
@@ -16,7 +15,8 @@ from schemas import events as ev
 from schemas.config import Snapshot, decode_snapshot
 from schemas.errors import ContractError
 from schemas.topics import Topics
-from streams.journal.following import FollowedPartition
+from streams.journal.fold import JournalFold
+from streams.journal.log import Bounds, Log
 from streams.replay import Recording, Recordings
 
 _TELLING = frozenset({ev.OPENING_NAME, *(ev.WIRE_NAMES[t] for t in (ev.CaseDropped, ev.RetractionFound))})
@@ -48,32 +48,29 @@ class FileSource:
             yield number, records
 
 
-class KafkaSource:
+class LogSource:
     """The journal of an installation, up to where it ended when this was made."""
 
-    def __init__(
-        self, address: KafkaAddress, bounds: Mapping[Any, tuple[int, int]], snapshots: dict[str, Snapshot]
-    ) -> None:
+    def __init__(self, log: Log, bounds: Bounds, snapshots: dict[str, Snapshot]) -> None:
         self.partitions = len(bounds)
         self.snapshots: Mapping[str, Snapshot] = snapshots
-        self._address = address
-        self._bounds = dict(bounds)
+        self._log, self._bounds = log, bounds
 
     @classmethod
-    async def made(cls, address: KafkaAddress, topics: Topics) -> KafkaSource:
+    async def made(cls, log: Log, topics: Topics) -> LogSource:
         """Read the snapshots, and note where the journal ends."""
         snapshots: dict[str, Snapshot] = {}
-        async for _, records in read_range(address, await offsets_of(address, topics.configs)):
+        async for _, records in log.replay(await log.bounds(topics.configs)):
             for record in records:
                 try:
                     snapshots.update([decode_snapshot(record.key, record.value)])
                 except ContractError:
                     continue  # a tombstone, or no snapshot: a case that pins it is reported
-        return cls(address, await offsets_of(address, topics.cases), snapshots)
+        return cls(log, await log.bounds(topics.cases), snapshots)
 
     async def batches(self) -> AsyncIterator[tuple[int, Sequence[Any]]]:
         """Read in bulk, without a group."""
-        async for tp, records in read_range(self._address, self._bounds):
+        async for tp, records in self._log.replay(self._bounds):
             yield tp.partition, records
 
 
@@ -89,12 +86,12 @@ class Survey(msgspec.Struct):
 
 async def survey(source: Source, *, since: datetime | None = None, until: datetime | None = None) -> Survey:
     """Read the journal once: which cases ended, of those opened from ``since`` on and before ``until``, and their stories."""
-    parts: dict[int, FollowedPartition] = {}
+    parts: dict[int, JournalFold] = {}
     opened: dict[str, datetime] = {}
     ended: set[str] = set()
     stories = Stories()
     async for number, records in source.batches():
-        part = parts.setdefault(number, FollowedPartition(partitions=source.partitions))
+        part = parts.setdefault(number, JournalFold(partitions=source.partitions))
         for env, record in part.accept(records):
             if env.type in _TELLING:
                 _tell(stories, env, record)
@@ -122,6 +119,6 @@ async def recordings(source: Source, wanted: Callable[[str], bool]) -> AsyncIter
     """Yield the wanted cases as they end. Memory follows the cases that are open at one offset, not the log."""
     parts: dict[int, Recordings] = {}
     async for number, records in source.batches():
-        part = parts.setdefault(number, Recordings(partitions=source.partitions, wanted=wanted))
+        part = parts.setdefault(number, Recordings(JournalFold(partitions=source.partitions), wanted=wanted))
         for recording in part.take(records):
             yield recording

@@ -19,7 +19,8 @@ from newsproof.evaluation.backtest.sample import packed_log, read_log_file
 from newsproof.sdk.client import checked_news
 from schemas.errors import TransientError
 from schemas.events import TERMINAL_NAMES
-from streams.journal.following import FollowedPartition
+from streams.journal.fold import JournalFold
+from streams.journal.log import KafkaLog
 
 END_WITHIN_S = 600.0
 AT_ONCE = 3
@@ -86,7 +87,7 @@ async def _ended(settings: Settings, cases: set[str]) -> int:
         async with asyncio.timeout(END_WITHIN_S):
             while True:
                 bounds = await offsets_of(address, topic)
-                parts = {tp: FollowedPartition(partitions=len(bounds)) for tp in bounds}
+                parts = {tp: JournalFold(partitions=len(bounds)) for tp in bounds}
                 left, signals = set(cases), 0
                 async for tp, records in read_range(address, bounds):
                     for env, _ in parts[tp].accept(records):
@@ -106,7 +107,7 @@ async def _published(settings: Settings, wanted: int) -> None:
     address, topics = address_of(settings), topics_of(settings)
     try:
         async with asyncio.timeout(END_WITHIN_S):
-            while len({s.signal_id for s, _ in await read_signals(address, topics)}) < wanted:  # noqa: ASYNC110 - see there
+            while len({s.signal_id for s, _ in await read_signals(KafkaLog(address), topics)}) < wanted:  # noqa: ASYNC110 - see there
                 await asyncio.sleep(0.2)
     except TimeoutError as exc:
         raise TransientError(f"not every signal was published within {END_WITHIN_S:g} s: try again") from exc

@@ -6,9 +6,10 @@ from typing import Any
 
 from aiokafka import TopicPartition
 
-from infra.kafka.topics import KafkaAddress, committed_by, offsets_of
+from infra.kafka.topics import KafkaAddress, committed_by
 from schemas.topics import Topics
-from streams.journal.tombstones import Tombstones
+from streams.journal.log import KafkaLog
+from streams.journal.reader import JournalReader
 from streams.replay import Recording, Recordings
 
 MAX_RECORDS = 500
@@ -27,21 +28,16 @@ class LiveCases:
 
     async def start(self) -> None:
         """Find the place, and take it: a restart before anything was read begins there as well."""
-        bounds = await offsets_of(self._address, self._topic)
+        reader = JournalReader(KafkaLog(self._address), self._topic)
+        bounds = await reader.log.bounds(self._topic)
         known = await committed_by(self._address, self._group)
-        count = len(bounds)
-        for tp, (_, end) in bounds.items():
-            self._parts[tp] = Recordings(known[tp].offset if tp in known else end, partitions=count)
-        await Tombstones(self._address).load(
-            {tp: part.followed.accepted for tp, part in self._parts.items()},
-            {tp: first for tp, (first, _) in bounds.items()},
-            partitions=count,
-        )
+        starts = {tp: known[tp].offset if tp in known else end for tp, (_, end) in bounds.items()}
+        self._parts = {tp: Recordings(fold) for tp, fold in (await reader.begin(starts)).items()}
         self._consumer = self._address.consumer(group_id=self._group, fetch_max_wait_ms=100)
         await self._consumer.start()
         self._consumer.assign(list(self._parts))
         for tp, part in self._parts.items():
-            self._consumer.seek(tp, part.followed.accepted.position)
+            self._consumer.seek(tp, part.fold.position)
         await self.commit()
 
     async def next(self) -> list[Recording]:
@@ -51,7 +47,7 @@ class LiveCases:
 
     async def commit(self) -> None:
         """Note that everything handed out so far is done. The offset is that of the oldest case that is open."""
-        await self._consumer.commit({tp: (p.followed.accepted.watermark, "") for tp, p in self._parts.items()})
+        await self._consumer.commit({tp: (p.fold.accepted.watermark, "") for tp, p in self._parts.items()})
 
     async def stop(self) -> None:
         """Let go."""

@@ -32,6 +32,7 @@ from schemas.config import Snapshot
 from schemas.errors import ConfigError, NewsproofError
 from schemas.events import CaseDropped, CaseFailed
 from streams.journal.configs import ConfigStore
+from streams.journal.log import KafkaLog
 from streams.replay import Recording, Replayed
 
 log = structlog.get_logger(__name__)
@@ -122,7 +123,7 @@ class Shadow:
         )
         self._configs.on_new = lambda _hash: self._arrived.set()
         await self._configs.start()
-        self._stories = await recent_stories(self._at.address, self._at.topics)
+        self._stories = await recent_stories(KafkaLog(self._at.address), self._at.topics)
         await self._live.start()
         await self._told("running")
         log.info(

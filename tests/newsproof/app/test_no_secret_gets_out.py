@@ -24,7 +24,8 @@ from infra.kafka.topics import KafkaAddress, offsets_of, read_range, topic_specs
 from infra.settings import Settings
 from newsproof.sdk.client import publish
 from schemas.topics import Topics
-from streams.journal.audit import audit
+from streams.audit.audit import audit
+from streams.journal.log import KafkaLog
 from tests.infra.fakes.server import FakeServer, Say
 from tests.infra.kafka.secured_kafka import Secured, secured_kafka
 from tests.newsproof.command import COMMAND, NOBODY_OUTSIDE, environment, newsproof
@@ -149,7 +150,7 @@ async def ran(
         stack.push_async_callback(process.stop)
     pages = {name: await said_where(log, process) for (name, log), process in zip(logs.items(), running, strict=True)}
     await publish([*ITEMS], kafka=address, prefix=topics.prefix)
-    while (report := await audit(address, topics)).cases < len(ITEMS) or report.open:
+    while (report := await audit(KafkaLog(address), topics)).cases < len(ITEMS) or report.open:
         assert all(process.running for process in running), running[0].log_tail()
         await asyncio.sleep(0.3)
     async with httpx.AsyncClient(trust_env=False, timeout=30) as http:

@@ -20,7 +20,8 @@ from newsproof.app.restarting import STEADY_S, Backoff
 from newsproof.app.servers import running_kafka
 from schemas.errors import ConfigError
 from schemas.topics import Topics
-from streams.journal.audit import audit
+from streams.audit.audit import audit
+from streams.journal.log import KafkaLog
 from tests.newsproof.command import CHECKOUT, processes_in
 
 
@@ -181,9 +182,9 @@ async def ended(address: KafkaAddress, topics: Topics, count: int) -> None:
     """Wait until this many cases have ended, by the audit's word."""
 
     async def quiet() -> bool:
-        report = await audit(address, topics)
+        report = await audit(KafkaLog(address), topics)
         return report.cases == count and report.open == 0
 
     await until(quiet)
-    report = await audit(address, topics)
+    report = await audit(KafkaLog(address), topics)
     assert (report.cases, report.duplicate_events) == (count, 0)

@@ -266,7 +266,8 @@ def goes_around(source: str) -> list[str]:
 def test_nothing_prints_around_the_guard_and_every_program_begins_with_it() -> None:
     modules = {
         path.relative_to(CHECKOUT).as_posix(): path.read_text("utf-8")
-        for path in (CHECKOUT / "newsproof").rglob("*.py")
+        for package in ("newsproof", "lab")
+        for path in (CHECKOUT / package).rglob("*.py")
     }
     assert {name: found for name, text in modules.items() if name not in BEHIND and (found := goes_around(text))} == {}
     programs = [n for n, text in modules.items() if '__name__ == "__main__"' in text or n.endswith("__main__.py")]

@@ -15,7 +15,7 @@ from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.csv_bars import PriceFile, read_bars
 from newsproof.app.invocation import Invocation
 from newsproof.cli.data import outcomes
-from newsproof.cli.data.outcomes import ImportReport, Wanted, import_file
+from newsproof.cli.data.outcomes import CaseSelection, ImportReport, import_file
 from newsproof.cli.main import app
 from schemas.errors import ConfigError, ContractError
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill_signals, published, seconds, signal
@@ -67,7 +67,7 @@ async def kept(
 async def test_a_file_becomes_outcomes_entered_at_the_first_price_once_the_news_was_knowable(
     tables: ClickHouse, tmp_path: Path
 ) -> None:
-    report = await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), Wanted())
+    report = await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
     # Were the planted price of 1 the entry, the first return would be 100.
     assert await kept(tables) == [("b", 300, 0.01), ("b", 3600, -0.01), ("b", 14400, 0.1), ("b", 86400, 0.2)]
     entries = await tables.query("SELECT DISTINCT entry_at, entry_price, source FROM outcomes FINAL")
@@ -82,12 +82,12 @@ async def test_a_file_becomes_outcomes_entered_at_the_first_price_once_the_news_
 async def test_importing_twice_changes_nothing_and_a_later_file_corrects_an_earlier_one(
     tables: ClickHouse, tmp_path: Path
 ) -> None:
-    await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), Wanted())
+    await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
     before = await kept(tables)
-    await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), Wanted())
+    await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
     assert await kept(tables) == before
     corrected = prices(tmp_path, (0, "BTC/USDT", 100.0), (300, "BTC/USDT", 90.0))
-    await import_file(Invocation(), corrected, Wanted())
+    await import_file(Invocation(), corrected, CaseSelection())
     assert (await kept(tables))[0] == ("b", 300, -0.1)
 
 
@@ -95,22 +95,22 @@ async def test_a_file_of_another_market_hides_no_reason_that_an_earlier_one_gave
     tables: ClickHouse, tmp_path: Path
 ) -> None:
     holed = prices(tmp_path, (-4000, "BTC/USDT", 1.0), (4000, "BTC/USDT", 1.0))
-    await import_file(Invocation(), holed, Wanted())
-    report = await import_file(Invocation(), prices(tmp_path, *day("ETH/USD"), name="eth.csv"), Wanted())
+    await import_file(Invocation(), holed, CaseSelection())
+    report = await import_file(Invocation(), prices(tmp_path, *day("ETH/USD"), name="eth.csv"), CaseSelection())
     assert report.coverage["5m"] == {"counted": 1, "gap": 1, "no_symbol": 1}
     reasons = await kept(tables, "outcome_drops", "case_id, horizon_s, reason")
     assert ("b", 300, "gap") in reasons and ("n", 300, "no_symbol") in reasons
 
 
 async def test_only_cases_of_the_time_asked_for_are_measured(tables: ClickHouse, tmp_path: Path) -> None:
-    wanted = Wanted(since=NOW)
+    wanted = CaseSelection(since=NOW)
     report = await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), wanted)
     assert (report.horizons[0].signals, await kept(tables)) == (0, [])
 
 
 async def test_a_source_can_be_forgotten(tables: ClickHouse, tmp_path: Path) -> None:
-    await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), Wanted())
-    await import_file(Invocation(), prices(tmp_path, *day("ETH/USDT"), name="eth.csv"), Wanted())
+    await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
+    await import_file(Invocation(), prices(tmp_path, *day("ETH/USDT"), name="eth.csv"), CaseSelection())
     assert await outcomes.remove(Invocation(), "csv:p.csv") == 4
     assert {row[0] for row in await kept(tables)} == {"e"}
 
@@ -123,7 +123,7 @@ async def test_the_windows_asked_of_an_exchange_are_those_of_its_cases_and_touch
 
     length = round((86400 * 1.1 + 900) * 1000)
     cases = [case("BTC", 10**9), case("ETH", 5), case("BTC", 0), case("BTC", length)]
-    found = outcomes._windows(cases, "BTCUSDT", Wanted())
+    found = outcomes._windows(cases, "BTCUSDT", CaseSelection())
     assert found == [(0, 2 * length), (10**9, 10**9 + length)]
 
 

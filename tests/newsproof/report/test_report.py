@@ -20,8 +20,8 @@ from newsproof.report.demo import print_audit
 from newsproof.report.page import page_of
 from newsproof.report.terminal import print_report_of
 from schemas import events as ev
-from streams.journal.audit import AuditReport
-from streams.publish.signal_audit import ForgedSignal
+from streams.audit.audit import AuditReport
+from streams.audit.signals import ForgedSignal
 from tests.infra.clickhouse.clickhouse_samples import (
     fill,
     fill_signals,

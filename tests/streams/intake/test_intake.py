@@ -8,7 +8,8 @@ from lab.bench.graph import plain_registry
 from schemas.events import OPENING_NAME, EventReceived
 from schemas.ids import text_hash
 from schemas.news import MAX_FUTURE
-from streams.journal.audit import audit
+from streams.audit.audit import audit
+from streams.journal.log import KafkaLog
 from tests.streams.world import World, news
 
 
@@ -115,7 +116,7 @@ async def test_poison_news_of_every_kind_becomes_a_dead_letter_with_a_reason_and
         await world.until_closed(4)
         await world.until(lambda: worker.intake.poison == len(POISON))
         await world.until(lambda: worker.intake.safe_offset(0) is not None)
-    report = await audit(world.address, world.topics)
+    report = await audit(KafkaLog(world.address), world.topics)
     letters = sorted(await world.letters(), key=lambda h: int(h["dl_offset"]))
     assert [h["dl_reason"] for h in letters] == [reason for _, reason in POISON]
     assert all(len(h["dl_why"]) > 15 and h["dl_consumer"] == "intake" for h in letters)

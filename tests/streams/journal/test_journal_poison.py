@@ -18,6 +18,7 @@ from schemas.envelope import NewerSchemaError
 from schemas.errors import ConfigError
 from schemas.topics import partition_of
 from streams.journal.case_list import read_case
+from streams.journal.log import KafkaLog
 from tests.streams.records import TRIAGED, after, opening, write
 from tests.streams.world import World
 
@@ -33,7 +34,7 @@ async def test_an_undecodable_head_quarantines_its_case_alone(world: World, valu
         report = await world.until_closed(4)
         await watermarks_reach_the_ends(world)
     ends = [e for e in await world.story(of_case=case) if isinstance(e, ev.CaseFailed)]
-    told = await read_case(world.address, world.topics, case)
+    told = await read_case(KafkaLog(world.address), world.topics, case)
     assert [type(r.event) for r in told] == [ev.EventReceived, ev.CaseFailed], "and its story can still be told"
     assert len(ends) == 1 and "quarantined" in ends[0].reason
     assert (report.failed, report.lost) == (1, 0)

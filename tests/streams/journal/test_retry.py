@@ -14,12 +14,13 @@ import pytest
 from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
 
 from agents.graphs import NEWS
-from infra.kafka.topics import KafkaAddress, offsets_of
+from infra.kafka.topics import KafkaAddress
 from lab.bench.graph import plain_registry
 from schemas.errors import TransientError
 from schemas.topics import Topics
 from streams.journal import retry
 from streams.journal.clock import utc_now
+from streams.journal.log import KafkaLog
 from streams.journal.retry import retry_while_unavailable
 from streams.publish.publisher import Publisher, _Lease
 from streams.runtime.partition import Partition
@@ -56,14 +57,15 @@ async def test_what_another_try_would_not_mend_is_raised_as_it_comes() -> None:
 async def test_a_worker_outlives_a_broker_that_is_away_while_its_partitions_are_loaded(
     address: KafkaAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls, real = itertools.count(), offsets_of
+    calls = itertools.count()
 
-    async def away_at_first(*args: Any, **more: Any) -> Any:
-        if next(calls) < 2:
-            raise KafkaConnectionError("Unable to bootstrap")
-        return await real(*args, **more)
+    class AwayAtFirst(KafkaLog):
+        async def bounds(self, *args: Any, **more: Any) -> Any:
+            if next(calls) < 2:
+                raise KafkaConnectionError("Unable to bootstrap")
+            return await super().bounds(*args, **more)
 
-    monkeypatch.setattr("streams.runtime.projector.offsets_of", away_at_first)
+    monkeypatch.setattr("streams.runtime.projector.KafkaLog", AwayAtFirst)
     async with World.made(address, "patience.", tmp_path, partitions=2) as world:
         await world.publish(1, 2, 3)
         async with world.working(plain_registry(asks=False)):
@@ -91,7 +93,7 @@ async def test_a_gap_is_not_read_on_for_a_partition_that_was_let_go(monkeypatch:
         await never.wait()
         yield
 
-    monkeypatch.setattr("streams.runtime.projector.read_range", slow)
+    monkeypatch.setattr("streams.journal.log.read_range", slow)
     monkeypatch.setattr(Projector, "_load", AsyncMock())
     fatal: list[BaseException] = []
     projector = Projector(KafkaAddress(bootstrap=""), "cases", "group", NEWS, MagicMock(), MagicMock())
@@ -158,7 +160,7 @@ async def test_a_load_whose_cancellation_was_lost_in_a_closing_client_touches_no
             await asyncio.get_running_loop().create_future()
         return {}
 
-    monkeypatch.setattr("streams.runtime.projector.offsets_of", closing)
+    monkeypatch.setattr("streams.journal.log.offsets_of", closing)
     monkeypatch.setattr("streams.runtime.projector.committed_by", AsyncMock(return_value={}))
     fatal: list[BaseException] = []
     projector = Projector(KafkaAddress(bootstrap=""), "cases", "group", NEWS, MagicMock(), MagicMock())

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
-import streams.intake.opened_news
-import streams.journal.tombstones
+import streams.journal.log
 from infra.kafka.topics import offsets_of, read_range
 from schemas.acceptance import AcceptedEvents
 from streams.intake.opened_news import OpenedNewsIndex
-from streams.journal.following import FollowedPartition
+from streams.journal.fold import JournalFold
+from streams.journal.log import KafkaLog
 from streams.journal.tombstones import Tombstones
 from tests.streams.records import DROPPED, after, opening, write
 from tests.streams.world import World
@@ -24,7 +24,7 @@ CASES = 20
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The offsets of every record that is read by the module under test."""
+    """The offsets of every record that is replayed."""
     read: list[int] = []
 
     async def counting(*args: Any, **more: Any) -> AsyncIterator[tuple[TopicPartition, Any]]:
@@ -32,8 +32,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             read.extend(r.offset for r in records)
             yield tp, records
 
-    monkeypatch.setattr(streams.journal.tombstones, "read_range", counting)
-    monkeypatch.setattr(streams.intake.opened_news, "read_range", counting)
+    monkeypatch.setattr(streams.journal.log, "read_range", counting)
     return read
 
 
@@ -52,7 +51,7 @@ async def test_tombstones_are_read_once_and_are_the_same_wherever_a_reader_start
 ) -> None:
     bounds = await written(world)
     first = {tp: low for tp, (low, _) in bounds.items()}
-    kept = Tombstones(world.address)
+    kept = Tombstones(KafkaLog(world.address))
     for share in (0.5, 1.0, 0.75):
         starts = {tp: int(low + (end - low) * share) for tp, (low, end) in bounds.items()}
         counted.clear()
@@ -60,7 +59,7 @@ async def test_tombstones_are_read_once_and_are_the_same_wherever_a_reader_start
         await kept.load(again, first, partitions=len(bounds))
         read = list(counted)
         fresh = {tp: AcceptedEvents(start) for tp, start in starts.items()}
-        await Tombstones(world.address).load(fresh, first, partitions=len(bounds))
+        await Tombstones(KafkaLog(world.address)).load(fresh, first, partitions=len(bounds))
         for tp in bounds:
             assert dict(again[tp].tombstones()) == dict(fresh[tp].tombstones())
         if share == 0.75:
@@ -71,17 +70,17 @@ async def test_tombstones_are_read_once_and_are_the_same_wherever_a_reader_start
 async def test_what_was_folded_is_taken_over_and_not_read(world: World, counted: list[int]) -> None:
     bounds = await written(world)
     first = {tp: low for tp, (low, _) in bounds.items()}
-    kept = Tombstones(world.address)
+    kept = Tombstones(KafkaLog(world.address))
     for tp in bounds:
-        followed = FollowedPartition(first[tp], partitions=len(bounds))
-        async for _, records in read_range(world.address, {tp: bounds[tp]}):
+        followed = JournalFold(first[tp], partitions=len(bounds))
+        async for _, records in read_range(world.address, {tp: bounds[tp]}):  # not counted
             list(followed.accept(records))
         kept.keep(tp, followed.accepted)
     taken = {tp: AcceptedEvents(end) for tp, (_, end) in bounds.items()}
     await kept.load(taken, first, partitions=len(bounds))
     assert counted == []
     fresh = {tp: AcceptedEvents(end) for tp, (_, end) in bounds.items()}
-    await Tombstones(world.address).load(fresh, first, partitions=len(bounds))
+    await Tombstones(KafkaLog(world.address)).load(fresh, first, partitions=len(bounds))
     assert [dict(taken[tp].tombstones()) for tp in bounds] == [dict(fresh[tp].tombstones()) for tp in bounds]
     assert sum(len(dict(fresh[tp].tombstones())) for tp in bounds) == CASES
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from infra.kafka.topics import offsets_of
 from lab.bench.graph import plain_registry
-from streams.journal.audit import audit
+from streams.audit.audit import audit
+from streams.journal.log import KafkaLog
 from streams.publish.publisher import TRANSACTION_TIMEOUT_MS, Publisher
 from tests.streams.world import World
 
@@ -94,7 +95,7 @@ async def test_a_publisher_killed_inside_a_transaction_publishes_nothing_twice_a
         assert await world.signals()
     seen = Counter((s.signal_id, s.revision) for s in await world.signals())
     assert len(seen) == CASES and set(seen.values()) == {1}
-    report = await audit(world.address, world.topics)
+    report = await audit(KafkaLog(world.address), world.topics)
     assert (report.signals, report.duplicate_signals, report.lost) == (CASES, 0, 0)
 
 

@@ -14,7 +14,8 @@ from schemas import events as ev
 from schemas.ids import LIVE_RUN, signal_id
 from schemas.signals import Signal, SignalEvidence
 from schemas.topics import partition_of
-from streams.journal.audit import audit
+from streams.audit.audit import audit
+from streams.journal.log import KafkaLog
 from streams.publish.publisher import Publisher
 from tests.newsproof.signal_samples import signal
 from tests.streams.publish.test_publisher import die_inside_a_transaction, signals_reach
@@ -92,7 +93,7 @@ async def test_a_retraction_is_the_next_revision_and_says_by_whom_and_why(world:
     assert "retracted" in last.risk_flags and last.notes == "被否认. 因为" and last.links == (PAGE.url,)
     assert last.evidence[-1].stance == "denies" and last.adjustments[-1].rule == "retracted"
     assert (last.case_id, last.summary, last.asset) == (found[0].case_id, found[0].summary, found[0].asset)
-    report = await audit(world.address, world.topics)
+    report = await audit(KafkaLog(world.address), world.topics)
     assert (report.signals, report.duplicate_signals, report.foreign) == (2, 0, {})
 
 

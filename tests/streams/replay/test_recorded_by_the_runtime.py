@@ -15,11 +15,12 @@ from infra.ports import Answer, Ports
 from infra.settings import load_settings
 from newsproof.app.composition import snapshot_of
 from newsproof.evaluation.backtest.deciding import Deciding
-from newsproof.evaluation.backtest.journal import KafkaSource, recordings
+from newsproof.evaluation.backtest.journal import LogSource, recordings
 from newsproof.evaluation.backtest.verify import same, verify
 from schemas.effects import request_hash
 from schemas.errors import PermanentError, TransientError
 from schemas.events import CaseDegraded, EffectCompleted, SignalSynthesized, StepFailed
+from streams.journal.log import KafkaLog
 from streams.replay import Change, Recording, reused_alone
 from tests.streams.world import World, news
 
@@ -88,7 +89,7 @@ async def test_hundreds_of_cases_come_out_byte_for_byte_as_the_runtime_decided_t
     async with world.working(verification(), ports=ports(), snapshot=snapshot):
         await world.publish(*(item(n) for n in range(CASES)))
         await world.until_closed(CASES, within_s=150)
-    source = await KafkaSource.made(world.address, world.topics)
+    source = await LogSource.made(KafkaLog(world.address), world.topics)
 
     found = await verify(source)
     assert (found.cases, found.differences, found.misses, found.calls) == (CASES, [], 0, 0)

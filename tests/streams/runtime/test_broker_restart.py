@@ -16,7 +16,8 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.offline.simulated import simulated_ports
 from lab.bench.graph import plain_registry
-from streams.journal.audit import audit
+from streams.audit.audit import audit
+from streams.journal.log import KafkaLog
 from streams.sink.sink import Sink
 from tests.streams.world import World
 
@@ -70,7 +71,7 @@ async def test_a_killed_broker_loses_nothing_and_all_go_on_in_the_same_process(
                 f"\nafter a SIGKILL: the broker serves again in {serves:.1f} s, workers fold in {goes_on:.1f} s, all is "
                 f"published in {published:.1f} s and in the tables in {sunk:.1f} s"
             )
-        report = await audit(address, world.topics)
+        report = await audit(KafkaLog(address), world.topics)
         assert (report.cases, report.signals, report.lost, report.duplicate_events) == (CASES + 1, CASES + 1, 0, 0)
         found = await client.query("SELECT uniqExact(case_id), count() FROM signals")
         assert found.rows == [(CASES + 1, CASES + 1)]

@@ -112,7 +112,7 @@ async def test_a_worker_that_is_gone_without_a_word_convicts_its_suspect(world: 
         await world.publish(SUSPECT)
         await world.until(lambda: port.asked == 1)
         without_grace(a)
-        a.dispatcher._suspects.hand_back()  # as a SIGKILL, which says nothing either
+        a.dispatcher._crash_isolation.hand_back()  # as a SIGKILL, which says nothing either
     async with world.working(degrading(asks=True), ports=port.ports(), slot="b"):
         port.answer.set()
         report = await world.until_closed(1)

@@ -26,7 +26,8 @@ from schemas.errors import PermanentError, TransientError
 from schemas.ids import RESEARCH_RUN, uuid5
 from schemas.news import News
 from schemas.topics import partition_of
-from streams.journal.audit import audit
+from streams.audit.audit import audit
+from streams.journal.log import KafkaLog
 from tests.streams.world import World
 
 SNAPSHOT = Snapshot(
@@ -229,7 +230,7 @@ async def test_a_worker_that_ends_in_the_middle_is_followed_by_one_that_asks_onl
         events = await until_ended(world, turn)
     assert events[-1].metadata.path == "complete"
     assert second.asked == {"research_ta": 1, "research_answer": 1}
-    report = await audit(world.address, world.topics)
+    report = await audit(KafkaLog(world.address), world.topics)
     assert report.clean and (report.questions, report.answered, report.repeated_records) == (1, 1, 0)
 
 

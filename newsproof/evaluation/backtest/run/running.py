@@ -21,7 +21,7 @@ from newsproof.app.invocation import Invocation
 from newsproof.app.servers import servers, with_data
 from newsproof.cli.log.reading import Log
 from newsproof.evaluation.backtest.deciding import Deciding
-from newsproof.evaluation.backtest.journal import FileSource, KafkaSource, Source, Survey, survey
+from newsproof.evaluation.backtest.journal import FileSource, LogSource, Source, Survey, survey
 from newsproof.evaluation.backtest.memory import AsOfMemory
 from newsproof.evaluation.backtest.performer import Performer
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit
@@ -36,6 +36,7 @@ from schemas.calls import ProviderMode
 from schemas.effects import Failure
 from schemas.errors import ConfigError
 from schemas.topics import Topics
+from streams.journal.log import KafkaLog
 
 T = TypeVar("T")
 
@@ -147,7 +148,7 @@ async def run_plan(
 
 
 async def _surveyed(log: Log, plan: RunPlan, file: LogFile | None) -> tuple[Source, Survey]:
-    source: Source = FileSource(file) if file is not None else await KafkaSource.made(log.address, log.topics)
+    source: Source = FileSource(file) if file is not None else await LogSource.made(KafkaLog(log.address), log.topics)
     return source, await survey(source, since=plan.cases_from, until=plan.cases_to)
 
 

@@ -9,7 +9,7 @@ from newsproof.app import exits
 from newsproof.app.invocation import Invocation, command_name, json_line, say_result, table
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.cli.log.reading import the_log
-from newsproof.evaluation.backtest.journal import FileSource, KafkaSource
+from newsproof.evaluation.backtest.journal import FileSource, LogSource
 from newsproof.evaluation.backtest.run.estimate import Estimate
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.running import dry_run, log_and_tables, run_plan, summary_of
@@ -17,6 +17,7 @@ from newsproof.evaluation.backtest.run.tables import read_runs
 from newsproof.evaluation.backtest.sample import LogFile, read_log_file
 from newsproof.evaluation.backtest.verify import Verified, verify
 from schemas.errors import ConfigError
+from streams.journal.log import KafkaLog
 
 
 def money(usd: Decimal | None) -> str:
@@ -105,7 +106,7 @@ async def verified(invocation: Invocation, *, sample: bool, file: Path | None, c
     if sample or file is not None:
         return await verify(FileSource(read_log_file(file)), sample=cases)
     async with the_log(invocation) as log:
-        return await verify(await KafkaSource.made(log.address, log.topics), sample=cases)
+        return await verify(await LogSource.made(KafkaLog(log.address), log.topics), sample=cases)
 
 
 def show_verified(found: Verified) -> None:

@@ -1,30 +1,24 @@
-"""Following a journal from a reader's own watermark: the fold that publish, sink and the case view have in common.
+"""The fold of one journal partition: which of its records every reader accepts. Pure.
 
 Before the rule of acceptance comes one question, and every reader asks it by :func:`parse_record`: is this a record of this
 journal at all? Its envelope is whole, its run is the topic's, and its partition is the one of its case. What is not is
-passed by unseen by the rule: it opens nothing, closes nothing and places no tombstone.
+ignored before the rule sees it: it opens nothing, closes nothing and places no tombstone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
-from aiokafka import TopicPartition
 
-from infra.kafka.topics import KafkaAddress, committed_by, offsets_of, read_range
 from schemas import envelope as wire
 from schemas.acceptance import AcceptedEvents
 from schemas.errors import ContractError
 from schemas.ids import LIVE_RUN, RESEARCH_RUN
 from schemas.topics import RESEARCH_TOPIC, partition_of
-
-if TYPE_CHECKING:
-    from streams.journal.tombstones import Tombstones
 
 log = structlog.get_logger(__name__)
 
@@ -61,9 +55,11 @@ def parse_record(record: Any, partitions: int | None) -> wire.Envelope:
     return env
 
 
-class FollowedPartition:
-    """The acceptance state of one partition, for a reader that holds no cases. ``malformed`` counts foreign records.
+class JournalFold:
+    """The acceptance state of one partition. ``malformed`` counts records that are none of this journal's.
 
+    Records are judged in offset order, each once; a record below :attr:`position` is ignored as redelivered. A fold that
+    begins inside a log needs the tombstones of the stretch before its position (:mod:`streams.journal.reader`).
     ``partitions`` is the journal's partition count; a reader that does not say it takes records of misplaced cases too,
     which the runtime does not.
     """
@@ -72,6 +68,11 @@ class FollowedPartition:
         self.accepted = AcceptedEvents(position)
         self.malformed = 0
         self._partitions = partitions
+
+    @property
+    def position(self) -> int:
+        """The offset of the next record to judge."""
+        return self.accepted.position
 
     def judge(self, record: Any) -> tuple[wire.Envelope | None, bool]:
         """Return the record's envelope (None when it has no readable one) and whether the record is accepted."""
@@ -101,45 +102,3 @@ class FollowedPartition:
             env, accepted = self.judge(record)
             if accepted and env is not None:
                 yield env, record
-
-
-async def record_ends(
-    address: KafkaAddress, spans: Mapping[TopicPartition, tuple[int, int]]
-) -> dict[TopicPartition, int]:
-    """Return the offset after the last record of each range, its start when there is none.
-
-    The broker's end offset counts the markers of foreign transactions, behind which no record need ever come.
-    """
-    ends = {tp: first for tp, (first, _) in spans.items()}
-    left, back = dict(spans), 1
-    while left:
-        asked = {tp: (max(first, end - back), end) for tp, (first, end) in left.items()}
-        async for tp, records in read_range(address, asked):
-            ends[tp] = records[-1].offset + 1
-        left = {tp: span for tp, span in left.items() if ends[tp] == span[0] and asked[tp][0] > span[0]}
-        back *= 16
-    return ends
-
-
-@asynccontextmanager
-async def follow_from_watermarks(
-    address: KafkaAddress, topic: str, group: str, tombstones: Tombstones
-) -> AsyncIterator[tuple[Any, dict[TopicPartition, FollowedPartition]]]:
-    """Yield (consumer, partitions): a consumer assigned by hand to all partitions at the group's committed watermarks."""
-    bounds = await offsets_of(address, topic)
-    known = await committed_by(address, group)
-    count = len(bounds)
-    parts = {
-        tp: FollowedPartition(known[tp].offset if tp in known else first, partitions=count)
-        for tp, (first, _) in bounds.items()
-    }
-    await tombstones.load(
-        {tp: p.accepted for tp, p in parts.items()},
-        {tp: first for tp, (first, _) in bounds.items()},
-        partitions=count,
-    )
-    async with address.reading(fetch_max_wait_ms=25) as consumer:
-        consumer.assign(list(parts))
-        for tp, p in parts.items():
-            consumer.seek(tp, p.accepted.position)
-        yield consumer, parts

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 import schemas.acceptance
 from schemas.ids import LIVE_RUN, event_id
-from streams.journal.audit import audit
+from streams.audit.audit import audit
+from streams.journal.log import KafkaLog
 from tests.newsproof.signal_samples import as_published, signal
 from tests.streams.records import DROPPED, TRIAGED, after, opening, paid_call, write
 from tests.streams.world import World
@@ -25,7 +26,7 @@ async def closed_case(world: World, number: int) -> str:
 async def test_a_log_that_keeps_its_promises_is_clean(world: World) -> None:
     for number in range(3):
         await closed_case(world, number)
-    report = await audit(world.address, world.topics)
+    report = await audit(KafkaLog(world.address), world.topics)
     assert report.clean
     assert (report.news, report.cases, report.events, report.dropped) == (3, 3, 6, 3)
 
@@ -33,7 +34,7 @@ async def test_a_log_that_keeps_its_promises_is_clean(world: World) -> None:
 async def test_news_without_a_case_or_a_dead_letter_is_lost(world: World) -> None:
     await closed_case(world, 1)
     await world.publish(2, b"poison that nobody wrote a letter for")
-    report = await audit(world.address, world.topics)
+    report = await audit(KafkaLog(world.address), world.topics)
     assert (report.lost, report.clean) == (2, False)
 
 
@@ -41,7 +42,7 @@ async def test_a_case_that_is_open_is_lost_when_the_log_is_quiet(world: World) -
     await world.publish(1)
     case, _, value, headers = opening(1)
     await write(world, case, value, headers)
-    report = await audit(world.address, world.topics)
+    report = await audit(KafkaLog(world.address), world.topics)
     assert (report.open, report.lost, report.clean) == (1, 1, False)
 
 
@@ -55,7 +56,7 @@ async def test_records_that_the_rule_passes_by_are_counted_and_harmless(world: W
     await write(world, case, *after(case, opened, DROPPED)[1:])  # a zombie's late answer
     await write(world, case, *after(case, triaged, DROPPED)[1:])
     await write(world, "0" * 36, *after("0" * 36, opened, TRIAGED)[1:])  # of a case that nobody opened
-    report = await audit(world.address, world.topics)
+    report = await audit(KafkaLog(world.address), world.topics)
     assert (report.repeated_records, report.duplicate_events, report.lost) == (3, 0, 0)
     assert report.events == 3
 
@@ -70,7 +71,7 @@ async def test_a_case_opened_again_after_its_tombstone_expired_is_a_duplicate(
     await write(world, case, *after(case, opened, TRIAGED)[1:])
     await write(world, case, value, headers)
     await write(world, case, *after(case, opened, DROPPED)[1:])
-    report = await audit(world.address, world.topics)
+    report = await audit(KafkaLog(world.address), world.topics)
     assert report.duplicate_events > 0
     assert not report.clean
 
@@ -79,7 +80,7 @@ async def test_a_signal_revision_that_a_subscriber_sees_twice_is_a_duplicate(wor
     for revision in (1, 2, 2):
         record = as_published(signal("one", revision=revision), world.topics)
         await world.producer.send_and_wait(world.topics.signals, partition=0, **record)
-    report = await audit(world.address, world.topics)
+    report = await audit(KafkaLog(world.address), world.topics)
     assert (report.signals, report.duplicate_signals, report.clean) == (1, 1, False)
 
 
@@ -92,6 +93,6 @@ async def test_repeated_calls_are_those_of_records_passed_by_and_equal_requests_
     await write(world, case, value, headers)  # passed by: its call was paid again
     again = replace(DROPPED, calls=(paid_call("a"), paid_call("b"), replace(paid_call("b"), cost_usd=None)))
     await write(world, case, *after(case, triaged, again)[1:])
-    report = await audit(world.address, world.topics)
+    report = await audit(KafkaLog(world.address), world.topics)
     assert (report.calls, report.repeated_calls) == (5, 3)
     assert event_id(LIVE_RUN, case, opened) == triaged

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from schemas.ids import uuid5
 from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, TOPIC, read_signal
 from schemas.signals import Signal
-from streams.journal.audit import AuditReport, audit
+from streams.audit.audit import AuditReport, audit
+from streams.journal.log import KafkaLog
 from tests.newsproof.signal_samples import as_published, signal
 from tests.streams.publish.test_publisher import signals_reach
 from tests.streams.publish.test_retractions import Written, denial
@@ -42,7 +43,7 @@ async def published(world: World) -> list[tuple[Signal, Any]]:
 async def audited_with(world: World, record: dict[str, Any]) -> tuple[AuditReport, int]:
     """Write one record past the publisher; return the audit, and where the record lies."""
     sent = await world.producer.send_and_wait(world.topics.signals, partition=0, **record)
-    return await audit(world.address, world.topics), sent.offset
+    return await audit(KafkaLog(world.address), world.topics), sent.offset
 
 
 def written_like(record: Any, value: Signal | bytes, **headers: str) -> dict[str, Any]:
@@ -64,7 +65,7 @@ async def test_every_kind_of_revision_that_publish_writes_is_found_in_the_journa
     assert sorted(seen) == [
         ("preliminary", 1), ("preliminary", 1), ("retracted", 2), ("retracted", 3), ("verified", 2)
     ]  # fmt: skip
-    report = await audit(world.address, world.topics)
+    report = await audit(KafkaLog(world.address), world.topics)
     assert (report.forged_signals, report.forged, report.clean) == (0, (), True)
 
 
@@ -162,5 +163,5 @@ async def test_a_flood_of_forged_signals_is_counted_and_listed_in_part(world: Wo
     for number in range(30):
         await world.producer.send(world.topics.signals, **as_published(signal(f"flood {number}"), world.topics))
     await world.producer.flush()
-    report = await audit(world.address, world.topics)
+    report = await audit(KafkaLog(world.address), world.topics)
     assert (report.forged_signals, len(report.forged)) == (30, 20)

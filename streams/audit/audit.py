@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 from aiokafka import TopicPartition
 
-from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from schemas import envelope as wire
 from schemas.attempts import case_id_of, retries_of
 from schemas.budget import decode as decode_budget
@@ -31,9 +30,10 @@ from schemas.events import (
 )
 from schemas.news import decode_news
 from schemas.topics import Topics
+from streams.audit.signals import ForgedSignal, PublishedSignals
 from streams.journal.clock import appended_at
-from streams.journal.following import FollowedPartition
-from streams.publish.signal_audit import ForgedSignal, PublishedSignals
+from streams.journal.log import Log
+from streams.journal.reader import JournalReader
 
 
 class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,27 +154,27 @@ class _Journal:
                 seen.add(call.request_hash)
 
 
-async def audit(address: KafkaAddress, topics: Topics) -> AuditReport:
+async def audit(log: Log, topics: Topics) -> AuditReport:
     """Read news, journal, dead letters and signals, and report. Reads up to the ends as they are now."""
     # What is read is kept, so the collector of cycles finds nothing, and looks through all of it again and again.
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return await _audited(address, topics)
+        return await _audited(log, topics)
     finally:
         if collecting:
             gc.enable()
 
 
-async def _audited(address: KafkaAddress, topics: Topics) -> AuditReport:
-    signals = await PublishedSignals.read(address, topics)  # before the journal that they are held against
-    journal, still_open, malformed = await _read(address, topics.cases, signals)
-    chats, open_chats, malformed_chats = await _read(address, topics.research)
+async def _audited(log: Log, topics: Topics) -> AuditReport:
+    signals = await PublishedSignals.read(log, topics)  # before the journal that they are held against
+    journal, still_open, malformed = await _read(log, topics.cases, signals)
+    chats, open_chats, malformed_chats = await _read(log, topics.research)
     foreign = {"cases": malformed, "research": malformed_chats, "signals": signals.foreign}
-    letters, lettered, foreign["dead-letters"] = await _dead_letters(address, topics)
-    news, without = await _news(address, topics, journal.cases, lettered)
-    foreign["configs"] = await _unreadable(address, topics.configs, lambda r: decode_snapshot(r.key, r.value))
-    foreign["budget"] = await _unreadable(address, topics.budget, lambda r: decode_budget(r.value))
+    letters, lettered, foreign["dead-letters"] = await _dead_letters(log, topics)
+    news, without = await _news(log, topics, journal.cases, lettered)
+    foreign["configs"] = await _unreadable(log, topics.configs, lambda r: decode_snapshot(r.key, r.value))
+    foreign["budget"] = await _unreadable(log, topics.budget, lambda r: decode_budget(r.value))
     of = {t: journal.types[WIRE_NAMES[t]] for t in BY_WIRE_NAME.values()}
     return AuditReport(
         news=news,
@@ -200,14 +200,11 @@ async def _audited(address: KafkaAddress, topics: Topics) -> AuditReport:
     )
 
 
-async def _read(
-    address: KafkaAddress, topic: str, signals: PublishedSignals | None = None
-) -> tuple[_Journal, int, int]:
+async def _read(log: Log, topic: str, signals: PublishedSignals | None = None) -> tuple[_Journal, int, int]:
     """Return what a journal holds, its open cases, and the records that nobody of ours wrote; hold signals against it."""
-    bounds = await offsets_of(address, topic)
-    parts = {tp: FollowedPartition(first, partitions=len(bounds)) for tp, (first, _) in bounds.items()}
-    journal = _Journal()
-    async for tp, records in read_range(address, bounds):
+    reader, journal = JournalReader(log, topic), _Journal()
+    parts = await reader.begin()
+    async for tp, records in reader.replay(parts):
         part = parts[tp]
         for record in records:
             env, accepted = part.judge(record)
@@ -222,10 +219,10 @@ async def _read(
     return journal, sum(len(p.accepted.open) for p in parts.values()), sum(p.malformed for p in parts.values())
 
 
-async def _dead_letters(address: KafkaAddress, topics: Topics) -> tuple[int, set[tuple[str, int, int]], int]:
+async def _dead_letters(log: Log, topics: Topics) -> tuple[int, set[tuple[str, int, int]], int]:
     where: set[tuple[str, int, int]] = set()
     count = foreign = 0
-    async for _, records in read_range(address, await offsets_of(address, topics.dead_letters)):
+    async for _, records in log.replay(await log.bounds(topics.dead_letters)):
         for record in records:
             h = dict(record.headers)
             if "dl_reason" not in h:
@@ -237,11 +234,9 @@ async def _dead_letters(address: KafkaAddress, topics: Topics) -> tuple[int, set
     return count, where, foreign
 
 
-async def _news(
-    address: KafkaAddress, topics: Topics, cases: set[str], lettered: set[tuple[str, int, int]]
-) -> tuple[int, int]:
+async def _news(log: Log, topics: Topics, cases: set[str], lettered: set[tuple[str, int, int]]) -> tuple[int, int]:
     count = without = 0
-    async for tp, records in read_range(address, await offsets_of(address, topics.news)):
+    async for tp, records in log.replay(await log.bounds(topics.news)):
         for record in records:
             count += 1
             try:
@@ -254,9 +249,9 @@ async def _news(
     return count, without
 
 
-async def _unreadable(address: KafkaAddress, topic: str, read: Callable[[Any], Any]) -> int:
+async def _unreadable(log: Log, topic: str, read: Callable[[Any], Any]) -> int:
     count = 0
-    async for _, records in read_range(address, await offsets_of(address, topic)):
+    async for _, records in log.replay(await log.bounds(topic)):
         for record in records:
             try:
                 read(record)

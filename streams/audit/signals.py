@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from schemas import envelope as wire
 from schemas.errors import ContractError
 from schemas.events import CaseDropped, CaseFailed, Event, RetractionFound
@@ -22,11 +21,11 @@ from schemas.ids import signal_id
 from schemas.published import Publication, read_signal
 from schemas.signals import Signal
 from schemas.topics import Topics
+from streams.journal.log import Log
 from streams.publish.revisions import signal_in, withdrawn
 
 LISTED = 20
 """So many are listed one by one; all are counted."""
-_COMMITTED: dict[str, Any] = {"isolation_level": "read_committed"}
 _encode = msgspec.json.Encoder().encode
 
 
@@ -63,15 +62,15 @@ class PublishedSignals:
         self.forged: list[ForgedSignal] = []
 
     @classmethod
-    async def read(cls, address: KafkaAddress, topics: Topics) -> PublishedSignals:
+    async def read(cls, log: Log, topics: Topics) -> PublishedSignals:
         """Read all of ``signals``, up to its ends as they are now."""
         found = cls(topics.cases)
-        bounds = await offsets_of(address, topics.signals, **_COMMITTED)
-        async for _, records in read_range(address, bounds, **_COMMITTED):
+        bounds = await log.bounds(topics.signals, isolation="read_committed")
+        async for _, records in log.replay(bounds, isolation="read_committed"):
             for record in records:
                 found._take(record)
         if found._before:
-            async for _, records in read_range(address, bounds, **_COMMITTED):
+            async for _, records in log.replay(bounds, isolation="read_committed"):
                 for record in records:
                     found._take_before(record)
         return found

@@ -1,0 +1,1 @@
+"""Audits: what the log and the published signals say, counted apart from everything that wrote them."""

@@ -1,0 +1,142 @@
+"""The log as readers without a group see it: Kafka's here, or one in memory (:mod:`streams.journal.memory_log`).
+
+Records come in batches, never one awaited call each: that cost the audit 92 % of its time. A record has ``topic``,
+``partition``, ``offset``, ``timestamp`` (ms), ``key``, ``value`` and ``headers``, as aiokafka's ``ConsumerRecord`` has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Literal, Protocol
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from infra.kafka.topics import KafkaAddress, offsets_of, read_range
+
+Bounds = Mapping[TopicPartition, tuple[int, int]]
+"""First offset and end offset of each partition."""
+Batches = Mapping[TopicPartition, Sequence[Any]]
+Isolation = Literal["read_committed", "read_uncommitted"]
+UNCOMMITTED: Isolation = "read_uncommitted"
+
+
+class Cursor(Protocol):
+    """A place in each of some partitions, from which records are read on."""
+
+    async def next(self, timeout_s: float) -> Batches:
+        """Return what has come since, in offset order per partition; empty when nothing came within ``timeout_s``."""
+        ...
+
+    async def position(self, tp: TopicPartition) -> int:
+        """Return the offset behind what was handed out, and behind the markers of transactions that follow it."""
+        ...
+
+    async def ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Ask the log where it ends now.
+
+        Raises:
+            KafkaError: the broker does not answer.
+        """
+        ...
+
+
+class Log(Protocol):
+    """A log of partitions whose offsets may have gaps: markers of transactions, and what was aborted."""
+
+    async def bounds(self, topic: str, *, isolation: Isolation = UNCOMMITTED) -> dict[TopicPartition, tuple[int, int]]:
+        """Return where each partition of a topic begins and ends now; empty when the topic does not exist."""
+        ...
+
+    async def offsets_at(self, tps: Iterable[TopicPartition], ms: int) -> dict[TopicPartition, int | None]:
+        """Return the first offset appended at or after a time (ms since 1970); None where nothing was."""
+        ...
+
+    def replay(
+        self, spans: Bounds, *, isolation: Isolation = UNCOMMITTED, batch: int = 5000
+    ) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
+        """Yield (partition, records) of each half-open range of offsets, in order per partition, and end."""
+        ...
+
+    def follow(
+        self,
+        starts: Mapping[TopicPartition, int],
+        *,
+        isolation: Isolation = UNCOMMITTED,
+        max_records: int = 5000,
+        wait_ms: int = 100,
+    ) -> AbstractAsyncContextManager[Cursor]:
+        """Read on from these offsets. ``wait_ms`` is how long the broker may hold back a fetch that is empty."""
+        ...
+
+
+class KafkaLog:
+    """The log on Kafka, read without a group: nothing is committed, and no rebalance moves anything."""
+
+    def __init__(self, address: KafkaAddress, **client: Any) -> None:
+        """``client``: more arguments of the consumers, such as ``client_id``."""
+        self._address, self._client = address, client
+
+    async def bounds(self, topic: str, *, isolation: Isolation = UNCOMMITTED) -> dict[TopicPartition, tuple[int, int]]:
+        """As of :class:`Log`."""
+        return await offsets_of(self._address, topic, isolation_level=isolation, **self._client)
+
+    async def offsets_at(self, tps: Iterable[TopicPartition], ms: int) -> dict[TopicPartition, int | None]:
+        """As of :class:`Log`."""
+        async with self._address.reading(**self._client) as consumer:
+            found = await consumer.offsets_for_times(dict.fromkeys(tps, ms))
+        return {tp: None if at is None else int(at.offset) for tp, at in found.items()}
+
+    def replay(
+        self, spans: Bounds, *, isolation: Isolation = UNCOMMITTED, batch: int = 5000
+    ) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
+        """As of :class:`Log`."""
+        return read_range(self._address, dict(spans), batch=batch, isolation_level=isolation, **self._client)
+
+    @asynccontextmanager
+    async def follow(
+        self,
+        starts: Mapping[TopicPartition, int],
+        *,
+        isolation: Isolation = UNCOMMITTED,
+        max_records: int = 5000,
+        wait_ms: int = 100,
+    ) -> AsyncIterator[Cursor]:
+        """As of :class:`Log`."""
+        more = {"isolation_level": isolation, "fetch_max_wait_ms": wait_ms, **self._client}
+        async with self._address.reading(**more) as consumer:
+            consumer.assign(list(starts))
+            for tp, offset in starts.items():
+                consumer.seek(tp, offset)
+            yield _KafkaCursor(consumer, max_records)
+
+
+class _KafkaCursor:
+    def __init__(self, consumer: AIOKafkaConsumer, max_records: int) -> None:
+        self._consumer, self._max_records = consumer, max_records
+
+    async def next(self, timeout_s: float) -> Batches:
+        got: Batches = await self._consumer.getmany(timeout_ms=round(timeout_s * 1000), max_records=self._max_records)
+        return got
+
+    async def position(self, tp: TopicPartition) -> int:
+        return int(await self._consumer.position(tp))
+
+    async def ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict(await self._consumer.end_offsets(list(tps)))
+
+
+async def record_ends(log: Log, spans: Bounds) -> dict[TopicPartition, int]:
+    """Return the offset after the last record of each range, its start when there is none.
+
+    The broker's end offset counts the markers of foreign transactions, behind which no record need ever come.
+    """
+    ends = {tp: first for tp, (first, _) in spans.items()}
+    left, back = dict(spans), 1
+    while left:
+        asked = {tp: (max(first, end - back), end) for tp, (first, end) in left.items()}
+        async for tp, records in log.replay(asked):
+            ends[tp] = records[-1].offset + 1
+        left = {tp: span for tp, span in left.items() if ends[tp] == span[0] and asked[tp][0] > span[0]}
+        back *= 16
+    return ends

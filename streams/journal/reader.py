@@ -1,0 +1,56 @@
+"""Reading a journal by the rule of acceptance, from anywhere in it: the one way of every reader outside the runtime.
+
+Who reads how:
+
+- the whole reader: publisher, remote partitions, shadow, live and turn feeds, backtest, audit, case list, memory rebuild;
+- the fold alone (:class:`~streams.journal.fold.JournalFold`): the projector, which Faust's group feeds; the sink, which also
+  needs what is ignored, exact ranges and two isolation levels; recordings and case records;
+- neither: text and claim index, which scan headers (0.4 µs a record; judging costs 4.5), and topics that hold no cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from aiokafka import TopicPartition
+
+from streams.journal.fold import JournalFold
+from streams.journal.log import Bounds, Log
+from streams.journal.tombstones import Tombstones
+
+
+class JournalReader:
+    """Begins folds of a journal's partitions. ``bounds`` are those of the last :meth:`begin`."""
+
+    def __init__(self, log: Log, topic: str, tombstones: Tombstones | None = None) -> None:
+        """``tombstones``: those of this process, where others read the journal too: what they have read is known here."""
+        self.log, self.topic = log, topic
+        self.bounds: Bounds = {}
+        self._tombstones = Tombstones(log) if tombstones is None else tombstones
+
+    async def begin(self, starts: Mapping[TopicPartition, int] | None = None) -> dict[TopicPartition, JournalFold]:
+        """Return a fold of each partition that ``starts`` names; without it of all, from their first offsets.
+
+        Tombstones are read for those that begin later than the log does, so that each judges as one that began at the
+        log's start.
+
+        Raises:
+            KafkaError: the broker does not answer.
+        """
+        self.bounds = await self.log.bounds(self.topic)
+        firsts = {tp: first for tp, (first, _) in self.bounds.items()}
+        chosen = firsts if starts is None else starts
+        folds = {tp: JournalFold(at, partitions=len(self.bounds)) for tp, at in chosen.items()}
+        inside = {tp: one.accepted for tp, one in folds.items() if one.position > firsts[tp]}
+        await self._tombstones.load(inside, firsts, partitions=len(self.bounds))
+        return folds
+
+    async def replay(
+        self, folds: Mapping[TopicPartition, JournalFold]
+    ) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
+        """Yield (partition, records) from each fold's position to where the log ended at :meth:`begin`. The caller judges them."""
+        async for tp, records in self.log.replay(
+            {tp: (fold.position, self.bounds[tp][1]) for tp, fold in folds.items()}
+        ):
+            yield tp, records
