@@ -7,7 +7,7 @@ the grammar that reads the tables is here. Start reading at :func:`agents.eviden
 from __future__ import annotations
 
 from agents.evidence.claim import Claim, claim_of
-from agents.evidence.entities import entities_in
+from agents.evidence.compiled import entities_in
 from agents.evidence.findings import assess
 from agents.evidence.query_builder import build_query, fallback_query
 from agents.text.injection import steers_model, strip_invisible

@@ -9,7 +9,7 @@ from agents.evidence.hosts import Imitations, host_of, path_of
 from agents.evidence.quality import CredibilityTable
 from agents.evidence.stance import Grammar
 from agents.text.matching import words_regex
-from schemas.config import Tables
+from schemas.config import Entity, Tables
 from schemas.ids import content_hash
 
 _KEPT = 8
@@ -73,3 +73,8 @@ def compiled(tables: Tables) -> Compiled:
     while len(_by_content) > _KEPT:
         _by_content.popitem(last=False)
     return made
+
+
+def entities_in(text: str, tables: Tables) -> tuple[Entity, ...]:
+    """Return the entities that a text names (zh and en aliases, whole words, longest first), in the text's order."""
+    return compiled(tables).entities.mentioned(text)

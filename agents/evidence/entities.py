@@ -126,13 +126,6 @@ class EntityIndex:
         return [n for n, (of, cues) in self._cues.items() if places & set(of) and cues.search(text)]
 
 
-def entities_in(text: str, tables: Tables) -> tuple[Entity, ...]:
-    """Return the entities that a text names (zh and en aliases, whole words, longest first), in the text's order."""
-    from agents.evidence.compiled import compiled
-
-    return compiled(tables).entities.mentioned(text)
-
-
 _PROPER = re.compile(r"(?<![A-Za-z0-9])[A-Z][A-Za-z0-9]*(?:\.[A-Za-z]{2,4})?(?![A-Za-z0-9])")
 _TICKER_IN_TEXT = re.compile(r"[$(]([A-Z][A-Z0-9]{1,9})\b")
 

@@ -6,7 +6,7 @@ import re
 
 from agents.core.asking import bounded
 from agents.core.case import Case
-from agents.evidence.entities import entities_in
+from agents.evidence.compiled import entities_in
 from agents.text.matching import units
 from schemas.config import Tables
 
