@@ -21,6 +21,7 @@ from typing import Any
 import httpx
 import msgspec
 
+from infra.offline.sample_news import sample_news
 from infra.settings import Settings
 from lab.hostile.main import settings_for
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
@@ -32,7 +33,6 @@ from newsproof.app.processes.services import run_worker
 from newsproof.app.processes.supervisor import prepare_tables, prepare_topics
 from newsproof.app.servers import servers
 from newsproof.app.terminal import guard_output
-from newsproof.cli.demo import sample_news
 from newsproof.sdk.client import publish
 from schemas.errors import TransientError
 from schemas.events import WIRE_NAMES, SignalSynthesized

@@ -30,10 +30,9 @@ from lab.backtest.generated import generated_news
 from newsproof.app import exits
 from newsproof.app.composition import FULL_PIPELINE, address_of, topics_of
 from newsproof.app.invocation import Invocation, json_line, run
-from newsproof.app.processes.supervisor import Pipeline, pipeline
+from newsproof.app.processes.supervisor import Pipeline, pipeline, watched
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.terminal import guard_output
-from newsproof.cli.demo import watched
 from newsproof.evaluation.backtest.run.show import show_verified, verified
 from newsproof.sdk.client import checked_news
 from schemas.errors import NewsproofError, TransientError

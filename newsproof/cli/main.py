@@ -83,6 +83,14 @@ def newsproof(
     Invocation.debug = debug
 
 
+@app.command(hidden=True)
+def reference() -> None:
+    """Print docs/cli.md."""
+    from newsproof.cli.reference import cli_page
+
+    typer.echo(cli_page(app), nl=False)
+
+
 def main() -> None:
     """Run the command line and exit with a status of ``newsproof.app.exits``."""
     guard_output()

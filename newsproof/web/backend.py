@@ -15,11 +15,10 @@ from infra.clickhouse.client import ClickHouse
 from infra.kafka.topics import members_of
 from infra.settings import Settings
 from newsproof.app.analysts import analyst_client
-from newsproof.app.composition import address_of, topics_of
+from newsproof.app.composition import address_of, mode_in_words, topics_of
 from newsproof.app.research_parts import research_snapshot_of
 from newsproof.app.servers import is_embedded_here
 from newsproof.app.version import code_version
-from newsproof.cli.up import mode_in_words
 from newsproof.report.data import Report
 from newsproof.web.api.questions import Questions
 from newsproof.web.api.telling import told

@@ -16,9 +16,9 @@ import msgspec
 
 from infra.kafka.topics import NEWS_DAYS, offsets_of, read_range
 from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.app.log import Log, the_log
 from newsproof.app.servers import say_on_stderr
 from newsproof.app.terminal import bytes_of_output
-from newsproof.cli.log.reading import Log, the_log
 from newsproof.report.demo import shortened
 from schemas.attempts import RETRIES_HEADER
 from schemas.errors import ConfigError, ContractError

@@ -16,7 +16,7 @@ from aiokafka.errors import KafkaError
 from agents.core.registry import verification
 from infra.clickhouse.client import ClickHouse
 from infra.ports import Ports
-from newsproof.cli.log.reading import Log
+from newsproof.app.log import Log
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.memory import AsOfMemory
 from newsproof.evaluation.backtest.performer import Performer

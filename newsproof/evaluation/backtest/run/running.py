@@ -18,8 +18,8 @@ from infra.ports import Answer, Free, Ports
 from infra.settings import Settings
 from newsproof.app.composition import clickhouse_of, ports_of
 from newsproof.app.invocation import Invocation
+from newsproof.app.log import Log
 from newsproof.app.servers import servers, with_data
-from newsproof.cli.log.reading import Log
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import FileSource, KafkaSource, Source, Survey, survey
 from newsproof.evaluation.backtest.memory import AsOfMemory
