@@ -1,7 +1,4 @@
-"""Run an outage: a steady stream of news, one provider away for a while, and what came of every case.
-
-python -m lab.outage.run [search|heavy|light] [--fallback] [--kind timeout|unavailable|rate_limit]
-"""
+"""Run an outage: a steady stream of news, one provider away for a while, and what came of every case."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def test_help_lists_every_command_and_the_exit_statuses(tmp_path: Path) -> None:
     assert done.returncode == 0
     for name in (
         *("up", "worker", "sink", "publish", "signals", "case", "cases", "audit", "sql"),
-        *("topics", "dlq", "doctor", "config", "schemas", "demo", "bench", "chaos"),
+        *("topics", "dlq", "doctor", "config", "schemas", "demo"),
     ):
         assert f"\n  {name} " in done.stdout
     assert "130 interrupted" in done.stdout
