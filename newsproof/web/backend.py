@@ -20,10 +20,10 @@ from newsproof.app.research_parts import research_snapshot_of
 from newsproof.app.servers import is_embedded_here
 from newsproof.app.version import code_version
 from newsproof.report.data import Report
-from newsproof.web.api.questions import Questions
-from newsproof.web.api.telling import told
 from newsproof.web.connection_limit import ConnectionLimit
+from newsproof.web.questions import Questions
 from newsproof.web.rates import Rates
+from newsproof.web.telling import told
 from schemas.errors import NewsproofError, TransientError
 from streams.feed.history import CaseRecords, SignalHistory
 from streams.feed.live import LiveFeed

@@ -19,8 +19,8 @@ from infra.ports import Ports
 from newsproof.app.log import Log
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.memory import AsOfMemory
-from newsproof.evaluation.backtest.performer import Performer
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit, CostLimitReached
+from newsproof.evaluation.backtest.run.performer import Performer
 from newsproof.evaluation.backtest.run.place import OnlyOne
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.rows import case_row, unreplayable

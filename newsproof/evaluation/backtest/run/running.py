@@ -23,9 +23,9 @@ from newsproof.app.servers import servers, with_data
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import FileSource, KafkaSource, Source, Survey, survey
 from newsproof.evaluation.backtest.memory import AsOfMemory
-from newsproof.evaluation.backtest.performer import Performer
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit
 from newsproof.evaluation.backtest.run.estimate import Estimate, estimate
+from newsproof.evaluation.backtest.run.performer import Performer
 from newsproof.evaluation.backtest.run.place import OnlyOne
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.runner import Ran, Runner
