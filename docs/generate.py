@@ -2,8 +2,8 @@
 
     ./.venv/bin/python docs/generate.py
 
-``tests/test_docs.py`` compares what stands there with what this would write. docs/settings.md and docs/cli.md come from
-``newsproof config --markdown`` and ``newsproof reference``.
+``tests/test_docs.py`` compares what stands there with what this would write. docs/settings.md, docs/cli.md and docs/lab.md come from
+``newsproof config --markdown``, ``newsproof reference`` and ``python -P -m lab reference``.
 """
 
 from __future__ import annotations

@@ -17,9 +17,10 @@ from pathlib import Path
 PAGE = Path(__file__).with_name("sql.md")
 sys.path.insert(0, str(PAGE.parents[1]))
 
+from newsproof.app.database import database  # noqa: E402
 from newsproof.app.invocation import Invocation  # noqa: E402
 from newsproof.cli.sql.output import print_rows  # noqa: E402
-from newsproof.cli.sql.sql import ask, database  # noqa: E402
+from newsproof.cli.sql.sql import ask  # noqa: E402
 
 BLOCK = re.compile(r'```sh\n((?:\./run sql "[^\n]+"\n)+)```\n```text\n(.*?)```', re.DOTALL)
 STATEMENT = re.compile(r'^\./run sql "(.+)"$', re.MULTILINE)
@@ -32,7 +33,7 @@ def statements(page: str) -> list[str]:
 
 async def printed(invocation: Invocation, wanted: list[str]) -> dict[str, str]:
     """Return what each statement prints."""
-    from newsproof.cli.commands.tables import Format
+    from newsproof.cli.sql.output import Format
 
     found = {}
     async with database(invocation, admin=True) as client:

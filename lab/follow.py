@@ -1,6 +1,6 @@
 """Follow one news item through a running installation, and count the files that it passes through.
 
-From the project's folder: ``PYTHONPATH=. .venv/bin/python -P -m lab.follow``.
+From the project's folder: ``PYTHONPATH=. .venv/bin/python -P -m lab follow``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from typing import Any
 import httpx
 import msgspec
 
+from infra.offline.sample_news import sample_news
 from infra.settings import Settings
 from lab.hostile.main import settings_for
+from newsproof.app import exits
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
 from newsproof.app.invocation import json_line, say_result, table
 from newsproof.app.lifecycle import run_until
@@ -31,8 +33,6 @@ from newsproof.app.processes.health import sink_unready, worker_unready
 from newsproof.app.processes.services import run_worker
 from newsproof.app.processes.supervisor import prepare_tables, prepare_topics
 from newsproof.app.servers import servers
-from newsproof.app.terminal import guard_output
-from newsproof.cli.demo import sample_news
 from newsproof.sdk.client import publish
 from schemas.errors import TransientError
 from schemas.events import WIRE_NAMES, SignalSynthesized
@@ -185,24 +185,20 @@ async def _until(look: Callable[[], Awaitable[bool]], running: Sequence[asyncio.
         await asyncio.sleep(0.05)
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> int:
     """Print the figures as tables, or with ``--json`` as one line of JSON."""
-    parser = argparse.ArgumentParser(prog="python -P -m lab.follow", description=__doc__, epilog=DEFINITION)
+    parser = argparse.ArgumentParser(prog="python -P -m lab follow", description=__doc__, epilog=DEFINITION)
     parser.add_argument("--json", action="store_true", help="one line of JSON on standard output")
-    as_json = parser.parse_args().json
+    as_json = parser.parse_args(argv).json
     configure_logs("WARNING", libraries="CRITICAL")
     found = asyncio.run(follow())
     if as_json:
         json_line({"definition": DEFINITION, **{name: msgspec.to_builtins(one) for name, one in found.items()}})
-        return
+        return exits.OK
     say_result(DEFINITION)
     for name, one in found.items():
         rows = [(which, one.files_by_package[which], one.changes_by_package[which]) for which in PACKAGES]
         title = f"{name}: {one.files} files, {one.changes:,} changes, {one.calls:,} calls, {one.seconds:g} s"
         table(("package", "files", "changes"), rows, title=title, right=("files", "changes"))
     table(("file", "calls"), found["first"].calls_by_file.items(), title="first, by file", right=("calls",))
-
-
-if __name__ == "__main__":
-    guard_output()
-    main()
+    return exits.OK

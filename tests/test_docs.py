@@ -13,6 +13,7 @@ import pytest
 import typer
 
 from infra.settings import Settings
+from lab.__main__ import app as lab
 from newsproof.cli.main import app
 from schemas.events import EVENT_TYPES
 
@@ -26,6 +27,8 @@ PAGES = [
     *ADRS,
 ]
 HOW = "run: ./.venv/bin/python docs/generate.py"
+RUN_BY_LAB = {"chaos", "hostile", "bench"}
+"""What ``./run`` hands to the lab; a test of the script compares."""
 NOT_SETTINGS = {"CLICKHOUSE_PASSWORD", "NEWSPROOF_PYTHON", "CI"}
 """Names in capitals that docker-compose.yml, ./run and .ci/run read; constants of the code are looked up in the code."""
 
@@ -115,13 +118,14 @@ def constants() -> set[str]:
 
 def test_every_command_that_is_named_exists(page: Path) -> None:
     words = re.findall(
-        r"(?:\./run|(?<![\w/.-])newsproof) ([a-z]+(?:-[a-z]+)*)(?: ([a-z]+(?:-[a-z]+)*))?", "\n".join(code(page))
+        r"(\./run|(?<![\w/.-])newsproof|-m lab) ([a-z]+(?:-[a-z]+)*)(?: ([a-z]+(?:-[a-z]+)*))?", "\n".join(code(page))
     )
-    for command, more in words:
+    for program, command, more in words:
         if command in {"test", "is"}:
             continue
-        found = typer.main.get_command(app).commands.get(command)  # type: ignore[attr-defined]
-        assert found is not None, f"{page.name} names newsproof {command}"
+        to_lab = program == "-m lab" or (program == "./run" and command in RUN_BY_LAB)
+        found = typer.main.get_command(lab if to_lab else app).commands.get(command)  # type: ignore[attr-defined]
+        assert found is not None, f"{page.name} names {program} {command}"
         assert not hasattr(found, "commands") or not more or more in found.commands
 
 

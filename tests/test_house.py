@@ -9,8 +9,10 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 PROJECT = Path(__file__).parents[1]
@@ -126,6 +128,50 @@ def test_no_file_names(what: str) -> None:
     assert not found, f"{what}: {found}"
 
 
+STILL_CIRCLES = {
+    ("agents.evidence.compiled", "agents.evidence.entities"),
+    ("streams.journal.following", "streams.journal.tombstones"),
+}
+"""Pairs of modules that still import each other; the first one's import of the second is passed over."""
+
+
+def imports_of(*packages: str) -> dict[str, set[str]]:
+    """Module → the modules of these packages that it imports: inside functions, too, and for types alone."""
+    graph = grimp.build_graph(*packages, cache_dir=None)
+    return {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+
+
+def circle(imports: dict[str, set[str]]) -> list[str]:
+    """Modules of which each is imported by the next, the last one being the first; [] when there is no circle."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as exc:
+        return list(exc.args[1])
+    return []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    imports = imports_of(*PACKAGES)
+    for module, imported in STILL_CIRCLES:
+        imports[module].discard(imported)
+    assert circle(imports) == []
+
+
+def test_a_circle_through_a_function_or_for_types_alone_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    house = tmp_path / "circular_house"
+    house.mkdir()
+    (house / "__init__.py").touch()
+    (house / "one.py").write_text("from circular_house import two\n")
+    (house / "two.py").write_text("def later():\n    from circular_house.three import A\n")
+    (house / "three.py").write_text("A = 1\n")
+    assert circle(imports_of("circular_house")) == []
+    (house / "three.py").write_text("if TYPE_CHECKING:\n    import circular_house.one\n")
+    assert set(circle(imports_of("circular_house"))) == {f"circular_house.{name}" for name in ("one", "two", "three")}
+
+
 IMPURE_BUILTINS = {"open", "input", "print", "exec", "eval", "__import__"}
 CLOCKS = {"now", "utcnow", "today"}
 """Both: what no import contract can see."""
@@ -171,6 +217,9 @@ def test_imports_point_one_way() -> None:
         ("streams/sink/sink.py", "import newsproof.app.version", "Imports point one way"),
         ("newsproof/sdk/client.py", "import streams.journal.case_list", "plain Kafka clients"),
         ("newsproof/app/servers.py", "import faust", "Faust is known in streams alone"),
+        ("newsproof/app/version.py", "import lab.follow", "Product never imports lab"),
+        ("newsproof/report/data.py", "import newsproof.evaluation.eval.report", "Folders of newsproof point one way"),
+        ("newsproof/evaluation/backtest/story.py", "import newsproof.evaluation.shadow.live", "in a circle"),
     ],
 )
 def test_an_import_that_points_elsewhere_is_found(tmp_path: Path, module: str, line: str, contract: str) -> None:

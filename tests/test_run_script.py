@@ -27,6 +27,8 @@ def make_checkout(folder: Path) -> Path:
     """A checkout with nothing to install, so that no test waits for a network."""
     (folder / "newsproof").mkdir(parents=True)
     (folder / "newsproof" / "__main__.py").write_text(MAIN)
+    (folder / "lab").mkdir()
+    (folder / "lab" / "__main__.py").write_text(MAIN.replace("os.getpid()", '"the lab"'))
     shutil.copy(CHECKOUT / "run", folder / "run")
     for lock in LOCKS:
         (folder / lock).write_text("# Nothing.\n")
@@ -80,6 +82,12 @@ def test_a_folder_of_the_same_name_in_the_working_directory_is_not_ours(checkout
     (tmp_path / "newsproof").mkdir()
     (tmp_path / "newsproof" / "__main__.py").write_text("print('the wrong one')")
     assert run(checkout, "demo", cwd=tmp_path).stdout.splitlines()[1:] == [str(tmp_path), "demo"]
+
+
+@pytest.mark.parametrize("command", ["chaos", "hostile", "bench"])
+def test_what_puts_it_to_the_test_goes_to_the_lab(checkout: Path, command: str) -> None:
+    done = run(checkout, command, "--json", "a b")
+    assert done.stdout.splitlines() == ["the lab", "/", command, "--json", "a b"]
 
 
 def test_a_later_run_installs_nothing_and_says_nothing(checkout: Path) -> None:

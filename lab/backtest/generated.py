@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
-from newsproof.cli.demo import sample_news
+from infra.offline.sample_news import sample_news
 from schemas.news import News
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)

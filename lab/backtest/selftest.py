@@ -1,6 +1,6 @@
 """The self-test at length: cases that the real runtime recorded for it, then ``newsproof backtest verify`` over their log.
 
-    .venv/bin/python -m lab.backtest.selftest --cases 10000 --seed 7 [--data-dir DIR]
+    PYTHONPATH=. .venv/bin/python -P -m lab selftest --cases 10000 --seed 7 [--data-dir DIR]
 
 Generated news go through an installation of their own: embedded Kafka and ClickHouse, one worker with the real steps and
 the offline providers, a sink, for recall reads what earlier cases left. The worker is killed on the way, for what a
@@ -30,10 +30,8 @@ from lab.backtest.generated import generated_news
 from newsproof.app import exits
 from newsproof.app.composition import FULL_PIPELINE, address_of, topics_of
 from newsproof.app.invocation import Invocation, json_line, run
-from newsproof.app.processes.supervisor import Pipeline, pipeline
+from newsproof.app.processes.supervisor import Pipeline, pipeline, watched
 from newsproof.app.servers import say_on_stderr as say
-from newsproof.app.terminal import guard_output
-from newsproof.cli.demo import watched
 from newsproof.evaluation.backtest.run.show import show_verified, verified
 from newsproof.sdk.client import checked_news
 from schemas.errors import NewsproofError, TransientError
@@ -163,7 +161,9 @@ async def _publish(settings: Settings, *, cases: int, seed: int) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Run it from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -P -m lab selftest", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--kills", type=int, default=3, help="how often the worker is killed (SIGKILL) on the way")
@@ -188,8 +188,3 @@ def _directory(given: Path | None) -> Iterator[Path]:
         sys.exit(f"selftest: {given} is not empty: name a new directory")
     given.mkdir(parents=True, exist_ok=True)
     yield given
-
-
-if __name__ == "__main__":
-    guard_output()
-    sys.exit(main())

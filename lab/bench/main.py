@@ -1,4 +1,4 @@
-"""``newsproof bench``: the measurements by name, as a table or one line of JSON."""
+"""``lab bench``: the measurements by name, as a table or one line of JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from lab.bench.evidence import evidence
 from lab.bench.measures import Figure
 from newsproof.app.console import Console
 from newsproof.app.invocation import json_line
-from newsproof.app.terminal import guard_output
 
 MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "waiting": measures.waiting,
@@ -36,7 +35,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
 
 def main(argv: list[str] | None = None) -> int:
     """Run the named measurements (all when none is named) and print their figures."""
-    parser = argparse.ArgumentParser(prog="newsproof bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -P -m lab bench", description=__doc__)
     parser.add_argument(
         "measure",
         nargs="*",
@@ -88,8 +87,3 @@ def _table(figures: list[Figure]) -> None:
         value = f"{f.value:,.1f}" if f.value < 1000 else f"{f.value:,.0f}"
         table.add_row(f.name, value, f.unit, f.target, "" if f.ratio is None else f"{f.ratio:.2f}", f.baseline)
     Console().print(table)
-
-
-if __name__ == "__main__":
-    guard_output()
-    sys.exit(main())

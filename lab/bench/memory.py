@@ -24,8 +24,8 @@ from infra.clickhouse.migrate import migrate
 from infra.clickhouse.record import epoch_ms
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.models.embeddings.hashing import DIMENSIONS, EMBEDDING_MODEL, embed, quantised
+from infra.offline.sample_news import sample_news
 from lab.bench.measures import Figure
-from newsproof.cli.demo import sample_news
 from schemas.effects import Recall, RecallReply
 from schemas.ids import LIVE_RUN, signal_id, uuid5
 

@@ -17,10 +17,10 @@ from agents.core.case import Case, Replies, fold, open_case
 from agents.core.step import Step
 from agents.graphs import verification
 from infra.models.embeddings.hashing import cosine, embed
+from infra.offline.sample_news import sample_news
 from infra.ports import Answer, Free, Ports
 from infra.settings import Settings
 from newsproof.app.composition import FULL_PIPELINE, snapshot_of
-from newsproof.cli.demo import sample_news
 from schemas import envelope as wire
 from schemas.effects import ConcernedReply, EarlierReply, Effect, FindEarlier, Recall, RecallReply, Reply, request_hash
 from schemas.events import EffectCompleted, Event, EventReceived, SignalSynthesized

@@ -14,7 +14,7 @@ HOLD_LIMIT_S = TRANSACTION_TIMEOUT_MS / 1000 + 10.0
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys of ``newsproof chaos --json``.
+    """The keys of ``lab chaos --json``.
 
     ``kills`` are SIGKILLs of workers, ``kills_by_boundary`` those of workers and the sink by failpoint. ``lost`` counts news
     without an end and ends without their signal. ``provider_calls`` is what the provider process received, ``case_calls``

@@ -1,4 +1,4 @@
-"""``newsproof chaos``: an installation of its own, a steady stream of cases, blows by plan, quiet, and the verdict."""
+"""``lab chaos``: an installation of its own, a steady stream of cases, blows by plan, quiet, and the verdict."""
 
 from __future__ import annotations
 

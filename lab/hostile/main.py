@@ -1,4 +1,4 @@
-"""``newsproof hostile``: the run from the command line, its table and its line of JSON."""
+"""``lab hostile``: the run from the command line, its table and its line of JSON."""
 
 from __future__ import annotations
 

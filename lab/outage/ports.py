@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 from infra.ports import Answer, Free, Port
 from lab.outage.clock import virtual_s
 from schemas.calls import ProviderMode
-from schemas.effects import EarlierReply, FindEarlier, Recall, RecallReply
 from schemas.errors import FailureKind, TransientError
 
 FAILS_AFTER_S: dict[str, float] = {"timeout": 10.0, "unavailable": 0.1, "rate_limit": 0.1, "network": 0.1}
@@ -41,22 +39,6 @@ class Troubled(Free, Port):
             raise TransientError(f"{self.provider} is away", kind=self._kind)
         await asyncio.sleep(self._latency_s)
         return await self._inner.perform(effect)
-
-    async def close(self) -> None:
-        """Nothing to let go of."""
-
-
-class Journal(Free, Port):
-    """Memory and duplicate check of a run without a log: nothing is remembered, nothing is a copy."""
-
-    provider = "journal"
-    mode: ProviderMode = "offline"
-
-    async def perform(self, effect: Any) -> Answer:
-        """Answer that there is nothing."""
-        nothing = EarlierReply(first_case=None) if isinstance(effect, FindEarlier) else RecallReply(entries=())
-        assert isinstance(effect, FindEarlier | Recall)
-        return Answer(reply=nothing, cost_usd=Decimal(0))
 
     async def close(self) -> None:
         """Nothing to let go of."""

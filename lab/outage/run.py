@@ -1,7 +1,4 @@
-"""Run an outage: a steady stream of news, one provider away for a while, and what came of every case.
-
-python -m lab.outage.run [search|heavy|light] [--fallback] [--kind timeout|unavailable|rate_limit]
-"""
+"""Run an outage: a steady stream of news, one provider away for a while, and what came of every case."""
 
 from __future__ import annotations
 
@@ -17,12 +14,13 @@ import msgspec
 from agents.core.case import Case
 from agents.prompts import load_prompts
 from agents.tables import load_tables
+from infra.offline.empty_journal import EmptyJournal
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from infra.ports import Ports
 from lab.outage.cases import Cases
 from lab.outage.clock import run_virtually, virtual_now, virtual_s
-from lab.outage.ports import Journal, Troubled
+from lab.outage.ports import Troubled
 from lab.outage.report import Minute, OutageReport
 from schemas.config import Snapshot
 from schemas.errors import FailureKind
@@ -97,7 +95,7 @@ class _Run:
         made["search"].provider, made["search"].model = "offline", ""
         tiers = {name: made[name] for name in ("light", "heavy")}
         behind: dict[str, Any] = {self._trouble: (made["fallback"],)} if self._fallback else {}
-        journal = Journal()
+        journal = EmptyJournal()
         return Ports(
             models=dict(tiers), fallbacks=behind, search={"offline": made["search"]}, recall=journal, earlier=journal
         )

@@ -31,6 +31,17 @@ SAME_NAMES = tuple(f.name for f in msgspec.structs.fields(Snapshot) if f.name in
 """Snapshot fields that a setting of the same name decides."""
 
 
+def mode_in_words(settings: Settings) -> str:
+    """Return how it judges, said so that nobody takes an offline signal for a real one."""
+    if settings.mode == "simulated" and settings.scripted_model_url:
+        return "SIMULATED (a scripted model server and a bundled corpus; for trying prompts out)"
+    return {
+        "live": "live (real models and search)",
+        "offline": "OFFLINE (rules and a bundled corpus instead of models and search; for trying things out)",
+        "simulated": "SIMULATED (empty answers; for measuring only)",
+    }[settings.mode]
+
+
 def topics_of(settings: Settings) -> Topics:
     """Return the topics of this installation."""
     return Topics(settings.topic_prefix)

@@ -1,4 +1,4 @@
-"""Exit statuses of the command line, and which error means which. Documented in docs/cli.md."""
+"""Exit statuses of the command line, and which error means which. Documented in docs/cli.md and docs/lab.md."""
 
 from __future__ import annotations
 

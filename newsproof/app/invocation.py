@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Coroutine, Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from newsproof.app import exits
+from newsproof.app.terminal import guard_output
 from schemas.printable import printable, printable_json
 
 if TYPE_CHECKING:
@@ -50,6 +52,25 @@ class Invocation:
 def of(ctx: typer.Context) -> Invocation:
     """Return the global options of this call."""
     return ctx.ensure_object(Invocation)
+
+
+def run_command_line(app: typer.Typer, name: str) -> None:
+    """Run a command line that is called ``name``, and exit with a status of ``newsproof.app.exits``."""
+    guard_output()
+    try:
+        app(prog_name=name)
+    except KeyboardInterrupt:
+        sys.exit(exits.INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()  # Whoever read our output went away, as `| head` does.
+        sys.exit(exits.OK)
+    except Exception as exc:
+        from infra.redaction import redacted
+
+        if Invocation.debug:
+            print(redacted(traceback.format_exc()), file=sys.stderr)
+        print(redacted(f"newsproof: {exits.text_of(exc)}"), file=sys.stderr, flush=True)
+        sys.exit(exits.status_of(exc))
 
 
 def run(work: Coroutine[Any, Any, T], *, service: Settings | None = None) -> T:

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from importlib import resources
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import msgspec
 import orjson
 
-from infra.embedded.child import DirectoryLock
+from infra.offline.sample_news import sample_news
 from infra.settings import Settings
 from newsproof.app import exits
-from newsproof.app.composition import FULL_PIPELINE, address_of, clickhouse_of, refuse_unusable, topics_of
+from newsproof.app.composition import (
+    FULL_PIPELINE,
+    address_of,
+    clickhouse_of,
+    mode_in_words,
+    refuse_unusable,
+    topics_of,
+)
 from newsproof.app.invocation import command_name, json_line, say_result
-from newsproof.app.processes.supervisor import Pipeline, pipeline
+from newsproof.app.processes.supervisor import Pipeline, empty, pipeline, watched
 from newsproof.app.servers import DEMO
 from newsproof.app.servers import say_on_stderr as say
-from newsproof.cli.progress import DemoProgress
-from newsproof.cli.up import mode_in_words
+from newsproof.cli.progress import DemoProgress, Ends
 from newsproof.report.demo import print_report
 from newsproof.sdk.client import checked_news
 from schemas.errors import TransientError
@@ -35,8 +38,6 @@ from streams.journal.log import KafkaLog
 
 T = TypeVar("T")
 
-PARTS = ("kafka", "clickhouse", "slots", "logs")
-"""What lies in the demo's directory; nothing else in it is ever deleted."""
 END_WITHIN_S = 600.0
 TABLES_WITHIN_S = 60.0
 
@@ -53,25 +54,6 @@ class DemoSummary(msgspec.Struct, frozen=True, kw_only=True):
     lost: int
     duplicates: int
     seconds: float
-
-
-def sample_news() -> list[News]:
-    """Return the sample as news, in the order of publication. Its labels (truth and the like) are left behind here."""
-    lines = resources.files("infra.offline").joinpath("sample/history.jsonl").read_bytes().splitlines()
-    items = [
-        msgspec.convert(
-            {
-                "source": "history",
-                "external_id": row["id"],
-                "language": row["lang"],
-                "text": row["text"],
-                "published_at": row["published_at"],
-            },
-            News,
-        )
-        for row in map(orjson.loads, filter(None, lines))
-    ]
-    return sorted(items, key=lambda news: news.published_at)
 
 
 async def demo(settings: Settings, *, keep: bool, live: bool, as_json: bool) -> int:
@@ -113,38 +95,6 @@ def _settings(settings: Settings, *, live: bool) -> Settings:
             "publish_preliminary": False,
         }
     )
-
-
-def empty(directory: Path) -> None:
-    """Delete what an earlier demo left.
-
-    Raises:
-        ConfigError: a demo still runs there.
-    """
-    locks = [DirectoryLock(directory / part, what="The demo") for part in PARTS[:2]]
-    try:
-        for lock in locks:
-            lock.acquire()
-        for part in PARTS:
-            shutil.rmtree(directory / part, ignore_errors=True)
-    finally:
-        for lock in locks:
-            lock.release()
-
-
-async def watched(running: Pipeline, work: Coroutine[Any, Any, T]) -> T:
-    """Do the work while the children are kept running; what they refuse to go on with ends the work."""
-    watching = asyncio.create_task(running.watch())
-    working = asyncio.create_task(work)
-    try:
-        await asyncio.wait({watching, working}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            watching.result()
-        return working.result()
-    finally:
-        for task in (working, watching):
-            task.cancel()
-        await asyncio.gather(working, watching, return_exceptions=True)
 
 
 async def _run(running: Pipeline, *, as_json: bool) -> tuple[DemoSummary, AuditReport]:
@@ -194,22 +144,6 @@ async def _publish(settings: Settings, topics: Topics, items: list[News]) -> Non
             await producer.send_and_wait(topics.news, value, key=news.key)
     finally:
         await producer.stop()
-
-
-class Ends(msgspec.Struct):
-    """What the journal held when every case had ended. ``withdrawn``: cases whose signal another case denies or corrects."""
-
-    events: int = 0
-    signals: int = 0
-    ended: int = 0
-    opened: int = 0
-    signalled: set[str] = set()
-    withdrawn: set[str] = set()
-
-    @property
-    def revisions(self) -> int:
-        """Revisions that publish writes of them."""
-        return self.signals + len(self.withdrawn & self.signalled)
 
 
 class _Follower:

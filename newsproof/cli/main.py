@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from newsproof.app import exits
-from newsproof.app.invocation import Invocation, of
-from newsproof.app.terminal import guard_output
+from newsproof.app.invocation import Invocation, of, run_command_line
 from newsproof.app.version import VERSION
 from newsproof.cli.commands import (
     backtest,
-    chaos,
     describe,
     judge,
     memory,
@@ -44,7 +39,6 @@ app = typer.Typer(
 for module in (
     process,
     web,
-    chaos,
     publishing,
     read,
     tables,
@@ -83,20 +77,14 @@ def newsproof(
     Invocation.debug = debug
 
 
+@app.command(hidden=True)
+def reference() -> None:
+    """Print docs/cli.md."""
+    from newsproof.cli.reference import cli_page
+
+    typer.echo(cli_page(app), nl=False)
+
+
 def main() -> None:
     """Run the command line and exit with a status of ``newsproof.app.exits``."""
-    guard_output()
-    try:
-        app(prog_name="newsproof")
-    except KeyboardInterrupt:
-        sys.exit(exits.INTERRUPTED)
-    except BrokenPipeError:
-        sys.stderr.close()  # Whoever read our output went away, as `| head` does.
-        sys.exit(exits.OK)
-    except Exception as exc:
-        from infra.redaction import redacted
-
-        if Invocation.debug:
-            print(redacted(traceback.format_exc()), file=sys.stderr)
-        print(redacted(f"newsproof: {exits.text_of(exc)}"), file=sys.stderr, flush=True)
-        sys.exit(exits.status_of(exc))
+    run_command_line(app, "newsproof")

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from newsproof.cli.demo import Ends
+import msgspec
 
 LINE_EVERY_S = 3.0
+
+
+class Ends(msgspec.Struct):
+    """What the journal held when every case had ended. ``withdrawn``: cases whose signal another case denies or corrects."""
+
+    events: int = 0
+    signals: int = 0
+    ended: int = 0
+    opened: int = 0
+    signalled: set[str] = set()
+    withdrawn: set[str] = set()
+
+    @property
+    def revisions(self) -> int:
+        """Revisions that publish writes of them."""
+        return self.signals + len(self.withdrawn & self.signalled)
 
 
 class DemoProgress:

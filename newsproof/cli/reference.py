@@ -1,4 +1,4 @@
-"""docs/cli.md, written from the commands themselves; a test compares."""
+"""docs/cli.md and docs/lab.md, written from the commands themselves; tests compare."""
 
 from __future__ import annotations
 
@@ -9,22 +9,28 @@ import typer
 import typer.main
 
 from newsproof.app import exits
-from newsproof.cli.main import app
 
 WIDTH = 100
+CLI = """\
+# The command line
+
+Written by `newsproof reference`; a test compares. In a checkout, `./run COMMAND` is the same as
+`newsproof COMMAND`. Results go to standard output, everything else to standard error.
+
+Commands that read use the configured servers, else those that `up` (or `demo --keep`) runs on the data
+directory, else they start the embedded ones on it for their own duration. Where the data directory holds no
+log and none is named, they read the one that `demo` left."""
 
 
-def cli_page() -> str:
+def cli_page(app: typer.Typer) -> str:
     """Return docs/cli.md."""
+    return reference_page(app, "newsproof", CLI)
+
+
+def reference_page(app: typer.Typer, name: str, opening: str) -> str:
+    """Return the page of a command line that is called ``name``: the opening, the exit statuses, each command's help."""
     lines = [
-        "# The command line",
-        "",
-        "Written by `newsproof reference`; a test compares. In a checkout, `./run COMMAND` is the same as",
-        "`newsproof COMMAND`. Results go to standard output, everything else to standard error.",
-        "",
-        "Commands that read use the configured servers, else those that `up` (or `demo --keep`) runs on the data",
-        "directory, else they start the embedded ones on it for their own duration. Where the data directory holds no",
-        "log and none is named, they read the one that `demo` left.",
+        opening,
         "",
         "## Exit status",
         "",
@@ -32,7 +38,7 @@ def cli_page() -> str:
         "|---|---|",
         *(f"| {status} | {meaning} |" for status, meaning in exits.MEANINGS.items()),
     ]
-    for path, text in _commands(typer.main.get_command(app), "newsproof"):
+    for path, text in _commands(typer.main.get_command(app), name):
         lines += ["", f"## `{path}`", "", "```text", text, "```"]
     return "\n".join(lines) + "\n"
 

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from infra.embedded.child import DirectoryLock
 from infra.settings import Settings
-from newsproof.app.composition import FULL_PIPELINE, refuse_unusable
+from newsproof.app.composition import FULL_PIPELINE, mode_in_words, refuse_unusable
 from newsproof.app.invocation import command_name
 from newsproof.app.processes.supervisor import Pipeline, pipeline
 from newsproof.app.research_parts import refuse_unusable_research
@@ -80,17 +80,6 @@ def _tell(running: Pipeline, page: str, changes: dict[str, object], workers: int
     say(f'  {command} sql "SELECT * FROM v_cost_by_step"')
     if "kafka" in own:
         say(f"  {command} kafka    (the login of this Kafka, for other clients)")
-
-
-def mode_in_words(settings: Settings) -> str:
-    """Return how it judges, said so that nobody takes an offline signal for a real one."""
-    if settings.mode == "simulated" and settings.scripted_model_url:
-        return "SIMULATED (a scripted model server and a bundled corpus; for trying prompts out)"
-    return {
-        "live": "live (real models and search)",
-        "offline": "OFFLINE (rules and a bundled corpus instead of models and search; for trying things out)",
-        "simulated": "SIMULATED (empty answers; for measuring only)",
-    }[settings.mode]
 
 
 def _without_password(url: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from newsproof.app.database import database
 from newsproof.app.invocation import Invocation, json_line
 from newsproof.app.servers import say_on_stderr
-from newsproof.cli.sql.sql import database
 from newsproof.report.data import read_report
 from newsproof.report.page import page_of
 from newsproof.report.terminal import print_report_of

@@ -18,7 +18,7 @@ def test_under_every_kind_of_fault_nothing_is_lost_nothing_is_there_twice_and_no
     tmp_path: Path,
 ) -> None:
     arguments = ("chaos", "--short", "--seed", SEED, "--json")
-    done = newsproof(*arguments, cwd=tmp_path, env={"TMPDIR": str(tmp_path)}, timeout_s=400)
+    done = newsproof(*arguments, cwd=tmp_path, env={"TMPDIR": str(tmp_path)}, timeout_s=400, module="lab")
     assert done.returncode == 0, done.stdout + done.stderr
     outcome = json.loads(done.stdout.splitlines()[-1])
     dealt = {

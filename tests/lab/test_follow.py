@@ -1,4 +1,4 @@
-"""What ``lab.follow`` counts; the servers that it starts are tested where they are made."""
+"""What ``lab follow`` counts; the servers that it starts are tested where they are made."""
 
 from __future__ import annotations
 

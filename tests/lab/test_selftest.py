@@ -11,7 +11,7 @@ from lab.backtest.generated import generated_news
 from newsproof.app import exits
 from tests.newsproof.command import environment
 
-SELF_TEST = (sys.executable, "-P", "-m", "lab.backtest.selftest")
+SELF_TEST = (sys.executable, "-P", "-m", "lab", "selftest")
 
 
 def test_generated_news_are_the_same_for_a_seed_and_no_two_of_them_are_one_case() -> None:

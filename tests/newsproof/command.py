@@ -30,10 +30,11 @@ def newsproof(
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     timeout_s: float = 120,
+    module: str = "newsproof",
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; output is text."""
+    """Run a command to its end; output is text. ``module``: ``lab`` for a command of the lab."""
     done = subprocess.run(
-        [*COMMAND, *arguments],
+        [sys.executable, "-P", "-m", module, *arguments],
         cwd=cwd,
         env=environment(**(env or {})),
         input=stdin,

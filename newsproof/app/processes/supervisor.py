@@ -8,16 +8,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
+from typing import Any, TypeVar
 
 from pydantic import SecretStr
 
 from infra.clickhouse.migrate import migrate
-from infra.embedded.child import ChildProcess
+from infra.embedded.child import ChildProcess, DirectoryLock
 from infra.embedded.owner_only import make_owner_only
 from infra.kafka.topics import ensure_topics
 from infra.settings import Settings
@@ -26,12 +28,16 @@ from newsproof.app.restarting import Backoff, KeptServer
 from newsproof.app.servers import Say, Servers, say_on_stderr, servers
 from schemas.errors import ConfigError
 
+T = TypeVar("T")
+
 PROJECT = Path(__file__).resolve().parents[3]
 MUST_BE_MENDED = 2
 """Exit status of a configuration error (``newsproof.app.exits``): starting again would fail alike."""
 STOP_S = 25.0
 SAYS = "newsproof: "
 """How the command line begins the line that says what is wrong."""
+PARTS = ("kafka", "clickhouse", "slots", "logs")
+"""What lies in the directory of a demo or an acceptance run; nothing else in it is ever deleted."""
 
 
 class Service:
@@ -141,6 +147,38 @@ async def pipeline(
         finally:
             await asyncio.gather(*(s.stop() for s in services if s.name != "sink"))
             await asyncio.gather(*(s.stop() for s in services if s.name == "sink"))
+
+
+async def watched(running: Pipeline, work: Coroutine[Any, Any, T]) -> T:
+    """Do the work while the children are kept running; what they refuse to go on with ends the work."""
+    watching = asyncio.create_task(running.watch())
+    working = asyncio.create_task(work)
+    try:
+        await asyncio.wait({watching, working}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            watching.result()
+        return working.result()
+    finally:
+        for task in (working, watching):
+            task.cancel()
+        await asyncio.gather(working, watching, return_exceptions=True)
+
+
+def empty(directory: Path) -> None:
+    """Delete what an earlier demo or acceptance run left.
+
+    Raises:
+        ConfigError: a demo still runs there.
+    """
+    locks = [DirectoryLock(directory / part, what="The demo") for part in PARTS[:2]]
+    try:
+        for lock in locks:
+            lock.acquire()
+        for part in PARTS:
+            shutil.rmtree(directory / part, ignore_errors=True)
+    finally:
+        for lock in locks:
+            lock.release()
 
 
 async def prepare_topics(settings: Settings) -> dict[str, int]:

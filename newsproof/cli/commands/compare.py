@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from newsproof.app.invocation import of, run
-
-
-class ReportFormat(StrEnum):
-    """How a comparison is printed."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-    md = "md"
-    junit = "junit"
+from newsproof.evaluation.compare.formats import ReportFormat
 
 
 def compare(

@@ -20,7 +20,6 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=HERE)(config)
     app.command(rich_help_panel=HERE)(prompts)
     app.add_typer(schemas, name="schemas", rich_help_panel=HERE)
-    app.command(hidden=True)(reference)
 
 
 def config(
@@ -92,10 +91,3 @@ def export(
         json_line(json_schemas())
     else:
         say_result("\n".join(map(str, write_schemas(directory))))
-
-
-def reference() -> None:
-    """Print docs/cli.md."""
-    from newsproof.cli.reference import cli_page
-
-    typer.echo(cli_page(), nl=False)

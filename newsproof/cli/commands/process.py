@@ -1,8 +1,7 @@
-"""Commands that run the pipeline: up, worker, research-worker, sink, demo, bench, hostile."""
+"""Commands that run the pipeline: up, worker, research-worker, sink, demo."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,12 +21,6 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=HERE)(worker)
     app.command("research-worker", rich_help_panel=HERE)(research_worker)
     app.command(rich_help_panel=HERE)(sink)
-    app.command(rich_help_panel=HERE)(hostile)
-    app.command(
-        rich_help_panel=HERE,
-        add_help_option=False,
-        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-    )(bench)
 
 
 def up(
@@ -84,32 +77,3 @@ def sink(ctx: typer.Context) -> None:
 
     settings = of(ctx).settings()
     run(run_sink(settings), service=settings)
-
-
-def hostile(
-    ctx: typer.Context,
-    records: Annotated[int, typer.Option(min=1, help="How many hostile records.")] = 100_000,
-    seed: Annotated[int | None, typer.Option(help="Of the records; printed, drawn when it is not given.")] = None,
-    keep: Annotated[Path | None, typer.Option(help="Work in this directory and leave it there.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one last line of JSON instead of tables.")] = False,
-) -> None:
-    """Send hostile records to every topic of an installation of its own, and account for each of them."""
-    import secrets
-
-    from lab.hostile.main import hostile as run_hostile
-
-    drawn = secrets.randbelow(10**9) if seed is None else seed
-    raise typer.Exit(run(run_hostile(of(ctx).settings(), records=records, seed=drawn, keep=keep, as_json=as_json)))
-
-
-def bench(ctx: typer.Context) -> None:
-    """Measure throughput and latency on this machine; `newsproof bench --help` lists the measurements."""
-    import importlib
-
-    from schemas.errors import ConfigError
-
-    try:
-        module = importlib.import_module("lab.bench.main")
-    except ModuleNotFoundError as exc:
-        raise ConfigError("the benchmarks are not part of this installation: run from a checkout") from exc
-    raise typer.Exit(module.main(ctx.args) or 0)

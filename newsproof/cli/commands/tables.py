@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from newsproof.app.invocation import json_line, of, run, say_result, table
-
-
-class Format(StrEnum):
-    """How rows are printed."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
-    markdown = "markdown"
+from newsproof.cli.sql.output import Format
 
 
 def register(app: typer.Typer) -> None:

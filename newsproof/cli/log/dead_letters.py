@@ -16,9 +16,9 @@ import msgspec
 
 from infra.kafka.topics import NEWS_DAYS, offsets_of, read_range
 from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.app.log import LogAccess, the_log
 from newsproof.app.servers import say_on_stderr
 from newsproof.app.terminal import bytes_of_output
-from newsproof.cli.log.reading import Log, the_log
 from newsproof.report.demo import shortened
 from schemas.attempts import RETRIES_HEADER
 from schemas.errors import ConfigError, ContractError
@@ -63,7 +63,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     again: bool = False
 
 
-async def read_letters(log: Log) -> list[Letter]:
+async def read_letters(log: LogAccess) -> list[Letter]:
     """Return every dead letter, oldest first."""
     sent = await sent_again(log)
     letters: list[Letter] = []
@@ -72,7 +72,7 @@ async def read_letters(log: Log) -> list[Letter]:
     return sorted(letters, key=lambda letter: letter.at)
 
 
-async def sent_again(log: Log) -> set[str]:
+async def sent_again(log: LogAccess) -> set[str]:
     """Return what ``news`` shows to have been sent again: ids of letters, and of cases that failed."""
     sent: set[str] = set()
     async for _, records in read_range(log.address, await offsets_of(log.address, log.topics.news)):

@@ -1,51 +1,20 @@
-"""What the reading commands do: find the log (a running one, else started for the command), read it, print."""
+"""What the reading commands do: read the log, print."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import msgspec
 
-from infra.kafka.topics import KafkaAddress
-from infra.settings import Settings
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.servers import say_on_stderr, servers, with_data
+from newsproof.app.log import LogAccess, the_log
+from newsproof.app.servers import say_on_stderr
 from schemas.errors import ConfigError
 from schemas.signals import Signal
-from schemas.topics import Topics
 from streams.audit.audit import AuditReport
 from streams.audit.audit import audit as audit_log
 from streams.journal.case_list import read_case, read_cases, read_signals
 from streams.journal.log import KafkaLog
 
 STATUSES = ("open", "signal", "dropped", "failed")
-
-
-class Log(msgspec.Struct, frozen=True):
-    """The log that a command reads. ``own``: on a server that the command started for itself."""
-
-    settings: Settings
-    address: KafkaAddress
-    topics: Topics
-    own: bool
-
-
-@asynccontextmanager
-async def the_log(invocation: Invocation) -> AsyncIterator[Log]:
-    """Yield the log, its topics made where they are missing."""
-    from newsproof.app.processes.supervisor import prepare_topics
-
-    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
-    async with servers(settings, clickhouse=False) as found:
-        at = found.applied_to(settings)
-        address = KafkaAddress.of(at, at.kafka_bootstrap_servers or "")
-        if found.embedded_kafka:
-            await prepare_topics(at)
-        elif address.security_protocol != "PLAINTEXT":
-            async with address.admin():  # a refused login is said in words, once, before anything is read
-                pass
-        yield Log(at, address, Topics(at.topic_prefix), bool(found.own))
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +52,7 @@ async def show_signals(invocation: Invocation, wanted: Filter, *, follow: bool, 
         print_signals(shown, ids, title=f"{len(shown)} of {len(newest)} signals")
 
 
-async def _follow(log: Log, wanted: Filter, *, as_json: bool) -> None:
+async def _follow(log: LogAccess, wanted: Filter, *, as_json: bool) -> None:
     from newsproof.sdk.client import ALL_STATUSES, subscribe
 
     async for signal in subscribe(statuses=ALL_STATUSES, start="earliest", kafka=log.address, prefix=log.topics.prefix):

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import csv
 import sys
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from infra.clickhouse.client import Result
 from newsproof.app.invocation import json_line, say_result, table
 
 if TYPE_CHECKING:
-    from newsproof.cli.commands.tables import Format
+    from infra.clickhouse.client import Result
+
+
+class Format(StrEnum):
+    """How rows are printed."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    markdown = "markdown"
 
 
 def print_rows(result: Result, format: Format) -> None:

@@ -6,25 +6,17 @@ They run as the analysts' user, who only reads, unless ``--admin`` is given.
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from infra.clickhouse.client import ClickHouse, Result
 from infra.clickhouse.statement import split_statements
-from infra.settings import Settings
-from newsproof.app.analysts import analyst_client
-from newsproof.app.composition import clickhouse_of
+from newsproof.app.database import database
 from newsproof.app.invocation import Invocation, say_result
-from newsproof.app.processes.supervisor import prepare_tables
-from newsproof.app.servers import servers, with_data
 from newsproof.cli.sql.history import History
-from newsproof.cli.sql.output import print_rows
+from newsproof.cli.sql.output import Format, print_rows
 from schemas.errors import ConfigError, NewsproofError, PermanentError
-
-if TYPE_CHECKING:
-    from newsproof.cli.commands.tables import Format
 
 _NO_ROWS = ("INSERT", "CREATE", "ALTER", "DROP", "TRUNCATE", "OPTIMIZE", "RENAME", "SET", "USE", "SYSTEM", "DELETE")
 _PROMPT, _MORE = "sql> ", "...> "
@@ -57,22 +49,6 @@ async def run_script(
                 raise PermanentError(f"statement {number} of {len(statements)}: {exc}", kind=exc.kind) from exc
             if result is not None:
                 print_rows(result, format)
-
-
-@asynccontextmanager
-async def database(invocation: Invocation, *, admin: bool) -> AsyncIterator[ClickHouse]:
-    """Yield a client of the database that this call is about; the embedded engine is started where none runs."""
-    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
-    async with servers(settings, kafka=False) as found:
-        at = found.applied_to(settings)
-        if "clickhouse" in found.own:
-            await prepare_tables(at)
-        async with _client(at, embedded=settings.clickhouse_url is None, admin=admin) as client:
-            yield client
-
-
-def _client(at: Settings, *, embedded: bool, admin: bool) -> ClickHouse:
-    return clickhouse_of(at) if admin else analyst_client(at, embedded=embedded)
 
 
 async def ask(client: ClickHouse, statement: str, parameters: Mapping[str, str], *, admin: bool) -> Result | None:

@@ -13,12 +13,17 @@ from infra.clickhouse.client import ClickHouse
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
 from newsproof.app import exits
-from newsproof.app.composition import FULL_PIPELINE, address_of, clickhouse_of, refuse_unusable, topics_of
+from newsproof.app.composition import (
+    FULL_PIPELINE,
+    address_of,
+    clickhouse_of,
+    mode_in_words,
+    refuse_unusable,
+    topics_of,
+)
 from newsproof.app.invocation import json_line
-from newsproof.app.processes.supervisor import Pipeline, pipeline
+from newsproof.app.processes.supervisor import Pipeline, empty, pipeline, watched
 from newsproof.app.servers import say_on_stderr as say
-from newsproof.cli.demo import empty, watched
-from newsproof.cli.up import mode_in_words
 from newsproof.evaluation.acceptance.measures import Measured, ended, measured
 from newsproof.evaluation.acceptance.messages import acceptance_news
 from newsproof.evaluation.acceptance.report import AcceptanceReport, print_report, report_of

@@ -13,9 +13,9 @@ from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import FileSource, LogSource, Source, recordings, survey
 from newsproof.evaluation.backtest.memory import AsOfMemory
-from newsproof.evaluation.backtest.performer import Performer, replay_one
 from newsproof.evaluation.backtest.prompts import candidate_prompts
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit, CostLimitReached
+from newsproof.evaluation.backtest.run.performer import Performer, replay_one
 from newsproof.evaluation.backtest.run.rows import total
 from newsproof.evaluation.backtest.run.running import log_and_tables, model_ports
 from newsproof.evaluation.backtest.run.show import money

@@ -14,6 +14,7 @@ from schemas import envelope as wire
 from schemas import events as ev
 from schemas.config import Snapshot, decode_snapshot
 from schemas.errors import ContractError
+from schemas.ids import content_hash
 from schemas.topics import Topics
 from streams.journal.fold import JournalFold
 from streams.journal.log import Bounds, Log
@@ -113,6 +114,14 @@ def _tell(stories: Stories, env: wire.Envelope, record: Any) -> None:
         raise
     except ContractError:
         pass  # its case is reported as unreadable where it is replayed
+
+
+def drawn(case_ids: list[str], sample: int) -> list[str]:
+    """Return ``sample`` of the cases, the same ones in every run over the same log; all of them for 0."""
+    if not sample or sample >= len(case_ids):
+        return case_ids
+    chosen = set(sorted(case_ids, key=lambda c: content_hash(("backtest", c)))[:sample])
+    return [c for c in case_ids if c in chosen]
 
 
 async def recordings(source: Source, wanted: Callable[[str], bool]) -> AsyncIterator[Recording]:

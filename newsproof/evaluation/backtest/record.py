@@ -7,14 +7,14 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+from infra.offline.sample_news import sample_news
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
 from newsproof.app.composition import FULL_PIPELINE, address_of, topics_of
 from newsproof.app.invocation import Invocation
+from newsproof.app.log import the_log
 from newsproof.app.processes.supervisor import pipeline
 from newsproof.app.servers import say_on_stderr as say
-from newsproof.cli.demo import sample_news
-from newsproof.cli.log.reading import the_log
 from newsproof.evaluation.backtest.sample import packed_log, read_log_file
 from newsproof.sdk.client import checked_news
 from schemas.errors import TransientError

@@ -9,8 +9,7 @@ import msgspec
 from agents.core.registry import Registry
 from agents.graphs import verification
 from newsproof.evaluation.backtest.deciding import Deciding
-from newsproof.evaluation.backtest.journal import Source, recordings, survey
-from newsproof.evaluation.backtest.run.plan import drawn
+from newsproof.evaluation.backtest.journal import Source, drawn, recordings, survey
 from schemas.events import RetractionFound
 from streams.journal.collecting import rarely_collected
 from streams.replay import Change, Recording, Replayed, reused_alone

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
@@ -13,12 +12,10 @@ from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers, with_data
 from newsproof.evaluation.compare.comparison import Comparison, compare, with_texts
 from newsproof.evaluation.compare.documents import as_csv, as_json, as_junit, as_markdown
+from newsproof.evaluation.compare.formats import ReportFormat
 from newsproof.evaluation.compare.reading import read_runs, read_texts
 from newsproof.evaluation.compare.rules import Rule, parse_rule
 from newsproof.evaluation.compare.terminal import show_table
-
-if TYPE_CHECKING:
-    from newsproof.cli.commands.compare import ReportFormat
 
 _DOCUMENTS = {"json": as_json, "csv": as_csv, "md": as_markdown, "junit": as_junit}
 

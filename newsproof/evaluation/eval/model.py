@@ -21,11 +21,11 @@ from agents.graphs import verification
 from agents.planning.rounds import findings_so_far
 from agents.prompts import every_task, load_prompts
 from infra.models import live_models
+from infra.offline.empty_journal import EmptyJournal
 from infra.offline.scripted.ports import scripted_models
 from infra.offline.scripted.server import ScriptedServer
 from infra.ports import Port, Ports
 from infra.settings import Settings
-from lab.outage.ports import Journal
 from newsproof.app.model_options import tuned_prompts
 from newsproof.evaluation.eval.evaluate import (
     CaseResult,
@@ -95,7 +95,7 @@ async def _models(settings: Settings) -> AsyncIterator[tuple[Any, Ports]]:
         server = ScriptedServer()
         await server.start()
         models = scripted_models(settings.model_copy(update={"scripted_model_url": server.url}))
-    ports = Ports(models=models, fallbacks=fallbacks, search={}, recall=Journal(), earlier=Journal())
+    ports = Ports(models=models, fallbacks=fallbacks, search={}, recall=EmptyJournal(), earlier=EmptyJournal())
     try:
         yield ("live" if settings.mode == "live" else "simulated"), ports
     finally:

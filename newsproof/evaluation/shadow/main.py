@@ -12,11 +12,10 @@ from msgspec.structs import replace
 
 from infra.ports import Ports
 from newsproof.app import exits
-from newsproof.app.composition import refuse_unusable
+from newsproof.app.composition import mode_in_words, refuse_unusable
 from newsproof.app.invocation import Invocation, command_name, json_line, say_result
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.version import code_version
-from newsproof.cli.up import mode_in_words
 from newsproof.evaluation.backtest.prompts import candidate_prompts
 from newsproof.evaluation.backtest.run.plan import OnMiss, RunPlan, run_id_of
 from newsproof.evaluation.backtest.run.running import log_and_tables, model_ports

@@ -16,11 +16,11 @@ from aiokafka.errors import KafkaError
 from agents.graphs import verification
 from infra.clickhouse.client import ClickHouse
 from infra.ports import Ports
-from newsproof.cli.log.reading import Log
+from newsproof.app.log import LogAccess
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.memory import AsOfMemory
-from newsproof.evaluation.backtest.performer import Performer
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit, CostLimitReached
+from newsproof.evaluation.backtest.run.performer import Performer
 from newsproof.evaluation.backtest.run.place import OnlyOne
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.rows import case_row, unreplayable
@@ -62,7 +62,7 @@ class ShadowSummary(msgspec.Struct, frozen=True, kw_only=True):
 class Shadow:
     """One run of one candidate. :meth:`run` once; :meth:`stop` from a signal handler."""
 
-    def __init__(self, at: Log, client: ClickHouse, ports: Ports, plan: RunPlan, budget_usd: Decimal) -> None:
+    def __init__(self, at: LogAccess, client: ClickHouse, ports: Ports, plan: RunPlan, budget_usd: Decimal) -> None:
         """``plan`` names run and candidate; ``budget_usd`` bounds what the run may spend, restarts included."""
         self._at, self._client, self._ports, self._plan, self._budget = at, client, ports, plan, budget_usd
         self._topic = RunTopic(at.address, at.topics, plan.run_id)

@@ -10,11 +10,11 @@ from typing import Any
 from agents.prompts import load_prompts
 from agents.specification import Run, opened, run_case
 from agents.tables import load_tables
+from infra.offline.empty_journal import EmptyJournal
 from infra.offline.scripted.ports import scripted_ports
 from infra.offline.scripted.server import ScriptedServer
 from infra.ports import Ports
 from infra.settings import Settings
-from lab.outage.ports import Journal
 from schemas.config import Prompt, Snapshot
 from schemas.effects import Effect, Reply
 
@@ -60,7 +60,7 @@ async def driving(**server: Any) -> AsyncIterator[Driver]:
     """Run a server and adapters that ask it."""
     async with ScriptedServer(**server) as running:
         settings = Settings(_env_file=None, newsproof_mode="simulated", scripted_model_url=running.url)  # type: ignore[call-arg]
-        journal = Journal()
+        journal = EmptyJournal()
         ports = Ports(**scripted_ports(settings), recall=journal, earlier=journal)
         try:
             yield Driver(ports)

@@ -17,10 +17,10 @@ import orjson
 import psutil
 import pytest
 
+from infra.offline.sample_news import sample_news
 from infra.settings import Settings
 from newsproof.app import exits
 from newsproof.app.servers import servers
-from newsproof.cli.demo import sample_news
 from schemas.signals import Action, SignalStatus
 from tests.newsproof.command import CHECKOUT, COMMAND, environment, newsproof, processes_in
 

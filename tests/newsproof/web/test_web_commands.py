@@ -9,7 +9,7 @@ import pytest
 from aiokafka import TopicPartition
 
 from infra.kafka.topics import Committed, KafkaAddress
-from newsproof.web.api import questions
+from newsproof.web import questions
 from schemas import envelope as wire
 from schemas import events as ev
 from schemas.errors import TransientError

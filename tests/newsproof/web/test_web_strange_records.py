@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from newsproof.web.api.questions import Questions
+from newsproof.web.questions import Questions
 from schemas import envelope as wire
 from schemas import events as ev
 from schemas.config import Snapshot

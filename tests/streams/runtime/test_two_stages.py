@@ -10,11 +10,11 @@ from agents.graphs import verification
 from agents.prompts import load_prompts
 from agents.tables import load_tables
 from infra.offline.model import OfflineModel
+from infra.offline.sample_news import sample_news
 from infra.offline.search import OfflineSearch
 from infra.offline.simulated import Simulated
 from infra.ports import Ports
 from newsproof import subscribe
-from newsproof.cli.demo import sample_news
 from schemas.config import Snapshot
 from schemas.news import News
 from streams.intake.claim_index import ClaimIndex

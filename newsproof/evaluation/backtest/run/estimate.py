@@ -14,8 +14,8 @@ import msgspec
 
 from infra.ports import Ports
 from newsproof.evaluation.backtest.deciding import Deciding
-from newsproof.evaluation.backtest.journal import Source, Survey, recordings
-from newsproof.evaluation.backtest.run.plan import RunPlan, drawn
+from newsproof.evaluation.backtest.journal import Source, Survey, drawn, recordings
+from newsproof.evaluation.backtest.run.plan import RunPlan
 from schemas.effects import CallModel
 from streams.replay import Miss, Need, Recording, Replayed
 

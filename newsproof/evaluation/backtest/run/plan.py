@@ -11,7 +11,7 @@ import msgspec
 
 from schemas.config import Prompt
 from schemas.errors import ConfigError
-from schemas.ids import LIVE_RUN, RESEARCH_RUN, content_hash
+from schemas.ids import LIVE_RUN, RESEARCH_RUN
 from streams.replay import Change
 
 OnMiss = Literal["fail", "skip", "live"]
@@ -85,11 +85,3 @@ def moment(option: str, text: str | None) -> datetime | None:
 def positive_cost(text: float | None) -> Decimal | None:
     """Return ``--max-cost`` as money."""
     return None if text is None else Decimal(str(text))
-
-
-def drawn(case_ids: list[str], sample: int) -> list[str]:
-    """Return ``sample`` of the cases, the same ones in every run over the same log; all of them for 0."""
-    if not sample or sample >= len(case_ids):
-        return case_ids
-    chosen = set(sorted(case_ids, key=lambda c: content_hash(("backtest", c)))[:sample])
-    return [c for c in case_ids if c in chosen]

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 import msgspec
 
 from newsproof.evaluation.backtest.deciding import Deciding
-from newsproof.evaluation.backtest.journal import Source, Survey, recordings
-from newsproof.evaluation.backtest.performer import Performer, replay_one
+from newsproof.evaluation.backtest.journal import Source, Survey, drawn, recordings
 from newsproof.evaluation.backtest.run.cost_limit import CostLimitReached
-from newsproof.evaluation.backtest.run.plan import RunPlan, drawn
+from newsproof.evaluation.backtest.run.performer import Performer, replay_one
+from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.rows import CaseRow, call_rows, case_row, unreplayable
 from newsproof.evaluation.backtest.run.tables import RunTables, Totals
 from newsproof.evaluation.backtest.run.topic import CaseReplayed, Held, RunTopic

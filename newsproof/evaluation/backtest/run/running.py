@@ -18,14 +18,14 @@ from infra.ports import Answer, Free, Ports
 from infra.settings import Settings
 from newsproof.app.composition import clickhouse_of, ports_of
 from newsproof.app.invocation import Invocation
+from newsproof.app.log import LogAccess
 from newsproof.app.servers import servers, with_data
-from newsproof.cli.log.reading import Log
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import FileSource, LogSource, Source, Survey, survey
 from newsproof.evaluation.backtest.memory import AsOfMemory
-from newsproof.evaluation.backtest.performer import Performer
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit
 from newsproof.evaluation.backtest.run.estimate import Estimate, estimate
+from newsproof.evaluation.backtest.run.performer import Performer
 from newsproof.evaluation.backtest.run.place import OnlyOne
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.runner import Ran, Runner
@@ -60,7 +60,7 @@ class Unasked(Free):
 
 
 @contextlib.asynccontextmanager
-async def log_and_tables(invocation: Invocation) -> AsyncIterator[tuple[Log, ClickHouse]]:
+async def log_and_tables(invocation: Invocation) -> AsyncIterator[tuple[LogAccess, ClickHouse]]:
     """Yield the log and ClickHouse with the newest schema, on the servers in force."""
     from infra.clickhouse.migrate import migrate
     from infra.kafka.topics import KafkaAddress
@@ -74,7 +74,7 @@ async def log_and_tables(invocation: Invocation) -> AsyncIterator[tuple[Log, Cli
         address = KafkaAddress.of(at, at.kafka_bootstrap_servers or "")
         async with clickhouse_of(at) as tables:
             await migrate(tables)
-            yield Log(at, address, Topics(at.topic_prefix), bool(found.own)), tables
+            yield LogAccess(at, address, Topics(at.topic_prefix), bool(found.own)), tables
 
 
 def model_ports(settings: Settings, tables: ClickHouse) -> Ports:
@@ -83,7 +83,7 @@ def model_ports(settings: Settings, tables: ClickHouse) -> Ports:
 
 
 async def dry_run(
-    log: Log, tables: ClickHouse, plan: RunPlan, *, ask_every_step: bool, file: LogFile | None = None
+    log: LogAccess, tables: ClickHouse, plan: RunPlan, *, ask_every_step: bool, file: LogFile | None = None
 ) -> Estimate:
     """Return what the run would do. ``file``: a log file in place of the journal."""
     source, surveyed = await _surveyed(log, plan, file)
@@ -95,7 +95,7 @@ async def dry_run(
 
 
 async def run_plan(
-    log: Log,
+    log: LogAccess,
     tables: ClickHouse,
     plan: RunPlan,
     *,
@@ -147,7 +147,7 @@ async def run_plan(
             await ports.close()
 
 
-async def _surveyed(log: Log, plan: RunPlan, file: LogFile | None) -> tuple[Source, Survey]:
+async def _surveyed(log: LogAccess, plan: RunPlan, file: LogFile | None) -> tuple[Source, Survey]:
     source: Source = FileSource(file) if file is not None else await LogSource.made(KafkaLog(log.address), log.topics)
     return source, await survey(source, since=plan.cases_from, until=plan.cases_to)
 
@@ -157,7 +157,7 @@ def _deciding(source: Source, plan: RunPlan, ask_every_step: bool) -> Deciding:
 
 
 @contextlib.asynccontextmanager
-async def _alone(log: Log, topic: RunTopic, run_id: str) -> AsyncIterator[OnlyOne]:
+async def _alone(log: LogAccess, topic: RunTopic, run_id: str) -> AsyncIterator[OnlyOne]:
     """Hold the run: on this data directory, which is told at once, and on its topic, whoever else reads the same Kafka."""
     lock = DirectoryLock(log.settings.newsproof_data_dir / "runs" / run_id, what=f"The backtest run {run_id}")
     lock.acquire()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from newsproof.app import exits
 from newsproof.app.invocation import Invocation, command_name, json_line, say_result, table
+from newsproof.app.log import the_log
 from newsproof.app.servers import say_on_stderr as say
-from newsproof.cli.log.reading import the_log
 from newsproof.evaluation.backtest.journal import FileSource, LogSource
 from newsproof.evaluation.backtest.run.estimate import Estimate
 from newsproof.evaluation.backtest.run.plan import RunPlan

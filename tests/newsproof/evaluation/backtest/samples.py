@@ -15,8 +15,8 @@ from infra.offline.simulated import Simulated
 from infra.ports import Answer, Free, Ports
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import FileSource, Source, survey
-from newsproof.evaluation.backtest.performer import Performer
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit
+from newsproof.evaluation.backtest.run.performer import Performer
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.rows import CaseRow
 from newsproof.evaluation.backtest.run.runner import Ran, Runner

@@ -20,7 +20,7 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.kafka.topics import KafkaAddress
 from infra.models.embeddings.hashing import EMBEDDING_MODEL, embed
 from infra.settings import Settings, load_settings
-from newsproof.cli.log.reading import Log
+from newsproof.app.log import LogAccess
 from newsproof.evaluation.backtest.memory import AsOfMemory
 from newsproof.evaluation.backtest.run import running
 from newsproof.evaluation.backtest.run.place import OnlyOne
@@ -47,9 +47,9 @@ async def tables(clickhouse_engine: EmbeddedClickHouse) -> AsyncIterator[ClickHo
 
 
 @pytest.fixture
-def log(address: KafkaAddress, topics: Topics, tmp_path: Any) -> Log:
+def log(address: KafkaAddress, topics: Topics, tmp_path: Any) -> LogAccess:
     settings: Settings = load_settings(newsproof_data_dir=tmp_path, newsproof_mode="simulated")
-    return Log(settings, address, topics, False)
+    return LogAccess(settings, address, topics, False)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ async def rows(tables: ClickHouse, sql: str) -> list[Any]:
 
 
 async def test_a_stopped_run_goes_on_from_its_topic_and_its_rows_are_whole(
-    log: Log, tables: ClickHouse, model: CountingModel
+    log: LogAccess, tables: ClickHouse, model: CountingModel
 ) -> None:
     plan, file = RunPlan(run_id="strict", prompts=STRICT), read_log_file()
     first = await running.run_plan(log, tables, plan, max_cost=COST * 5, file=file)
@@ -95,7 +95,9 @@ async def test_a_stopped_run_goes_on_from_its_topic_and_its_rows_are_whole(
     assert reused == [(0, Decimal(0), ran.totals.avoided)]
 
 
-async def test_a_run_is_not_gone_on_with_under_another_plan(log: Log, tables: ClickHouse, model: CountingModel) -> None:
+async def test_a_run_is_not_gone_on_with_under_another_plan(
+    log: LogAccess, tables: ClickHouse, model: CountingModel
+) -> None:
     file = read_log_file()
     await running.run_plan(log, tables, RunPlan(run_id="one", sample=2), max_cost=None, file=file)
     with pytest.raises(ConfigError, match=r"begun with another --prompt or MODEL_OPTIONS, --sample"):
@@ -103,7 +105,7 @@ async def test_a_run_is_not_gone_on_with_under_another_plan(log: Log, tables: Cl
 
 
 async def test_several_runs_go_on_at_once_but_not_twice_the_same(
-    log: Log, tables: ClickHouse, model: CountingModel
+    log: LogAccess, tables: ClickHouse, model: CountingModel
 ) -> None:
     file = read_log_file()
     plans = [RunPlan(run_id=f"run-{n}", prompts=STRICT, sample=6) for n in range(3)]
@@ -119,11 +121,11 @@ async def test_several_runs_go_on_at_once_but_not_twice_the_same(
 
 
 async def test_one_run_is_worked_on_by_one_process_also_from_another_data_directory(
-    log: Log, tables: ClickHouse, model: CountingModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    log: LogAccess, tables: ClickHouse, model: CountingModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan, file = RunPlan(run_id="twice", prompts=STRICT, sample=6), read_log_file()
     settings = log.settings.model_copy(update={"newsproof_data_dir": tmp_path / "other"})
-    elsewhere = Log(settings, log.address, log.topics, False)
+    elsewhere = LogAccess(settings, log.address, log.topics, False)
     async with running._alone(log, RunTopic(log.address, log.topics, "twice"), "twice"):
         with monkeypatch.context() as hasty:
             hasty.setattr("newsproof.evaluation.backtest.run.place.PATIENCE_S", 2.0 - running.SESSION_S)
@@ -134,7 +136,7 @@ async def test_one_run_is_worked_on_by_one_process_also_from_another_data_direct
     assert (ran.status, ran.held) == ("finished", 0)
 
 
-async def test_a_process_that_lost_its_run_to_another_pays_for_nothing_more(log: Log) -> None:
+async def test_a_process_that_lost_its_run_to_another_pays_for_nothing_more(log: LogAccess) -> None:
     place = OnlyOne(log.address, "runs.lost", "lost", group="lost")
     cut_off = asyncio.Event()
 
@@ -151,7 +153,7 @@ async def test_a_process_that_lost_its_run_to_another_pays_for_nothing_more(log:
 
 
 async def test_what_anybody_else_writes_to_a_runs_topic_is_passed_by(
-    log: Log, tables: ClickHouse, model: CountingModel
+    log: LogAccess, tables: ClickHouse, model: CountingModel
 ) -> None:
     plan, file = RunPlan(run_id="foreign", sample=3), read_log_file()
     await running.run_plan(log, tables, plan, max_cost=None, file=file)
@@ -164,7 +166,7 @@ async def test_what_anybody_else_writes_to_a_runs_topic_is_passed_by(
 
 
 async def test_a_log_without_ended_cases_is_refused_in_words(
-    log: Log, made_topics: Topics, tables: ClickHouse, model: CountingModel
+    log: LogAccess, made_topics: Topics, tables: ClickHouse, model: CountingModel
 ) -> None:
     with pytest.raises(ConfigError, match="no case of the journal has ended in this range"):
         await running.run_plan(log, tables, RunPlan(run_id="empty"), max_cost=None)

@@ -13,9 +13,9 @@ import pytest
 
 from agents.core.case import Case
 from newsproof.evaluation.backtest.journal import recordings, survey
-from newsproof.evaluation.backtest.performer import Performer
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit
 from newsproof.evaluation.backtest.run.estimate import estimate
+from newsproof.evaluation.backtest.run.performer import Performer
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.topic import CallMade, Held
 from schemas.effects import FindConcerned

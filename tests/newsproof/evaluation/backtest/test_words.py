@@ -13,9 +13,10 @@ from agents.prompts import all_prompts, load_prompts
 from infra.settings import Settings
 from newsproof.app import exits
 from newsproof.evaluation.backtest.cutoffs import cutoff_of, cutoffs, known_to_training
+from newsproof.evaluation.backtest.journal import drawn
 from newsproof.evaluation.backtest.prompts import candidate_prompts, chosen_prompts
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit, CostLimitReached
-from newsproof.evaluation.backtest.run.plan import RunPlan, drawn, moment, run_id_of
+from newsproof.evaluation.backtest.run.plan import RunPlan, moment, run_id_of
 from newsproof.evaluation.backtest.story import Stories
 from schemas.config import Snapshot
 from schemas.errors import ConfigError

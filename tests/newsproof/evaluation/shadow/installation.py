@@ -15,12 +15,12 @@ from agents.graphs import verification
 from agents.prompts import load_prompts
 from agents.tables import load_tables
 from infra.clickhouse.client import ClickHouse
+from infra.offline.empty_journal import EmptyJournal
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from infra.ports import Answer, Ports
 from infra.settings import Settings
-from lab.outage.ports import Journal
-from newsproof.cli.log.reading import Log
+from newsproof.app.log import LogAccess
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.shadow.main import plan_of
 from newsproof.evaluation.shadow.run import Shadow, ShadowSummary
@@ -64,7 +64,7 @@ class Priced(OfflineModel):
 
 
 def ports(model: OfflineModel) -> Ports:
-    search, journal = OfflineSearch(), Journal()
+    search, journal = OfflineSearch(), EmptyJournal()
     return Ports(
         models={"light": model, "heavy": model}, search={"offline": search}, recall=journal, earlier=journal,
         concerned=journal,
@@ -82,7 +82,7 @@ class Installation:
     def __init__(self, world: World, tables: ClickHouse, directory: Path) -> None:
         self.world, self.tables = world, tables
         settings = Settings(_env_file=None, newsproof_data_dir=directory, newsproof_mode="offline")  # type: ignore[call-arg]
-        self._log = Log(settings, world.address, world.topics, False)
+        self._log = LogAccess(settings, world.address, world.topics, False)
 
     @asynccontextmanager
     async def living(self) -> AsyncIterator[None]:

@@ -1,0 +1,23 @@
+"""Print how an outage goes."""
+
+from __future__ import annotations
+
+import argparse
+from typing import get_args
+
+from lab.outage import Trouble, outage
+from newsproof.app.logs import configure_logs
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one outage and print its minutes."""
+    parser = argparse.ArgumentParser(
+        prog="python -P -m lab outage", description="A provider is away for ten simulated minutes."
+    )
+    parser.add_argument("trouble", nargs="?", default="search", choices=get_args(Trouble), help="who is away")
+    parser.add_argument("--fallback", action="store_true", help="another provider stands behind it (models only)")
+    parser.add_argument("--kind", default="unavailable", choices=["unavailable", "timeout", "rate_limit", "network"])
+    chosen = parser.parse_args(argv)
+    configure_logs()
+    print(outage(chosen.trouble, fallback=chosen.fallback, kind=chosen.kind).table())
+    return 0

@@ -1,0 +1,50 @@
+"""The lab's command line without servers: its help, its page, and how its errors end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.__main__ import NAME, PAGE, app
+from newsproof.app import exits
+from newsproof.cli.reference import reference_page
+from tests.newsproof.command import CHECKOUT, newsproof
+
+
+def test_help_lists_every_command_of_the_lab(tmp_path: Path) -> None:
+    done = newsproof("--help", cwd=tmp_path, module="lab")
+    assert done.returncode == exits.OK
+    for name in ("chaos", "hostile", "bench", "outage", "selftest", "follow"):
+        assert f"\n  {name} " in done.stdout
+
+
+def test_the_page_of_the_lab_is_up_to_date() -> None:
+    written = (CHECKOUT / "docs" / "lab.md").read_text("utf-8")
+    assert written == reference_page(app, NAME, PAGE), f"run: {NAME} reference > docs/lab.md"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nonsense"], "nonsense"),
+        (["chaos", "--workers", "1"], "--workers"),
+        (["hostile", "--records", "0"], "--records"),
+        (["bench", "nonsense"], "nonsense"),
+        (["outage", "nonsense"], "nonsense"),
+        (["selftest", "--cases", "many"], "--cases"),
+        (["follow", "--nonsense"], "--nonsense"),
+    ],
+)
+def test_wrong_arguments_end_with_2_and_are_named(tmp_path: Path, arguments: list[str], says: str) -> None:
+    done = newsproof(*arguments, cwd=tmp_path, module="lab")
+    assert (done.returncode, done.stdout) == (exits.USAGE, "")
+    assert says in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_wrong_setting_ends_with_2_and_debug_shows_where(tmp_path: Path) -> None:
+    done = newsproof("hostile", cwd=tmp_path, env={"TOPIC_PARTITIONS": "many"}, module="lab")
+    assert (done.returncode, done.stdout) == (exits.USAGE, "")
+    assert "TOPIC_PARTITIONS" in done.stderr and "Traceback" not in done.stderr
+    debug = newsproof("--debug", "hostile", cwd=tmp_path, env={"TOPIC_PARTITIONS": "many"}, module="lab")
+    assert debug.returncode == exits.USAGE and "Traceback" in debug.stderr
