@@ -20,7 +20,7 @@ AGAIN_S = 1.0
 async def retry_while_unavailable(read: Callable[[], Awaitable[T]], what: str) -> T:
     """Return what ``read()`` gives, asking once a second again while the broker is away; ``read`` is repeatable.
 
-    A rebalance that falls into a broker's restart would else end the worker (``newsproof chaos`` found it). What another
+    A rebalance that falls into a broker's restart would else end the worker (the chaos run found it). What another
     try would not mend (no right to read, a moved log) is raised as it comes.
     """
     while True:

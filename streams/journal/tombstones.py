@@ -2,7 +2,7 @@
 
 At every rebalance a worker starts again from the watermarks of partitions that it may have followed a moment ago, its own
 and (for admission) all others. Reading up to 50,000 offsets of each again took seconds of the event loop, so that
-heartbeats came too late and led to the next rebalance (found by ``newsproof chaos`` at 17,000 cases). What was read stays
+heartbeats came too late and led to the next rebalance (found by the chaos run at 17,000 cases). What was read stays
 here, and what others have folded is taken over.
 """
 
