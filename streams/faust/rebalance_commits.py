@@ -1,6 +1,6 @@
 """Commits during a join: refused here, so that one rebalance does not lead to the next.
 
-Measured on aiokafka 0.14 with ``newsproof chaos``: a commit that is sent while the group is being joined carries no valid
+Measured on aiokafka 0.14 in the chaos run: a commit that is sent while the group is being joined carries no valid
 generation. Its error makes the consumer ask for another join, after the present one has ended; everybody is revoked again,
 and the commit timer fires again: 44 rebalances in 50 s after a single worker had been frozen, without any load.
 """
