@@ -120,7 +120,6 @@ async def test_all_sends_what_came_from_news_and_nothing_into_the_journal(
     assert refused.returncode == exits.USAGE and made_topics.cases in refused.stderr
 
 
-@pytest.mark.slow
 def test_nothing_is_sent_when_nothing_or_something_unknown_is_chosen(queue: Queue) -> None:
     for arguments, says in ([(), "--all"], [("9:9",), "dlq list"]):
         done = queue.run("requeue", *arguments)

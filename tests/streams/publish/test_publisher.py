@@ -122,7 +122,6 @@ async def test_of_two_candidates_one_publishes_and_the_other_takes_over_when_it_
     assert {s.revision for s in await world.signals()} == {1}
 
 
-@pytest.mark.slow
 async def test_a_publisher_that_is_fenced_stands_by_and_writes_nothing_more(world: World) -> None:
     """Two that both believe to hold the lease: the later producer fences the earlier one."""
     async with world.working(plain_registry(asks=False)), world.publishing() as zombie:
