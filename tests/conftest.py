@@ -8,6 +8,7 @@ import os
 import signal
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +20,7 @@ from infra.settings import Settings
 from schemas.topics import Topics
 
 PARTITIONS = 2
+TESTS = Path(__file__).parent
 
 # How fast examples are drawn says something of the machine (the first run in a new home builds Unicode tables), nothing of
 # the code. CI draws the same ones every time; elsewhere every run looks at new ones.
@@ -39,8 +41,15 @@ LONG_FILES = (
 """They go first: a process that begins one of them last leaves the other with nothing to do."""
 
 
+SLOW_FOLDERS = {"browser", "containers"}
+"""Folders of which the quick set holds nothing: every test in them needs a browser, or servers in containers."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the long files before all others."""
+    """Put the long files before all others, and mark whole folders as slow."""
+    for item in items:
+        if SLOW_FOLDERS & set(item.path.relative_to(TESTS).parts):
+            item.add_marker("slow")
     rank = {name: n for n, name in enumerate(LONG_FILES)}
     items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
 

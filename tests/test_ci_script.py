@@ -26,7 +26,7 @@ if [ "${2-}" = --version ]; then
     echo pytest 0.0
     exit 0
 fi
-echo "tests CI=$CI" >>called
+echo "$* CI=$CI" >>called
 read -r line && echo "stdin is open" >>called
 echo "...."
 echo "$CLOSING"
@@ -62,7 +62,7 @@ def ci(checkout: Path, *, broken: str = "", closing: str = CLOSING) -> tuple[int
 def test_everything_runs_without_a_terminal_and_pytest_has_the_last_line(checkout: Path) -> None:
     status, said, called = ci(checkout)
     assert (status, said[-1]) == (0, CLOSING)
-    assert called == ["ruff check .", "ruff format --check .", "mypy --strict", "lint-imports ", "tests CI=true"]
+    assert called == ["ruff check .", "ruff format --check .", "mypy --strict", "lint-imports ", "test --all CI=true"]
 
 
 @pytest.mark.parametrize("broken", [*TOOLS, "tests"])

@@ -258,6 +258,7 @@ def test_the_image_holds_the_project_installs_by_hash_and_does_not_run_as_root()
 # The listener for programs outside, on a real broker
 
 
+@pytest.mark.slow
 @pytest.mark.security
 async def test_kafkas_outer_listener_takes_its_password_over_tls_and_nothing_else(
     outside: dict[str, Any], tmp_path: Path
@@ -325,6 +326,7 @@ async def healthy(service: str, broker: KafkaAddress) -> tuple[int, str]:
     return process.returncode or 0, said.decode()
 
 
+@pytest.mark.slow
 async def test_a_worker_is_healthy_exactly_while_it_is_a_member_of_its_group(broker: KafkaAddress) -> None:
     topics = Topics()
     await ensure_topics(broker, topics, partitions=1, replication=1)

@@ -137,10 +137,37 @@ def test_signals_arrive_at_the_program_itself(checkout: Path) -> None:
     assert process.returncode == -signal.SIGTERM
 
 
-def test_the_word_test_runs_pytest_in_the_checkout(checkout: Path) -> None:
-    done = run(checkout, "test", "--version")
-    # pytest is not in this checkout's empty lock file, so it is Python that answers.
-    assert "No module named pytest" in done.stderr
+TWO_PROCESSES = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
+
+
+@pytest.mark.parametrize(
+    ("given", "pytest_gets"),
+    [
+        ((), [*TWO_PROCESSES, "-m", "not slow"]),
+        (("--all",), TWO_PROCESSES),
+        (("--all", "-k", "a b"), [*TWO_PROCESSES, "-k", "a b"]),
+        (("tests/agents", "-k", "a b"), ["tests/agents", "-k", "a b"]),
+        (("",), [""]),
+    ],
+)
+def test_the_word_test_gives_pytest_the_quick_set_all_tests_or_what_was_asked_for(
+    checkout: Path, tmp_path: Path, given: tuple[str, ...], pytest_gets: list[str]
+) -> None:
+    # No pytest is installed in this checkout: a stand-in tells where it runs, and with what.
+    (tmp_path / "pytest.py").write_text("import os, sys; print(os.getcwd(), *sys.argv[1:], sep='\\n')")
+    done = run(checkout, "test", *given, PYTHONPATH=str(tmp_path))
+    assert done.stdout.splitlines() == [str(checkout), *pytest_gets]
+
+
+def test_the_quick_set_kills_a_process_and_starts_another() -> None:
+    [chosen] = re.findall(r"-m '(.+)' ;;", (CHECKOUT / "run").read_text())
+    kills = "tests/streams/sink/test_sink_kills.py"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--override-ini=addopts=", "--collect-only", "-q", "-m", chosen, kills],
+        cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    held = [line for line in done.stdout.splitlines() if line.startswith(kills)]
+    assert held == [f"{kills}::test_after_kills_at_a_boundary_every_event_is_in_the_tables_once[sink:inserted-2]"]
 
 
 def without_pythons(folder: Path, **fakes: str) -> str:
@@ -174,6 +201,7 @@ def test_without_the_venv_module_it_says_what_to_install(tmp_path: Path) -> None
     assert "apt install python3-venv" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_first_working_python_is_taken_past_broken_ones(tmp_path: Path) -> None:
     path = without_pythons(tmp_path / "bin", **{"python3.13": "exit 127", "python3": f'exec "{sys.executable}" "$@"'})
     done = run(make_checkout(tmp_path / "checkout"), "demo", PATH=path, NEWSPROOF_PYTHON="")

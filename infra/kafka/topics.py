@@ -12,8 +12,10 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import (
     GroupCoordinatorNotAvailableError,
     KafkaError,
+    LeaderNotAvailableError,
     NotCoordinatorForGroupError,
     TopicAlreadyExistsError,
+    UnknownTopicOrPartitionError,
 )
 
 from infra.kafka.address import KafkaAddress
@@ -37,6 +39,9 @@ __all__ = [
 ONE_PARTITION = 1
 NEWS_DAYS = 90
 """How long raw news is kept."""
+KNOWN_WITHIN_S = 30.0
+"""How long a broker may take to know a topic that its controller has made."""
+_NOT_YET = (UnknownTopicOrPartitionError.errno, LeaderNotAvailableError.errno)
 read_any_batch()
 
 
@@ -61,6 +66,7 @@ async def ensure_topics(address: KafkaAddress, topics: Topics, *, partitions: in
 
     Raises:
         ConfigError: when a topic exists with another partition count: ids and order depend on it.
+        TransientError: when the broker does not know a new topic in time.
     """
     specs = topic_specs(topics, partitions=partitions)
     created: dict[str, int] = {}
@@ -77,7 +83,7 @@ async def ensure_topics(address: KafkaAddress, topics: Topics, *, partitions: in
                 created[name] = count
             except TopicAlreadyExistsError:
                 pass  # another process made it at the same moment: checked like any other below
-        for found in await admin.describe_topics(list(specs)):
+        for found in await _described(admin, list(specs)):
             count, wanted = len(found["partitions"]), specs[found["topic"]][0]
             if found.get("error_code") == 0 and count != wanted:
                 raise ConfigError(
@@ -93,6 +99,25 @@ def _refuse_errors(response: Any) -> None:
             raise TopicAlreadyExistsError
         if code:
             raise ConfigError(f"Kafka refused to create topic {name}: error {code} {rest}; check the broker's limits")
+
+
+async def _described(admin: AIOKafkaAdminClient, names: list[str]) -> list[dict[str, Any]]:
+    # A broker learns of a topic some time after the controller has made it. A group that is joined before then is given no
+    # partition of the topic until its client asks for the metadata again, after a minute: nothing would be published so long.
+    loop = asyncio.get_running_loop()
+    until = loop.time() + KNOWN_WITHIN_S
+    while True:
+        described: list[dict[str, Any]] = await admin.describe_topics(names)
+        unknown = [found["topic"] for found in described if found.get("error_code") in _NOT_YET]
+        if not unknown:
+            return described
+        if loop.time() > until:
+            raise TransientError(
+                f"the broker does not know {', '.join(unknown)} {KNOWN_WITHIN_S:g} s after they were made: check that the "
+                "brokers reach their controller, and start again",
+                kind="unavailable",
+            )
+        await asyncio.sleep(0.02)
 
 
 async def read_range(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from infra.settings import load_settings
 from lab.hostile.generator import SHARES, Generator
 from lab.hostile.main import settings_for
@@ -12,6 +14,7 @@ from lab.hostile.run import hostile_run
 SEED = 20261122
 
 
+@pytest.mark.slow
 async def test_nothing_hostile_stops_holds_up_or_leaks_through_the_pipeline(tmp_path: Path) -> None:
     said: list[str] = []
     outcome = await hostile_run(settings_for(load_settings(), tmp_path), records=3000, seed=SEED, say=said.append)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import MEMORY
 from lab.bench.graph import plain_registry
@@ -31,6 +33,7 @@ async def filled(world: World, client: ClickHouse, cases: int) -> list[tuple[Any
     return rows
 
 
+@pytest.mark.slow
 async def test_what_was_damaged_is_as_the_sink_made_it_and_the_report_says_what_was_wrong(
     world: World, tables: ClickHouse
 ) -> None:
@@ -55,6 +58,7 @@ async def test_what_was_damaged_is_as_the_sink_made_it_and_the_report_says_what_
     assert again.records == len(await world.journal())
 
 
+@pytest.mark.slow
 async def test_a_rebuild_that_was_broken_off_is_in_nobodys_way(world: World, tables: ClickHouse) -> None:
     made = await filled(world, tables, 3)
     await tables.command("CREATE TABLE memories_rebuilt AS memories")
@@ -63,6 +67,7 @@ async def test_a_rebuild_that_was_broken_off_is_in_nobodys_way(world: World, tab
     assert await remembered(tables) == made
 
 
+@pytest.mark.slow
 async def test_the_sink_goes_on_while_memory_is_rebuilt_and_nothing_is_missing(
     world: World, tables: ClickHouse
 ) -> None:

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+import pytest
+
 from agents.core.registry import Registry
 from agents.graphs import NEWS
 from agents.verification.recall import STEP
@@ -82,6 +84,7 @@ async def bought(world: World, client: ClickHouse, paid: Paid, max_cost: str = "
     return await add_vectors(world.address, world.topics, client, paid, max_cost=Decimal(max_cost))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 async def test_a_case_pays_once_and_is_found_by_what_it_paid_for_also_after_a_rebuild(
     world: World, tables: ClickHouse
 ) -> None:
@@ -109,6 +112,7 @@ async def test_a_case_pays_once_and_is_found_by_what_it_paid_for_also_after_a_re
     assert await remembered(tables) == made
 
 
+@pytest.mark.slow
 async def test_a_rebuild_pays_for_cases_that_have_no_vector_of_the_model_and_carries_it_over_afterwards(
     world: World, tables: ClickHouse
 ) -> None:
@@ -133,6 +137,7 @@ async def test_a_rebuild_pays_for_cases_that_have_no_vector_of_the_model_and_car
     assert len(paid.asked) == 10
 
 
+@pytest.mark.slow
 async def test_a_provider_that_fails_ends_the_buying_and_another_run_goes_on(world: World, tables: ClickHouse) -> None:
     async with sinking(world, tables) as sink:
         await judged(world, tables, None, 1, 2)

@@ -228,6 +228,7 @@ async def test_a_wrong_password_or_an_absent_user_is_refused(
             assert (reply.status_code, reply.headers["X-ClickHouse-Exception-Code"]) == (403, "516")
 
 
+@pytest.mark.slow
 def test_clickhouse_connect_reads_as_the_analyst(server: EmbeddedClickHouse) -> None:
     with clickhouse_connect.get_client(
         host=server.host, port=server.port, username="analyst", password="only reads", database="newsproof"
@@ -306,6 +307,7 @@ async def test_no_function_that_reaches_outside_is_new_to_the_list(admin: httpx.
     assert not new, "look at each: does it read a file, ask another host, or tell of the server?"
 
 
+@pytest.mark.slow
 async def test_of_the_system_tables_those_that_tell_of_others_stay_closed(
     analyst: httpx.AsyncClient, admin: httpx.AsyncClient
 ) -> None:

@@ -212,6 +212,7 @@ async def test_a_bomb_in_clickhouses_own_frames_is_refused(analyst: httpx.AsyncC
     assert (reply.status_code, reply.headers["X-ClickHouse-Exception-Code"]) == (413, "229")
 
 
+@pytest.mark.slow
 async def test_pieces_of_nothing_hold_nobody_up(analyst: httpx.AsyncClient, server: EmbeddedClickHouse) -> None:
     from infra.embedded.clickhouse.frames import _HEAD, NONE, _checksum
 
@@ -230,6 +231,7 @@ async def test_pieces_of_nothing_hold_nobody_up(analyst: httpx.AsyncClient, serv
             assert sending.result().headers["X-ClickHouse-Exception-Code"] in ("354", "229")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inner", ["gzip", "deflate", "base64", "quoted-printable"])
 async def test_a_part_of_a_form_is_taken_as_it_is(analyst: httpx.AsyncClient, inner: str) -> None:
     body = b'--b\r\nContent-Disposition: form-data; name="query"\r\nContent-Encoding: ' + inner.encode()
@@ -245,6 +247,7 @@ async def test_a_part_of_a_form_is_taken_as_it_is(analyst: httpx.AsyncClient, in
     assert (endless.status_code, endless.headers["X-ClickHouse-Exception-Code"]) == (413, "229")
 
 
+@pytest.mark.slow
 async def test_a_long_body_of_the_pipelines_own_is_unpacked_beside_the_loop(
     admin: httpx.AsyncClient, server: EmbeddedClickHouse
 ) -> None:
@@ -399,6 +402,7 @@ async def test_a_setting_of_a_request_cannot_carry_text_into_the_engine(analyst:
     assert (reply.status_code, reply.headers["X-ClickHouse-Exception-Code"]) == (403, "164")
 
 
+@pytest.mark.slow
 def test_no_statement_that_passes_the_front_names_an_output_file() -> None:
     command = [sys.executable, "-m", "tests.infra.embedded.output_files", "--count", "2000", "--seed", "20261122"]
     run = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=200)

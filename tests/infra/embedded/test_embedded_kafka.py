@@ -87,6 +87,7 @@ async def read_all(kafka: EmbeddedKafka, topic: str) -> list[bytes]:
         await consumer.stop()
 
 
+@pytest.mark.slow
 async def test_a_record_survives_a_stop_and_a_start_on_the_same_directory(tmp_path: Path) -> None:
     first = EmbeddedKafka(tmp_path / "data, with a comma")
     async with first:
@@ -97,6 +98,7 @@ async def test_a_record_survives_a_stop_and_a_start_on_the_same_directory(tmp_pa
         assert await read_all(second, "kept") == [b"before the stop"]
 
 
+@pytest.mark.slow
 async def test_an_acknowledged_record_survives_sigkill_and_the_broker_returns_on_its_port(
     kafka: EmbeddedKafka, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -300,6 +302,7 @@ async def test_a_child_that_is_never_ready_is_killed_and_says_why(tmp_path: Path
     assert child.returncode == -signal.SIGKILL
 
 
+@pytest.mark.slow
 async def test_many_brokers_start_side_by_side_on_ports_of_their_own(tmp_path: Path) -> None:
     servers = [EmbeddedKafka(tmp_path / name) for name in ("one", "two")]
     try:

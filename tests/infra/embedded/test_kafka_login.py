@@ -162,6 +162,7 @@ def test_what_holds_the_password_is_its_owners_alone_and_no_command_line_shows_i
     assert password not in repr(kafka.address) and password not in redacted(f"it is {password}")
 
 
+@pytest.mark.slow
 async def test_the_password_stays_over_restarts_and_each_directory_has_its_own(
     kafka: EmbeddedKafka, tmp_path: Path
 ) -> None:
@@ -181,6 +182,7 @@ async def test_a_password_file_that_we_did_not_write_is_refused(tmp_path: Path) 
         await EmbeddedKafka(tmp_path).start()
 
 
+@pytest.mark.slow
 async def test_a_directory_of_before_the_password_starts_and_keeps_its_records(tmp_path: Path) -> None:
     directory = tmp_path / "kafka"
     await as_before_the_password(directory, [b"one", b"two"])
@@ -274,6 +276,7 @@ def test_a_directory_of_ours_is_closed_to_others_and_no_other_one(
     assert (ours / "kept").read_text() == "as it was"
 
 
+@pytest.mark.slow
 def test_a_command_closes_the_data_directory_and_what_its_children_write(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir(mode=0o755)
     done = newsproof("--data-dir", str(tmp_path / "data"), "topics", "create", cwd=tmp_path)

@@ -28,6 +28,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         yield broker
 
 
+@pytest.mark.slow
 async def test_topics_news_a_worker_its_publisher_and_a_subscriber_work_over_sasl_ssl(
     secured: Secured, topics: Topics, tmp_path: Path
 ) -> None:
@@ -72,6 +73,7 @@ async def test_a_certificate_of_another_name_is_refused(secured: Secured) -> Non
             pass
 
 
+@pytest.mark.slow
 def test_a_worker_with_a_wrong_password_refuses_to_start_and_says_why(secured: Secured, tmp_path: Path) -> None:
     shown = {
         name.upper(): value.get_secret_value() if hasattr(value, "get_secret_value") else str(value)

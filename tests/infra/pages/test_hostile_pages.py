@@ -118,6 +118,7 @@ def test_a_feed_in_utf_16_hides_no_entities() -> None:
             _entries(feed.encode(encoding))
 
 
+@pytest.mark.slow
 async def test_no_hostile_page_holds_the_loop_up(monkeypatch: pytest.MonkeyPatch) -> None:
     routes = {f"/{n}": make() for n, make in enumerate(PAGES.values())}
     took: dict[str, float] = {}
@@ -338,6 +339,7 @@ async def test_nothing_runs_before_the_first_page_nor_after_the_end() -> None:
     await reader.close()
 
 
+@pytest.mark.slow
 def test_the_process_ends_with_the_one_that_started_it() -> None:
     """Also while it reads: the kernel's alarm ends what no longer heeds its input."""
     program = (

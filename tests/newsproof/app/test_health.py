@@ -106,6 +106,7 @@ async def scraped(health: HealthServer) -> dict[tuple[str, ...], float]:
     }
 
 
+@pytest.mark.slow
 async def test_a_worker_says_what_it_waits_for_and_then_that_it_is_ready(world: World) -> None:
     await world.publish(1, 2, 3)
     async with working(world, plain_registry(asks=True)) as (_, _, health):
@@ -122,6 +123,7 @@ async def test_a_worker_says_what_it_waits_for_and_then_that_it_is_ready(world: 
         assert (await get(health, "/elsewhere")).status_code == 404
 
 
+@pytest.mark.slow
 async def test_results_are_counted_once_and_a_replay_counts_nothing(world: World) -> None:
     await world.publish(*range(4))
     async with working(world, plain_registry(asks=True)) as (worker, publisher, health):
@@ -199,6 +201,7 @@ async def tables_of(engine: EmbeddedClickHouse) -> AsyncIterator[ClickHouse]:
         yield tables
 
 
+@pytest.mark.slow
 async def test_the_sink_says_how_far_behind_it_is_and_when_clickhouse_is_away(
     world: World, clickhouse_engine: EmbeddedClickHouse
 ) -> None:

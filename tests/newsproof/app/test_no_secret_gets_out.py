@@ -30,6 +30,8 @@ from tests.infra.fakes.server import FakeServer, Say
 from tests.infra.kafka.secured_kafka import Secured, secured_kafka
 from tests.newsproof.command import COMMAND, NOBODY_OUTSIDE, environment, newsproof
 
+pytestmark = pytest.mark.slow
+
 SECRETS = {
     name: f"Canary/{number}+{name.replace('_', '-')}~{os.urandom(6).hex()}"
     for number, name in enumerate(Settings.model_fields)

@@ -55,6 +55,7 @@ async def test_another_http_server_is_no_clickhouse(tmp_path: Path, kafka: Embed
             pass
 
 
+@pytest.mark.slow
 async def test_own_servers_are_found_by_others_and_end_with_their_command(tmp_path: Path) -> None:
     at = settings(tmp_path)
     async with servers(at) as own:
@@ -67,6 +68,7 @@ async def test_own_servers_are_found_by_others_and_end_with_their_command(tmp_pa
     assert processes_in(tmp_path) == []
 
 
+@pytest.mark.slow
 async def test_two_commands_that_start_at_once_share_one_server(tmp_path: Path) -> None:
     at = settings(tmp_path)
     both_in = asyncio.Barrier(2)

@@ -41,6 +41,7 @@ asyncio.run(getattr(services, sys.argv[1])(load_settings()))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("service", "says"), [("run_worker", "worker starts"), ("run_worker", "assigned"), ("run_sink", "sink starts")]
 )

@@ -125,6 +125,7 @@ async def test_a_child_that_dies_at_each_start_waits_longer_each_time(
     assert said == ["0.01 s", "0.02 s", "0.03 s", "0.03 s"]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 async def test_embedded_servers_that_die_under_a_running_pipeline_come_back_where_they_were_and_news_goes_on(
     tmp_path: Path,

@@ -126,6 +126,7 @@ async def hostile(address: KafkaAddress, made_topics: Topics) -> str:
     return str(case_id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     ["signals", "cases", "case ID", "case ID --events", "dlq list", "dlq show DLQ", "audit"],

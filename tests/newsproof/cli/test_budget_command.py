@@ -40,6 +40,7 @@ def asked(id: str, usd: str, **more: Any) -> Reserved:
     return Reserved(id=id, effect="search", provider="tavily", usd=Decimal(usd), **{**plain, **more})
 
 
+@pytest.mark.slow
 async def test_the_command_shows_what_is_granted_settled_left_denied_and_alerted(
     address: KafkaAddress, made_topics: Topics, tmp_path: Path
 ) -> None:
@@ -73,6 +74,7 @@ async def test_the_command_shows_what_is_granted_settled_left_denied_and_alerted
     assert "1 of 1 tool calls" in text and "2.2500" in text and "1/30" in text and "money 2, units 1" in text
 
 
+@pytest.mark.slow
 async def test_before_any_worker_has_started_the_command_says_what_to_do(
     address: KafkaAddress, made_topics: Topics, tmp_path: Path
 ) -> None:

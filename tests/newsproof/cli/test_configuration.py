@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from infra.settings import Settings
 from newsproof.cli.configuration import MASK, masked, settings_page
 from tests.newsproof.command import CHECKOUT, NOBODY_OUTSIDE, newsproof
@@ -27,6 +29,7 @@ def test_every_setting_is_shown_with_its_value_and_origin(tmp_path: Path) -> Non
     assert about["TOPIC_REPLICATION"] == ("1", "default")
 
 
+@pytest.mark.slow
 def test_no_secret_is_shown(tmp_path: Path) -> None:
     secrets = {
         "GEMINI_API_KEY": "gemini-geheim",

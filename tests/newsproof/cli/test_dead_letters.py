@@ -72,6 +72,7 @@ async def news(address: KafkaAddress, topics: Topics) -> list[Any]:
     return [record async for _, records in read_range(address, spans) for record in records]
 
 
+@pytest.mark.slow
 def test_letters_are_listed_and_shown_with_the_reason_and_the_original(queue: Queue) -> None:
     listed = queue.listed()
     assert set(listed) == {"not_utf8", "missing_field", "bad_event"}
@@ -82,6 +83,7 @@ def test_letters_are_listed_and_shown_with_the_reason_and_the_original(queue: Qu
     assert queue.run("show", listed["missing_field"]["id"], "--value").stdout == "{}"
 
 
+@pytest.mark.slow
 async def test_a_letter_is_sent_again_once_with_its_key_headers_and_origin(
     queue: Queue, address: KafkaAddress, made_topics: Topics
 ) -> None:
@@ -95,6 +97,7 @@ async def test_a_letter_is_sent_again_once_with_its_key_headers_and_origin(
     assert twice.returncode == exits.USAGE and "--again" in twice.stderr
 
 
+@pytest.mark.slow
 async def test_a_mended_value_is_sent_under_its_own_key(
     queue: Queue, address: KafkaAddress, made_topics: Topics, tmp_path: Path
 ) -> None:
@@ -105,6 +108,7 @@ async def test_a_mended_value_is_sent_under_its_own_key(
     assert record.value == GOOD and record.key.startswith(b"s:") and record.key != b"s:1"
 
 
+@pytest.mark.slow
 async def test_all_sends_what_came_from_news_and_nothing_into_the_journal(
     queue: Queue, address: KafkaAddress, made_topics: Topics
 ) -> None:

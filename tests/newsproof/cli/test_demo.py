@@ -24,6 +24,8 @@ from newsproof.app.servers import servers
 from schemas.signals import Action, SignalStatus
 from tests.newsproof.command import CHECKOUT, COMMAND, environment, newsproof, processes_in
 
+pytestmark = pytest.mark.slow
+
 LABELS = {"truth", "what_happened", "official_domain", "asset", "event_type", "corrects"}
 FIELDS = {
     *("published", "cases", "signals", "dropped", "degraded", "dead_letters", "lost", "duplicates", "seconds")

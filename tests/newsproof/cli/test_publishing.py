@@ -92,6 +92,7 @@ async def test_raw_sends_every_line_unchecked(address: KafkaAddress, topics: Top
     assert sorted(await values(address, topics)) == [b"{broken", b"\xff"]
 
 
+@pytest.mark.slow
 async def test_standard_input_is_read_for_ever_and_ctrl_c_ends_it(
     address: KafkaAddress, made_topics: Topics, tmp_path: Path
 ) -> None:

@@ -76,6 +76,7 @@ async def letters(world: World, directory: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (await dlq(world, directory, "list", "--json")).stdout.splitlines()]
 
 
+@pytest.mark.slow
 async def test_a_failed_case_is_tried_again_once_and_the_audit_stays_clean(failed: World, tmp_path: Path) -> None:
     before = [one for one in await letters(failed, tmp_path) if one["reason"] == "case_failed"]
     assert len(before) == CASES and all(one["case"] and not one["requeued"] for one in before)
@@ -93,6 +94,7 @@ async def test_a_failed_case_is_tried_again_once_and_the_audit_stays_clean(faile
     assert len(json.loads(everything.stdout)["requeued"]) == 1, "the record that is no news, and no case"
 
 
+@pytest.mark.slow
 async def test_a_requeue_that_is_killed_in_the_middle_and_given_again_doubles_nothing(
     failed: World, tmp_path: Path
 ) -> None:
@@ -120,6 +122,7 @@ async def test_a_requeue_that_is_killed_in_the_middle_and_given_again_doubles_no
     assert (await failed.counted())[SignalSynthesized.__name__] == CASES
 
 
+@pytest.mark.slow
 async def test_an_attempt_that_fails_leaves_a_letter_that_opens_the_next_one(failed: World, tmp_path: Path) -> None:
     for attempt in (1, 2):
         await dlq(failed, tmp_path, "requeue", "--reason", "case_failed")
@@ -129,6 +132,7 @@ async def test_an_attempt_that_fails_leaves_a_letter_that_opens_the_next_one(fai
     assert sum(isinstance(e, CaseFailed) for e in await failed.story()) == 3 * CASES
 
 
+@pytest.mark.slow
 async def test_an_attempt_in_the_wrong_partition_is_forwarded_as_the_attempt_that_it_is(failed: World) -> None:
     (of_failed,) = {e.news.case_id for e in await failed.story() if isinstance(e, EventReceived) and "0" in e.news.text}
     for partition in range(failed.partitions):

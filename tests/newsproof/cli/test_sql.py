@@ -177,6 +177,7 @@ def test_other_tools_are_told_how_to_come_in_and_only_as_the_analyst(place: Path
     assert (place / ".data" / "clickhouse" / "passwords.json").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.slow
 def test_without_an_engine_the_command_says_how_to_get_one(tmp_path: Path) -> None:
     done = newsproof("analyst", cwd=tmp_path)
     assert done.returncode == exits.USAGE and "newsproof up" in done.stderr

@@ -22,6 +22,8 @@ from schemas.errors import ConfigError
 from tests.newsproof.command import COMMAND, environment, newsproof, processes_in
 from tests.newsproof.web.reading import asked_with
 
+pytestmark = pytest.mark.slow
+
 LOGS = {"worker": "worker-0.log", "sink": "sink.log"}
 
 

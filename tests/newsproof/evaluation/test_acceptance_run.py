@@ -83,6 +83,7 @@ def test_the_messages_are_of_every_kind_in_both_languages() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_run_without_a_key_measures_every_message_and_says_that_it_is_simulated(tmp_path: Path) -> None:
     done = newsproof("acceptance", "--json", cwd=tmp_path)
     assert done.returncode in (exits.OK, exits.FINDING), done.stderr

@@ -234,6 +234,7 @@ def same_prompt_twice(seed: int) -> Comparison:
     )
 
 
+@pytest.mark.slow
 def test_two_runs_of_one_prompt_differ_in_about_five_percent_of_200_repetitions() -> None:
     found = [same_prompt_twice(1_000 + n) for n in range(REPETITIONS)]
     least, most = (int(n) for n in stats.binom.interval(0.999, REPETITIONS, 0.05))

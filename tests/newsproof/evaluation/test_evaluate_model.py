@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from agents.tables import load_tables
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
@@ -71,6 +73,7 @@ async def test_a_model_that_refuses_leaves_a_case_without_a_signal_and_it_is_nam
     assert judged.all_right == 0
 
 
+@pytest.mark.slow
 def test_the_command_says_that_nobody_but_a_script_judged(tmp_path: Path) -> None:
     done = newsproof("eval", str(GIVEN), "--model", "--json", cwd=tmp_path)
     assert done.returncode == exits.OK, done.stderr

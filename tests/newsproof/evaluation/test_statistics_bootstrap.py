@@ -41,6 +41,7 @@ def test_the_interval_agrees_with_bca_where_differences_are_nearly_symmetric() -
     assert ours.high == pytest.approx(bca.confidence_interval.high, abs=0.1 * bca.standard_error)
 
 
+@pytest.mark.slow
 def test_the_pvalue_is_about_that_of_a_paired_t_test_and_crosses_five_percent_with_the_interval() -> None:
     rng = np.random.default_rng(5)
     for _ in range(20):

@@ -140,6 +140,7 @@ async def test_a_run_that_is_not_there_is_named(clickhouse: ClickHouse, capsys: 
     assert set(report.answers) == set(QUESTIONS)
 
 
+@pytest.mark.slow
 def test_the_command_prints_writes_the_page_and_says_where(tmp_path: Path) -> None:
     done = newsproof("report", "--html", "report.html", cwd=tmp_path)
     assert done.returncode == exits.OK, done.stderr

@@ -35,6 +35,7 @@ async def types_of(world: World) -> list[str]:
     return [wire.read_envelope(r.headers).type for r in await world.records(world.topics.research)]
 
 
+@pytest.mark.slow
 async def test_a_question_that_was_written_late_is_named_so_that_its_answer_is_found(
     world: World, serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:

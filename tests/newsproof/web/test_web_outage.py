@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from infra.embedded.kafka.server import EmbeddedKafka
 from tests.newsproof.signal_samples import signal, write_signals
 from tests.newsproof.web.conftest import Serving
@@ -25,6 +27,7 @@ async def test_a_service_that_starts_without_kafka_says_so(serving: Serving, wor
         assert (await http.get("/")).status_code == 200
 
 
+@pytest.mark.slow
 async def test_an_open_stream_goes_on_when_kafka_is_back_and_nothing_is_lost(serving: Serving, tmp_path: Path) -> None:
     server = EmbeddedKafka(tmp_path / "kafka")
     await server.start()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.newsproof.command import COMMAND, environment
 from tests.newsproof.web.reading import asked_with, streaming
@@ -55,6 +56,7 @@ async def web(world: World, directory: Path, **more: str) -> AsyncIterator[tuple
         await process.wait()
 
 
+@pytest.mark.slow
 async def test_a_turn_goes_on_where_it_was_when_the_server_is_killed_and_another_one_started(
     world: World, tmp_path: Path
 ) -> None:

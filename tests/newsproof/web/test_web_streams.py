@@ -38,6 +38,7 @@ async def may_open(http: httpx.AsyncClient) -> bool:
         return response.status_code == 200
 
 
+@pytest.mark.slow
 async def test_a_client_that_takes_nothing_is_cut_off_while_the_others_lose_nothing(
     world: World, serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:

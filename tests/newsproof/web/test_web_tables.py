@@ -90,6 +90,7 @@ async def test_cases_beyond_memory_come_from_the_tables_page_by_page(
         assert (await http.get(f"/api/v1/cases/{behind}")).json()["case"]["state"] == "ended"
 
 
+@pytest.mark.slow
 async def test_report_charts_sql_and_backtests_read_as_the_analysts_user(
     world: World, web_settings: Settings, serving: Serving, tables: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,6 +141,7 @@ FORGERIES: tuple[tuple[Callable[[World, Signal, Any], dict[str, Any]], str], ...
 )
 
 
+@pytest.mark.slow
 async def test_each_forged_or_altered_signal_is_listed_with_its_place_and_the_log_is_not_clean(world: World) -> None:
     [(one, record)] = [(s, r) for s, r in await published(world) if s.status == "verified"]
     listed = 0

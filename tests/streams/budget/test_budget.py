@@ -87,6 +87,7 @@ async def test_four_workers_that_race_for_the_last_ten_units_get_exactly_ten(wor
     assert (audit.granted, audit.denied, audit.unsettled, audit.overshoot) == (10, 30, 10, 0)
 
 
+@pytest.mark.slow
 async def test_four_processes_that_race_for_the_last_ten_units_get_exactly_ten(world: World) -> None:
     command = [
         sys.executable,
@@ -259,6 +260,7 @@ async def test_every_paid_call_of_a_case_has_a_grant_of_its_own_and_is_settled(w
     assert sum((month.paid_usd for month in audit.months.values()), Decimal(0)) == Decimal("0.020")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 async def test_a_successor_settles_the_journalled_calls_of_a_worker_that_was_killed(world: World) -> None:
     await world.publish("victim")

@@ -30,7 +30,7 @@ from tests.streams.runtime.test_research import (
     ports,
     until_ended,
 )
-from tests.streams.world import World
+from tests.streams.world import World, leave_at_once
 
 AT_MOST, COST = Decimal("0.010"), Decimal("0.004")
 STOP = ev.CancelRequested(requested_by="page", reason="stopped")
@@ -74,6 +74,8 @@ async def stopped_while_planning(
         if answers:
             out.set()
             await world.until(lambda: worker.dispatcher.running == 0)
+        else:
+            leave_at_once(worker)
     return events
 
 

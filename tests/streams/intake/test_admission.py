@@ -6,6 +6,8 @@ import asyncio
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from agents.core.registry import Registry
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
@@ -15,7 +17,7 @@ from schemas.ids import uuid5
 from schemas.topics import partition_of
 from streams.intake.admission import GUARANTEED, Admission
 from streams.worker import Worker
-from tests.streams.world import World, news
+from tests.streams.world import World, leave_at_once, news
 
 LIMIT = 24
 
@@ -45,20 +47,11 @@ def is_ready(worker: Worker, partitions: int) -> bool:
     return len(live) == partitions and all(live) and all(p.safe is not None for p in worker.intake._news.values())
 
 
-def leave_at_once(worker: Worker) -> None:
-    """Let the worker end without waiting for its effects, which hang."""
-    drain = worker.dispatcher.drain
-
-    async def without_grace(timeout_s: float) -> int:
-        return await drain(0.0 * timeout_s)
-
-    worker.dispatcher.drain = without_grace  # type: ignore[method-assign]
-
-
 async def openings(world: World) -> int:
     return sum(1 for f in await world.journal() if f.accepted and f.envelope and f.envelope.type == OPENING_NAME)
 
 
+@pytest.mark.slow
 async def test_a_restart_with_as_many_open_cases_as_allowed_opens_no_more(world: World) -> None:
     gate = Gate()
     await world.publish(*range(4 * LIMIT))
@@ -77,6 +70,7 @@ async def test_a_restart_with_as_many_open_cases_as_allowed_opens_no_more(world:
     assert (report.lost, report.duplicate_events) == (0, 0)
 
 
+@pytest.mark.slow
 async def test_two_workers_that_open_cases_for_each_other_keep_both_limits(world: World) -> None:
     gate = Gate()
     count = 200
@@ -108,6 +102,7 @@ async def all_is_folded(world: World, *workers: Worker) -> None:
     await world.until(there)
 
 
+@pytest.mark.slow
 async def test_a_worker_that_takes_over_more_than_allowed_admits_nothing_until_it_is_below(world: World) -> None:
     gate = Gate()
     count = 120
@@ -155,6 +150,7 @@ def news_partition(world: World, number: int) -> int:
     return int((murmur2(f"wire:item-{number}".encode()) & 0x7FFFFFFF) % world.partitions)
 
 
+@pytest.mark.slow
 async def test_cases_of_other_partitions_end_while_a_hot_one_is_queued(world: World) -> None:
     """One partition has fifty times the news: what comes to the other later does not wait for the end of the queue."""
     hot = [n for n in range(4000) if news_partition(world, n) == 0][:600]

@@ -13,7 +13,7 @@ from infra.ports import Answer, Ports
 from lab.bench.graph import plain_registry
 from streams.intake.intake import HIGH_WATER, MAX_UNCOMMITTED
 from streams.worker import Worker
-from tests.streams.world import World
+from tests.streams.world import World, leave_at_once
 
 HANGS_S = 20
 FETCHED_AT_ONCE = 3000
@@ -40,7 +40,7 @@ async def test_a_backlog_waits_in_kafka_and_not_in_memory(world: World) -> None:
             assert HIGH_WATER <= held <= HIGH_WATER + FETCHED_AT_ONCE < BACKLOG / world.partitions
         assert worker.projector.open_cases <= worker.admission.held == worker.admission.most_held <= 50
         never.set()
-        worker.dispatcher.drain = _at_once(worker.dispatcher.drain)  # type: ignore[method-assign]
+        leave_at_once(worker)
 
 
 class Never(Simulated):
@@ -66,13 +66,6 @@ def held_in_memory(worker: Worker) -> list[int]:
 def _is_held_back(worker: Worker) -> bool:
     held = held_in_memory(worker)
     return len(held) == 2 and min(held) >= HIGH_WATER
-
-
-def _at_once(drain: Any) -> Any:
-    async def without_grace(timeout_s: float) -> int:
-        return int(await drain(0.0 * timeout_s))
-
-    return without_grace
 
 
 @pytest.mark.timeout(HANGS_S)

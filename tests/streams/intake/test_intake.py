@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from lab.bench.graph import plain_registry
 from schemas.events import OPENING_NAME, EventReceived
 from schemas.ids import text_hash
@@ -35,6 +37,7 @@ async def test_news_published_twice_opens_one_case_before_and_after_it_closed_an
     assert (report.cases, report.lost, report.repeated_records) == (3, 0, 0)
 
 
+@pytest.mark.slow
 async def test_a_crash_between_the_append_of_an_opening_and_its_commit_opens_nothing_again(world: World) -> None:
     async with world.working(plain_registry(asks=False), commit_interval_s=3600.0) as worker:
         # What a SIGKILL leaves: cases are appended, and no offset was ever committed.
@@ -61,6 +64,7 @@ async def test_an_orderly_end_commits_all_news_that_was_dealt_with(world: World)
     }
 
 
+@pytest.mark.slow
 async def test_the_same_external_id_with_another_text_is_a_case_of_its_own_that_names_the_first(world: World) -> None:
     async with world.working(plain_registry(asks=False)):
         await world.publish(news(1, text="Exchange halts withdrawals"))
@@ -76,6 +80,7 @@ async def test_the_same_external_id_with_another_text_is_a_case_of_its_own_that_
     assert second.text_hash == text_hash("Exchange resumes withdrawals")
 
 
+@pytest.mark.slow
 async def test_news_in_the_wrong_partition_is_forwarded_and_still_opens_one_case(world: World) -> None:
     async with world.working(plain_registry(asks=False)) as worker:
         for partition in range(world.partitions):
@@ -125,6 +130,7 @@ async def test_poison_news_of_every_kind_becomes_a_dead_letter_with_a_reason_and
     assert (report.cases, report.lost, report.dead_letters) == (4, 0, len(POISON))
 
 
+@pytest.mark.slow
 async def test_a_dead_letter_that_is_sent_again_opens_its_case_even_when_only_time_has_mended_it(world: World) -> None:
     soon = news(1, published_at=(datetime.now(UTC) + MAX_FUTURE + timedelta(seconds=4)).isoformat())
     async with world.working(plain_registry(asks=False)) as worker:

@@ -23,6 +23,7 @@ from tests.streams.records import TRIAGED, after, opening, write
 from tests.streams.world import World
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [b"{broken", None], ids=["half a record", "null"])
 async def test_an_undecodable_head_quarantines_its_case_alone(world: World, value: bytes | None) -> None:
     case, opened, first, first_headers = opening(1)
@@ -114,6 +115,7 @@ async def test_an_unknown_event_type_stops_the_worker_too(world: World) -> None:
             await world.until(lambda: False)
 
 
+@pytest.mark.slow
 async def test_a_log_whose_start_moved_past_the_committed_offset_is_refused(world: World) -> None:
     async with world.working(plain_registry(asks=False)):
         await world.publish(*range(6))
@@ -188,6 +190,7 @@ async def _committed_is(world: World, number: int, right: Any) -> bool:
     return bool(right((await world.committed(world.topics.cases)).get(number, -1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("live", [True, False])
 async def test_a_case_that_waits_for_a_step_that_there_is_not_is_put_aside_and_the_others_go_on(
     world: World, live: bool

@@ -43,7 +43,7 @@ async def _main(bootstrap: str, password_file: str, prefix: str, sends: str, tim
         def __getattr__(self, name: str) -> Any:
             return getattr(address, name)
 
-    module.LEASE_SESSION_S = 6.0
+    module.LEASE_SESSION_S = 2.5  # its successor waits until this one, which leaves without a word, has lost the lease
     module.TRANSACTION_TIMEOUT_MS = int(timeout_ms)
     await Publisher(Address(), Topics(prefix)).run()  # type: ignore[arg-type]
 

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from infra.kafka.topics import offsets_of
 from lab.bench.graph import plain_registry
 from streams.audit.audit import audit
@@ -60,6 +62,7 @@ async def holds_readers(world: World) -> bool:
     return committed != await offsets_of(world.address, world.topics.signals)
 
 
+@pytest.mark.slow
 async def test_a_killed_publisher_without_a_successor_holds_readers_until_its_transaction_times_out(
     world: World,
 ) -> None:
@@ -74,6 +77,7 @@ async def test_a_killed_publisher_without_a_successor_holds_readers_until_its_tr
     assert await world.signals() == []
 
 
+@pytest.mark.slow
 async def test_a_successor_frees_the_readers_of_a_killed_publisher_at_once(world: World) -> None:
     """The dead one's transaction would stay open for ten minutes: only the fence can have ended it."""
     async with closed_cases(world, *range(CASES)):
@@ -85,6 +89,7 @@ async def test_a_successor_frees_the_readers_of_a_killed_publisher_at_once(world
     assert len(await world.signals()) == CASES
 
 
+@pytest.mark.slow
 async def test_a_publisher_killed_inside_a_transaction_publishes_nothing_twice_and_loses_nothing(world: World) -> None:
     async with closed_cases(world, *range(CASES)):
         await die_inside_a_transaction(world)
@@ -99,6 +104,7 @@ async def test_a_publisher_killed_inside_a_transaction_publishes_nothing_twice_a
     assert (report.signals, report.duplicate_signals, report.lost) == (CASES, 0, 0)
 
 
+@pytest.mark.slow
 async def test_of_two_candidates_one_publishes_and_the_other_takes_over_when_it_ends(world: World) -> None:
     async with closed_cases(world, *range(10)), world.publishing() as second:
         async with world.publishing() as first:
@@ -137,6 +143,7 @@ async def test_a_publisher_that_is_fenced_stands_by_and_writes_nothing_more(worl
     assert len(seen) == 11 and set(seen.values()) == {1}
 
 
+@pytest.mark.slow
 async def test_a_publisher_that_starts_anew_publishes_only_what_is_new(world: World) -> None:
     async with closed_cases(world, *range(5)):
         async with world.publishing():
@@ -148,6 +155,7 @@ async def test_a_publisher_that_starts_anew_publishes_only_what_is_new(world: Wo
             assert again.published == 1
 
 
+@pytest.mark.slow
 async def test_a_lost_commit_of_the_watermark_is_made_good_by_the_signals_themselves(world: World) -> None:
     """The group's offsets may expire; ``signals`` is what says how far publishing came."""
     async with closed_cases(world, *range(5)):

@@ -156,6 +156,7 @@ async def test_what_is_withdrawn_stays_withdrawn(world: World, kinds: tuple[str,
     assert await revisions(world, target) == wanted
 
 
+@pytest.mark.slow
 async def test_a_publisher_killed_inside_the_transaction_of_a_retraction_makes_it_once(world: World) -> None:
     """Seven records are sent when it dies: six signals, and the retraction of the first, or the last of the signals."""
     targets = [await (await Written(world, n).open()).end() for n in range(5)]

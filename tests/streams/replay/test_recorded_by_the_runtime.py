@@ -6,6 +6,8 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from agents.graphs import verification
 from infra.offline.model import OfflineModel
 from infra.offline.pages import OfflinePages
@@ -77,6 +79,7 @@ def item(number: int) -> dict[str, Any]:
     )
 
 
+@pytest.mark.slow
 async def test_hundreds_of_cases_come_out_byte_for_byte_as_the_runtime_decided_them(world: World) -> None:
     settings = load_settings(
         newsproof_mode="offline",

@@ -32,6 +32,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[EmbeddedKafka]:
         yield server
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_a_killed_broker_loses_nothing_and_all_go_on_in_the_same_process(
     broker: EmbeddedKafka, clickhouse_engine: EmbeddedClickHouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -6,15 +6,15 @@ import asyncio
 from typing import Any
 
 import msgspec
+import pytest
 
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
 from schemas import events as ev
 from schemas.ids import LIVE_RUN, uuid5
 from schemas.news import News
-from streams.worker import Worker
 from tests.streams.graphs import degrading
-from tests.streams.world import World, news
+from tests.streams.world import World, leave_at_once, news
 
 AFTER = 3
 SUSPECT, OTHER = news("suspect"), news("other")
@@ -49,16 +49,6 @@ def remember_crashes(world: World, slot: str) -> None:
     (world.slots / f"slot-{slot}.crashes").write_text(f"{head} {AFTER}\n")
 
 
-def without_grace(worker: Worker) -> None:
-    """Let a rebalance not wait for effects: the suspect's would not end by itself."""
-    drain = worker.dispatcher.drain
-
-    async def at_once(timeout_s: float) -> int:
-        return await drain(0.0 * timeout_s)
-
-    worker.dispatcher.drain = at_once  # type: ignore[method-assign]
-
-
 async def started(world: World) -> list[bool]:
     """For each ``StepStarted`` of the suspect, whether it hands back."""
     story = await world.story(of_case=case_of(SUSPECT))
@@ -74,29 +64,31 @@ async def assert_innocent(world: World, port: Slow) -> None:
     assert port.asked == 2, "once for each worker that ran it"
 
 
+@pytest.mark.slow
 async def test_a_rebalance_hands_a_suspect_back_and_it_runs_alone_again_and_is_not_convicted(world: World) -> None:
     port = Slow()
     remember_crashes(world, "a")
     async with world.working(degrading(asks=True), ports=port.ports(), slot="a") as a:
         await world.publish(SUSPECT)
         await world.until(lambda: port.asked == 1)
-        without_grace(a)
+        leave_at_once(a)
         async with world.working(degrading(asks=True), ports=port.ports(), slot="b") as b:
             await world.until(lambda: port.asked == 2)
             assert await started(world) == [False, True, False]
             port.answer.set()
             await world.publish(OTHER)
             await assert_innocent(world, port)
-            without_grace(b)
+            leave_at_once(b)
 
 
+@pytest.mark.slow
 async def test_a_worker_that_ends_in_order_hands_its_suspect_to_the_next_one(world: World) -> None:
     port = Slow()
     remember_crashes(world, "a")
     async with world.working(degrading(asks=True), ports=port.ports(), slot="a") as a:
         await world.publish(SUSPECT, OTHER)
         await world.until(lambda: port.asked == 1)
-        without_grace(a)
+        leave_at_once(a)
     assert await started(world) == [False, True]
     async with world.working(degrading(asks=True), ports=port.ports(), slot="b") as b:
         await world.until(lambda: port.asked == 2)
@@ -105,13 +97,14 @@ async def test_a_worker_that_ends_in_order_hands_its_suspect_to_the_next_one(wor
         await assert_innocent(world, port)
 
 
+@pytest.mark.slow
 async def test_a_worker_that_is_gone_without_a_word_convicts_its_suspect(world: World) -> None:
     port = Slow()
     remember_crashes(world, "a")
     async with world.working(degrading(asks=True), ports=port.ports(), slot="a") as a:
         await world.publish(SUSPECT)
         await world.until(lambda: port.asked == 1)
-        without_grace(a)
+        leave_at_once(a)
         a.dispatcher._crash_isolation.hand_back()  # as a SIGKILL, which says nothing either
     async with world.working(degrading(asks=True), ports=port.ports(), slot="b"):
         port.answer.set()

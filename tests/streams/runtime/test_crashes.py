@@ -52,6 +52,7 @@ class Supervised:
         self._process.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("where", ["ask", "effect"])
 async def test_a_step_that_kills_its_process_is_found_and_only_its_case_degrades(world: World, where: str) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+import pytest
 
 from agents.core.case import Case, open_case
 from infra.offline.simulated import Simulated
@@ -60,6 +61,7 @@ def ports(port: Simulated) -> Ports:
     return Ports(models={"light": port, "heavy": port}, search={}, recall=port, earlier=port)
 
 
+@pytest.mark.slow
 async def test_a_step_that_does_not_heed_its_cancellation_holds_its_case_no_longer_than_the_deadline(
     world: World,
 ) -> None:
@@ -75,6 +77,7 @@ async def test_a_step_that_does_not_heed_its_cancellation_holds_its_case_no_long
     assert (failure.failure.kind, failure.outcome, failure.step) == ("deadline", "degrade", "recall")
 
 
+@pytest.mark.slow
 async def test_a_step_that_waits_for_its_retry_is_cut_off_by_the_deadline(world: World) -> None:
     """The retry is due before the deadline, but nobody comes to do it."""
     first = Snapshot(provider_mode="simulated", case_deadline_seconds=8.0)

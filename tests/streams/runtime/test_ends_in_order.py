@@ -42,6 +42,7 @@ asyncio.run(services.run_worker(load_settings()))
 """
 
 
+@pytest.mark.slow
 async def test_a_worker_with_long_calls_hands_back_within_ten_seconds_and_another_goes_on_at_once(
     world: World, tmp_path: Path
 ) -> None:
@@ -88,6 +89,7 @@ async def opened(world: World) -> bool:
     return sum((await world.ends(world.topics.cases)).values()) == 4
 
 
+@pytest.mark.slow
 async def test_a_stalled_partition_ends_the_worker_with_a_status_that_is_started_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

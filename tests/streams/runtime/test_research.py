@@ -28,7 +28,7 @@ from schemas.news import News
 from schemas.topics import partition_of
 from streams.audit.audit import audit
 from streams.journal.log import KafkaLog
-from tests.streams.world import World
+from tests.streams.world import World, leave_at_once
 
 SNAPSHOT = Snapshot(
     provider_mode="offline", retry_base_seconds=0.05, search_providers=(), prompts=load_prompts("research")
@@ -154,7 +154,8 @@ async def test_a_stop_ends_the_turn_at_once_and_asks_nothing_more(world: World) 
 async def test_finish_writes_the_answer_up_from_the_agents_that_have_answered(world: World) -> None:
     model = Watched()
     model.hold["research_onchain"] = asyncio.Event()  # never answers
-    async with world.working(research(), ports=ports(model), snapshot=SNAPSHOT):
+    async with world.working(research(), ports=ports(model), snapshot=SNAPSHOT) as worker:
+        leave_at_once(worker)
         turn = await ask(world)
 
         async def two_answered() -> bool:
@@ -184,7 +185,8 @@ async def test_finish_keeps_what_the_sources_had_answered(world: World) -> None:
         candles=SlowCandles(mode="offline", latency_s=0),
         signals=NoSignals(),
     )
-    async with world.working(research(), ports=chosen, snapshot=SNAPSHOT):
+    async with world.working(research(), ports=chosen, snapshot=SNAPSHOT) as worker:
+        leave_at_once(worker)
         turn = await ask(world)
 
         async def five_answered() -> bool:
@@ -219,7 +221,8 @@ async def test_what_the_agents_said_is_told_when_nobody_can_write_it_up(world: W
 async def test_a_worker_that_ends_in_the_middle_is_followed_by_one_that_asks_only_what_is_missing(world: World) -> None:
     first, second = Watched(), Watched()
     first.hold["research_ta"] = asyncio.Event()  # never answers
-    async with world.working(research(), ports=ports(first), snapshot=SNAPSHOT):
+    async with world.working(research(), ports=ports(first), snapshot=SNAPSHOT) as worker:
+        leave_at_once(worker)
         turn = await ask(world)
 
         async def two_answered() -> bool:
@@ -265,7 +268,7 @@ async def test_an_event_of_the_news_journal_in_this_one_is_a_dead_letter_and_cha
                 world, odd, ev.EventReceived(news=news, config_hash="", text_hash="", language="en"), id=uuid5("o", odd)
             )
         else:
-            model.hold["research_plan"] = asyncio.Event()
+            out = model.hold["research_plan"] = asyncio.Event()
             odd = await ask(world, 2)
             await world.until(lambda: model.asked["research_plan"] == 1)
             head = [f for f in await world.journal(world.topics.research) if f.envelope is not None][-1].envelope
@@ -277,6 +280,7 @@ async def test_an_event_of_the_news_journal_in_this_one_is_a_dead_letter_and_cha
             where = partition_of(odd, world.partitions)
             await world.producer.send_and_wait(world.topics.research, value, key=key, partition=where, headers=headers)
             model.hold.clear()
+            out.set()
         failed = await until_ended_headers(world, odd)
         assert failed == "newsproof.case_failed"
         assert isinstance((await until_ended(world, await ask(world, 3)))[-1], rev.AnswerGiven)

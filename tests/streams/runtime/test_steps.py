@@ -7,6 +7,8 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from agents.core.case import Case, Replies
 from agents.core.failures import JITTER
 from agents.core.step import Asked
@@ -17,7 +19,7 @@ from schemas.config import Snapshot
 from schemas.effects import CallModel, ModelReply, Trusted, request_hash
 from schemas.errors import PermanentError, TransientError
 from tests.streams.graphs import asking, degrading
-from tests.streams.world import QUICK, World
+from tests.streams.world import QUICK, World, leave_at_once
 
 
 def model_call(case: Case, task: str) -> CallModel:
@@ -106,6 +108,7 @@ async def test_a_step_that_raises_becomes_a_failure_of_its_own_case_and_the_othe
     assert "a bug in the step" in failure.failure.message
 
 
+@pytest.mark.slow
 async def test_a_step_whose_tell_raises_keeps_the_paid_call_in_the_log(world: World) -> None:
     def broken(_case: Case, _replies: Replies) -> ev.Event:
         raise ZeroDivisionError
@@ -117,6 +120,7 @@ async def test_a_step_whose_tell_raises_keeps_the_paid_call_in_the_log(world: Wo
     assert len(failure.calls) == 1 and failure.calls[0].paid
 
 
+@pytest.mark.slow
 async def test_an_event_that_a_step_does_not_declare_is_refused_and_named(world: World) -> None:
     undeclared = asking(lambda _case: ev.EvidenceCritiqued(claims=(), verdict="supported"))
     told = asking(lambda c: model_call(c, "plan"), lambda _c, _r: ev.CaseDropped(reason="spam", detail=""))
@@ -188,7 +192,7 @@ async def test_replies_of_several_effects_survive_a_restart_and_only_the_missing
     async with world.working(registry, ports=ports(held)) as worker:
         await world.publish(1)
         await world.until(lambda: _effects_logged(world, 2))
-        worker.dispatcher.drain = _at_once(worker.dispatcher.drain)  # type: ignore[method-assign]
+        leave_at_once(worker)
     port = Scripted()
     async with world.working(registry, ports=ports(port)):
         report = await world.until_closed(1)
@@ -199,17 +203,11 @@ async def test_replies_of_several_effects_survive_a_restart_and_only_the_missing
     assert len({e.request_hash for e in effects}) == len(effects) == 3
 
 
-def _at_once(drain: Any) -> Any:
-    async def without_grace(_timeout_s: float) -> int:
-        return int(await drain(0.0))
-
-    return without_grace
-
-
 async def _effects_logged(world: World, count: int) -> bool:
     return sum(isinstance(e, ev.EffectCompleted) for e in await world.story()) >= count
 
 
+@pytest.mark.slow
 async def test_a_step_that_hangs_is_cut_off_at_the_deep_deadline_and_the_case_degrades(world: World) -> None:
     port = Scripted(recall=[asyncio.Event()])
     brief = Snapshot(provider_mode="simulated", case_deadline_seconds=2.5)
@@ -221,6 +219,7 @@ async def test_a_step_that_hangs_is_cut_off_at_the_deep_deadline_and_the_case_de
     assert (report.degraded, report.failed, report.lost) == (1, 0, 0)
 
 
+@pytest.mark.slow
 async def test_a_case_whose_last_resort_hangs_ends_as_failed_at_its_deadline(world: World) -> None:
     port = Scripted(recall=[PermanentError("no", kind="invalid_request")], single=[asyncio.Event()])
     brief = Snapshot(provider_mode="simulated", case_deadline_seconds=2.5)

@@ -111,6 +111,7 @@ async def everything_is_there_once(world: World, client: ClickHouse, cases: int)
     assert distinct[0] == len(journal)
 
 
+@pytest.mark.slow
 async def test_a_restart_goes_on_where_the_sink_ended_and_repeats_nothing(world: World, tables: ClickHouse) -> None:
     await close_cases(world, *range(10))
     async with sinking(world, tables) as sink:
@@ -122,6 +123,7 @@ async def test_a_restart_goes_on_where_the_sink_ended_and_repeats_nothing(world:
     await everything_is_there_once(world, tables, 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("breaks_at", "pieces"), [(1, 3), (3, 3), (2, 20_000)])
 async def test_a_crash_between_insert_and_commit_repeats_nothing_however_the_log_is_cut_afterwards(
     world: World, tables: ClickHouse, monkeypatch: pytest.MonkeyPatch, breaks_at: int, pieces: int
@@ -140,6 +142,7 @@ async def test_a_crash_between_insert_and_commit_repeats_nothing_however_the_log
     await everything_is_there_once(world, tables, CASES)
 
 
+@pytest.mark.slow
 async def test_while_clickhouse_is_away_the_sink_waits_and_then_catches_up_exactly(
     world: World, tables: ClickHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +169,7 @@ async def test_the_same_signal_row_names_the_journal_record_that_it_comes_from(
     assert [e.case_id for e in ends] == [str(case)]
 
 
+@pytest.mark.slow
 async def test_a_chat_lands_in_the_same_tables_under_a_run_of_its_own(world: World, tables: ClickHouse) -> None:
     from tests.streams.runtime import test_research as chat
 

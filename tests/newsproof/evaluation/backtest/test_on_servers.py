@@ -63,6 +63,7 @@ async def rows(tables: ClickHouse, sql: str) -> list[Any]:
     return list((await tables.query(sql)).rows)
 
 
+@pytest.mark.slow
 async def test_a_stopped_run_goes_on_from_its_topic_and_its_rows_are_whole(
     log: LogAccess, tables: ClickHouse, model: CountingModel
 ) -> None:

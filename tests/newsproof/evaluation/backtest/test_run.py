@@ -166,6 +166,7 @@ async def test_a_sample_is_the_same_cases_every_time() -> None:
     assert set(first.rows) == set(second.rows)
 
 
+@pytest.mark.slow
 async def test_a_provider_that_is_away_fails_cases_that_are_tried_again_later() -> None:
     backtest = Backtest(model=Away())
     plan = RunPlan(run_id="strict", prompts=STRICT, sample=5)

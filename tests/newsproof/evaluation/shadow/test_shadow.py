@@ -50,6 +50,7 @@ def items(*numbers: int) -> list[dict[str, Any]]:
     return [news(n, text=TEXTS[n]) for n in numbers]
 
 
+@pytest.mark.slow
 async def test_the_candidate_is_asked_for_its_own_step_alone_and_no_signal_comes_of_it(
     installation: Installation,
 ) -> None:
@@ -110,6 +111,7 @@ class DiesBefore:
         return getattr(self._client, name)
 
 
+@pytest.mark.slow
 async def test_what_was_paid_for_before_a_crash_is_not_paid_for_again(installation: Installation) -> None:
     paid, again = Priced(), Priced()
     async with installation.living():
@@ -127,6 +129,7 @@ async def test_what_was_paid_for_before_a_crash_is_not_paid_for_again(installati
     assert (resumed.result().executed, float(resumed.result().spent_usd)) == (1, pytest.approx(0.3))
 
 
+@pytest.mark.slow
 async def test_a_restart_goes_on_behind_what_is_done_and_misses_nothing(installation: Installation) -> None:
     first, second = Priced(), Priced()
     async with installation.living():
@@ -142,6 +145,7 @@ async def test_a_restart_goes_on_behind_what_is_done_and_misses_nothing(installa
     assert (running.result().cases, running.result().executed) == (3, 3)
 
 
+@pytest.mark.slow
 async def test_the_budget_stops_it_at_the_worst_case_and_a_larger_one_goes_on(installation: Installation) -> None:
     poor, rich = Priced(cost_usd="0.3", worst_usd="0.4"), Priced()
     async with installation.living():
@@ -158,6 +162,7 @@ async def test_the_budget_stops_it_at_the_worst_case_and_a_larger_one_goes_on(in
     assert float(more.result().spent_usd) == pytest.approx(1.5)
 
 
+@pytest.mark.slow
 async def test_a_second_process_of_the_same_run_is_refused(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +172,7 @@ async def test_a_second_process_of_the_same_run_is_refused(
             await installation.shadow(Priced()).run()
 
 
+@pytest.mark.slow
 async def test_the_command_follows_and_ends_cleanly_at_sigterm(
     installation: Installation, kafka: EmbeddedKafka, clickhouse_engine: EmbeddedClickHouse, tmp_path: Path
 ) -> None:
