@@ -20,16 +20,16 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from agents.core.case_core import Replies
 from agents.core.failures import failed
 from agents.core.registry import Registry
 from agents.core.step import Asked, Step, StepFailure
+from agents.core.step_turn import ask, successor_id, tell, with_calls
 from agents.graphs import research, verification
 from schemas import ids
 from schemas.calls import KIND_OF, Call
 from schemas.config import Snapshot
 from schemas.effects import CallModel, Effect, Failure, Reply, request_hash
-from schemas.events import EffectCompleted, Event, EventReceived
+from schemas.events import EffectCompleted, Event, EventReceived, StepFailed
 from schemas.news import News
 from schemas.research_events import ChatMessage, QuestionAsked
 
@@ -64,7 +64,7 @@ def case_after(*events: Event, config: Snapshot | None = None) -> Any:
         first, case_id=case_id, event_id=head_id, run_id=ids.LIVE_RUN, at=START, config=config or Snapshot()
     )
     for number, event in enumerate(rest, start=1):
-        case = flow.fold(case, event, event_id=_next_id(case), at=START + number * TICK)
+        case = flow.fold(case, event, event_id=successor_id(case, event), at=START + number * TICK)
     return case
 
 
@@ -109,9 +109,11 @@ class Given:
             assert waiting, f"the step also asks for {effect!r}"
             return waiting.pop(0)
 
-        outcome, _ = _work(self.case, step, perform, lambda: START + TICK * 60, self._registry)
+        case = self.case
+        while isinstance(event := _next_event(case, step, perform, lambda: START + TICK * 60), EffectCompleted):
+            case = self._registry.flow.fold(case, event, event_id="", at=case.head_at)
         assert not waiting, f"the step did not ask for what {waiting!r} answers"
-        return Told(outcome)
+        return Told(event.failure if isinstance(event, StepFailed) else event)
 
     def emits(self, event: Event) -> None:
         """Assert the event of a step that asks for nothing."""
@@ -179,14 +181,11 @@ def run_case(
 
     while (step := graph.next_step(case)) is not None:
         assert len(log) < 200, f"the case does not end: {[type(e).__name__ for e in log[-9:]]}"
-        outcome, completed = _work(case, step, perform, now, graph)
-        for one in completed:
-            case = graph.flow.fold(case, one, event_id="", at=clock[0])
-        if isinstance(outcome, Failure):
-            outcome = failed(case, step.name, outcome, now=now())
-            clock[0] = outcome.retry_at or clock[0]
-        case = graph.flow.fold(case, outcome, event_id=_next_id(case), at=now())
-        log += [*completed, outcome]
+        log.append(one := _next_event(case, step, perform, now))
+        if isinstance(one, StepFailed):
+            clock[0] = one.retry_at or clock[0]
+        at = clock[0] if isinstance(one, EffectCompleted) else now()
+        case = graph.flow.fold(case, one, event_id=successor_id(case, one), at=at)
     return Run(case, tuple(log))
 
 
@@ -210,39 +209,25 @@ def call_of(effect: Effect, reply: Reply, *, at: datetime = START, mode: Any = "
     )
 
 
-def _work(
-    case: Any, step: Step, perform: Callable[[Effect], Reply], now: Callable[[], datetime], registry: Registry
-) -> tuple[Event | Failure, list[EffectCompleted]]:
-    # The runtime's way in small: one effect's reply goes straight to tell; of several, each is folded, and ask asked
-    # again.
-    completed: list[EffectCompleted] = []
+def _next_event(case: Any, step: Step, perform: Callable[[Effect], Reply], now: Callable[[], datetime]) -> Event:
+    # One effect at a time, as if of several each reply came before the next was asked for.
+    calls: tuple[Call, ...] = ()
     try:
-        while True:
-            asked = _twice(partial(step.ask, case))
-            if isinstance(asked, Event):
-                return asked, completed
-            effects = asked if isinstance(asked, tuple) else (asked,)
-            missing = next((e for e in effects if case.replies.of(e) is None), None)
-            if missing is None:
-                return _twice(partial(step.tell, case, case.replies)), completed
-            call = call_of(missing, perform(missing), at=now(), mode=case.config.provider_mode)
-            if not isinstance(asked, tuple):
-                event = _twice(partial(step.tell, case, Replies((call,))))
-                return replace(event, calls=(call,)), completed
-            completed.append(EffectCompleted(step=step.name, request_hash=call.request_hash, calls=(call,)))
-            case = registry.flow.fold(case, completed[-1], event_id="", at=call.replied_at)
+        asked = _twice(partial(ask, step, case))
+        if isinstance(asked, Event):
+            return asked
+        wanted, effect = next(iter(asked.effects.items()))
+        calls = (call_of(effect, perform(effect), at=now(), mode=case.config.provider_mode),)
+        event: Event = _twice(partial(tell, step, case, asked, wanted, calls))
+        return event
     except StepFailure as stop:
-        return stop.failure, completed
+        return with_calls(failed(case, step.name, stop.failure, now=now()), calls)
 
 
 def _twice(question: Callable[[], Any]) -> Any:
     first, second = question(), question()
     assert first == second, f"the step is not pure: {first!r} and then {second!r}"
     return first
-
-
-def _next_id(case: Any) -> str:
-    return ids.event_id(case.run_id, case.case_id, case.head_id)
 
 
 @lru_cache(maxsize=2)

@@ -26,6 +26,7 @@ from typer.testing import CliRunner
 import newsproof
 from agents.core.answers import checked
 from agents.core.step import StepFailure, needed
+from agents.core.step_turn import declared, failure_of
 from agents.graphs import research, verification
 from infra.clickhouse.migrate import load_migrations
 from infra.kafka.topics import KafkaAddress, topic_specs
@@ -73,7 +74,6 @@ from streams.effects.host import EffectsHost
 from streams.journal.case_list import CaseSummary, JournalRecord, readable_record
 from streams.publish.publisher import Publisher
 from streams.runtime.options import WorkerOptions
-from streams.runtime.results import declared, raised
 from streams.runtime.worker_slot import WorkerSlot
 from streams.sink.sink import Sink
 from streams.worker import Worker
@@ -497,7 +497,7 @@ def test_a_reply_of_the_wrong_form_is_recorded_with_the_class_that_it_should_hav
 
 
 def test_a_fault_of_a_step_is_recorded_with_the_exceptions_class() -> None:
-    assert raised(ZeroDivisionError("by zero")).message == "ZeroDivisionError: by zero"
+    assert failure_of(ZeroDivisionError("by zero")).message == "ZeroDivisionError: by zero"
     triage = verification().steps["triage"]
     with pytest.raises(StepFailure) as caught:
         declared(triage, StepStarted(step="triage", crashes=1))

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from agents.core.case_core import CaseCore
+from agents.core.step_turn import attempt_of
 from schemas.effects import Failure
 from schemas.events import StepFailed
 from schemas.ids import content_hash
@@ -24,7 +25,7 @@ def failed(case: CaseCore, step: str, failure: Failure, *, now: datetime) -> Ste
     deadline of the path; everything else degrades the case, and a last resort that fails gives up. A case that has nothing
     to fall back on yet waits for an open breaker as long as its deadline allows.
     """
-    attempt = 1 + sum(1 for f in case.failures if f.step == step)
+    attempt = attempt_of(case, step)
     # An open breaker asked nothing of anybody, so for a case that must wait for it, it is no attempt.
     free = set[str]() if case.has_fallback else {"breaker_open"}
     tried = sum(1 for f in case.failures if f.step == step and f.failure.kind not in free)

@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from agents.core.case import Case, Replies, fold, open_case
+from agents.core.case import Case, fold, open_case
 from agents.core.step import Step
+from agents.core.step_turn import ask, successor_id, tell
 from agents.graphs import verification
 from infra.models.embeddings.hashing import cosine, embed
 from infra.offline.sample_news import sample_news
@@ -22,10 +23,10 @@ from infra.ports import Answer, Free, Ports
 from infra.settings import Settings
 from newsproof.app.composition import FULL_PIPELINE, snapshot_of
 from schemas import envelope as wire
-from schemas.effects import ConcernedReply, EarlierReply, Effect, FindEarlier, Recall, RecallReply, Reply, request_hash
-from schemas.events import EffectCompleted, Event, EventReceived, SignalSynthesized
+from schemas.effects import ConcernedReply, EarlierReply, Effect, FindEarlier, Recall, RecallReply, Reply
+from schemas.events import Event, EventReceived, SignalSynthesized
 from schemas.evidence import MemoryEntry
-from schemas.ids import LIVE_RUN, effect_id, event_id, signal_id, uuid5
+from schemas.ids import LIVE_RUN, signal_id, uuid5
 from schemas.news import language_of
 from schemas.signals import Signal
 from schemas.topics import partition_of
@@ -113,32 +114,20 @@ def _ports(remembered: Any) -> Ports:
 async def _lived(host: EffectsHost, case: Case) -> AsyncIterator[Told]:
     registry = verification()
     while (step := registry.next_step(case)) is not None:
-        while isinstance(asked := step.ask(case), tuple) and (missing := _missing(case, asked)):
-            for effect in missing:
-                done = await _completed(host, case, step, effect)
-                new = effect_id(LIVE_RUN, case.case_id, case.head_id, done.request_hash)
-                yield done, new, case.head_id
-                case = fold(case, done, event_id=new, at=utc_now())
-        if isinstance(asked, Event):
-            event = asked
-        elif isinstance(asked, tuple):
-            event = step.tell(case, case.replies)
-        else:
-            calls = await host.perform(asked, case_id=case.case_id, head_id=case.head_id, attempt=1)
-            event = replace(step.tell(case, Replies(calls)), calls=calls)
-        new = event_id(LIVE_RUN, case.case_id, case.head_id)
-        yield event, new, case.head_id
-        case = fold(case, event, event_id=new, at=utc_now())
+        for event in await _answered(host, step, case):
+            new = successor_id(case, event)
+            yield event, new, case.head_id
+            case = fold(case, event, event_id=new, at=utc_now())
 
 
-def _missing(case: Case, asked: tuple[Effect, ...]) -> list[Effect]:
-    known = {c.request_hash for c in case.replies.calls}
-    return [e for e in asked if request_hash(e) not in known]
-
-
-async def _completed(host: EffectsHost, case: Case, step: Step, effect: Effect) -> EffectCompleted:
-    calls = await host.perform(effect, case_id=case.case_id, head_id=case.head_id, attempt=1)
-    return EffectCompleted(step=step.name, request_hash=request_hash(effect), calls=calls)
+async def _answered(host: EffectsHost, step: Step, case: Case) -> list[Event]:
+    asked = ask(step, case)
+    if isinstance(asked, Event):
+        return [asked]
+    return [
+        tell(step, case, asked, wanted, await host.perform(e, case_id=case.case_id, head_id=case.head_id, attempt=1))
+        for wanted, e in asked.effects.items()
+    ]
 
 
 def told_again(

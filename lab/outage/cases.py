@@ -9,19 +9,20 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from datetime import datetime
+from itertools import chain
 
-from msgspec.structs import replace
-
-from agents.core.case import Case, Replies, fold, open_case
+from agents.core.case import Case, fold, open_case
 from agents.core.failures import failed
 from agents.core.registry import Registry
 from agents.core.step import Step, StepFailure
+from agents.core.step_turn import ask, attempt_of, successor_id, tell, with_calls
 from agents.graphs import verification
 from lab.outage.clock import virtual_now
 from schemas import ids
+from schemas.calls import Call
 from schemas.config import Snapshot
-from schemas.effects import Effect, Failure, request_hash
-from schemas.events import EffectCompleted, Event, EventReceived, StepFailed
+from schemas.effects import Failure
+from schemas.events import Event, EventReceived, StepFailed
 from schemas.news import News
 from streams.effects.host import EffectsHost
 
@@ -65,43 +66,30 @@ class Cases:
             last = case.is_last_resort(step.name)
             if isinstance(case.head, StepFailed) and case.head.retry_at is not None:
                 await asyncio.sleep((case.head.retry_at - virtual_now()).total_seconds())
-            case, event = await self._worked(case, step, case.deadline if last else case.deep_deadline)
-            head = ids.event_id(case.run_id, case.case_id, case.head_id)
-            case = fold(case, event, event_id=head, at=virtual_now())
+            for event in await self._answered(case, step, case.deadline if last else case.deep_deadline):
+                case = fold(case, event, event_id=successor_id(case, event), at=virtual_now())
         del self._open[case.case_id]
         self._on_end(case)
         self._admit()
 
-    async def _worked(self, case: Case, step: Step, limit: datetime) -> tuple[Case, Event]:
+    async def _answered(self, case: Case, step: Step, limit: datetime) -> list[Event]:
+        """Return the event that the step gives, or the replies to all that it asks for: then it is to be asked again."""
+        answers: list[tuple[Call, ...]] = []
         try:
             async with asyncio.timeout((limit - virtual_now()).total_seconds()):
-                return await self._asked(case, step)
+                asked = ask(step, case)
+                if isinstance(asked, Event):
+                    return [asked]
+                attempt = attempt_of(case, step.name)
+                calls = (
+                    self._host.perform(e, case_id=case.case_id, head_id=case.head_id, attempt=attempt)
+                    for e in asked.effects.values()
+                )
+                answers = await asyncio.gather(*calls)
+                return [tell(step, case, asked, *answer) for answer in zip(asked.effects, answers, strict=True)]
         except StepFailure as stop:
-            return case, failed(case, step.name, stop.failure, now=virtual_now())
+            failure = stop.failure
         except TimeoutError:
-            late = Failure(kind="deadline", message="the deadline passed", retryable=False)
-            return case, failed(case, step.name, late, now=virtual_now())
-
-    async def _asked(self, case: Case, step: Step) -> tuple[Case, Event]:
-        attempt = 1 + sum(1 for f in case.failures if f.step == step.name)
-        while True:
-            asked = step.ask(case)
-            if isinstance(asked, Event):
-                return case, asked
-            if not isinstance(asked, tuple):
-                calls = await self._host.perform(asked, case_id=case.case_id, head_id=case.head_id, attempt=attempt)
-                try:
-                    told = step.tell(case, Replies(calls))
-                except StepFailure as stop:
-                    told = failed(case, step.name, stop.failure, now=virtual_now())
-                return case, replace(told, calls=(*told.calls, *calls))
-            known = {c.request_hash for c in case.replies.calls}
-            missing = {h: e for e in asked if (h := request_hash(e)) not in known}
-            if not missing:
-                return case, step.tell(case, case.replies)
-            for one in await asyncio.gather(*(self._completed(case, step, e, attempt) for e in missing.values())):
-                case = fold(case, one, event_id="", at=virtual_now())
-
-    async def _completed(self, case: Case, step: Step, effect: Effect, attempt: int) -> EffectCompleted:
-        calls = await self._host.perform(effect, case_id=case.case_id, head_id=case.head_id, attempt=attempt)
-        return EffectCompleted(step=step.name, request_hash=request_hash(effect), calls=calls)
+            failure = Failure(kind="deadline", message="the deadline passed", retryable=False)
+        event = failed(case, step.name, failure, now=virtual_now())
+        return [with_calls(event, tuple(chain(*answers)))]

@@ -12,21 +12,20 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from agents.core.case import Case, Replies, fold, open_case
+from agents.core.case import Case, fold, open_case
 from agents.core.failures import failed
 from agents.core.registry import Registry
-from agents.core.step import Step, StepFailure
+from agents.core.step import Step
+from agents.core.step_turn import ask, attempt_of, failure_of, successor_id, tell, with_calls
 from schemas import events as ev
 from schemas.calls import KIND_OF, Call, CallKind
 from schemas.config import Snapshot
-from schemas.effects import Effect, Failure, request_hash
-from schemas.ids import event_id
+from schemas.effects import Effect, Failure
 from streams.replay.asking import Answer, Asking, Miss, Need
 from streams.replay.cursor import ReplayCursor
 from streams.replay.lookahead import NOTHING, future_evidence, guarded
 from streams.replay.outcome import Execution, Replayed, Status, UsedCall
 from streams.replay.recording import Recording
-from streams.runtime.results import declared, raised, with_calls
 
 MAX_EVENTS = 200
 """A case whose replay is longer does not end; the longest path of the graph has about 30."""
@@ -137,8 +136,7 @@ class Replay:
         if same and recorded is not None:
             return fold(case, event, event_id=recorded.id, at=recorded.at)
         at = max((c.replied_at for c in event.calls), default=case.replies.at or case.head_at)
-        new_id = event_id(case.run_id, case.case_id, case.head_id)
-        return fold(case, event, event_id=new_id, at=max(at, case.head_at))
+        return fold(case, event, event_id=successor_id(case), at=max(at, case.head_at))
 
     def _as_recorded(self, case: Case, step: Step, changed: frozenset[str]) -> Case | None:
         """Return the case after what the recording says, where nothing so far and nothing here differs from it."""
@@ -165,44 +163,30 @@ class Replay:
         """Ask the step until it needs nothing more; return the case with its replies, and the event."""
         calls: tuple[Call, ...] = ()
         try:
-            while isinstance(asked := step.ask(case), tuple):
-                answered = {c.request_hash for c in case.replies.calls}
-                missing = {h: e for e in asked if (h := request_hash(e)) not in answered}
-                if not missing:
-                    return case, declared(step, step.tell(case, case.replies))
-                case = yield from self._several(case, step, missing)
-            if isinstance(asked, ev.Event):
-                return case, declared(step, asked)
-            calls = yield from self._answer(case, step, asked, request_hash(asked))
-            return case, with_calls(declared(step, step.tell(case, Replies(calls))), calls)
-        except StepFailure as exc:
-            failure = exc.failure
+            while not isinstance(asked := ask(step, case), ev.Event):
+                # In the order in which the replies came; the first group of them, or all that are new.
+                for wanted in self._cursor.completed_next(asked.effects) or asked.effects:
+                    calls = yield from self._answer(case, step, asked.effects[wanted], wanted)
+                    event = tell(step, case, asked, wanted, calls)
+                    if not asked.several:
+                        return case, event
+                    case, calls = fold(case, event, event_id="", at=case.head_at), ()
+            return case, asked
         except _Stopped:
             raise
-        except Exception as exc:  # as the runtime does: a bug in a step is its case's failure
-            failure = raised(exc)
-        return case, with_calls(self._failed(case, step, failure, calls), calls)
-
-    def _several(self, case: Case, step: Step, missing: dict[str, Effect]) -> Generator[Need, Answer, Case]:
-        """Fold replies to these effects, in the order in which they came; the first group of it, or all that are new."""
-        hashes = self._cursor.completed_next(missing) or list(missing)
-        for wanted in hashes:
-            effect = missing[wanted]
-            calls = yield from self._answer(case, step, effect, wanted)
-            case = _completed(case, step, wanted, calls)
-        return case
+        except Exception as exc:
+            return case, with_calls(self._failed(case, step, failure_of(exc), calls), calls)
 
     def _what_was_answered(self, case: Case, step: Step) -> Case:
         """Fold the replies that came before something ended the step from outside; nothing new is asked."""
         try:
-            while isinstance(asked := step.ask(case), tuple):
-                answered = {c.request_hash for c in case.replies.calls}
-                missing = {h: e for e in asked if (h := request_hash(e)) not in answered}
-                hashes = self._cursor.completed_next(missing)
+            while not isinstance(asked := ask(step, case), ev.Event) and asked.several:
+                hashes = self._cursor.completed_next(asked.effects)
                 if not hashes:
                     return case
                 for wanted in hashes:
-                    case = _completed(case, step, wanted, self._reused(case, step, missing[wanted], wanted) or ())
+                    calls = self._reused(case, step, asked.effects[wanted], wanted) or ()
+                    case = fold(case, tell(step, case, asked, wanted, calls), event_id="", at=case.head_at)
         except Exception:  # whatever the step would have said was cut off
             return case
         return case
@@ -214,8 +198,7 @@ class Replay:
         if reused is not None:
             return reused
         stand_in = self._cursor.stand_in(effect)
-        attempt = 1 + sum(1 for f in case.failures if f.step == step.name)
-        answer = yield Need(effect, step.name, case, wanted, stand_in, attempt)
+        answer = yield Need(effect, step.name, case, wanted, stand_in, attempt_of(case, step.name))
         if isinstance(answer, Miss):
             self._used.append(_used(case, step, KIND_OF[type(effect)], wanted, "miss"))
             raise _Stopped(answer.status, answer.reason)
@@ -269,11 +252,6 @@ def _used(
         calls=calls,
         stand_in=stand_in,
     )
-
-
-def _completed(case: Case, step: Step, wanted: str, calls: tuple[Call, ...]) -> Case:
-    event = ev.EffectCompleted(step=step.name, request_hash=wanted, calls=calls)
-    return fold(case, event, event_id="", at=case.head_at)
 
 
 def _alike(recorded: ev.Event, event: ev.Event) -> bool:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from agents.core.case_core import CaseCore
+from agents.core.step_turn import successor_id
 from schemas.effects import Failure
 from schemas.events import StepStarted
-from schemas.ids import event_id
 from streams.runtime.worker_slot import WorkerSlot
 
 KILLED_ITS_WORKER = Failure(kind="crash", message="the step killed its worker", retryable=False)
@@ -96,7 +96,7 @@ class CrashIsolation:
         crashes = case.head.crashes if _handed_back(case) else self._slot.crashes[case.head_id]
         self._slot.forget(case.head_id)
         started = StepStarted(step=step, crashes=crashes)
-        new_head = event_id(case.run_id, case.case_id, case.head_id)
+        new_head = successor_id(case)
         self._ours.add(new_head)
         self._turn = replace(case, head=started, head_id=new_head)
         return started

@@ -9,27 +9,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import structlog
 
-from agents.core.case_core import CaseCore, Replies
+from agents.core.case_core import CaseCore
 from agents.core.failures import failed
 from agents.core.registry import Registry
 from agents.core.step import Step, StepFailure
+from agents.core.step_turn import Missing, ask, attempt_of, failure_of, tell, with_calls
 from schemas import events as ev
 from schemas.calls import Call
-from schemas.effects import Effect, Failure, request_hash
+from schemas.effects import Effect
 from streams.effects.bulkhead import EffectSlots
 from streams.effects.host import EffectsHost
 from streams.failpoints import DRAINED, EFFECT_ANSWERED, EFFECT_BEFORE, hit
 from streams.journal.clock import utc_now
 from streams.runtime.crash_isolation import KILLED_ITS_WORKER, CrashIsolation
 from streams.runtime.deadlines import Deadlines, cut_off
-from streams.runtime.results import Results, declared, raised, with_calls
+from streams.runtime.results import Results
 from streams.runtime.running import Running
 from streams.runtime.worker_slot import WorkerSlot
 
+T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 HAND_BACK_S = 5.0
@@ -107,7 +110,7 @@ class Dispatcher:
         for case in sorted(cases, key=nearest):
             if self._crash_isolation.is_orphan(case):
                 # Whoever ran it alone is gone, and it was all that ran: the step is found.
-                self._fail(case, case.head.step, KILLED_ITS_WORKER)
+                self._append(case, failed(case, case.head.step, KILLED_ITS_WORKER, now=utc_now()))
                 continue
             self.dispatch(partition, case)
 
@@ -149,25 +152,13 @@ class Dispatcher:
         if self._crash_isolation.hold_back(partition, case):
             return
         self.steps_started += 1
-        try:
-            with self._slot.executing(case.head_id):
-                asked = step.ask(case)
-            if isinstance(asked, tuple):
-                answered = {c.request_hash for c in case.replies.calls}
-                missing = {h: e for e in asked if (h := request_hash(e)) not in answered}
-                if not missing:
-                    self._settle(step, case, case.replies, ())
-                for wanted, effect in missing.items():
-                    self._running.spawn((case.case_id, case.head_id, wanted), self._one_of_several(step, case, effect))
-            elif isinstance(asked, ev.Event):
-                self._running.spawn((case.case_id, case.head_id, ""), self._results.append(case, declared(step, asked)))
-            else:
-                self._running.spawn((case.case_id, case.head_id, ""), self._only_one(step, case, asked))
-        except StepFailure as exc:
-            self._fail(case, step.name, exc.failure)
-        except Exception as exc:
-            log.exception("a step raised", step=step.name, case=case.case_id)
-            self._fail(case, step.name, raised(exc))
+        asked = self._guarded(step, case, partial(ask, step, case))
+        if isinstance(asked, ev.Event):
+            self._append(case, asked)
+            return
+        for wanted, effect in asked.effects.items():
+            key = (case.case_id, case.head_id, wanted if asked.several else "")
+            self._running.spawn(key, self._answer(step, case, asked, wanted, effect))
 
     async def drain(self, timeout_s: float) -> int:
         """Stop starting; give what runs up to ``timeout_s``; return how many effects are still under way."""
@@ -224,21 +215,13 @@ class Dispatcher:
 
     # Running
 
-    async def _only_one(self, step: Step, case: CaseCore, effect: Effect) -> None:
+    async def _answer(self, step: Step, case: CaseCore, asked: Missing, wanted: str, effect: Effect) -> None:
         calls = await self._running.asking(self._perform(step, case, effect))
-        try:
-            event = with_calls(self._told(step, case, Replies(calls)), calls)
-        except StepFailure as exc:
-            event = with_calls(failed(case, step.name, exc.failure, now=utc_now()), calls)
-        await self._results.append(case, event)
-
-    async def _one_of_several(self, step: Step, case: CaseCore, effect: Effect) -> None:
-        calls = await self._running.asking(self._perform(step, case, effect))
-        event = ev.EffectCompleted(step=step.name, request_hash=request_hash(effect), calls=calls)
+        event = self._guarded(step, case, partial(tell, step, case, asked, wanted, calls), calls)
         await self._results.append(case, event)
 
     async def _perform(self, step: Step, case: CaseCore, effect: Effect) -> tuple[Call, ...]:
-        attempt = 1 + sum(1 for f in case.failures if f.step == step.name)
+        attempt = attempt_of(case, step.name)
         suspect = isinstance(case.head, ev.StepStarted)
         place = self._places.alone() if suspect else self._places.one(step.name, self._registry.depth[step.name])
         async with place:
@@ -247,23 +230,17 @@ class Dispatcher:
             hit(EFFECT_ANSWERED)
             return calls
 
-    def _settle(self, step: Step, case: CaseCore, replies: Replies, calls: tuple[Call, ...]) -> None:
-        told = with_calls(self._told(step, case, replies), calls)
-        self._running.spawn((case.case_id, case.head_id, ""), self._results.append(case, told))
-
-    def _told(self, step: Step, case: CaseCore, replies: Replies) -> ev.Event:
+    def _guarded(self, step: Step, case: CaseCore, code: Callable[[], T], calls: tuple[Call, ...] = ()) -> T | ev.Event:
+        """Run a step's code; what it raises comes back as the event that logs the failure, with the calls that it was told."""
         try:
             with self._slot.executing(case.head_id):
-                event = step.tell(case, replies)
-        except StepFailure:
-            raise
+                return code()
         except Exception as exc:
-            log.exception("a step raised", step=step.name, case=case.case_id)
-            raise StepFailure(raised(exc)) from exc
-        return declared(step, event)
+            if not isinstance(exc, StepFailure):
+                log.exception("a step raised", step=step.name, case=case.case_id)
+            return with_calls(failed(case, step.name, failure_of(exc), now=utc_now()), calls)
 
-    def _fail(self, case: CaseCore, step: str, failure: Failure) -> None:
-        event = failed(case, step, failure, now=utc_now())
+    def _append(self, case: CaseCore, event: ev.Event) -> None:
         self._running.spawn((case.case_id, case.head_id, ""), self._results.append(case, event))
 
     def _is_head(self, case_id: str, head_id: str) -> bool:

@@ -8,18 +8,15 @@ from datetime import datetime
 from typing import Any
 
 import structlog
-from msgspec.structs import replace
 
 from agents.core.case_core import CaseCore
 from agents.core.failures import failed
 from agents.core.registry import Registry
-from agents.core.step import Step, StepFailure
+from agents.core.step_turn import successor_id
 from schemas import envelope as wire
 from schemas import events as ev
-from schemas.calls import Call
 from schemas.effects import Failure
 from schemas.errors import ContractError
-from schemas.ids import effect_id, event_id
 from schemas.topics import Topics, partition_of
 from streams.journal.appender import Appender
 from streams.journal.clock import utc_now
@@ -50,13 +47,9 @@ class Results:
         A ``CaseFailed`` leaves a dead letter first, where its flow has one: a crash in between repeats the letter rather
         than loses it.
         """
-        if isinstance(event, ev.EffectCompleted):
-            new_id = effect_id(case.run_id, case.case_id, case.head_id, event.request_hash)
-        else:
-            new_id = event_id(case.run_id, case.case_id, case.head_id)
         if letter and isinstance(event, ev.CaseFailed) and (asked := self._flow.letter(case)) is not None:
             await self._failed_case_letter(case, event, *asked)
-        now = utc_now()
+        new_id, now = successor_id(case, event), utc_now()
         self.on_appending(case, event, new_id, now)
         key, value, headers = wire.encode(
             event, id=new_id, case_id=case.case_id, causation_id=case.head_id, run_id=case.run_id, time=now
@@ -106,25 +99,3 @@ class Results:
         task = asyncio.create_task(work)
         self._asides.add(task)
         task.add_done_callback(self._asides.discard)
-
-
-def raised(exc: Exception) -> Failure:
-    """Return the failure that a bug in a step is to its case."""
-    return Failure(kind="internal", message=f"{type(exc).__name__}: {exc}", retryable=False)
-
-
-def declared(step: Step, event: ev.Event) -> ev.Event:
-    """Return the event if the step declares it.
-
-    Raises:
-        StepFailure: when it does not; the graph was checked without this event.
-    """
-    if type(event) in step.emits:
-        return event
-    message = f"step {step.name} gave {type(event).__name__}, which it does not declare: add it to emits"
-    raise StepFailure(Failure(kind="internal", message=message, retryable=False))
-
-
-def with_calls(event: ev.Event, calls: tuple[Call, ...]) -> ev.Event:
-    """Return the event with the calls that bought it."""
-    return replace(event, calls=(*event.calls, *calls)) if calls else event

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agents.core.case import Case, Replies, fold, open_case
 from agents.core.failures import failed
+from agents.core.step_turn import with_calls
 from agents.graphs import verification
 from agents.specification import call_of, opened
 from infra.offline.model import OfflineModel
@@ -22,7 +23,6 @@ from schemas.config import Snapshot
 from schemas.effects import CallModel, Effect, Failure, Search, request_hash
 from schemas.ids import LIVE_RUN, content_hash, event_id
 from streams.replay import Change, Miss, Recorded, Recording, Replay, reused_alone
-from streams.runtime.results import with_calls
 
 AT = datetime(2024, 6, 1, tzinfo=UTC)
 NEWS = opened("Coinbase was hacked, 40,000 ether stolen from its hot wallet", at=AT)
