@@ -171,6 +171,8 @@ def test_imports_point_one_way() -> None:
         ("streams/sink/sink.py", "import newsproof.app.version", "Imports point one way"),
         ("newsproof/sdk/client.py", "import streams.journal.case_list", "plain Kafka clients"),
         ("newsproof/app/servers.py", "import faust", "Faust is known in streams alone"),
+        ("infra/kafka/address.py", "import infra.embedded.child", "Within infra each folder"),
+        ("infra/market/source.py", "import infra.market.research.flows", "in a circle"),
     ],
 )
 def test_an_import_that_points_elsewhere_is_found(tmp_path: Path, module: str, line: str, contract: str) -> None:

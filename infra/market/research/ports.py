@@ -1,4 +1,4 @@
-"""The ports of the research chat: market data, bars and signals, of live and of offline mode."""
+"""The ports of the research chat in live mode: market data, bars and signals."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from infra.market.research.price import ResearchPrices
 from infra.market.research.sentiment import Sentiment
 from infra.market.research.signals import FoundSignals
 from infra.market.research.whales import Whales
-from infra.offline.market import OfflineCandles, OfflineMarket
 from infra.ports import Port
 from infra.settings import Settings
-from schemas.calls import ProviderMode
 
 
 def live_research(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]:
@@ -51,17 +49,6 @@ def live_research(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]
         "market": market,
         "candles": LiveCandles(bars),
         "signals": FoundSignals(clickhouse, mode="live"),
-    }
-
-
-def offline_research(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]:
-    """Return the same ports of offline and simulated mode: invented figures, labelled so, and the real signals."""
-    mode: ProviderMode = "simulated" if settings.mode == "simulated" else "offline"
-    latency_s = settings.offline_latency_seconds
-    return {
-        "market": OfflineMarket(mode=mode, latency_s=latency_s),
-        "candles": OfflineCandles(mode=mode, latency_s=latency_s),
-        "signals": FoundSignals(clickhouse, mode=mode),
     }
 
 
