@@ -5,9 +5,10 @@ from __future__ import annotations
 from pydantic import SecretStr
 
 from infra.clickhouse.client import ClickHouse
+from infra.market.exchanges import exchanges
 from infra.market.port import LiveMarket
 from infra.market.price import Prices
-from infra.market.research.candles import LiveCandles, binance_bars, coinbase_bars
+from infra.market.research.candles import LiveCandles
 from infra.market.research.coingecko import CoinGecko
 from infra.market.research.economy import Economy
 from infra.market.research.flows import CoinMetrics, Glassnode
@@ -41,9 +42,11 @@ def live_research(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]
         sentiment=Sentiment(fear_greed=settings.fear_greed_base_url, timeout_s=timeout_s),
         network=_network(settings, timeout_s),
     )
-    bars = (
-        coinbase_bars(settings.coinbase_base_url, timeout_s=timeout_s),
-        binance_bars(settings.binance_base_url, timeout_s=timeout_s),
+    bars = exchanges(
+        coinbase=settings.coinbase_base_url,
+        binance=settings.binance_base_url,
+        timeout_s=timeout_s,
+        correct="ask about another asset",
     )
     return {
         "market": market,
