@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import httpx
 import orjson
 
-from infra.http import MAX_RESPONSE_BYTES, checked_address, checked_key, guarded_client
-from infra.http_json import Service, exchange, own_words
+from infra.http import MAX_RESPONSE_BYTES
+from infra.http_json import Service, ServiceClient, own_words
 from infra.models.prices import Prices
 from schemas.errors import PermanentError
 
@@ -28,8 +28,8 @@ UNLISTED = "unlisted"
 _PLAN_USED_UP = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
 
 
-class OpenAICompatibleClient:
-    """One key at one address, one connection pool; safe for concurrent calls within one event loop."""
+class OpenAICompatibleClient(ServiceClient):
+    """One key at one address."""
 
     def __init__(
         self,
@@ -46,14 +46,10 @@ class OpenAICompatibleClient:
         Raises:
             ConfigError: the key or the address cannot be one; names the settings of ``service``.
         """
-        self._base = checked_address(base_url or DEFAULT_BASE_URL, service.address_setting)
-        self.service, self.timeout_s = service, timeout_s
-        self.host = urlsplit(self._base).hostname or ""
+        address = base_url or DEFAULT_BASE_URL
+        super().__init__(service, address, api_key=api_key, timeout_s=timeout_s, max_bytes=max_response_bytes)
+        self.host = urlsplit(address).hostname or ""
         self.prices = prices or Prices(provider=PRICE_LISTS.get(self.host, UNLISTED))
-        key = checked_key(api_key, service.key_setting)
-        self._http = guarded_client(
-            self._base, timeout_s=timeout_s, max_bytes=max_response_bytes, headers={"authorization": f"Bearer {key}"}
-        )
 
     async def post(self, path: str, body: dict[str, Any], *, timeout_s: float) -> httpx.Response:
         """Send once; return the answer, whatever its status.
@@ -61,13 +57,8 @@ class OpenAICompatibleClient:
         Raises:
             TransientError, PermanentError, UselessAnswerError: as :func:`infra.http_json.exchange`.
         """
-        request = self._http.build_request(
-            "POST",
-            self._base.rstrip("/") + path,
-            content=orjson.dumps(body),
-            headers={"content-type": "application/json"},
-        )
-        return await exchange(self._http, request, self.service, timeout_s)
+        headers = {"content-type": "application/json"}
+        return await self.send("POST", path, timeout_s=timeout_s, content=orjson.dumps(body), headers=headers)
 
     def unavailable(self, response: httpx.Response, said: str, model: str, *, named_by: str) -> PermanentError | None:
         """Return the failure of a plan that is used up or of a model that is not there; None when this is neither.
@@ -85,7 +76,3 @@ class OpenAICompatibleClient:
             )
             return PermanentError(text, kind="invalid_request", status=status)
         return None
-
-    async def close(self) -> None:
-        """Close the connections. Idempotent."""
-        await self._http.aclose()
