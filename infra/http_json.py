@@ -15,7 +15,17 @@ from typing import Any
 import httpx
 import msgspec
 
-from infra.http import UselessAnswerError, kind_of_server_error, quoted, retry_after_s, transport_failure
+from infra.http import (
+    MAX_RESPONSE_BYTES,
+    UselessAnswerError,
+    checked_address,
+    checked_key,
+    guarded_client,
+    kind_of_server_error,
+    quoted,
+    retry_after_s,
+    transport_failure,
+)
 from schemas.errors import NewsproofError, PermanentError, TransientError
 
 
@@ -26,6 +36,45 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
     address_setting: str
     key_setting: str = ""
     correct: str = "correct the query"
+
+
+class ServiceClient:
+    """One service at one address, one connection pool. Safe for concurrent use within one event loop."""
+
+    def __init__(
+        self,
+        service: Service,
+        base_url: str,
+        *,
+        timeout_s: float,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        max_bytes: int = MAX_RESPONSE_BYTES,
+    ) -> None:
+        """``timeout_s`` bounds a whole exchange. ``api_key`` is sent as a bearer token.
+
+        Raises:
+            ConfigError: the key or the address cannot be one; names the settings of ``service``.
+        """
+        self.service, self.timeout_s = service, timeout_s
+        self._base = checked_address(base_url, service.address_setting).rstrip("/")
+        bearer = {} if api_key is None else {"authorization": f"Bearer {checked_key(api_key, service.key_setting)}"}
+        self._http = guarded_client(
+            base_url, timeout_s=timeout_s, headers={**bearer, **(headers or {})}, max_bytes=max_bytes
+        )
+
+    async def send(self, method: str, path: str, *, timeout_s: float | None = None, **content: Any) -> httpx.Response:
+        """Send once; return the answer, whatever its status. ``content`` as of ``httpx``: params, json, content, headers.
+
+        Raises:
+            TransientError, PermanentError, UselessAnswerError: as :func:`exchange`.
+        """
+        request = self._http.build_request(method, self._base + path, **content)
+        return await exchange(self._http, request, self.service, timeout_s or self.timeout_s)
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        await self._http.aclose()
 
 
 async def exchange(

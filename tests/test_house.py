@@ -210,6 +210,8 @@ def test_imports_point_one_way() -> None:
         ("newsproof/app/version.py", "import lab.follow", "Product never imports lab"),
         ("newsproof/report/data.py", "import newsproof.evaluation.eval.report", "Folders of newsproof point one way"),
         ("newsproof/evaluation/backtest/story.py", "import newsproof.evaluation.shadow.live", "in a circle"),
+        ("infra/kafka/address.py", "import infra.embedded.child", "Within infra each folder"),
+        ("infra/market/source.py", "import infra.market.research.flows", "in a circle"),
     ],
 )
 def test_an_import_that_points_elsewhere_is_found(tmp_path: Path, module: str, line: str, contract: str) -> None:

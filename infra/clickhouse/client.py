@@ -24,7 +24,7 @@ from clickhouse_connect.driver.exceptions import DataError, Error, OperationalEr
 from infra.clickhouse.blocks import Block, Shape, compressed
 from infra.clickhouse.columns import COLUMNS
 from infra.clickhouse.record import Row
-from schemas.errors import ConfigError, ContractError, NewsproofError, PermanentError, TransientError
+from schemas.errors import ConfigError, ContractError, PermanentError, TransientError
 
 __all__ = ["Address", "Block", "ClickHouse", "Result", "connect", "insert_rows", "parse_url"]
 
@@ -170,14 +170,6 @@ class ClickHouse:
     def _compression(self) -> str | None:
         # Compressing for a copy through the loopback costs more than it saves.
         return None if self.address.host in _LOOPBACK else "lz4"
-
-    async def ping(self) -> bool:
-        """Return whether the engine answers."""
-        try:
-            await self.query("SELECT 1")
-        except NewsproofError:
-            return False
-        return True
 
     async def close(self) -> None:
         """Let go of connections. Idempotent; the next statement would connect again."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -20,13 +20,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from infra.clickhouse.client import ClickHouse
+from infra.clickhouse.turns import Turns
 from infra.http import UselessAnswerError
 from infra.models.embeddings.hashing import length
 from infra.models.embeddings.port import Embedder, Hashing, packed
 from infra.ports import Answer
 from schemas.calls import ProviderMode
 from schemas.effects import Failure, Recall, RecallReply
-from schemas.errors import NewsproofError, TransientError
 from schemas.evidence import MemoryEntry
 from schemas.ids import LIVE_RUN, normalise_text
 
@@ -130,10 +130,7 @@ class ClickHouseMemory:
         self._run_id = run_id
         self._floor = floor
         self._same_asset_floor = same_asset_floor
-        self._timeout_s = timeout_s
-        self._searches = asyncio.Semaphore(SEARCHES_AT_ONCE)
-        self._failed_at = float("-inf")
-        self._failure = _unavailable("", retryable=True)
+        self._turns = Turns(SEARCHES_AT_ONCE, timeout_s=timeout_s)
 
     async def perform(self, effect: Recall) -> Answer:
         """Return the similar past cases, or a Failure of kind unavailable, with what the question's vector cost.
@@ -145,7 +142,7 @@ class ClickHouseMemory:
         if embedder is self._hashing:
             asked, made = await embedder.embed(effect.text), None
         else:
-            away = await self._in_turn(self._reach())
+            away = await self._turns.ask(self._reach)
             if isinstance(away, Failure):  # before anything is paid
                 return Answer(reply=away, cost_usd=Decimal(0), cost_source="local")
             try:
@@ -153,7 +150,7 @@ class ClickHouseMemory:
             except UselessAnswerError as exc:
                 return exc.answer
             made = packed(asked.vector, embedder.rows, effect.text)
-        found = await self._in_turn(self._recall(effect, embedder.rows, asked.vector))
+        found = await self._turns.ask(lambda: self._recall(effect, embedder.rows, asked.vector))
         return Answer(
             reply=found if isinstance(found, Failure) else RecallReply(entries=found, embedding=made),
             cost_usd=asked.cost_usd,
@@ -178,26 +175,6 @@ class ClickHouseMemory:
     def _embedder_of(self, effect: Recall) -> Embedder:
         # What a subject's past is, words and assets say; likeness only goes along, and is not worth a cent.
         return self._hashing if effect.since or not normalise_text(effect.text) else self._embedder
-
-    async def _in_turn(self, work: Coroutine[Any, Any, Entries]) -> Entries | Failure:
-        """Ask ClickHouse when it is this one's turn; return the answer, or the failure."""
-        now = asyncio.get_running_loop().time
-        asked_at = now()
-        async with self._searches:
-            if self._failed_at >= asked_at:
-                # ClickHouse turned out to be away while this one waited: trying again would take it another second.
-                work.close()
-                return self._failure
-            try:
-                async with asyncio.timeout(self._timeout_s):
-                    return await work
-            except TimeoutError:
-                why = f"ClickHouse did not answer within {self._timeout_s:g} s: check that it runs, and its load"
-                self._failure = _unavailable(why, retryable=True)
-            except NewsproofError as exc:
-                self._failure = _unavailable(str(exc), retryable=isinstance(exc, TransientError))
-            self._failed_at = now()
-            return self._failure
 
     async def _reach(self) -> Entries:
         await self._client.query("SELECT 1")
@@ -287,10 +264,6 @@ def _entry(row: dict[str, Any]) -> MemoryEntry:
         decided_at=row["decided_at"],
         signal_id=row["signal_id"],
     )
-
-
-def _unavailable(message: str, *, retryable: bool) -> Failure:
-    return Failure(kind="unavailable", message=message, retryable=retryable)
 
 
 def _with(statement: str, vector: Iterable[int]) -> str:

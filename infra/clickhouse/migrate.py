@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from infra.clickhouse.client import ClickHouse, connect
+from infra.clickhouse.statement import split_statements
 from schemas.errors import ConfigError
 
 __all__ = ["DIRECTORY", "Migration", "load_migrations", "migrate"]
@@ -66,8 +67,7 @@ def _read(path: Path) -> Migration:
     if match is None:
         raise ConfigError(f"migration {path.name}: name it m001_what_it_does.sql")
     text = path.read_text(encoding="utf-8")
-    bare = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--"))
-    statements = tuple(s.strip() for s in re.split(r";\s*(?:\n|\Z)", bare) if s.strip())
+    statements = tuple(split_statements(text))
     for statement in statements:
         if not _REPEATABLE.match(re.sub(r"\s+", " ", statement)):
             raise ConfigError(

@@ -7,7 +7,7 @@ What is guaranteed, on Linux and macOS:
 - The child has a session of its own, so Ctrl-C reaches the parent alone, which then stops it in order.
 - The lock of a data directory is held by the child too, so it is free exactly when nothing uses
   that directory any more.
-- The directory and what the child writes, its log too, are its owner's alone (``owner_only.py``).
+- The directory and what the child writes, its log too, are its owner's alone (``infra/owner_only.py``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
-from infra.embedded.owner_only import UMASK, make_owner_only
+from infra.owner_only import UMASK, make_owner_only
 from schemas.errors import ConfigError
 
 __all__ = ["ChildProcess", "DirectoryLock", "free_ports", "port_is_free"]

@@ -24,7 +24,7 @@ from aiokafka.errors import (
 )
 from aiokafka.helpers import create_ssl_context
 
-from infra.embedded.owner_only import kept_secret
+from infra.owner_only import kept_secret
 from infra.redaction import know
 from infra.settings import Settings
 from schemas.errors import ConfigError, NewsproofError, TransientError

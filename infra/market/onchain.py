@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import httpx
@@ -56,24 +57,14 @@ class OnchainFigures:
             return MarketReply(values=(), unknown=(f"onchain: {no_ticker(asset)}",))
         readings: dict[str, Reading] = {}
         if symbol in STABLECOINS:
-            readings["defillama stablecoins"] = self._supply
+            readings["defillama stablecoins"] = partial(stablecoin_supply, self._stable)
         if symbol in CHAINS:
-            readings["defillama"] = self._locked
+            readings["defillama"] = partial(chain_tvl, self._llama)
         if symbol == "BTC":
             readings["blockchain.info"] = self._activity
         if not readings:
             return MarketReply(values=(), unknown=(f"onchain: no source knows figures of {symbol}",))
         return await together("onchain", readings, symbol, as_of)
-
-    async def _supply(self, symbol: str, as_of: datetime) -> Known:
-        response = await self._stable.get("/stablecoincharts/all", {"stablecoin": str(STABLECOINS[symbol])})
-        points = [llama_point(row, "totalCirculating") for row in llama_rows(response, STABLE)]
-        return series_figures("stablecoin_supply", "units", "defillama", points, as_of)
-
-    async def _locked(self, symbol: str, as_of: datetime) -> Known:
-        path = f"/v2/historicalChainTvl/{CHAINS[symbol]}"
-        points = [llama_point(row, "tvl") for row in llama_rows(await self._llama.get(path, {}), LLAMA)]
-        return series_figures("chain_tvl", "USD", "defillama", points, as_of)
 
     async def _activity(self, _symbol: str, as_of: datetime) -> Known:
         values, unknown = [], []
@@ -87,6 +78,19 @@ class OnchainFigures:
         """Close the connections. Idempotent."""
         for source in (self._llama, self._stable, self._bitcoin):
             await source.close()
+
+
+async def stablecoin_supply(stablecoins: Source, symbol: str, as_of: datetime) -> Known:
+    """Return how much there is of a coin of ``STABLECOINS``, in units of it, and its changes."""
+    response = await stablecoins.get("/stablecoincharts/all", {"stablecoin": str(STABLECOINS[symbol])})
+    points = [llama_point(row, "totalCirculating") for row in llama_rows(response, STABLE)]
+    return series_figures("stablecoin_supply", "units", "defillama", points, as_of)
+
+
+async def chain_tvl(llama: Source, symbol: str, as_of: datetime) -> Known:
+    """Return what is locked on the chain of an asset of ``CHAINS``, in dollars, and its changes."""
+    rows = llama_rows(await llama.get(f"/v2/historicalChainTvl/{CHAINS[symbol]}", {}), LLAMA)
+    return series_figures("chain_tvl", "USD", "defillama", [llama_point(row, "tvl") for row in rows], as_of)
 
 
 async def chart_figures(source: Source, chart: str, name: str, unit: str, as_of: datetime) -> Known:

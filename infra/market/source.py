@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import msgspec
 
-from infra.http import checked_address, guarded_client, quoted
-from infra.http_json import Service, exchange, own_words, refused
+from infra.http import quoted
+from infra.http_json import ServiceClient, own_words, refused
 from schemas.evidence import MarketValue
 
 _TICKER = re.compile(r"[A-Z0-9]{1,15}\Z")
@@ -26,15 +26,8 @@ class Point(msgspec.Struct, frozen=True):
     value: Decimal
 
 
-class Source:
-    """One service, without a key or with one in ``headers``. Safe for concurrent use within one event loop."""
-
-    def __init__(
-        self, service: Service, base_url: str, *, timeout_s: float, headers: Mapping[str, str] | None = None
-    ) -> None:
-        self.service, self._timeout_s = service, timeout_s
-        self._base = checked_address(base_url, service.address_setting).rstrip("/")
-        self._http = guarded_client(base_url, timeout_s=timeout_s, headers=headers)
+class Source(ServiceClient):
+    """One service of figures, without a key or with one in ``headers``."""
 
     async def get(
         self, path: str, params: Mapping[str, str], *, absent: frozenset[int] = frozenset()
@@ -44,16 +37,11 @@ class Source:
         Raises:
             TransientError, PermanentError: as :func:`infra.http_json.refused`; UselessAnswerError: too_large.
         """
-        request = self._http.build_request("GET", self._base + path, params=dict(params))
-        response = await exchange(self._http, request, self.service, self._timeout_s)
+        response = await self.send("GET", path, params=dict(params))
         if response.status_code != 200 and response.status_code not in absent:
             said = own_words(response, "message", "msg", "error")
             raise refused(self.service, response.status_code, said, response.headers)
         return response
-
-    async def close(self) -> None:
-        """Close the connections. Idempotent."""
-        await self._http.aclose()
 
 
 def ticker(asset: str) -> str | None:

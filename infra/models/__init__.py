@@ -21,28 +21,30 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
 
 def _gemini(settings: Settings, model: str) -> Port:
     from infra.models.gemini import GeminiModel
+    from infra.models.gemini_client import GeminiClient
     from infra.models.prices import Prices
 
     assert settings.gemini_api_key is not None
-    return GeminiModel(
+    client = GeminiClient(
         api_key=settings.gemini_api_key.get_secret_value(),
-        model=model,
-        prices=Prices(),
         base_url=settings.gemini_base_url,
         timeout_s=settings.model_timeout_seconds,
     )
+    return GeminiModel(client, model=model, prices=Prices())
 
 
 def _openai(settings: Settings, model: str) -> Port:
-    from infra.models.openai_compatible import OpenAICompatibleModel
+    from infra.models.openai_client import OpenAICompatibleClient
+    from infra.models.openai_compatible import SERVICE, OpenAICompatibleModel
 
     assert settings.openai_api_key is not None
-    return OpenAICompatibleModel(
+    client = OpenAICompatibleClient(
+        SERVICE,
         api_key=settings.openai_api_key.get_secret_value(),
-        model=model,
         base_url=settings.openai_base_url,
         timeout_s=settings.model_timeout_seconds,
     )
+    return OpenAICompatibleModel(client, model=model)
 
 
 def _gemini_missing(settings: Settings) -> str | None:

@@ -1,84 +1,35 @@
-"""Gemini through google-genai: one request for one ``CallModel``, whatever happens.
-
-The library would otherwise send more than one: it retries connection errors over aiohttp, runs functions by itself and
-continues long answers. All three are off, so that every attempt is an event of the case and every cost is seen.
-"""
+"""Gemini's chat: one ``generateContent`` for one ``CallModel``, whatever happens."""
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-import httpx
 import pydantic
-from google import genai
-from google.genai import errors as vendor
 from google.genai import types
 
-from infra.http import (
-    MAX_RESPONSE_BYTES,
-    UselessAnswerError,
-    checked_address,
-    checked_key,
-    guarded_client,
-    tls_context,
-    transport_failure,
-)
+from infra.http import UselessAnswerError
 from infra.models import untrusted
-from infra.models.gemini_failures import translate_status
+from infra.models.gemini_client import GeminiClient, translate_status
 from infra.models.gemini_reply import read_reply
 from infra.models.prices import Prices
 from infra.models.prompt_size import most_input_tokens
 from infra.ports import Answer
 from schemas.calls import ProviderMode
 from schemas.effects import CallModel, Untrusted
-from schemas.errors import NewsproofError, PermanentError
-
-DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com/"
+from schemas.errors import PermanentError
 
 
 class GeminiModel:
-    """A port for ``CallModel``. One model, one connection pool; safe for concurrent calls within one event loop."""
+    """A port for ``CallModel``: one model. Safe for concurrent calls within one event loop."""
 
     provider = "gemini"
     mode: ProviderMode = "live"
 
-    def __init__(
-        self,
-        *,
-        api_key: str,
-        model: str,
-        prices: Prices,
-        base_url: str | None = None,
-        timeout_s: float = 30.0,
-        max_response_bytes: int = MAX_RESPONSE_BYTES,
-    ) -> None:
-        """``timeout_s`` bounds a whole call, body included. ``base_url`` None = Google's own address.
-
-        Raises:
-            ConfigError: the key or the address cannot be one.
-        """
-        address = checked_address(base_url or DEFAULT_BASE_URL, "GEMINI_BASE_URL")
+    def __init__(self, client: GeminiClient, *, model: str, prices: Prices) -> None:
         self.model = model
-        self._prices = prices
-        self._timeout_s = timeout_s
-        self._http = guarded_client(address, timeout_s=timeout_s, max_bytes=max_response_bytes)
-        self._client = genai.Client(
-            api_key=checked_key(api_key, "GEMINI_API_KEY"),
-            # Said aloud, or GOOGLE_GENAI_USE_VERTEXAI in the environment would send the key elsewhere.
-            vertexai=False,
-            http_options=types.HttpOptions(
-                base_url=address,
-                timeout=max(1, round(timeout_s * 1000)),
-                # An httpx client of our own keeps the library off aiohttp, whose connection errors it retries.
-                httpx_async_client=self._http,
-                # Else it reads all certificates twice more, for transports that are never used.
-                client_args={"verify": tls_context()},
-                async_client_args={"ssl": tls_context()},
-            ),
-        )
+        self._client, self._prices = client, prices
 
     async def perform(self, effect: CallModel) -> Answer:
         """Ask the model once. An answer that cannot be used is a ``Failure`` reply, with what it cost where known.
@@ -108,34 +59,19 @@ class GeminiModel:
         return 0
 
     async def _ask(self, contents: types.Content, config: types.GenerateContentConfig) -> types.GenerateContentResponse:
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                return await self._client.aio.models.generate_content(
-                    model=self.model, contents=contents, config=config
-                )
-        except NewsproofError:
-            raise  # from the transport: the body was too large or broken
-        except vendor.APIError as exc:
-            raise translate_status(exc, self.model, datetime.now(UTC)) from exc
-        except (TimeoutError, httpx.HTTPError, httpx.StreamError) as exc:
-            raise transport_failure(exc, "Gemini", self._timeout_s) from exc
-        except (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError) as exc:
-            # Not JSON, or JSON of another shape than the library expects; the request was built before.
-            raise UselessAnswerError(
+        return await self._client.ask(
+            self._client.models.generate_content(model=self.model, contents=contents, config=config),
+            doing="calling Gemini",
+            refused=lambda exc: translate_status(exc, self.model),
+            useless=lambda exc: UselessAnswerError(
                 f"Gemini's answer is not a generateContent response ({type(exc).__name__}); it is asked again, "
                 "check GEMINI_BASE_URL if this goes on"
-            ) from exc
-        except Exception as exc:
-            raise PermanentError(
-                f"calling Gemini failed in an unforeseen way ({type(exc).__name__}: {exc}); please report this",
-                kind="internal",
-            ) from exc
+            ),
+        )
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""
-        await self._client.aio.aclose()
-        self._client.close()
-        await self._http.aclose()
+        await self._client.close()
 
 
 def _request(effect: CallModel) -> tuple[types.Content, types.GenerateContentConfig]:

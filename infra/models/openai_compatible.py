@@ -11,24 +11,22 @@ import asyncio
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 import orjson
 
-from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, checked_address, checked_key, guarded_client
-from infra.http_json import Service, exchange, json_object, own_words, refused
+from infra.http import UselessAnswerError
+from infra.http_json import Service, json_object, own_words, refused
 from infra.models import untrusted
+from infra.models.openai_client import OpenAICompatibleClient
 from infra.models.openai_reply import read_reply
-from infra.models.prices import Prices
 from infra.models.prompt_size import most_input_tokens
 from infra.ports import Answer
 from schemas.calls import ProviderMode
 from schemas.effects import CallModel, Untrusted
 from schemas.errors import NewsproofError, PermanentError
 
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
 SCRIPTED_HEADER = "x-newsproof-scripted"
 """Header of every answer of the scripted model server (``newsproof model-server``), which no live call may believe."""
 SERVICE = Service(
@@ -37,18 +35,6 @@ SERVICE = Service(
     key_setting="OPENAI_API_KEY",
     correct="correct the prompt, the schema or the model's settings",
 )
-PRICE_LISTS = {
-    "api.openai.com": "openai",
-    "api.deepseek.com": "deepseek",
-    "api.groq.com": "groq",
-    "api.mistral.ai": "mistral",
-    "api.together.xyz": "together",
-    "api.x.ai": "x-ai",
-    "openrouter.ai": "openrouter",
-}
-"""Host → its id in ``genai-prices``. Another host's prices are unknown, unless a dated override names the model."""
-UNLISTED = "unlisted"
-_PLAN_USED_UP = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
 _TOO_LONG = {"context_length_exceeded", "string_above_max_length"}
 
 
@@ -82,34 +68,12 @@ class OpenAICompatibleModel:
     provider = "openai"
     mode: ProviderMode = "live"
 
-    def __init__(
-        self,
-        *,
-        api_key: str,
-        model: str,
-        base_url: str | None = None,
-        timeout_s: float = 30.0,
-        prices: Prices | None = None,
-        max_response_bytes: int = MAX_RESPONSE_BYTES,
-    ) -> None:
-        """``timeout_s`` bounds a whole call, body included. ``prices`` None = the list of the address' host, if known.
-
-        Raises:
-            ConfigError: the key or the address cannot be one.
-        """
-        address = checked_address(base_url or DEFAULT_BASE_URL, "OPENAI_BASE_URL")
-        host = urlsplit(address).hostname or ""
+    def __init__(self, client: OpenAICompatibleClient, *, model: str) -> None:
         self.model = model
-        self._url = address.rstrip("/") + "/chat/completions"
-        self._prices = prices or Prices(provider=PRICE_LISTS.get(host, UNLISTED))
-        self._timeout_s = timeout_s
+        self._client, self._prices = client, client.prices
         self._dialect = Dialect()
-        if host == "api.openai.com":
+        if client.host == "api.openai.com":
             self._dialect = Dialect(limit="max_completion_tokens", other_limit="max_tokens")
-        key = checked_key(api_key, "OPENAI_API_KEY")
-        self._http = guarded_client(
-            address, timeout_s=timeout_s, max_bytes=max_response_bytes, headers={"authorization": f"Bearer {key}"}
-        )
 
     async def perform(self, effect: CallModel) -> Answer:
         """Ask the model once. An answer that cannot be used is a ``Failure`` reply, with what it cost where known.
@@ -135,19 +99,16 @@ class OpenAICompatibleModel:
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""
-        await self._http.aclose()
+        await self._client.close()
 
     async def _ask(self, effect: CallModel) -> dict[str, Any]:
         mark = untrusted.new_mark()
-        deadline = asyncio.get_running_loop().time() + self._timeout_s
+        deadline = asyncio.get_running_loop().time() + self._client.timeout_s
         while True:
             spoken = msgspec.structs.replace(self._dialect)
-            content = orjson.dumps(_body(effect, self.model, mark, spoken))
-            request = self._http.build_request(
-                "POST", self._url, content=content, headers={"content-type": "application/json"}
-            )
+            body = _body(effect, self.model, mark, spoken)
             left_s = max(deadline - asyncio.get_running_loop().time(), 0.001)
-            response = await exchange(self._http, request, SERVICE, left_s)
+            response = await self._client.post("/chat/completions", body, timeout_s=left_s)
             if SCRIPTED_HEADER in response.headers and self.mode == "live":
                 raise PermanentError(
                     "OPENAI_BASE_URL is the scripted model server, whose answers are no model's: set "
@@ -155,38 +116,21 @@ class OpenAICompatibleModel:
                     kind="not_configured",
                 )
             if response.status_code == 200:
-                return json_object(response, SERVICE)
+                return json_object(response, self._client.service)
             said = own_words(response, "error", "message")
             named = f"{own_words(response, 'error', 'param')} {said}"
             if response.status_code in {400, 422} and (self._dialect != spoken or self._dialect.without(named)):
                 continue  # another call may have learned it meanwhile
-            raise _failure(response, said, self.model)
+            raise self._failure(response, said)
 
-
-def plan_used_up(response: httpx.Response, said: str, service: Service) -> PermanentError | None:
-    """Return the failure of a plan that is used up, None when this answer is not about that."""
-    status = response.status_code
-    if status != 402 and own_words(response, "error", "code") not in _PLAN_USED_UP:
-        return None
-    text = f"the plan behind {service.key_setting} is used up ({status}: {said}); pay, or name another model"
-    return PermanentError(text, kind="plan_limit", status=status)
-
-
-def _failure(response: httpx.Response, said: str, model: str) -> NewsproofError:
-    status, code = response.status_code, own_words(response, "error", "code")
-    if (used_up := plan_used_up(response, said, SERVICE)) is not None:
-        return used_up
-    if status == 404:
-        return PermanentError(
-            f"{SERVICE.name}'s server has no {model!r} at this address ({said}); correct the model's name or OPENAI_BASE_URL",
-            kind="invalid_request",
-            status=status,
-        )
-    if status == 413 or code in _TOO_LONG:
-        return PermanentError(
-            f"the request is too large for {model} ({said}); send less text", kind="too_large", status=status
-        )
-    return refused(SERVICE, status, said, response.headers)
+    def _failure(self, response: httpx.Response, said: str) -> NewsproofError:
+        status = response.status_code
+        if (ended := self._client.unavailable(response, said, self.model, named_by="the model's name")) is not None:
+            return ended
+        if status == 413 or own_words(response, "error", "code") in _TOO_LONG:
+            text = f"the request is too large for {self.model} ({said}); send less text"
+            return PermanentError(text, kind="too_large", status=status)
+        return refused(self._client.service, status, said, response.headers)
 
 
 def _body(effect: CallModel, model: str, mark: str, dialect: Dialect) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from decimal import Decimal
 
 import msgspec
 
+from infra.market.exchanges import MAX_BARS, STEPS, floor
 from infra.market.source import no_ticker, ticker
 from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
@@ -49,8 +50,6 @@ ASSETS = {
     "USDC": Invented(1.0, 700_000.0, 120_000.0),
 }
 STEADY = frozenset({"USDT", "USDC"})
-STEPS = {"1h": timedelta(hours=1), "4h": timedelta(hours=4), "1d": timedelta(days=1)}
-MAX_BARS = 500
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OCTAVES = ((2048, 0.20), (512, 0.10), (128, 0.05), (32, 0.025), (8, 0.012), (2, 0.006))
@@ -122,7 +121,7 @@ def _reply(values: Iterator[tuple[str, float, str, datetime]], unknown: tuple[st
 
 
 def _price(symbol: str, at: datetime) -> Iterator[tuple[str, float, str, datetime]]:
-    end = _floor(at, _HOUR)
+    end = floor(at, _HOUR)
     day = [_hour(symbol, end - n * _HOUR) for n in range(24)]
     now = day[0].close
     yield "price", now, "USD", end
@@ -134,7 +133,7 @@ def _price(symbol: str, at: datetime) -> Iterator[tuple[str, float, str, datetim
 
 
 def _economy(at: datetime) -> Iterator[tuple[str, float, str, datetime]]:
-    day = _floor(at, _DAY)
+    day = floor(at, _DAY)
     month = day - 30 * _DAY
 
     def level(name: str, base: float, width: float, when: datetime) -> float:
@@ -151,7 +150,7 @@ def _economy(at: datetime) -> Iterator[tuple[str, float, str, datetime]]:
 
 
 def _sentiment(at: datetime) -> Iterator[tuple[str, float, str, datetime]]:
-    day = _floor(at, _DAY)
+    day = floor(at, _DAY)
     now, before = (
         float(min(98, max(2, round(50 + 160 * _wave("fear_greed", when))))) for when in (day, day - 7 * _DAY)
     )
@@ -160,7 +159,7 @@ def _sentiment(at: datetime) -> Iterator[tuple[str, float, str, datetime]]:
 
 
 def _network(symbol: str, at: datetime) -> Iterator[tuple[str, float, str, datetime]]:
-    day, asset = _floor(at, _DAY), ASSETS[symbol]
+    day, asset = floor(at, _DAY), ASSETS[symbol]
     series = [("active_addresses", asset.addresses, "addresses"), ("mvrv", 2.0, "ratio")]
     series.append(("transactions_per_day", asset.addresses * 0.8, "transactions"))
     if symbol == "BTC":
@@ -192,7 +191,7 @@ def _bars(effect: FetchCandles) -> Reply:
         message = f"no bars: {no_ticker(effect.asset) if symbol is None else _absent(symbol)}"
         return Failure(kind="invalid_request", message=message, retryable=False)
     step, limit = STEPS[effect.interval], max(1, min(effect.limit, MAX_BARS))
-    end = _floor(effect.as_of.astimezone(UTC), step)
+    end = floor(effect.as_of.astimezone(UTC), step)
     made = tuple(_bar(symbol, end - n * step, step) for n in reversed(range(limit)))
     return CandlesReply(candles=made, source=SOURCE, unit="USD", interval=effect.interval)
 
@@ -248,10 +247,6 @@ def _draw(name: str, n: int, length: int = 1) -> float:
 def _short(value: float) -> float:
     """Seven digits: further down the machines' exponential functions differ."""
     return float(f"{value:.7g}")
-
-
-def _floor(at: datetime, step: timedelta) -> datetime:
-    return at - (at - _EPOCH) % step
 
 
 def _absent(symbol: str) -> str:

@@ -22,7 +22,7 @@ from typing import BinaryIO
 import msgspec
 from msgspec.structs import replace
 
-from infra.embedded.landlock import confine, program_files
+from infra.landlock import confine, program_files
 from infra.pages.markup import decoded
 from infra.pages.questions import LENGTH, Asked, Broken, PageAsked, PageTold, ReadPage, RulesTold, Told
 from infra.pages.reading import asks_if_human, read_page, read_text

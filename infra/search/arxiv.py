@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 
 import httpx
 
-from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, checked_address, guarded_client, quoted
-from infra.http_json import Service, exchange, refused
+from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, quoted
+from infra.http_json import Service, ServiceClient, refused
 from infra.ports import Answer, Free
 from infra.search.pace import Pace
 from infra.search.results import collected, cut_query, lexical_score, refuse_only_malformed, result_of
@@ -55,10 +55,8 @@ class ArxivSearch(Free):
         Raises:
             ConfigError: the address cannot be one.
         """
-        self._timeout_s = timeout_s
         self._pace = pace or Pace("Arxiv", interval_s=INTERVAL_S, max_wait_s=30.0)
-        self._url = checked_address(base_url, "ARXIV_BASE_URL").rstrip("/") + "/api/query"
-        self._http = guarded_client(base_url, timeout_s=timeout_s, max_bytes=max_response_bytes)
+        self._client = ServiceClient(_ARXIV, base_url, timeout_s=timeout_s, max_bytes=max_response_bytes)
 
     async def perform(self, effect: Search) -> Answer:
         """Search once among papers submitted before ``as_of``. No paper is an answer.
@@ -77,8 +75,7 @@ class ArxivSearch(Free):
         }
         try:
             async with self._pace.turn():
-                request = self._http.build_request("GET", self._url, params=params)
-                response = await exchange(self._http, request, _ARXIV, self._timeout_s)
+                response = await self._client.send("GET", "/api/query", params=params)
             return self._read(response, effect, query)
         except UselessAnswerError as exc:
             return exc.answer
@@ -109,7 +106,7 @@ class ArxivSearch(Free):
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""
-        await self._http.aclose()
+        await self._client.close()
 
 
 def _expression(query: str, as_of: datetime) -> str:

@@ -16,12 +16,9 @@ import httpx
 from infra.http import (
     MAX_RESPONSE_BYTES,
     UselessAnswerError,
-    checked_address,
-    checked_key,
-    guarded_client,
     quoted,
 )
-from infra.http_json import Service, exchange, json_object, own_words, refused
+from infra.http_json import Service, ServiceClient, json_object, own_words, refused
 from infra.ports import Answer
 from infra.search.results import collected, cut_query, lexical_score, refuse_only_malformed, result_of
 from infra.texts import parse_published
@@ -61,15 +58,10 @@ class BochaSearch:
         Raises:
             ConfigError: the key or the address cannot be one.
         """
-        self._timeout_s = timeout_s
         self._include_domains = tuple(include_domains)
         self._cost = None if cost_per_search_usd is None else Decimal(str(cost_per_search_usd))
-        self._url = base_url.rstrip("/") + "/v1/web-search"
-        self._http = guarded_client(
-            checked_address(base_url, "BOCHA_BASE_URL"),
-            timeout_s=timeout_s,
-            headers={"authorization": f"Bearer {checked_key(api_key, 'BOCHA_API_KEY')}"},
-            max_bytes=max_response_bytes,
+        self._client = ServiceClient(
+            _BOCHA, base_url, api_key=api_key, timeout_s=timeout_s, max_bytes=max_response_bytes
         )
 
     async def perform(self, effect: Search) -> Answer:
@@ -81,8 +73,7 @@ class BochaSearch:
         """
         query = cut_query(effect.query, MAX_QUERY_CHARS)
         try:
-            request = self._http.build_request("POST", self._url, json=self._body(effect, query))
-            response = await exchange(self._http, request, _BOCHA, self._timeout_s)
+            response = await self._client.send("POST", "/v1/web-search", json=self._body(effect, query))
             if response.status_code != 200:
                 raise _translate(response.status_code, own_words(response, "message"), response)
             return self._read(json_object(response, _BOCHA), effect, query, response)
@@ -119,7 +110,7 @@ class BochaSearch:
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""
-        await self._http.aclose()
+        await self._client.close()
 
 
 def _code_of(body: dict[str, Any]) -> int:

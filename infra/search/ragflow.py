@@ -15,12 +15,9 @@ from urllib.parse import quote
 from infra.http import (
     MAX_RESPONSE_BYTES,
     UselessAnswerError,
-    checked_address,
-    checked_key,
-    guarded_client,
     quoted,
 )
-from infra.http_json import Service, exchange, json_object, own_words, refused
+from infra.http_json import Service, ServiceClient, json_object, own_words, refused
 from infra.ports import Answer, Free
 from infra.search.results import collected, cut_query, refuse_only_malformed, score_of
 from infra.texts import cut_utf8, storable_text
@@ -65,13 +62,9 @@ class RagflowSearch(Free):
             raise ConfigError(
                 "RAGFLOW_DATASET_ID is empty: write the id of the dataset to search, from its page's address"
             )
-        self._timeout_s, self._threshold = timeout_s, similarity_threshold
-        self._url = checked_address(endpoint, "RAGFLOW_ENDPOINT").rstrip("/") + "/api/v1/retrieval"
-        self._http = guarded_client(
-            endpoint,
-            timeout_s=timeout_s,
-            headers={"authorization": f"Bearer {checked_key(api_key, 'RAGFLOW_API_KEY')}"},
-            max_bytes=max_response_bytes,
+        self._threshold = similarity_threshold
+        self._client = ServiceClient(
+            _RAGFLOW, endpoint, api_key=api_key, timeout_s=timeout_s, max_bytes=max_response_bytes
         )
 
     async def perform(self, effect: Search) -> Answer:
@@ -90,8 +83,7 @@ class RagflowSearch(Free):
             "similarity_threshold": self._threshold,
         }
         try:
-            request = self._http.build_request("POST", self._url, json=body)
-            response = await exchange(self._http, request, _RAGFLOW, self._timeout_s)
+            response = await self._client.send("POST", "/api/v1/retrieval", json=body)
             if response.status_code != 200:
                 raise refused(_RAGFLOW, response.status_code, own_words(response, "message"), response.headers)
             return self._read(json_object(response, _RAGFLOW), effect, query)
@@ -115,7 +107,7 @@ class RagflowSearch(Free):
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""
-        await self._http.aclose()
+        await self._client.close()
 
 
 def _read_chunk(chunk: Any) -> SearchResult | None:

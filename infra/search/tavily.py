@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
-from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, checked_address, checked_key, guarded_client
-from infra.http_json import Service, exchange, json_object, own_words, refused
+from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError
+from infra.http_json import Service, ServiceClient, json_object, own_words, refused
 from infra.ports import Answer
 from infra.search.results import collected, cut_query, refuse_only_malformed, result_of, score_of
 from infra.texts import parse_published
@@ -59,15 +59,10 @@ class TavilySearch:
         Raises:
             ConfigError: the key or the address cannot be one.
         """
-        self._timeout_s = timeout_s
         self._include_domains = tuple(include_domains)
         self._cost_per_credit = None if cost_per_credit_usd is None else Decimal(str(cost_per_credit_usd))
-        self._url = base_url.rstrip("/") + "/search"
-        self._http = guarded_client(
-            checked_address(base_url, "TAVILY_BASE_URL"),
-            timeout_s=timeout_s,
-            headers={"authorization": f"Bearer {checked_key(api_key, 'TAVILY_API_KEY')}"},
-            max_bytes=max_response_bytes,
+        self._client = ServiceClient(
+            _TAVILY, base_url, api_key=api_key, timeout_s=timeout_s, max_bytes=max_response_bytes
         )
 
     async def perform(self, effect: Search) -> Answer:
@@ -79,8 +74,7 @@ class TavilySearch:
         """
         query = cut_query(effect.query, MAX_QUERY_CHARS)
         try:
-            request = self._http.build_request("POST", self._url, json=self._body(effect, query))
-            response = await exchange(self._http, request, _TAVILY, self._timeout_s)
+            response = await self._client.send("POST", "/search", json=self._body(effect, query))
             if response.status_code != 200:
                 raise _translate_status(response)
             return self._read(json_object(response, _TAVILY), effect, query)
@@ -132,7 +126,7 @@ class TavilySearch:
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""
-        await self._http.aclose()
+        await self._client.close()
 
 
 def _read_item(item: Any) -> SearchResult | None:

@@ -1,4 +1,4 @@
-"""The settings of the research chat: part of :class:`infra.settings.Settings`, in a file of their own for its length."""
+"""The settings of the research chat."""
 
 from __future__ import annotations
 

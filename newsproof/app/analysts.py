@@ -16,7 +16,7 @@ import msgspec
 
 from infra.clickhouse.client import Address, ClickHouse, connect, parse_url
 from infra.embedded.clickhouse.wire import EngineUser
-from infra.embedded.owner_only import write_owner_only
+from infra.owner_only import write_owner_only
 from infra.redaction import know
 from infra.settings import Settings
 from schemas.errors import ConfigError

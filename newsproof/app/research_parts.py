@@ -10,6 +10,7 @@ from infra.settings import Settings
 from newsproof.app.composition import live_models
 from newsproof.app.model_options import tuned_prompts
 from newsproof.app.version import code_version
+from schemas.calls import ProviderMode
 from schemas.config import Snapshot
 
 WITH_A_FALLBACK = "research_macro"
@@ -40,17 +41,34 @@ def research_ports_of(settings: Settings, clickhouse: ClickHouse) -> Ports:
     Raises:
         ConfigError: live mode lacks a key; the text names the setting.
     """
-    from infra.market.research.ports import live_research, offline_research
-
     if settings.mode == "live":
+        from infra.market.research.ports import live_research
+
         models, fallbacks = live_models(settings)
         if WITH_A_FALLBACK not in models:
             models = models | {WITH_A_FALLBACK: models["heavy"]}
             fallbacks = fallbacks | {WITH_A_FALLBACK: fallbacks.get("heavy") or (models["light"],)}
-        data: dict[str, Any] = {**live_research(settings, clickhouse)}
-        return Ports(models=models, fallbacks=fallbacks, **data)
-    data = {**offline_research(settings, clickhouse)}
-    return Ports(models=_offline_models(settings), **data)
+        live: dict[str, Any] = {**live_research(settings, clickhouse)}
+        return Ports(models=models, fallbacks=fallbacks, **live)
+    invented: dict[str, Any] = {**offline_research(settings, clickhouse)}
+    return Ports(models=_offline_models(settings), **invented)
+
+
+def offline_research(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]:
+    """Return the ports of :func:`infra.market.research.ports.live_research` for offline and simulated mode.
+
+    Their figures are invented and labelled so; the signals are real.
+    """
+    from infra.market.research.signals import FoundSignals
+    from infra.offline.market import OfflineCandles, OfflineMarket
+
+    mode: ProviderMode = "simulated" if settings.mode == "simulated" else "offline"
+    latency_s = settings.offline_latency_seconds
+    return {
+        "market": OfflineMarket(mode=mode, latency_s=latency_s),
+        "candles": OfflineCandles(mode=mode, latency_s=latency_s),
+        "signals": FoundSignals(clickhouse, mode=mode),
+    }
 
 
 def refuse_unusable_research(settings: Settings) -> None:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from infra.embedded.child import DirectoryLock
-from infra.embedded.owner_only import make_owner_only, write_owner_only
+from infra.owner_only import make_owner_only, write_owner_only
 from infra.settings import Settings
 from newsproof.app.restarting import KeptServer
 from schemas.errors import ConfigError, TransientError

@@ -13,10 +13,7 @@ from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-import infra.settings
-from infra.settings import Settings
-from infra.settings.research import ResearchSettings
-from infra.settings.web import WebSettings
+from infra.settings import SUBJECTS, Settings
 
 MASK = "••••••••"
 
@@ -93,7 +90,7 @@ def settings_page() -> str:
 def _sections() -> list[tuple[str, list[str]]]:
     """The comments between the settings are the titles, so that code and page have one order."""
     sections: list[tuple[str, list[str]]] = []
-    source = "".join(inspect.getsource(part) for part in (infra.settings.Settings, WebSettings, ResearchSettings))
+    source = "".join(inspect.getsource(part) for part in SUBJECTS)
     for line in source.splitlines():
         if match := re.fullmatch(r"    # (.+)", line):
             sections.append((match[1], []))

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 
 from starlette.datastructures import Headers
 
-from infra.embedded.owner_only import kept_secret
+from infra.owner_only import kept_secret
 from infra.redaction import know
 from infra.settings import Settings
 from newsproof.web.rates import Rates
@@ -37,7 +37,7 @@ def token_of(settings: Settings) -> str:
 
     Raises:
         ConfigError: the service is open to others and WEB_TOKEN is not set, or the kept token cannot be read or written, or may be
-            somebody else's (:func:`infra.embedded.owner_only.kept_secret`).
+            somebody else's (:func:`infra.owner_only.kept_secret`).
     """
     if settings.web_token is not None:
         return settings.web_token.get_secret_value()

@@ -23,7 +23,7 @@ import msgspec
 from infra.embedded.child import DirectoryLock
 from infra.embedded.clickhouse.access import write_access
 from infra.embedded.clickhouse.wire import EngineUser, default_memory_bytes, loopback_socket
-from infra.embedded.landlock import confine, program_files
+from infra.landlock import confine, program_files
 from schemas.errors import ConfigError
 
 __all__ = ["main"]

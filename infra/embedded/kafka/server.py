@@ -23,8 +23,8 @@ from infra.embedded.child import ChildProcess, DirectoryLock, free_ports, port_i
 from infra.embedded.kafka.jars import default_cache_dir, ensure_jars
 from infra.embedded.kafka.java import ClassArchive, Java, find_java
 from infra.embedded.kafka.settings import JVM_FLAGS, PROPERTIES
-from infra.embedded.owner_only import kept_secret, write_owner_only
 from infra.kafka.address import EMBEDDED_USER, KafkaAddress
+from infra.owner_only import kept_secret, write_owner_only
 from infra.redaction import know
 from schemas.errors import ConfigError
 

@@ -49,12 +49,3 @@ VALUES: dict[str, dict[str, str]] = {
     },
 }
 """Kind of ``FetchMarket`` → name of a value → its unit and what to know of it. The unit of a value itself is in ``unit``."""
-CHANGES = ("_change_1d", "_change_7d")
-
-
-def known_name(kind: str, name: str) -> bool:
-    """Return whether ``VALUES`` has the name, itself or as the change of one marked with ``*``."""
-    names = VALUES[kind]
-    return name in names or any(
-        name.endswith(change) and names.get(name.removesuffix(change), "").endswith("*") for change in CHANGES
-    )

@@ -17,10 +17,11 @@ from infra.market.onchain import (
     LLAMA,
     STABLE,
     STABLECOINS,
+    chain_tvl,
     chart_figures,
-    llama_point,
     llama_rows,
     series_figures,
+    stablecoin_supply,
 )
 from infra.market.research import whales
 from infra.market.research.flows import CoinMetrics, Glassnode
@@ -82,9 +83,9 @@ class Network:
             readings |= {f"blockchain.info {chart}": partial(self._chart, chart) for chart in CHARTS}
             readings["defillama stablecoins"] = self._all_stablecoins
         if symbol in STABLECOINS:
-            readings["defillama stablecoins"] = self._coin
+            readings["defillama stablecoins"] = partial(stablecoin_supply, self._stable)
         if symbol in CHAINS:
-            readings["defillama"] = self._locked
+            readings["defillama"] = partial(chain_tvl, self._llama)
             readings["defillama stablecoins"] = self._on_chain
         if self._glassnode is not None:
             readings["glassnode"] = self._glassnode.read
@@ -115,10 +116,6 @@ class Network:
         name, unit = CHARTS[chart]
         return await chart_figures(self._bitcoin, chart, name, unit, as_of)
 
-    async def _locked(self, symbol: str, as_of: datetime) -> Known:
-        rows = llama_rows(await self._llama.get(f"/v2/historicalChainTvl/{CHAINS[symbol]}", {}), LLAMA)
-        return series_figures("chain_tvl", "USD", "defillama", [llama_point(row, "tvl") for row in rows], as_of)
-
     async def _on_chain(self, symbol: str, as_of: datetime) -> Known:
         return await self._dollars("stablecoin_supply", CHAINS[symbol], as_of)
 
@@ -128,11 +125,6 @@ class Network:
     async def _dollars(self, name: str, chain: str, as_of: datetime) -> Known:
         rows = llama_rows(await self._stable.get(f"/stablecoincharts/{chain}", {}), STABLE)
         return series_figures(name, "USD", "defillama", [_in_dollars(row) for row in rows], as_of)
-
-    async def _coin(self, symbol: str, as_of: datetime) -> Known:
-        response = await self._stable.get("/stablecoincharts/all", {"stablecoin": str(STABLECOINS[symbol])})
-        points = [llama_point(row, "totalCirculating") for row in llama_rows(response, STABLE)]
-        return series_figures("stablecoin_supply", "units", "defillama", points, as_of)
 
     async def close(self) -> None:
         """Close the connections. Idempotent."""

@@ -1,13 +1,14 @@
-"""The ports of the research chat: market data, bars and signals, of live and of offline mode."""
+"""The ports of the research chat in live mode: market data, bars and signals."""
 
 from __future__ import annotations
 
 from pydantic import SecretStr
 
 from infra.clickhouse.client import ClickHouse
+from infra.market.exchanges import exchanges
 from infra.market.port import LiveMarket
 from infra.market.price import Prices
-from infra.market.research.candles import LiveCandles, binance_bars, coinbase_bars
+from infra.market.research.candles import LiveCandles
 from infra.market.research.coingecko import CoinGecko
 from infra.market.research.economy import Economy
 from infra.market.research.flows import CoinMetrics, Glassnode
@@ -16,10 +17,8 @@ from infra.market.research.price import ResearchPrices
 from infra.market.research.sentiment import Sentiment
 from infra.market.research.signals import FoundSignals
 from infra.market.research.whales import Whales
-from infra.offline.market import OfflineCandles, OfflineMarket
 from infra.ports import Port
 from infra.settings import Settings
-from schemas.calls import ProviderMode
 
 
 def live_research(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]:
@@ -43,25 +42,16 @@ def live_research(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]
         sentiment=Sentiment(fear_greed=settings.fear_greed_base_url, timeout_s=timeout_s),
         network=_network(settings, timeout_s),
     )
-    bars = (
-        coinbase_bars(settings.coinbase_base_url, timeout_s=timeout_s),
-        binance_bars(settings.binance_base_url, timeout_s=timeout_s),
+    bars = exchanges(
+        coinbase=settings.coinbase_base_url,
+        binance=settings.binance_base_url,
+        timeout_s=timeout_s,
+        correct="ask about another asset",
     )
     return {
         "market": market,
         "candles": LiveCandles(bars),
         "signals": FoundSignals(clickhouse, mode="live"),
-    }
-
-
-def offline_research(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]:
-    """Return the same ports of offline and simulated mode: invented figures, labelled so, and the real signals."""
-    mode: ProviderMode = "simulated" if settings.mode == "simulated" else "offline"
-    latency_s = settings.offline_latency_seconds
-    return {
-        "market": OfflineMarket(mode=mode, latency_s=latency_s),
-        "candles": OfflineCandles(mode=mode, latency_s=latency_s),
-        "signals": FoundSignals(clickhouse, mode=mode),
     }
 
 

@@ -6,16 +6,15 @@ second, and the answer says so.
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 from infra.clickhouse.client import ClickHouse
+from infra.clickhouse.turns import Turns
 from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
 from schemas.effects import Failure, FindSignals, SignalsReply
-from schemas.errors import NewsproofError, TransientError
 from schemas.evidence import FoundSignal
 from schemas.ids import LIVE_RUN
 
@@ -78,31 +77,13 @@ class FoundSignals(Free):
         self.mode: ProviderMode = mode
         self._client = client
         self._run_id = run_id
-        self._timeout_s = timeout_s
-        self._turns = asyncio.Semaphore(AT_ONCE)
-        self._failed_at = float("-inf")
-        self._failure = _unavailable("", retryable=True)
+        self._turns = Turns(AT_ONCE, timeout_s=timeout_s)
 
     async def perform(self, effect: FindSignals) -> Answer:
         """Return the signals, or a Failure of kind unavailable. Raises nothing of ours."""
-        now = asyncio.get_running_loop().time
-        asked_at = now()
-        async with self._turns:
-            if self._failed_at >= asked_at:
-                # ClickHouse turned out to be away while this one waited: trying again would take it another second.
-                return self._failure
-            try:
-                async with asyncio.timeout(self._timeout_s):
-                    signals = await self._find(effect)
-            except TimeoutError:
-                why = f"ClickHouse did not answer within {self._timeout_s:g} s: check that it runs, and its load"
-                self._failure = _unavailable(why, retryable=True)
-            except NewsproofError as exc:
-                self._failure = _unavailable(str(exc), retryable=isinstance(exc, TransientError))
-            else:
-                return Answer(reply=SignalsReply(signals=signals), cost_usd=Decimal(0), cost_source="local")
-            self._failed_at = now()
-            return self._failure
+        found = await self._turns.ask(lambda: self._find(effect))
+        reply = found if isinstance(found, Failure) else SignalsReply(signals=found)
+        return Answer(reply=reply, cost_usd=Decimal(0), cost_source="local")
 
     async def close(self) -> None:
         """Close the client. Idempotent."""
@@ -155,8 +136,3 @@ def _signal(number: int, row: dict[str, Any]) -> FoundSignal:
         sources=tuple(urls)[:MAX_SOURCES],
         provider_mode=row["provider_mode"],
     )
-
-
-def _unavailable(message: str, *, retryable: bool) -> Answer:
-    failure = Failure(kind="unavailable", message=message, retryable=retryable)
-    return Answer(reply=failure, cost_usd=Decimal(0), cost_source="local")

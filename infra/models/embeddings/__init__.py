@@ -13,31 +13,35 @@ DEFAULT_MODELS = {"gemini": "gemini-embedding-001", "openai": "text-embedding-3-
 
 def _gemini(settings: Settings) -> Embedder:
     from infra.models.embeddings.gemini import GeminiEmbedder
+    from infra.models.gemini_client import GeminiClient
 
     key, key_setting = _key(settings, "GEMINI_API_KEY")
-    return GeminiEmbedder(
+    client = GeminiClient(
         api_key=key,
         key_setting=key_setting,
-        model=settings.embedding_model or DEFAULT_MODELS["gemini"],
-        dimensions=settings.embedding_dimensions,
         base_url=settings.embedding_base_url or settings.gemini_base_url,
         address_setting="EMBEDDING_BASE_URL" if settings.embedding_base_url else "GEMINI_BASE_URL",
         timeout_s=settings.embedding_timeout_seconds,
     )
+    return GeminiEmbedder(
+        client, model=settings.embedding_model or DEFAULT_MODELS["gemini"], dimensions=settings.embedding_dimensions
+    )
 
 
 def _openai(settings: Settings) -> Embedder:
-    from infra.models.embeddings.openai_compatible import OpenAICompatibleEmbedder
+    from infra.models.embeddings.openai_compatible import OpenAICompatibleEmbedder, embedding_service
+    from infra.models.openai_client import OpenAICompatibleClient
 
     key, key_setting = _key(settings, "OPENAI_API_KEY")
-    return OpenAICompatibleEmbedder(
+    address_setting = "EMBEDDING_BASE_URL" if settings.embedding_base_url else "OPENAI_BASE_URL"
+    client = OpenAICompatibleClient(
+        embedding_service(key_setting, address_setting),
         api_key=key,
-        key_setting=key_setting,
-        model=settings.embedding_model or DEFAULT_MODELS["openai"],
-        dimensions=settings.embedding_dimensions,
         base_url=settings.embedding_base_url or settings.openai_base_url,
-        address_setting="EMBEDDING_BASE_URL" if settings.embedding_base_url else "OPENAI_BASE_URL",
         timeout_s=settings.embedding_timeout_seconds,
+    )
+    return OpenAICompatibleEmbedder(
+        client, model=settings.embedding_model or DEFAULT_MODELS["openai"], dimensions=settings.embedding_dimensions
     )
 
 

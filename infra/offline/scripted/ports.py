@@ -12,7 +12,8 @@ from decimal import Decimal
 from typing import Any
 
 from infra.http import checked_address
-from infra.models.openai_compatible import OpenAICompatibleModel
+from infra.models.openai_client import OpenAICompatibleClient
+from infra.models.openai_compatible import SERVICE, OpenAICompatibleModel
 from infra.models.prices import Cost, Prices, TokenUsage
 from infra.offline.pages import OfflinePages
 from infra.offline.scripted import HEAVY, LIGHT
@@ -50,7 +51,10 @@ class ScriptedModel(OpenAICompatibleModel):
             ConfigError: the address cannot be one.
         """
         at = checked_address(url, "SCRIPTED_MODEL_URL")
-        super().__init__(api_key=NO_KEY, model=model, base_url=at, timeout_s=timeout_s, prices=ScriptedPrices())
+        client = OpenAICompatibleClient(
+            SERVICE, api_key=NO_KEY, base_url=at, timeout_s=timeout_s, prices=ScriptedPrices()
+        )
+        super().__init__(client, model=model)
 
 
 class SimulatedSearch(OfflineSearch):

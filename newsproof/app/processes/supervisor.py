@@ -20,8 +20,8 @@ from pydantic import SecretStr
 
 from infra.clickhouse.migrate import migrate
 from infra.embedded.child import ChildProcess, DirectoryLock
-from infra.embedded.owner_only import make_owner_only
 from infra.kafka.topics import ensure_topics
+from infra.owner_only import make_owner_only
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, topics_of
 from newsproof.app.restarting import Backoff, KeptServer

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from infra.embedded.landlock import FILES_SINCE, NETWORK_SINCE, abi_version
+from infra.landlock import FILES_SINCE, NETWORK_SINCE, abi_version
 from infra.settings import Settings
 from newsproof.app.check import Check, State
 from newsproof.app.composition import address_of, clickhouse_of, mode_in_words, refuse_unusable, topics_of

@@ -244,7 +244,7 @@ async def test_recall_says_unavailable_within_a_second_when_the_server_accepts_a
 async def test_recall_answers_again_after_it_said_unavailable(clickhouse: ClickHouse) -> None:
     memory = ClickHouseMemory(clickhouse, timeout_s=0.0)
     assert isinstance((await memory.perform(asked("USDC"))).reply, Failure)
-    memory._timeout_s = 30.0
+    memory._turns.timeout_s = 30.0
     assert isinstance((await memory.perform(asked("USDC"))).reply, RecallReply)
 
 

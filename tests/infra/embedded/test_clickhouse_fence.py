@@ -21,7 +21,7 @@ from aiohttp import web
 
 from infra.embedded.clickhouse.server import EmbeddedClickHouse, EngineUser
 from infra.embedded.clickhouse.wire import Decoder
-from infra.embedded.landlock import abi_version
+from infra.landlock import abi_version
 from newsproof.app.analysts import limits_of
 from newsproof.cli.doctor.doctor import engine_fence
 from tests.infra.embedded.output_files import Tally

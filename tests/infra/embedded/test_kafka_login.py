@@ -24,8 +24,8 @@ from infra.embedded.kafka.jars import default_cache_dir, ensure_jars
 from infra.embedded.kafka.java import find_java
 from infra.embedded.kafka.server import EmbeddedKafka, running_bootstrap
 from infra.embedded.kafka.settings import JVM_FLAGS
-from infra.embedded.owner_only import make_owner_only
 from infra.kafka.topics import KafkaAddress, offsets_of
+from infra.owner_only import make_owner_only
 from infra.redaction import redacted
 from infra.settings import Settings, load_settings
 from newsproof.sdk.client import publish

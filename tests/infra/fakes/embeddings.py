@@ -10,7 +10,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from infra.models.embeddings.gemini import GeminiEmbedder
-from infra.models.embeddings.openai_compatible import OpenAICompatibleEmbedder
+from infra.models.embeddings.openai_compatible import OpenAICompatibleEmbedder, embedding_service
+from infra.models.gemini_client import GeminiClient
+from infra.models.openai_client import OpenAICompatibleClient
 from tests.infra.fakes.server import Behaviour, FakeServer, Say
 
 DIMENSIONS = 64
@@ -35,8 +37,9 @@ def openai_vector(values: Sequence[Any], *, tokens: int | None = 11, **more: Any
 @asynccontextmanager
 async def gemini(*script: Behaviour, **settings: Any) -> AsyncIterator[tuple[GeminiEmbedder, FakeServer]]:
     async with FakeServer(*script) as server:
-        given: dict[str, Any] = {"api_key": "secret-key", "model": "gemini-embedding-001", "dimensions": DIMENSIONS}
-        embedder = GeminiEmbedder(base_url=server.url, **{**given, "timeout_s": 30.0, **settings})
+        model = settings.pop("model", "gemini-embedding-001")
+        client = GeminiClient(base_url=server.url, **{"api_key": "secret-key", **settings})
+        embedder = GeminiEmbedder(client, model=model, dimensions=DIMENSIONS)
         try:
             yield embedder, server
         finally:
@@ -46,8 +49,11 @@ async def gemini(*script: Behaviour, **settings: Any) -> AsyncIterator[tuple[Gem
 @asynccontextmanager
 async def openai(*script: Behaviour, **settings: Any) -> AsyncIterator[tuple[OpenAICompatibleEmbedder, FakeServer]]:
     async with FakeServer(*script) as server:
-        given: dict[str, Any] = {"api_key": "sk-secret", "model": "text-embedding-3-small", "dimensions": DIMENSIONS}
-        embedder = OpenAICompatibleEmbedder(base_url=f"{server.url}/v1", **{**given, "timeout_s": 30.0, **settings})
+        service = embedding_service(
+            settings.pop("key_setting", "OPENAI_API_KEY"), settings.pop("address_setting", "OPENAI_BASE_URL")
+        )
+        client = OpenAICompatibleClient(service, base_url=f"{server.url}/v1", **{"api_key": "sk-secret", **settings})
+        embedder = OpenAICompatibleEmbedder(client, model="text-embedding-3-small", dimensions=DIMENSIONS)
         try:
             yield embedder, server
         finally:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from infra.models.gemini import GeminiModel
+from infra.models.gemini_client import GeminiClient
 from infra.models.prices import Prices
 from schemas.effects import CallModel, FunctionDeclaration, Trusted, Untrusted
 from tests.infra.fakes.server import Behaviour, FakeServer, Say
@@ -92,8 +93,9 @@ STRUCTURED = msgspec.structs.replace(ASK, response_schema=SCHEMA)
 @asynccontextmanager
 async def gemini(*script: Behaviour, **settings: Any) -> AsyncIterator[tuple[GeminiModel, FakeServer]]:
     async with FakeServer(*script) as server:
-        given = {"api_key": "AIza-secret", "model": "gemini-2.5-pro", "timeout_s": 5.0, **settings}
-        model = GeminiModel(base_url=server.url, prices=Prices(), **given)
+        given: dict[str, Any] = {"api_key": "AIza-secret", "timeout_s": 5.0, **settings}
+        named = given.pop("model", "gemini-2.5-pro")
+        model = GeminiModel(GeminiClient(base_url=server.url, **given), model=named, prices=Prices())
         try:
             yield model, server
         finally:

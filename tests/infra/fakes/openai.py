@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from infra.models.openai_compatible import OpenAICompatibleModel
+from infra.models.openai_client import OpenAICompatibleClient
+from infra.models.openai_compatible import SERVICE, OpenAICompatibleModel
 from infra.models.prices import Prices
 from tests.infra.fakes.server import Behaviour, FakeServer, Say
 
@@ -45,9 +46,16 @@ def error(status: int, message: str = "said the fake", *, headers: dict[str, str
 @asynccontextmanager
 async def openai(*script: Behaviour, **settings: Any) -> AsyncIterator[tuple[OpenAICompatibleModel, FakeServer]]:
     async with FakeServer(*script) as server:
-        given: dict[str, Any] = {"api_key": "sk-secret", "model": "gpt-5-mini", "timeout_s": 5.0, **settings}
-        given.setdefault("prices", Prices(provider="openai"))
-        model = OpenAICompatibleModel(base_url=f"{server.url}/v1", **given)
+        given: dict[str, Any] = {
+            "api_key": "sk-secret",
+            "timeout_s": 5.0,
+            "prices": Prices(provider="openai"),
+            **settings,
+        }
+        named = given.pop("model", "gpt-5-mini")
+        model = OpenAICompatibleModel(
+            OpenAICompatibleClient(SERVICE, base_url=f"{server.url}/v1", **given), model=named
+        )
         try:
             yield model, server
         finally:

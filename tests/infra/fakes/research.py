@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from infra.clickhouse.client import Address, connect
+from infra.market.research import VALUES
 from infra.market.research.ports import live_research
 from infra.ports import Port
 from infra.settings import load_settings
@@ -23,8 +24,17 @@ SOURCES = (
     *("coinbase", "binance", "coingecko", "fear_greed", "fred", "fred_api", "blockchain_info", "defillama"),
     *("defillama_stablecoins", "coinmetrics", "blockchair", "glassnode"),
 )
+CHANGES = ("_change_1d", "_change_7d")
 EMPTY = connect(Address(host="127.0.0.1", port=9), database="none")
 """A ClickHouse that no test of outside sources asks."""
+
+
+def known_name(kind: str, name: str) -> bool:
+    """Return whether ``VALUES`` has the name, itself or as the change of one marked with ``*``."""
+    names = VALUES[kind]
+    return name in names or any(
+        name.endswith(change) and names.get(name.removesuffix(change), "").endswith("*") for change in CHANGES
+    )
 
 
 class Routed(FakeServer):

@@ -158,5 +158,5 @@ async def test_when_clickhouse_is_back_it_is_asked_again(clickhouse: ClickHouse)
     await fill_signals(clickhouse, one("a"))
     port = FoundSignals(clickhouse, timeout_s=0.0)
     assert isinstance(await perform(port), Failure)
-    port._timeout_s = 30.0
+    port._turns.timeout_s = 30.0
     assert isinstance(await perform(port), SignalsReply)

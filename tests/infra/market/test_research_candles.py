@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from infra.market.research.candles import MAX_BARS, joined
+from infra.market.exchanges import MAX_BARS, joined
 from infra.ports import Port
 from schemas.effects import CandlesReply, Failure, FetchCandles, Reply
 from schemas.evidence import Candle

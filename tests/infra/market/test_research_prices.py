@@ -8,12 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from infra.market.research import known_name
 from infra.ports import Port
 from schemas.effects import Failure, FetchMarket, MarketReply, Reply
 from tests.infra.fakes import research as fake
 from tests.infra.fakes.market import BINANCE_NONE, COINBASE_NONE
-from tests.infra.fakes.research import research
+from tests.infra.fakes.research import known_name, research
 from tests.infra.fakes.server import HangUp, Reset, Say
 
 NOW = datetime.now(UTC).replace(minute=30, second=0, microsecond=0) - timedelta(hours=1)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from infra.models.gemini import GeminiModel
+from infra.models.gemini_client import GeminiClient
 from infra.models.prices import Prices
 from schemas.effects import CallModel, FunctionCall, ModelReply, Trusted, Untrusted
 from tests.infra.fakes import gemini as fake
@@ -179,9 +180,8 @@ async def test_what_the_journal_cannot_hold_is_replaced() -> None:
 @pytest.mark.integration
 @pytest.mark.skipif("GEMINI_API_KEY" not in os.environ, reason="needs GEMINI_API_KEY")
 async def test_the_real_service_takes_a_forced_call_and_a_schema() -> None:
-    model = GeminiModel(
-        api_key=os.environ["GEMINI_API_KEY"], model="gemini-2.5-flash-lite", timeout_s=60.0, prices=Prices()
-    )
+    client = GeminiClient(api_key=os.environ["GEMINI_API_KEY"], timeout_s=60.0)
+    model = GeminiModel(client, model="gemini-2.5-flash-lite", prices=Prices())
     try:
         forced, structured = [await model.perform(effect) for effect in (FORCED, STRUCTURED)]
     finally:

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from infra.models.gemini import GeminiModel
+from infra.models.gemini_client import GeminiClient
 from infra.models.prices import Prices
 from schemas.effects import CallModel, Failure, ModelReply
 from schemas.errors import ConfigError, PermanentError, TransientError
@@ -225,7 +226,7 @@ async def test_calls_one_after_another_share_a_connection() -> None:
 async def test_a_closed_port_is_a_network_failure() -> None:
     async with FakeServer(HangUp()) as server:
         url = server.url
-    model = GeminiModel(api_key="k", model="m", base_url=url, timeout_s=2.0, prices=Prices())
+    model = GeminiModel(GeminiClient(api_key="k", base_url=url, timeout_s=2.0), model="m", prices=Prices())
     with pytest.raises(TransientError) as caught:
         await model.perform(ASK)
     assert caught.value.kind == "network"
@@ -244,7 +245,7 @@ async def test_closing_twice_is_harmless_and_a_later_call_says_so() -> None:
 @pytest.mark.parametrize(("key", "address"), [("", None), ("“k”", None), ("k", "gateway.local"), ("k", "http://[")])
 def test_settings_that_cannot_work_are_refused_at_the_start(key: str, address: str | None) -> None:
     with pytest.raises(ConfigError, match="GEMINI_API_KEY" if address is None else "GEMINI_BASE_URL"):
-        GeminiModel(api_key=key, model="m", base_url=address, prices=Prices())
+        GeminiClient(api_key=key, base_url=address)
 
 
 async def test_the_environment_cannot_send_the_key_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

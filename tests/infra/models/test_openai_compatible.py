@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
-from infra.models.openai_compatible import OpenAICompatibleModel
-from infra.models.prices import Prices
+from infra.models.openai_client import OpenAICompatibleClient
+from infra.models.openai_compatible import SERVICE, OpenAICompatibleModel
 from schemas.effects import CallModel, Failure, FunctionCall, ModelReply
 from schemas.errors import ConfigError, NewsproofError, PermanentError, TransientError
 from tests.infra.fakes import openai as fake
@@ -206,7 +206,7 @@ async def test_without_a_price_list_the_cost_is_unknown_and_never_zero() -> None
     async with openai(fake.text("yes"), prices=None) as (model, _):
         answer = await model.perform(ASK)
         assert answer.cost_usd is None and model.worst_case_usd(ASK) is None
-    known = OpenAICompatibleModel(api_key="k", model="gpt-5-mini")
+    known = OpenAICompatibleModel(OpenAICompatibleClient(SERVICE, api_key="k"), model="gpt-5-mini")
     worst = known.worst_case_usd(ASK)
     assert worst is not None and worst > Decimal(0)
     assert known.worst_case_usd(replace(ASK, max_output_tokens=9000)) > worst  # type: ignore[operator]
@@ -216,4 +216,4 @@ async def test_without_a_price_list_the_cost_is_unknown_and_never_zero() -> None
 @pytest.mark.parametrize("wrong", [{"api_key": " "}, {"api_key": "“k”"}, {"api_key": "k", "base_url": "ftp://x"}])
 def test_a_key_or_an_address_that_cannot_be_one_is_refused_at_once(wrong: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="OPENAI_"):
-        OpenAICompatibleModel(model="m", prices=Prices(provider="openai"), **wrong)  # type: ignore[arg-type]
+        OpenAICompatibleClient(SERVICE, **wrong)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from infra.models.gemini import GeminiModel
+from infra.models.gemini_client import GeminiClient
 from infra.models.prices import Prices, TokenUsage
 from infra.models.prompt_size import most_input_tokens
 from infra.models.untrusted import explain, new_mark, render
@@ -33,7 +34,7 @@ def asking(text: str, parts: int = 3) -> CallModel:
 
 
 def model(name: str = "gemini-2.5-pro") -> GeminiModel:
-    return GeminiModel(api_key="AIza-secret", model=name, prices=Prices())
+    return GeminiModel(GeminiClient(api_key="AIza-secret"), model=name, prices=Prices())
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=["empty", "english", "chinese", "emoji", "forged marks"])

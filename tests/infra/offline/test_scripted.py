@@ -7,7 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from agents.prompts import all_prompts, load_prompts
-from infra.models.openai_compatible import OpenAICompatibleModel
+from infra.models.openai_client import OpenAICompatibleClient
+from infra.models.openai_compatible import SERVICE, OpenAICompatibleModel
 from infra.offline.scripted import LIGHT, MARK, SCRIPTED_HEADER
 from infra.offline.scripted.answering import SAYS_SO
 from infra.offline.scripted.latency import model_s
@@ -104,7 +105,7 @@ def test_latencies_are_drawn_around_their_median_and_are_none_where_none_is_aske
 
 async def test_an_adapter_in_live_mode_refuses_what_the_scripted_server_says() -> None:
     async with ScriptedServer() as server:
-        model = OpenAICompatibleModel(api_key="sk-x", model=LIGHT, base_url=server.url)
+        model = OpenAICompatibleModel(OpenAICompatibleClient(SERVICE, api_key="sk-x", base_url=server.url), model=LIGHT)
         question = CallModel(
             task="triage", tier="light", prompt_name="triage", prompt_version="1", prompt_hash="", system="Judge.",
             parts=(Untrusted("news", HACK_EN),), response_schema={"type": "object", "properties": {"spam": {}}},

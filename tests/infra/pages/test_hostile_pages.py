@@ -20,8 +20,8 @@ import psutil
 import pytest
 from msgspec.structs import replace
 
-from infra.embedded.landlock import NETWORK_SINCE, abi_version
 from infra.http import UselessAnswerError, guarded_client
+from infra.landlock import NETWORK_SINCE, abi_version
 from infra.pages import charsets
 from infra.pages import reader as ours
 from infra.pages.charsets import CODECS, codec_of, text_of

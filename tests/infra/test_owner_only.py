@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.embedded.owner_only import kept_secret, make_owner_only, write_owner_only
+from infra.owner_only import kept_secret, make_owner_only, write_owner_only
 from schemas.errors import ConfigError
 
 pytestmark = pytest.mark.security

@@ -102,7 +102,8 @@ def program_files() -> list[Path]:
 
     Not ``/proc`` as a whole, where the environment of every other process of this user can be read, nor the checkout.
     """
-    ours = [Path(__file__).parents[1], Path(__file__).parents[2] / "schemas"]
+    infra = Path(__file__).parent
+    ours = [infra, infra.parent / "schemas"]
     system = [Path(one) for one in ("/usr", "/lib", "/lib64", "/etc", "/sys", "/dev/urandom", "/dev/random")]
     own = [
         Path("/proc/self"),

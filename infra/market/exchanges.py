@@ -1,0 +1,217 @@
+"""Bars of exchanges, read in one way: Coinbase in dollars, Binance in USDT.
+
+Wire shapes: https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-candles (5 min, 1 h and 1 d,
+at most 300 a request, newest first, numbers as JSON, none for a time without trade; bars of 4 h are made of those of 1 h) and
+https://developers.binance.com/docs/binance-spot-api-docs/rest-api/market-data-endpoints (klines: oldest first, numbers as
+texts). Bars of 4 h and 1 d begin at multiples of that in UTC on both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import groupby
+from typing import Any, Protocol
+
+import msgspec
+
+from infra.http import UselessAnswerError
+from infra.http_json import Service, json_of, own_words, refused
+from infra.market.source import Source, number, when
+from schemas.evidence import Candle
+
+FIVE_MINUTES = timedelta(minutes=5)
+STEPS = {"1h": timedelta(hours=1), "4h": timedelta(hours=4), "1d": timedelta(days=1)}
+MAX_BARS = 500
+"""More are not asked for, whatever an effect says."""
+_COINBASE_PAGE = 300
+_INVALID_SYMBOL = -1121
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """One bar as it was written; ``ended`` is when it was complete. ``open`` None: no number."""
+
+    ended: datetime
+    open: Decimal | None
+    high: Decimal
+    low: Decimal
+    close: Decimal
+    volume: Decimal
+
+
+class Exchange(Protocol):
+    """One exchange. ``unit`` is what its prices are in.
+
+    Its methods return bars in any order, None when it has no such market.
+
+    Raises:
+        TransientError, PermanentError: it failed; UselessAnswerError: its answer is none, or has a bar that cannot be one.
+    """
+
+    name: str
+    unit: str
+
+    async def five_minutes(self, symbol: str, first: datetime, last: datetime) -> list[Bar] | None:
+        """Return the bars of five minutes that begin from ``first`` to ``last``, at most 300 of them apart."""
+        ...
+
+    async def bars(self, symbol: str, interval: str, first: datetime, end: datetime) -> list[Candle] | None:
+        """Return the bars of an interval of ``STEPS`` that begin at ``first`` or later and end at ``end`` or before."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Coinbase(Source):
+    """Coinbase Exchange; pages are asked side by side."""
+
+    name, unit = "coinbase", "USD"
+
+    async def five_minutes(self, symbol: str, first: datetime, last: datetime) -> list[Bar] | None:
+        """As :class:`Exchange`."""
+        found = await self._page(symbol, FIVE_MINUTES, first, last)
+        return None if found is None else [_traded(bar, self.service) for bar in found]
+
+    async def bars(self, symbol: str, interval: str, first: datetime, end: datetime) -> list[Candle] | None:
+        """As :class:`Exchange`."""
+        step = STEPS["1h"] if interval == "4h" else STEPS[interval]
+        starts, at = [], first
+        while at < end:
+            starts.append(at)
+            at += step * _COINBASE_PAGE
+        pages = await asyncio.gather(*(self._candles(symbol, step, start, end) for start in starts))
+        known = [page for page in pages if page is not None]
+        if len(known) < len(pages):
+            return None
+        found = [bar for page in known for bar in page]
+        return joined(found, STEPS["4h"]) if interval == "4h" else found
+
+    async def _candles(self, symbol: str, step: timedelta, start: datetime, end: datetime) -> list[Candle] | None:
+        last = min(end - step, start + step * (_COINBASE_PAGE - 1))
+        page = await self._page(symbol, step, start, last)
+        if page is None:
+            return None
+        return [bar for bar in (_candle(one, self.service) for one in page) if start + step <= bar.ended_at <= end]
+
+    async def _page(self, symbol: str, step: timedelta, first: datetime, last: datetime) -> Iterator[Bar] | None:
+        params = {"granularity": str(int(step.total_seconds())), "start": _iso(first), "end": _iso(last)}
+        response = await self.get(f"/products/{symbol}-USD/candles", params, absent=frozenset({404}))
+        if response.status_code == 404:
+            return None
+        return _rows(json_of(response, self.service, exact=True), self.service, (0, 3, 2, 1, 4, 5), step, per_second=1)
+
+
+class Binance(Source):
+    """Binance spot; knows every interval."""
+
+    name, unit = "binance", "USDT"
+
+    async def five_minutes(self, symbol: str, first: datetime, last: datetime) -> list[Bar] | None:
+        """As :class:`Exchange`."""
+        bounds = {"startTime": _ms(first), "endTime": _ms(last), "limit": 300}
+        found = await self._page(symbol, "5m", FIVE_MINUTES, bounds)
+        return None if found is None else [_traded(bar, self.service) for bar in found]
+
+    async def bars(self, symbol: str, interval: str, first: datetime, end: datetime) -> list[Candle] | None:
+        """As :class:`Exchange`."""
+        bounds = {"startTime": _ms(first), "endTime": _ms(end) - 1, "limit": MAX_BARS}
+        page = await self._page(symbol, interval, STEPS[interval], bounds)
+        if page is None:
+            return None
+        return [bar for bar in (_candle(one, self.service) for one in page) if first < bar.ended_at <= end]
+
+    async def _page(
+        self, symbol: str, interval: str, step: timedelta, bounds: Mapping[str, int]
+    ) -> Iterator[Bar] | None:
+        if symbol in {"USDT", "USD"}:
+            return None
+        params = {"symbol": f"{symbol}USDT", "interval": interval, **{name: str(n) for name, n in bounds.items()}}
+        response = await self.get("/api/v3/klines", params, absent=frozenset({400}))
+        body = json_of(response, self.service, exact=True)
+        if response.status_code == 400:
+            if isinstance(body, dict) and body.get("code") == _INVALID_SYMBOL:
+                return None
+            raise refused(self.service, 400, own_words(response, "msg"))
+        return _rows(body, self.service, (0, 1, 2, 3, 4, 5), step, per_second=1000)
+
+
+def exchanges(*, coinbase: str, binance: str, timeout_s: float, correct: str) -> tuple[Exchange, ...]:
+    """Return those that are asked, in this order. ``correct``: what a person does about a request that is not taken.
+
+    Raises:
+        ConfigError: an address cannot be one.
+    """
+    return (
+        Coinbase(
+            Service(name="Coinbase", address_setting="COINBASE_BASE_URL", correct=correct),
+            coinbase,
+            timeout_s=timeout_s,
+        ),
+        Binance(
+            Service(name="Binance", address_setting="BINANCE_BASE_URL", correct=correct), binance, timeout_s=timeout_s
+        ),
+    )
+
+
+def joined(bars: Sequence[Candle], step: timedelta) -> list[Candle]:
+    """Return longer bars made of shorter ones. A time without trade has no bar, so a longer one may be made of fewer."""
+    ordered = sorted({bar.ended_at: bar for bar in bars}.values(), key=lambda bar: bar.ended_at)
+    made = []
+    for end, group in groupby(ordered, lambda bar: _ceiling(bar.ended_at, step)):
+        parts = list(group)
+        high, low = max(part.high for part in parts), min(part.low for part in parts)
+        volume = float(sum(Decimal(repr(part.volume)) for part in parts))
+        prices = {"open": parts[0].open, "high": high, "low": low, "close": parts[-1].close}
+        made.append(Candle(ended_at=end, **prices, volume=volume))
+    return made
+
+
+def floor(at: datetime, step: timedelta) -> datetime:
+    """Return the last multiple of ``step`` in UTC that is not after ``at``."""
+    return at - (at - _EPOCH) % step
+
+
+def _rows(body: Any, service: Service, places: Sequence[int], step: timedelta, *, per_second: int) -> Iterator[Bar]:
+    """``places``: where the begin, open, high, low, close and volume stand in a row."""
+    if not isinstance(body, list) or any(not isinstance(row, list) or len(row) < 6 for row in body):
+        raise UselessAnswerError(f"{service.name}'s answer is no list of candles; it is asked again")
+    for row in body:
+        began = when(row[places[0]], per_second=per_second)
+        opened, high, low, close, volume = (number(row[n]) for n in places[1:])
+        if began is None or high is None or low is None or close is None or volume is None:
+            raise _unreadable(service)
+        yield Bar(began + step, opened, high, low, close, volume)
+
+
+def _traded(bar: Bar, service: Service) -> Bar:
+    if bar.close <= 0:
+        raise _unreadable(service)
+    return bar
+
+
+def _candle(bar: Bar, service: Service) -> Candle:
+    if bar.open is None:
+        raise _unreadable(service)
+    if not (0 < bar.low <= min(bar.open, bar.close) and max(bar.open, bar.close) <= bar.high and bar.volume >= 0):
+        raise UselessAnswerError(f"{service.name}'s answer has an impossible candle; it is asked again")
+    prices = {"open": float(bar.open), "high": float(bar.high), "low": float(bar.low), "close": float(bar.close)}
+    return Candle(ended_at=bar.ended, **prices, volume=float(bar.volume))
+
+
+def _unreadable(service: Service) -> UselessAnswerError:
+    return UselessAnswerError(f"{service.name}'s answer has a candle that cannot be read; it is asked again")
+
+
+def _ceiling(at: datetime, step: timedelta) -> datetime:
+    return at + (_EPOCH - at) % step
+
+
+def _ms(at: datetime) -> int:
+    return int(at.timestamp() * 1000)
+
+
+def _iso(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,197 @@
+"""The one client of the Gemini API, for chat and for vectors: google-genai held to one request a call, and its failures ours.
+
+The library would otherwise send more than one: it retries connection errors over aiohttp, runs functions by itself and
+continues long answers. All three are off, so that every attempt is an event of the case and every cost is seen.
+
+Wire shape of a failure: ``{"error": {"code", "message", "status", "details": [{"@type", …}]}}`` (google.rpc.Status); the
+details that matter are ``ErrorInfo.reason`` and ``RetryInfo.retryDelay``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import httpx
+from google import genai
+from google.genai import errors as vendor
+from google.genai import types
+from google.genai.models import AsyncModels
+
+from infra.http import (
+    MAX_RESPONSE_BYTES,
+    UselessAnswerError,
+    checked_address,
+    checked_key,
+    guarded_client,
+    kind_of_server_error,
+    quoted,
+    retry_after_s,
+    tls_context,
+    transport_failure,
+)
+from schemas.errors import NewsproofError, PermanentError, TransientError
+
+DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com/"
+_KEY_REASONS = {"API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED"}
+"""A wrong key comes as 400 INVALID_ARGUMENT with one of these, not as 401."""
+_Response = TypeVar("_Response")
+
+
+class GeminiClient:
+    """One key at one address, one connection pool; safe for concurrent calls within one event loop."""
+
+    def __init__(
+        self,
+        *,
+        api_key: str,
+        base_url: str | None = None,
+        timeout_s: float = 30.0,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        key_setting: str = "GEMINI_API_KEY",
+        address_setting: str = "GEMINI_BASE_URL",
+    ) -> None:
+        """``timeout_s`` bounds a whole call, body included. ``base_url`` None = Google's own address.
+
+        ``*_setting`` name what a person corrects.
+
+        Raises:
+            ConfigError: the key or the address cannot be one.
+        """
+        address = checked_address(base_url or DEFAULT_BASE_URL, address_setting)
+        self.key_setting, self.address_setting = key_setting, address_setting
+        self._timeout_s = timeout_s
+        self._http = guarded_client(address, timeout_s=timeout_s, max_bytes=max_response_bytes)
+        self._client = genai.Client(
+            api_key=checked_key(api_key, key_setting),
+            # Said aloud, or GOOGLE_GENAI_USE_VERTEXAI in the environment would send the key elsewhere.
+            vertexai=False,
+            http_options=types.HttpOptions(
+                base_url=address,
+                timeout=max(1, round(timeout_s * 1000)),
+                # An httpx client of our own keeps the library off aiohttp, whose connection errors it retries.
+                httpx_async_client=self._http,
+                # Else it reads all certificates twice more, for transports that are never used.
+                client_args={"verify": tls_context()},
+                async_client_args={"ssl": tls_context()},
+            ),
+        )
+
+    @property
+    def models(self) -> AsyncModels:
+        """The library's calls; each is awaited by :meth:`ask`."""
+        return self._client.aio.models
+
+    async def ask(
+        self,
+        call: Awaitable[_Response],
+        *,
+        doing: str,
+        refused: Callable[[vendor.APIError], NewsproofError],
+        useless: Callable[[Exception], UselessAnswerError],
+    ) -> _Response:
+        """Await one call of :attr:`models`. ``doing`` says in errors what it is.
+
+        Raises:
+            TransientError: timeout, network; what ``refused`` makes of an answer with another status than 200;
+            UselessAnswerError: what ``useless`` makes of an answer that is no JSON or of another shape; PermanentError: internal.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await call
+        except NewsproofError:
+            raise  # from the transport: the body was too large or broken
+        except vendor.APIError as exc:
+            raise refused(exc) from exc
+        except (TimeoutError, httpx.HTTPError, httpx.StreamError) as exc:
+            raise transport_failure(exc, "Gemini", self._timeout_s) from exc
+        except (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError) as exc:
+            # Not JSON, or JSON of another shape than the library expects; the request was built before.
+            raise useless(exc) from exc
+        except Exception as exc:
+            raise PermanentError(
+                f"{doing} failed in an unforeseen way ({type(exc).__name__}: {exc}); please report this",
+                kind="internal",
+            ) from exc
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        await self._client.aio.aclose()
+        self._client.close()
+        await self._http.aclose()
+
+
+def translate_status(exc: vendor.APIError, model: str) -> TransientError | PermanentError:
+    """Return ours for an answer with another status than 200. The caller raises it ``from exc``."""
+    now = datetime.now(UTC)
+    status = exc.code if isinstance(exc.code, int) else 0
+    said = quoted(exc.message or exc.status or "no reason given")
+    if status in {401, 403} or any(d.get("reason") in _KEY_REASONS for d in _details(exc)):
+        return PermanentError(
+            f"Gemini refuses the key ({status}: {said}); write a valid one into GEMINI_API_KEY",
+            kind="auth",
+            status=status,
+        )
+    if status == 429:
+        return TransientError(
+            f"Gemini's rate limit is reached ({said}); it is tried again later",
+            kind="rate_limit",
+            status=status,
+            retry_after_s=_wanted_delay_s(exc, now),
+        )
+    if status == 408 or status >= 500:
+        return TransientError(
+            f"Gemini is unavailable ({status}: {said}); it is tried again",
+            kind=kind_of_server_error(status),
+            status=status,
+            retry_after_s=_wanted_delay_s(exc, now),
+        )
+    return _permanent(status, said, model)
+
+
+def _permanent(status: int, said: str, model: str) -> PermanentError:
+    if status == 404:
+        return PermanentError(
+            f"Gemini has no model {model!r} ({said}); write another into MODEL_LIGHT or MODEL_HEAVY",
+            kind="invalid_request",
+            status=status,
+        )
+    if status == 413:
+        return PermanentError(
+            f"the request is too large for Gemini ({said}); send less text", kind="too_large", status=status
+        )
+    if 300 <= status < 400:
+        return PermanentError(
+            f"Gemini's address answers with a redirect ({status}), which is not followed; "
+            "write the final address into GEMINI_BASE_URL",
+            kind="not_configured",
+            status=status,
+        )
+    return PermanentError(
+        f"Gemini does not take this request ({status}: {said}); correct the prompt, the schema or the model's settings",
+        kind="invalid_request",
+        status=status,
+    )
+
+
+def _wanted_delay_s(exc: vendor.APIError, now: datetime) -> float | None:
+    response: Any = exc.response
+    if isinstance(response, httpx.Response) and (wanted := retry_after_s(response.headers, now)) is not None:
+        return wanted
+    for detail in _details(exc):
+        delay = detail.get("retryDelay")
+        if isinstance(delay, str) and delay.endswith("s"):
+            try:
+                return max(0.0, float(delay[:-1]))
+            except ValueError:
+                continue
+    return None
+
+
+def _details(exc: vendor.APIError) -> Iterator[dict[str, Any]]:
+    body: Any = exc.details
+    error = body.get("error", body) if isinstance(body, dict) else None
+    details = error.get("details") if isinstance(error, dict) else None
+    return (d for d in details if isinstance(d, dict)) if isinstance(details, list) else iter(())

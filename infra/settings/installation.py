@@ -1,0 +1,25 @@
+"""Which mode runs, and where an installation keeps its things."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings
+
+
+class InstallationSettings(BaseSettings):
+    """What tells one installation from another."""
+
+    # Where things are
+    newsproof_mode: Literal["auto", "live", "offline", "simulated"] = Field(
+        "auto",
+        description="live: real models and search; offline: rules and a bundled corpus; auto: live when MODEL_LIGHT's provider has its key, GEMINI_API_KEY by default",
+    )
+    newsproof_data_dir: Path = Field(
+        Path(".data"), description="Directory of the embedded servers and the worker slots"
+    )
+    newsproof_topic_prefix: str = Field(
+        "newsproof.", pattern=r"^[A-Za-z0-9._-]*$", description="Prefix of every topic and group"
+    )

@@ -1,0 +1,53 @@
+"""The settings of models: who is asked for what, and who makes the vectors of memory."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings
+
+
+class ModelSettings(BaseSettings):
+    """Who is asked, with which key, and how long."""
+
+    # Models
+    gemini_api_key: SecretStr | None = Field(None)
+    gemini_base_url: str | None = Field(None, description="Another address of the Gemini API, such as a gateway")
+    openai_api_key: SecretStr | None = Field(None)
+    openai_base_url: str | None = Field(
+        None,
+        description="Any OpenAI-compatible endpoint, up to and with its version (https://host/v1); unset: OpenAI's",
+    )
+    model_light: str = Field("gemini-2.5-flash-lite", description="provider:model; without a provider Gemini's")
+    model_heavy: str = Field("gemini-2.5-pro", description="provider:model; without a provider Gemini's")
+    model_light_fallback: str = Field(
+        "", description="provider:model, several with | between: asked in this order while MODEL_LIGHT does not answer"
+    )
+    model_heavy_fallback: str = Field("", description="The same for MODEL_HEAVY")
+    model_tasks: str = Field(
+        "", description="task=provider:model|provider:model,…: models of single tasks, such as triage or critique"
+    )
+    model_options: str = Field(
+        "",
+        description="task=temperature:0.2|max_output_tokens:3000,…: in place of what the task's prompt says; cases pin it",
+    )
+    model_timeout_seconds: float = Field(30.0, gt=0)
+    embedding_provider: Literal["offline", "gemini", "openai"] = Field(
+        "offline",
+        description="Who makes the vectors that memory is searched by in live mode. offline: a hashing vector, free, as in "
+        "every other mode; else each recall pays for one. After a change: newsproof memory rebuild",
+    )
+    embedding_model: str = Field(
+        "", description="Empty: gemini-embedding-001, or text-embedding-3-small at an OpenAI-compatible endpoint"
+    )
+    embedding_dimensions: int = Field(
+        256, ge=64, le=4096, description="Numbers in a vector; the time of a recall grows with it"
+    )
+    embedding_base_url: str | None = Field(
+        None, description="Another address than the provider's GEMINI_BASE_URL or OPENAI_BASE_URL"
+    )
+    embedding_api_key: SecretStr | None = Field(
+        None, description="Another key than the provider's GEMINI_API_KEY or OPENAI_API_KEY"
+    )
+    embedding_timeout_seconds: float = Field(2.0, gt=0, description="Then memory is unavailable to the case")

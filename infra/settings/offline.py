@@ -1,0 +1,22 @@
+"""The settings of the providers of offline and simulated mode."""
+
+from __future__ import annotations
+
+from pydantic import Field
+from pydantic_settings import BaseSettings
+
+
+class OfflineSettings(BaseSettings):
+    """What stands in for the providers outside."""
+
+    # Offline and simulated providers
+    offline_latency_seconds: float = Field(
+        0.0,
+        ge=0,
+        description="Added to every offline model and search reply; with SCRIPTED_MODEL_URL the median of a search",
+    )
+    scripted_model_url: str | None = Field(
+        None,
+        description="Simulated mode asks this scripted model server (`newsproof model-server` prints its address) and the "
+        "bundled corpus; unset: simulated answers are empty",
+    )

@@ -1,0 +1,32 @@
+"""The settings of the search providers."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings
+
+
+class SearchSettings(BaseSettings):
+    """Where and how is searched, and at what price."""
+
+    # Search
+    tavily_api_key: SecretStr | None = Field(None)
+    tavily_base_url: str = Field("https://api.tavily.com")
+    tavily_search_depth: Literal["basic", "advanced", "fast", "ultra-fast"] = Field("basic")
+    search_max_results: int = Field(5, ge=1, le=20)
+    search_multi_source_threshold: int = Field(3, ge=1, description="Independent sources that make multi_source")
+    search_include_domains: str = Field("", description="Comma-separated; empty: the whole web")
+    search_cache_ttl_seconds: float = Field(
+        600.0, ge=0, description="An equal search within this time is answered from the log, unpaid; 0: never"
+    )
+    search_cost_usd: float = Field(0.008, ge=0, description="Price of one Tavily credit at the pay-as-you-go rate")
+    bocha_enabled: bool = Field(True, description="false: Bocha is not asked although it is listed and has a key")
+    bocha_api_key: SecretStr | None = Field(None)
+    bocha_base_url: str = Field("https://api.bochaai.com")
+    bocha_cost_usd: float = Field(0.005, ge=0, description="Price of one Bocha search at the pay-as-you-go rate")
+    ragflow_endpoint: str | None = Field(None, description="Address of the RAGFlow server, such as http://ragflow:9380")
+    ragflow_api_key: SecretStr | None = Field(None)
+    ragflow_dataset_id: str = Field("", description="Comma-separated ids of the datasets to search")
+    arxiv_base_url: str = Field("https://export.arxiv.org", description="One request per 3 s and worker")

@@ -1,0 +1,55 @@
+"""The settings of the gate, of the tools that a plan may use and of retractions; cases pin most of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings
+
+
+class VerificationSettings(BaseSettings):
+    """What decides how a case is verified."""
+
+    # The gate and its toggles (VERIFICATION)
+    high_value_confidence_threshold: float = Field(0.75, ge=0.0, le=1.0)
+    phase1_rollout_percentage: float = Field(
+        0.05, description="Share of gated cases that take the deep path, 0–1", ge=0.0, le=1.0
+    )
+    deep_analysis_tools_enabled: bool = Field(False)
+    tool_search_enabled: bool = Field(True)
+    tool_scrape_enabled: bool = Field(False)
+    tool_expand_enabled: bool = Field(True)
+    tool_price_enabled: bool = Field(False)
+    tool_macro_enabled: bool = Field(False)
+    tool_onchain_enabled: bool = Field(False)
+    tool_memory_enabled: bool = Field(
+        True,
+        description="A plan may ask memory again: other words (memory_search), or a subject's past (timeline_query)",
+    )
+    tool_platform_search_enabled: bool = Field(
+        False,
+        description="A plan may search WeChat, Zhihu, Xiaohongshu, Douyin, X, Reddit and Telegram; each is a search",
+    )
+    tool_competitor_enabled: bool = Field(
+        False, description="A plan may look up the peers of whom a claim is about; a search, once a case"
+    )
+    publish_preliminary: bool = Field(
+        False,
+        description="Publish the first judgement at once, as a revision of its own, for subscribers who ask for it",
+    )
+    retraction_window_days: int = Field(
+        14, ge=1, le=30, description="A denial or correction looks back this far for the signals that it concerns"
+    )
+    deep_analysis_max_tool_calls: int = Field(3, ge=0, le=10, description="Rounds of planning and searching")
+    deep_analysis_tool_timeout: float = Field(10.0, gt=0, description="Seconds for one search or page")
+    hot_settings_file: Path | None = Field(
+        None,
+        description="Search settings and toggles that running workers re-read, as NAME=value lines; they win over all "
+        "others; unset: hot.env in the data directory",
+    )
+    deep_analysis_search_provider: str = Field(
+        "tavily",
+        description="Comma-separated: ragflow, bocha, tavily, arxiv; one without its key is left out "
+        "(offline mode uses the bundled corpus)",
+    )
