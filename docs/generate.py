@@ -1,4 +1,4 @@
-"""Rewrite what is generated in the documentation: the marked blocks of README.md and research-chat.md, and asyncapi.json.
+"""Rewrite what is generated in the documentation: the marked blocks of README.md, architecture.md and research-chat.md, and asyncapi.json.
 
     ./.venv/bin/python docs/generate.py
 
@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import sys
@@ -31,8 +32,22 @@ def blocks() -> dict[str, dict[str, str]]:
             "flow": f"```mermaid\n{verification().mermaid()}\n```",
             "bot": f"```python\n{(PROJECT / 'examples' / 'bot.py').read_text('utf-8').strip()}\n```",
         },
+        "docs/architecture.md": {"tree": f"```\n{tree()}\n```"},
         "docs/research-chat.md": {"flow": f"```mermaid\n{research().mermaid()}\n```"},
     }
+
+
+def tree() -> str:
+    """Return every folder of the code down to the second level, a line each, with what its own docstring says first."""
+    lines = []
+    for top in ("schemas", "agents", "infra", "streams", "newsproof", "lab"):
+        inside = sorted(path for path in (PROJECT / top).glob("*/__init__.py"))
+        for path in (PROJECT / top / "__init__.py", *inside):
+            folder = path.parent.relative_to(PROJECT)
+            name = "  " * (len(folder.parts) - 1) + folder.name + "/"
+            first = (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").split("\n")[0]
+            lines.append(f"{name:<16}{re.sub(r':[a-z]+:|`', '', first)}")
+    return "\n".join(lines)
 
 
 def with_blocks(page: str, text: str) -> str:

@@ -1,0 +1,1 @@
+"""Adapters to the outside, settings, and servers that run on this machine."""

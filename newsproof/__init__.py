@@ -1,4 +1,4 @@
-"""Newsproof for programs: publish news, subscribe to signals.
+"""The face of Newsproof. For programs: publish news, subscribe to signals.
 
     async for signal in newsproof.subscribe(min_confidence=0.7):
         ...

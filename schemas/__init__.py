@@ -1,0 +1,1 @@
+"""What is on the wire, ids, errors, and the rule of acceptance. Frozen structs."""

@@ -1,0 +1,1 @@
+"""The runtime: what happens between the log and the steps. ``worker`` puts it together."""

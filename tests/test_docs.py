@@ -58,7 +58,7 @@ def quoted(page: Path) -> list[str]:
     return re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/research-chat.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md", "docs/research-chat.md"])
 def test_pictures_and_code_on_a_page_are_those_of_the_code(generate: ModuleType, page: str) -> None:
     written = text_of(PROJECT / page)
     assert generate.with_blocks(page, written) == written, HOW

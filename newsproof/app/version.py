@@ -12,10 +12,15 @@ VERSION = "0.1.0"
 _DECIDING = Path(__file__).resolve().parents[2] / "agents"
 
 
+def deciding_files() -> list[Path]:
+    """Return the files whose bytes and places make the code version: every source of ``agents``."""
+    return sorted(_DECIDING.rglob("*.py"))
+
+
 @lru_cache(maxsize=1)
 def code_version() -> str:
     """Return ``RELEASE+HASH``: 12 hex digits over the sources of ``agents``, so that a snapshot tells changed steps apart."""
     digest = hashlib.sha256()
-    for path in sorted(_DECIDING.rglob("*.py")):
+    for path in deciding_files():
         digest.update(path.relative_to(_DECIDING).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return f"{VERSION}+{digest.hexdigest()[:12]}"

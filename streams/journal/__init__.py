@@ -1,1 +1,1 @@
-"""The log of cases: appending, reading by the rule of acceptance, tombstones, configurations, audit."""
+"""The log of cases: appending, reading by the rule of acceptance, tombstones, configurations."""

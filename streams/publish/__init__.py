@@ -1,1 +1,1 @@
-"""Signals of cases onto the topic ``signals``, exactly once, and their audit."""
+"""Signals of cases onto the topic ``signals``, exactly once."""

@@ -1,0 +1,44 @@
+"""Places that are found by counting parents: a module that moves would count wrongly, and find nothing without a word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import agents
+from infra import landlock
+from infra.embedded.clickhouse import server as clickhouse_server
+from infra.pages import reader
+from newsproof.app import invocation
+from newsproof.app.processes import supervisor
+from newsproof.app.version import deciding_files
+
+CHECKOUT = Path(__file__).parents[3]
+
+
+def test_the_code_version_is_made_of_every_source_of_the_steps() -> None:
+    found = {path.relative_to(CHECKOUT).as_posix() for path in deciding_files()}
+    assert {
+        "agents/graphs.py",
+        "agents/verification/triage.py",
+        "agents/core/step.py",
+        "agents/planning/plan.py",
+    } <= found
+    assert found == {path.relative_to(CHECKOUT).as_posix() for path in Path(agents.__file__).parent.rglob("*.py")}
+
+
+@pytest.mark.parametrize("place", [supervisor.PROJECT, clickhouse_server._PROJECT, reader._PROJECT])
+def test_children_are_started_from_the_checkout(place: Path) -> None:
+    assert place == CHECKOUT
+
+
+def test_the_command_is_named_by_the_checkouts_own_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    assert invocation.command_name() == "./run"
+
+
+def test_fenced_processes_may_read_our_own_modules_and_not_the_checkout() -> None:
+    files = landlock.program_files()
+    assert {CHECKOUT / "infra", CHECKOUT / "schemas"} <= set(files)
+    assert CHECKOUT not in files and CHECKOUT / "newsproof" not in files
