@@ -114,16 +114,16 @@ class RemotePartitions:
         # Partitions are spread evenly, so nobody has more of them than this.
         members = max(1, len(await members_of(self._address, self._group)))
         most = -(-self._partitions // members)
-        log = self._reader.log
-        bounds = await log.bounds(self._topic)
+        kafka_log = self._reader.log
+        bounds = await kafka_log.bounds(self._topic)
         known = await committed_by(self._address, self._group)
         tps = [TopicPartition(self._topic, n) for n in sorted(numbers)]
         folds = await self._reader.begin({tp: known[tp].offset if tp in known else bounds[tp][0] for tp in tps})
         starts = {tp: fold.position for tp, fold in folds.items()}
-        ends = await record_ends(log, {tp: (at, self._reader.bounds[tp][1]) for tp, at in starts.items()})
+        ends = await record_ends(kafka_log, {tp: (at, self._reader.bounds[tp][1]) for tp, at in starts.items()})
         parts = {tp: _Followed(fold) for tp, fold in folds.items()}
         self.slice_of_news = max(1, self._limit // (most * self._partitions))
-        async with log.follow(starts, wait_ms=50) as cursor:
+        async with kafka_log.follow(starts, wait_ms=50) as cursor:
             while True:
                 for tp, records in (await cursor.next(1.0)).items():
                     for record in records:
