@@ -81,6 +81,6 @@ def research() -> Registry:
 
 def _steps_in(*packages: ModuleType) -> Iterable[Step]:
     # By the name of the file, whatever its folder: pictures and listings show the steps in this order.
-    found = {m.name: f"{p.__name__}.{m.name}" for p in packages for m in pkgutil.iter_modules(p.__path__)}
-    modules = (importlib.import_module(found[name]) for name in sorted(found))
+    found = sorted((m.name, f"{p.__name__}.{m.name}") for p in packages for m in pkgutil.iter_modules(p.__path__))
+    modules = (importlib.import_module(path) for _, path in found)
     return (m.STEP for m in modules if hasattr(m, "STEP"))

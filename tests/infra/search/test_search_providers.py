@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pytest
 
+from agents.tables import load_tables
 from infra.search import PROVIDERS
 from infra.search.bocha import BochaSearch
 from infra.search.ragflow import RagflowSearch
@@ -336,3 +337,8 @@ def test_what_cannot_be_a_key_or_an_address_is_refused_at_the_start(make: Any, s
 
 def test_the_table_is_in_the_order_of_priority() -> None:
     assert list(PROVIDERS) == ["ragflow", "bocha", "tavily", "arxiv"]
+
+
+def test_every_provider_has_a_role_or_it_would_never_be_asked() -> None:
+    roles = load_tables(demo=False).search_roles
+    assert {name for role, names in roles.items() if ":" not in role for name in names} == set(PROVIDERS)
