@@ -1,7 +1,7 @@
 """The offline research agents: deterministic rules over the words of a question and the figures in the call.
 
-They exercise the whole path of the chat without a key, and their replies are labelled as rules. Statements about figures
-use only the figures given.
+They exercise the whole path of the chat without a key, and their replies are labelled as rules. Statements about
+figures use only the figures given.
 """
 
 from __future__ import annotations
