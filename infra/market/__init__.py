@@ -1,7 +1,7 @@
-"""Market data behind ``FetchMarket``: prices, macro and on-chain figures, each as of the case's time, none with a key.
+"""Market data behind ``FetchMarket``: prices, macro and on-chain figures as of the case's time, without any API key.
 
-What a source does not know is named in ``MarketReply.unknown``, so "there is no such figure" is never taken for
-"it failed", and a failure of one source does not hide what the others said.
+``MarketReply.unknown`` names what a source does not have, so a missing figure is distinct from a failed request. The
+failure of one source does not hide the figures of the others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def live_market(settings: Settings) -> LiveMarket:
     """Return the market port of live mode.
 
     Raises:
-        ConfigError: an address cannot be one.
+        ConfigError: an address setting is invalid.
     """
     timeout_s = settings.deep_analysis_tool_timeout
     return LiveMarket(

@@ -1,9 +1,14 @@
-"""Bars of exchanges, read in one way: Coinbase in dollars, Binance in USDT.
+"""Candles from exchanges behind one protocol: Coinbase (prices in USD) and Binance (prices in USDT).
 
-Wire shapes: https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-candles (5 min, 1 h and 1 d,
-at most 300 a request, newest first, numbers as JSON, none for a time without trade; bars of 4 h are made of those of 1 h) and
-https://developers.binance.com/docs/binance-spot-api-docs/rest-api/market-data-endpoints (klines: oldest first, numbers as
-texts). Bars of 4 h and 1 d begin at multiples of that in UTC on both.
+Wire formats:
+
+- Coinbase: https://docs.cdp.coinbase.com/api-reference/exchange-api/rest-api/products/get-product-candles. 5 min, 1 h
+  and 1 d; at most 300 bars a request; newest first; JSON numbers; no bar for a period without trades. Bars of 4 h are
+  merged from bars of 1 h.
+- Binance: https://developers.binance.com/docs/binance-spot-api-docs/rest-api/market-data-endpoints (klines). Oldest
+  first; numbers as strings.
+
+On both, bars of 4 h and 1 d begin at multiples of their length in UTC.
 """
 
 from __future__ import annotations
@@ -25,14 +30,14 @@ from schemas.evidence import Candle
 FIVE_MINUTES = timedelta(minutes=5)
 STEPS = {"1h": timedelta(hours=1), "4h": timedelta(hours=4), "1d": timedelta(days=1)}
 MAX_BARS = 500
-"""More are not asked for, whatever an effect says."""
+"""Upper limit of bars per request, whatever an effect asks for."""
 _COINBASE_PAGE = 300
 _INVALID_SYMBOL = -1121
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """One bar as it was written; ``ended`` is when it was complete. ``open`` None: no number."""
+    """One bar with exact numbers. ``ended`` is the end of its period; ``open`` is None when it is unreadable."""
 
     ended: datetime
     open: Decimal | None
@@ -43,40 +48,39 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 class Exchange(Protocol):
-    """One exchange. ``unit`` is what its prices are in.
+    """One exchange. ``unit`` is the currency of its prices.
 
-    Its methods return bars in any order, None when it has no such market.
+    Its methods return bars in any order, or None when the exchange has no market for the symbol.
 
     Raises:
-        TransientError, PermanentError: it failed; UselessAnswerError: its answer is none, or has a bar that cannot be one.
+        TransientError, PermanentError: the request failed.
+        UselessAnswerError: the response cannot be parsed, or contains an impossible bar.
     """
 
     name: str
     unit: str
 
     async def five_minutes(self, symbol: str, first: datetime, last: datetime) -> list[Bar] | None:
-        """Return the bars of five minutes that begin from ``first`` to ``last``, at most 300 of them apart."""
+        """Return the five-minute bars that begin from ``first`` to ``last``, at most 300 of them."""
         ...
 
     async def bars(self, symbol: str, interval: str, first: datetime, end: datetime) -> list[Candle] | None:
-        """Return the bars of an interval of ``STEPS`` that begin at ``first`` or later and end at ``end`` or before."""
+        """Return the bars of an interval of ``STEPS`` that begin at or after ``first`` and end at or before ``end``."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Coinbase(Source):
-    """Coinbase Exchange; pages are asked side by side."""
+    """Coinbase Exchange. Requests its pages concurrently."""
 
     name, unit = "coinbase", "USD"
 
     async def five_minutes(self, symbol: str, first: datetime, last: datetime) -> list[Bar] | None:
-        """As :class:`Exchange`."""
         found = await self._page(symbol, FIVE_MINUTES, first, last)
         return None if found is None else [_traded(bar, self.service) for bar in found]
 
     async def bars(self, symbol: str, interval: str, first: datetime, end: datetime) -> list[Candle] | None:
-        """As :class:`Exchange`."""
         step = STEPS["1h"] if interval == "4h" else STEPS[interval]
         starts, at = [], first
         while at < end:
@@ -105,18 +109,16 @@ class Coinbase(Source):
 
 
 class Binance(Source):
-    """Binance spot; knows every interval."""
+    """Binance spot. Supports every interval of ``STEPS``."""
 
     name, unit = "binance", "USDT"
 
     async def five_minutes(self, symbol: str, first: datetime, last: datetime) -> list[Bar] | None:
-        """As :class:`Exchange`."""
         bounds = {"startTime": _ms(first), "endTime": _ms(last), "limit": 300}
         found = await self._page(symbol, "5m", FIVE_MINUTES, bounds)
         return None if found is None else [_traded(bar, self.service) for bar in found]
 
     async def bars(self, symbol: str, interval: str, first: datetime, end: datetime) -> list[Candle] | None:
-        """As :class:`Exchange`."""
         bounds = {"startTime": _ms(first), "endTime": _ms(end) - 1, "limit": MAX_BARS}
         page = await self._page(symbol, interval, STEPS[interval], bounds)
         if page is None:
@@ -139,10 +141,10 @@ class Binance(Source):
 
 
 def exchanges(*, coinbase: str, binance: str, timeout_s: float, correct: str) -> tuple[Exchange, ...]:
-    """Return those that are asked, in this order. ``correct``: what a person does about a request that is not taken.
+    """Return the exchanges in order of preference. ``correct`` ends the error text of a rejected request.
 
     Raises:
-        ConfigError: an address cannot be one.
+        ConfigError: an address setting is invalid.
     """
     return (
         Coinbase(
@@ -157,7 +159,7 @@ def exchanges(*, coinbase: str, binance: str, timeout_s: float, correct: str) ->
 
 
 def joined(bars: Sequence[Candle], step: timedelta) -> list[Candle]:
-    """Return longer bars made of shorter ones. A time without trade has no bar, so a longer one may be made of fewer."""
+    """Merge bars into longer ones. A period without trades has no bar, so a longer bar may be made of fewer."""
     ordered = sorted({bar.ended_at: bar for bar in bars}.values(), key=lambda bar: bar.ended_at)
     made = []
     for end, group in groupby(ordered, lambda bar: _ceiling(bar.ended_at, step)):
@@ -170,12 +172,12 @@ def joined(bars: Sequence[Candle], step: timedelta) -> list[Candle]:
 
 
 def floor(at: datetime, step: timedelta) -> datetime:
-    """Return the last multiple of ``step`` in UTC that is not after ``at``."""
+    """Round down to a multiple of ``step`` in UTC."""
     return at - (at - _EPOCH) % step
 
 
 def _rows(body: Any, service: Service, places: Sequence[int], step: timedelta, *, per_second: int) -> Iterator[Bar]:
-    """``places``: where the begin, open, high, low, close and volume stand in a row."""
+    """Parse rows. ``places`` are the row indexes of start time, open, high, low, close and volume."""
     if not isinstance(body, list) or any(not isinstance(row, list) or len(row) < 6 for row in body):
         raise UselessAnswerError(f"{service.name}'s answer is no list of candles; it is asked again")
     for row in body:

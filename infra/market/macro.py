@@ -1,8 +1,8 @@
-"""Macro figures as of a time: the mood of the market, the ten-year yield, the volatility index.
+"""Macro figures as of a time: the fear and greed index, the ten-year Treasury yield, the VIX.
 
-Wire shapes: https://alternative.me/crypto/fear-and-greed-index/#api and FRED's chart as CSV
+Wire formats: https://alternative.me/crypto/fear-and-greed-index/#api and FRED's chart as CSV
 (https://fred.stlouisfed.org/graph/fredgraph.csv?id=DGS10). FRED dates a figure by its day and publishes it on the next
-business day; here it is known from the evening of that day on, so that no backtest sees it early.
+business day. A figure counts as known from the evening of that next day, so that no backtest sees it early.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FRED = Service(name="FRED", address_setting="FRED_BASE_URL")
 
 
 class MacroFigures(Figures):
-    """Both sources side by side; one that fails is named, and the other's figures stay."""
+    """Reads both sources concurrently. A failed source is named in ``unknown``; the figures of the other one stay."""
 
     def __init__(self, *, fear_greed: str, fred: str, timeout_s: float) -> None:
         self._mood = Source(ALTERNATIVE, fear_greed, timeout_s=timeout_s)
@@ -56,10 +56,10 @@ class MacroFigures(Figures):
 
 
 async def mood_points(source: Source, as_of: datetime, *, days: int = 3) -> list[Point]:
-    """Return fear and greed of the days before ``as_of``, ``days`` of them or more.
+    """Return the fear and greed index of at least the ``days`` days before ``as_of``.
 
     Raises:
-        NewsproofError: as :meth:`Source.get`, or nothing in the answer can be read.
+        NewsproofError: as :meth:`Source.get`, or the response contains no readable figure.
     """
     limit = (datetime.now(UTC) - as_of).days + days
     response = await source.get("/fng/", {"limit": str(max(limit, 1)), "format": "json"})
@@ -79,7 +79,7 @@ async def mood_points(source: Source, as_of: datetime, *, days: int = 3) -> list
 def _points(rows: list[list[str]], column: int) -> list[Point]:
     points = []
     for row in rows:
-        value = number(row[column].strip()) if len(row) > column else None  # "." or nothing on holidays
+        value = number(row[column].strip()) if len(row) > column else None  # "." or empty on holidays
         try:
             day = date.fromisoformat(row[0]) if value is not None else None
         except ValueError:
@@ -90,7 +90,7 @@ def _points(rows: list[list[str]], column: int) -> list[Point]:
 
 
 def known_from(day: date) -> datetime:
-    """Return when the figure of a day is out: the evening of the next business day."""
+    """Return when a day's figure is published: the evening of the next business day."""
     following = day + timedelta(days=1)
     while following.weekday() >= 5:
         following += timedelta(days=1)

@@ -1,7 +1,7 @@
-"""On-chain figures as of a time: supply of stablecoins, value locked on chains, activity of Bitcoin.
+"""On-chain figures as of a time: stablecoin supply, value locked on chains, Bitcoin activity.
 
-Wire shapes: https://api-docs.defillama.com (stablecoincharts, historicalChainTvl) and
-https://www.blockchain.com/explorer/api/charts_api. A figure of a whole day (Bitcoin's) is known when the day is over.
+Wire formats: https://api-docs.defillama.com (stablecoincharts, historicalChainTvl) and
+https://www.blockchain.com/explorer/api/charts_api. A figure for a whole day (Bitcoin's) is known when the day is over.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ STABLECOINS = {
     "USDT": 1, "USDC": 2, "USTC": 3, "UST": 3, "BUSD": 4, "DAI": 5, "FRAX": 6, "TUSD": 7, "FDUSD": 119, "PYUSD": 120,
     "USDE": 146,
 }  # fmt: skip
-"""DefiLlama's numbers (https://stablecoins.llama.fi/stablecoins)."""
+"""DefiLlama's ids of stablecoins (https://stablecoins.llama.fi/stablecoins)."""
 CHAINS = {
     "ETH": "Ethereum", "SOL": "Solana", "BNB": "BSC", "TRX": "Tron", "AVAX": "Avalanche", "ARB": "Arbitrum",
     "OP": "OP Mainnet", "POL": "Polygon", "MATIC": "Polygon", "SUI": "Sui", "APT": "Aptos", "TON": "TON",
     "NEAR": "Near", "ADA": "Cardano",
 }  # fmt: skip
-"""Chains by the ticker of their coin, as DefiLlama names them (https://api.llama.fi/v2/chains)."""
+"""Ticker of a chain's coin → DefiLlama's name of the chain (https://api.llama.fi/v2/chains)."""
 CHARTS = {"n-transactions": ("transactions_per_day", "transactions"), "hash-rate": ("hash_rate", "TH/s")}
 _DAY = timedelta(days=1)
 _MAX_AGE = timedelta(days=3)
@@ -39,7 +39,7 @@ BLOCKCHAIN = Service(name="blockchain.info", address_setting="BLOCKCHAIN_INFO_BA
 
 
 class OnchainFigures:
-    """Picks the sources that know an asset; an asset that none knows has no figures, and that is said."""
+    """Reads the sources that cover an asset. ``unknown`` says so when none does."""
 
     def __init__(self, *, defillama: str, stablecoins: str, blockchain_info: str, timeout_s: float) -> None:
         self._llama = Source(LLAMA, defillama, timeout_s=timeout_s)
@@ -47,10 +47,10 @@ class OnchainFigures:
         self._bitcoin = Source(BLOCKCHAIN, blockchain_info, timeout_s=timeout_s)
 
     async def read(self, asset: str, as_of: datetime) -> MarketReply:
-        """Return the figures of the asset with their changes over a day and a week.
+        """Return the asset's figures and their changes over a day and a week.
 
         Raises:
-            NewsproofError: every source that could know failed.
+            NewsproofError: every source that covers the asset failed.
         """
         symbol = ticker(asset)
         if symbol is None:
@@ -75,29 +75,28 @@ class OnchainFigures:
         return values, unknown
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         for source in (self._llama, self._stable, self._bitcoin):
             await source.close()
 
 
 async def stablecoin_supply(stablecoins: Source, symbol: str, as_of: datetime) -> Known:
-    """Return how much there is of a coin of ``STABLECOINS``, in units of it, and its changes."""
+    """Return the supply of a coin of ``STABLECOINS``, in units of the coin, and its changes."""
     response = await stablecoins.get("/stablecoincharts/all", {"stablecoin": str(STABLECOINS[symbol])})
     points = [llama_point(row, "totalCirculating") for row in llama_rows(response, STABLE)]
     return series_figures("stablecoin_supply", "units", "defillama", points, as_of)
 
 
 async def chain_tvl(llama: Source, symbol: str, as_of: datetime) -> Known:
-    """Return what is locked on the chain of an asset of ``CHAINS``, in dollars, and its changes."""
+    """Return the value locked on the chain of an asset of ``CHAINS``, in USD, and its changes."""
     rows = llama_rows(await llama.get(f"/v2/historicalChainTvl/{CHAINS[symbol]}", {}), LLAMA)
     return series_figures("chain_tvl", "USD", "defillama", [llama_point(row, "tvl") for row in rows], as_of)
 
 
 async def chart_figures(source: Source, chart: str, name: str, unit: str, as_of: datetime) -> Known:
-    """Return the newest day of a chart of blockchain.info, and its changes.
+    """Return the newest day of a blockchain.info chart, and its changes.
 
     Raises:
-        NewsproofError: as :meth:`Source.get`, or the answer is no chart.
+        NewsproofError: as :meth:`Source.get`, or the response is not a chart.
     """
     start = f"{as_of - 10 * _DAY:%Y-%m-%d}"
     params = {"timespan": "11days", "start": start, "format": "json", "sampled": "false"}
@@ -109,10 +108,10 @@ async def chart_figures(source: Source, chart: str, name: str, unit: str, as_of:
 
 
 def llama_rows(response: httpx.Response, service: Service) -> list[Any]:
-    """Return the rows of a series of DefiLlama.
+    """Return the rows of a DefiLlama series.
 
     Raises:
-        UselessAnswerError: it is something else.
+        UselessAnswerError: the response is not a list.
     """
     body = json_of(response, service, exact=True)
     if not isinstance(body, list):
@@ -121,18 +120,18 @@ def llama_rows(response: httpx.Response, service: Service) -> list[Any]:
 
 
 def llama_point(row: Any, field: str) -> Point | None:
-    """Return one row of a series, None when it cannot be read."""
+    """Parse one row of a series; None when it is unreadable."""
     if not isinstance(row, dict):
         return None
     value = row.get(field)
-    if isinstance(value, dict):  # {"peggedUSD": 1.0}: one unit, whatever it is pegged to
+    if isinstance(value, dict):  # {"peggedUSD": 1.0}: one entry, whatever the coin is pegged to
         value = next(iter(value.values()), None)
     at, figure = when(row.get("date")), number(value)
     return Point(at, figure) if at is not None and figure is not None else None
 
 
 def day_of_chart(row: Any) -> Point | None:
-    """Return one day of a chart of blockchain.info, known when it is over; None when it cannot be read."""
+    """Parse one day of a blockchain.info chart, known from the end of that day; None when it is unreadable."""
     at, figure = (when(row.get("x")), number(row.get("y"))) if isinstance(row, dict) else (None, None)
     return Point(at + _DAY, figure) if at is not None and figure is not None else None
 
@@ -141,7 +140,7 @@ def series_figures(name: str, unit: str, source: str, read: list[Point | None], 
     """Return the newest figure of a series known at ``as_of``, and its changes over a day and a week.
 
     Raises:
-        UselessAnswerError: there are rows, and none of them can be read.
+        UselessAnswerError: there are rows, but none is readable.
     """
     points = [p for p in read if p is not None]
     if read and not points:

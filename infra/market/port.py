@@ -1,4 +1,4 @@
-"""The market port of live mode: price, macro and on-chain figures by the kind of the question."""
+"""The market port of live mode: dispatches price, macro and on-chain requests by kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schemas.errors import PermanentError, TransientError
 
 
 class Kind(Protocol):
-    """Where one kind of figure is read."""
+    """The source of one kind of figure."""
 
     async def read(self, asset: str, as_of: datetime) -> MarketReply: ...
 
@@ -22,7 +22,7 @@ class Kind(Protocol):
 
 
 def failure_of(exc: UselessAnswerError | TransientError | PermanentError) -> Failure:
-    """Return the reply of an adapter that costs nothing for what went wrong in it."""
+    """Translate an exception of a free adapter into its ``Failure`` reply."""
     if isinstance(exc, UselessAnswerError):
         assert isinstance(exc.answer.reply, Failure)
         return exc.answer.reply
@@ -32,17 +32,17 @@ def failure_of(exc: UselessAnswerError | TransientError | PermanentError) -> Fai
 
 
 class LiveMarket(Free):
-    """A port for ``FetchMarket``. Safe for concurrent use within one event loop."""
+    """Port for ``FetchMarket``. Safe for concurrent use within one event loop."""
 
     provider = "market"
     mode: ProviderMode = "live"
 
     def __init__(self, **kinds: Kind) -> None:
-        """``kinds``: price, macro, onchain; of the research chat price, economy, sentiment, network."""
+        """``kinds``: price, macro, onchain; in the research chat price, economy, sentiment, network."""
         self._kinds = kinds
 
     async def perform(self, effect: FetchMarket) -> Answer:
-        """Read once. Figures that do not exist are an answer (``unknown``); what fails is a ``Failure`` reply, and free."""
+        """Read once. Missing figures are listed in ``unknown``; an error becomes a ``Failure`` reply at no cost."""
         try:
             reply: MarketReply | Failure = await self._of(effect.kind).read(effect.asset, effect.as_of.astimezone(UTC))
         except (UselessAnswerError, TransientError, PermanentError) as exc:
@@ -56,6 +56,5 @@ class LiveMarket(Free):
         return self._kinds[kind]
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         for kind in self._kinds.values():
             await kind.close()

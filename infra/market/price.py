@@ -1,6 +1,6 @@
-"""Prices as of a time from exchanges' public candles: Coinbase in dollars, else Binance in USDT.
+"""Prices as of a time from exchanges' public candles: Coinbase in USD, else Binance in USDT.
 
-Only candles that had ended by then are used: an open one knows the future.
+Only candles that had ended by then are used: an open candle contains the future.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from schemas.evidence import MarketValue
 
 WINDOW = timedelta(hours=24)
 MAX_AGE = timedelta(hours=1)
-"""An older price is no price of that time."""
+"""Maximum age of the last trade's candle; an older price is not the price at that time."""
 _SLACK = 2 * FIVE_MINUTES
-"""How far from an hour or a day ago the candle to compare with may have ended: candles without a trade are left out."""
+"""How far from an hour or a day ago the candle to compare with may have ended: exchanges omit candles without trades.
+"""
 
 
 class Prices:
-    """Asks the exchanges in turn, until one has a market for the asset."""
+    """Tries the exchanges in order until one has a price of the asset."""
 
     def __init__(self, *, coinbase: str, binance: str, timeout_s: float) -> None:
         self._exchanges = exchanges(
@@ -31,7 +32,7 @@ class Prices:
         )
 
     async def read(self, asset: str, as_of: datetime) -> MarketReply:
-        """Return price, changes over an hour and a day, high, low and volume of the day, as far as they are known.
+        """Return price, changes over an hour and a day, and the day's high, low and volume, as far as they are known.
 
         Raises:
             NewsproofError: an exchange failed, and no other one has the price.
@@ -58,13 +59,12 @@ class Prices:
         return MarketReply(values=(), unknown=tuple(unknown))
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         for exchange in self._exchanges:
             await exchange.close()
 
 
 def summary(candles: list[Bar], as_of: datetime, exchange: Exchange) -> tuple[tuple[MarketValue, ...], tuple[str, ...]]:
-    """Return the figures of the day up to ``as_of``, and what is not known of them."""
+    """Return the figures of the day up to ``as_of``, and the names of those that are missing."""
     day = sorted((c for c in candles if as_of - WINDOW - _SLACK < c.ended <= as_of), key=lambda c: c.ended)
     if not day or day[-1].ended < as_of - MAX_AGE:
         return (), (f"price: no trade on {exchange.name} within an hour before {as_of:%Y-%m-%d %H:%M} UTC",)

@@ -1,4 +1,4 @@
-"""What every source of figures shares: one request, its failures, and reading numbers exactly."""
+"""What the sources of figures share: one request with its errors, and exact parsing of numbers."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ class Point(msgspec.Struct, frozen=True):
 
 
 class Source(ServiceClient):
-    """One service of figures, without a key or with one in ``headers``."""
+    """The client of one service of figures, without a key or with one in ``headers``."""
 
     async def get(
         self, path: str, params: Mapping[str, str], *, absent: frozenset[int] = frozenset()
     ) -> httpx.Response:
-        """Return the answer: status 200, or one of ``absent``, which mean that there is no such thing.
+        """Send one GET request; return its response with status 200 or one of ``absent`` ("no such data").
 
         Raises:
-            TransientError, PermanentError: as :func:`infra.http_json.refused`; UselessAnswerError: too_large.
+            TransientError, PermanentError: as :func:`infra.http_json.refused`.
+            UselessAnswerError: too_large.
         """
         response = await self.send("GET", path, params=dict(params))
         if response.status_code != 200 and response.status_code not in absent:
@@ -45,18 +46,18 @@ class Source(ServiceClient):
 
 
 def ticker(asset: str) -> str | None:
-    """Return the asset as a ticker that may stand in an address, None when it is none. Words from outside end here."""
+    """Return the asset as a ticker that is safe in a URL, else None. Untrusted text must pass through here."""
     written = asset.strip().upper().lstrip("$")
     return written if _TICKER.match(written) and written not in _NO_ASSET else None
 
 
 def no_ticker(asset: str) -> str:
-    """Return what is said of an asset that is no ticker."""
+    """Return the error text for an asset that is not a ticker."""
     return f"{quoted(asset, 40) or 'no asset'} is no ticker"
 
 
 def number(value: Any) -> Decimal | None:
-    """Return a finite number exactly, from JSON's numbers or texts; None for anything else."""
+    """Parse a finite number exactly from a JSON number or string; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | str | float | Decimal):
         return None
     try:
@@ -67,7 +68,7 @@ def number(value: Any) -> Decimal | None:
 
 
 def when(value: Any, *, per_second: int = 1) -> datetime | None:
-    """Return the time in UTC of an epoch number; None for what is none."""
+    """Convert an epoch number to UTC; None when it is not one."""
     seconds = number(value)
     if seconds is None or not 0 <= seconds / per_second < Decimal("4e9"):
         return None
@@ -75,18 +76,18 @@ def when(value: Any, *, per_second: int = 1) -> datetime | None:
 
 
 def last_known(points: list[Point], as_of: datetime, *, max_age: timedelta) -> Point | None:
-    """Return the newest point known at ``as_of`` and not older than ``max_age``."""
+    """Return the newest point known at ``as_of`` and no older than ``max_age``."""
     known = [p for p in points if as_of - max_age <= p.at <= as_of]
     return max(known, key=lambda p: p.at) if known else None
 
 
 def change_pct(now: Decimal, before: Decimal | None) -> Decimal | None:
-    """Return the change in percent to three places; None without a base to compare with."""
+    """Return the change in percent, rounded to three places; None without a positive base."""
     if before is None or before <= 0:
         return None
     return ((now - before) / before * 100).quantize(Decimal("0.001"))
 
 
 def market_value(name: str, value: Decimal, unit: str, source: str, at: datetime) -> MarketValue:
-    """Return the figure as it is journalled: calculated exactly, written as the nearest float."""
+    """Build the figure for the journal: calculated exactly, stored as the nearest float."""
     return MarketValue(name=name, value=float(value), unit=unit, source=source, observed_at=at)

@@ -1,4 +1,4 @@
-"""Several readings side by side: what each knows, what it does not, and which of them failed."""
+"""Concurrent reading of several sources: collects their figures, the missing ones, and the sources that failed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FAILED = (TransientError, PermanentError, UselessAnswerError)
 
 
 class Figures:
-    """Readings of one kind, by the name of their source."""
+    """A group of readings of one kind, keyed by source name."""
 
     def __init__(self, kind: str, readings: Mapping[str, Reading], sources: Sequence[Source]) -> None:
         self._kind, self._readings, self._sources = kind, dict(readings), tuple(sources)
@@ -27,18 +27,17 @@ class Figures:
         """Return every figure that is known at ``as_of``.
 
         Raises:
-            NewsproofError: every source failed; the failure that is worth another try, where there is one.
+            NewsproofError: every source failed. A transient failure is preferred to a permanent one.
         """
         return await together(self._kind, self._readings, asset, as_of)
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         for source in self._sources:
             await source.close()
 
 
 async def together(kind: str, readings: Mapping[str, Reading], asset: str, as_of: datetime) -> MarketReply:
-    """Return what the readings know, all asked at once.
+    """Run all readings concurrently and merge their figures.
 
     Raises:
         NewsproofError: all of them failed.

@@ -1,4 +1,4 @@
-"""Adapters to model providers, and the table of them: to add a provider, write its adapter and add one row here."""
+"""Adapters to model providers, and the table of them. To add a provider, write its adapter and add one row here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schemas.errors import ConfigError
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. ``missing`` says which setting to write before it can be used, None when nothing is missing."""
+    """One row. ``missing`` says which setting must be set first, None when nothing is missing."""
 
     name: str
     missing: Callable[[Settings], str | None]
@@ -61,16 +61,16 @@ PROVIDERS: dict[str, Provider] = {
     "gemini": Provider(name="gemini", missing=_gemini_missing, make=_gemini),
     "openai": Provider(name="openai", missing=_openai_missing, make=_openai),
 }
-"""Every live provider by the name that settings write in front of a model, as in ``openai:gpt-5-mini``."""
+"""Live providers by the name that precedes a model in settings, as in ``openai:gpt-5-mini``."""
 DEFAULT = "gemini"
-"""Whose model a name without a provider is."""
+"""Provider of a model that is named without one."""
 
 Route = tuple[tuple[str, str], ...]
-"""(provider, model) in the order in which they are asked."""
+"""(provider, model) pairs: the first choice, then its fallbacks in order."""
 
 
 def routes(settings: Settings, tasks: frozenset[str] = frozenset()) -> dict[str, Route]:
-    """Return who is asked for what: by tier ("light", "heavy"), and by task where ``MODEL_TASKS`` names one of ``tasks``.
+    """Return the route of each tier ("light", "heavy"), and of each task of ``tasks`` that ``MODEL_TASKS`` names.
 
     Raises:
         ConfigError: names the setting, and what to write there or which key is missing.
@@ -100,10 +100,10 @@ def routes(settings: Settings, tasks: frozenset[str] = frozenset()) -> dict[str,
 def live_models(
     settings: Settings, tasks: frozenset[str] = frozenset()
 ) -> tuple[dict[str, Port], dict[str, tuple[Port, ...]]]:
-    """Return the models asked first and those asked after them, by the names of :func:`routes`; one adapter per model.
+    """Return the first models and their fallbacks, by the names of :func:`routes`; one adapter per model.
 
     Raises:
-        ConfigError: as :func:`routes`, or a key or an address cannot be one.
+        ConfigError: as :func:`routes`, or a key or an address is invalid.
     """
     wanted = routes(settings, tasks)
     made = {one: PROVIDERS[one[0]].make(settings, one[1]) for one in {o for route in wanted.values() for o in route}}

@@ -1,4 +1,4 @@
-"""Gemini's chat: one ``generateContent`` for one ``CallModel``, whatever happens."""
+"""Gemini's chat. One ``CallModel`` is one ``generateContent`` request, without retries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schemas.errors import PermanentError
 
 
 class GeminiModel:
-    """A port for ``CallModel``: one model. Safe for concurrent calls within one event loop."""
+    """Port for ``CallModel`` with one model. Safe for concurrent calls within one event loop."""
 
     provider = "gemini"
     mode: ProviderMode = "live"
@@ -32,7 +32,7 @@ class GeminiModel:
         self._client, self._prices = client, prices
 
     async def perform(self, effect: CallModel) -> Answer:
-        """Ask the model once. An answer that cannot be used is a ``Failure`` reply, with what it cost where known.
+        """Call the model once. An unusable response becomes a ``Failure`` reply, with its cost where known.
 
         Raises:
             TransientError: rate_limit, unavailable, timeout, network.
@@ -47,15 +47,15 @@ class GeminiModel:
             return exc.answer
 
     def worst_case_usd(self, effect: CallModel) -> Decimal | None:
-        """Return the price of the longest prompt that this text can be and of every output token; None when unknown.
+        """Return the price of the longest possible prompt of this text and of every output token; None when unknown.
 
-        ``max_output_tokens`` bounds thinking and answer together (googleapis/python-genai issues 811 and 2062), both
+        ``max_output_tokens`` bounds thinking and response together (googleapis/python-genai issues 811 and 2062), both
         billed as output.
         """
         return self._prices.worst_case_usd(self.model, most_input_tokens(effect), effect.max_output_tokens)
 
     def quota_units(self, effect: CallModel) -> int:
-        """Return 0: a model call is no tool call."""
+        """Return 0: a model call is not a tool call."""
         return 0
 
     async def _ask(self, contents: types.Content, config: types.GenerateContentConfig) -> types.GenerateContentResponse:
@@ -70,7 +70,6 @@ class GeminiModel:
         )
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         await self._client.close()
 
 

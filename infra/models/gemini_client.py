@@ -1,10 +1,10 @@
-"""The one client of the Gemini API, for chat and for vectors: google-genai held to one request a call, and its failures ours.
+"""The only Gemini API client, for chat and embeddings: google-genai with one request per call, errors translated.
 
-The library would otherwise send more than one: it retries connection errors over aiohttp, runs functions by itself and
-continues long answers. All three are off, so that every attempt is an event of the case and every cost is seen.
+By default the library sends more requests: it retries connection errors over aiohttp, runs functions by itself and
+continues long responses. All three are off, so that every attempt is an event of the case and every cost is recorded.
 
-Wire shape of a failure: ``{"error": {"code", "message", "status", "details": [{"@type", …}]}}`` (google.rpc.Status); the
-details that matter are ``ErrorInfo.reason`` and ``RetryInfo.retryDelay``.
+Wire format of an error: ``{"error": {"code", "message", "status", "details": [{"@type", …}]}}`` (google.rpc.Status).
+The relevant details are ``ErrorInfo.reason`` and ``RetryInfo.retryDelay``.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from schemas.errors import NewsproofError, PermanentError, TransientError
 
 DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com/"
 _KEY_REASONS = {"API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED"}
-"""A wrong key comes as 400 INVALID_ARGUMENT with one of these, not as 401."""
+"""A wrong key comes as 400 INVALID_ARGUMENT with one of these reasons, not as 401."""
 _Response = TypeVar("_Response")
 
 
 class GeminiClient:
-    """One key at one address, one connection pool; safe for concurrent calls within one event loop."""
+    """One key at one address with one connection pool. Safe for concurrent calls within one event loop."""
 
     def __init__(
         self,
@@ -55,10 +55,10 @@ class GeminiClient:
     ) -> None:
         """``timeout_s`` bounds a whole call, body included. ``base_url`` None = Google's own address.
 
-        ``*_setting`` name what a person corrects.
+        ``key_setting`` and ``address_setting`` name the settings that error messages tell the user to correct.
 
         Raises:
-            ConfigError: the key or the address cannot be one.
+            ConfigError: the key or the address is invalid.
         """
         address = checked_address(base_url or DEFAULT_BASE_URL, address_setting)
         self.key_setting, self.address_setting = key_setting, address_setting
@@ -66,14 +66,14 @@ class GeminiClient:
         self._http = guarded_client(address, timeout_s=timeout_s, max_bytes=max_response_bytes)
         self._client = genai.Client(
             api_key=checked_key(api_key, key_setting),
-            # Said aloud, or GOOGLE_GENAI_USE_VERTEXAI in the environment would send the key elsewhere.
+            # Explicit, or GOOGLE_GENAI_USE_VERTEXAI in the environment would send the key elsewhere.
             vertexai=False,
             http_options=types.HttpOptions(
                 base_url=address,
                 timeout=max(1, round(timeout_s * 1000)),
                 # An httpx client of our own keeps the library off aiohttp, whose connection errors it retries.
                 httpx_async_client=self._http,
-                # Else it reads all certificates twice more, for transports that are never used.
+                # Otherwise it loads all certificates twice more, for transports that are never used.
                 client_args={"verify": tls_context()},
                 async_client_args={"ssl": tls_context()},
             ),
@@ -81,7 +81,7 @@ class GeminiClient:
 
     @property
     def models(self) -> AsyncModels:
-        """The library's calls; each is awaited by :meth:`ask`."""
+        """The library's calls, to be awaited by :meth:`ask`."""
         return self._client.aio.models
 
     async def ask(
@@ -92,11 +92,13 @@ class GeminiClient:
         refused: Callable[[vendor.APIError], NewsproofError],
         useless: Callable[[Exception], UselessAnswerError],
     ) -> _Response:
-        """Await one call of :attr:`models`. ``doing`` says in errors what it is.
+        """Await one call of :attr:`models`. ``doing`` describes the call in error messages.
 
         Raises:
-            TransientError: timeout, network; what ``refused`` makes of an answer with another status than 200;
-            UselessAnswerError: what ``useless`` makes of an answer that is no JSON or of another shape; PermanentError: internal.
+            TransientError: timeout, network.
+            NewsproofError: what ``refused`` returns for a status other than 200.
+            UselessAnswerError: what ``useless`` returns for a response that is not JSON or has another shape.
+            PermanentError: internal.
         """
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -117,14 +119,13 @@ class GeminiClient:
             ) from exc
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         await self._client.aio.aclose()
         self._client.close()
         await self._http.aclose()
 
 
 def translate_status(exc: vendor.APIError, model: str) -> TransientError | PermanentError:
-    """Return ours for an answer with another status than 200. The caller raises it ``from exc``."""
+    """Translate an error status. The caller raises the result ``from exc``."""
     now = datetime.now(UTC)
     status = exc.code if isinstance(exc.code, int) else 0
     said = quoted(exc.message or exc.status or "no reason given")

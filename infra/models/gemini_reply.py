@@ -1,6 +1,6 @@
-"""From a generateContent response to an ``Answer``, or to the reason why there is none.
+"""Parse a generateContent response into an ``Answer``, or an error that says why it is unusable.
 
-A response that is of no use was paid for all the same: the error carries what it used and cost.
+An unusable response is billed all the same, so the error carries its usage and cost.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _REFUSALS = {
     "PUP_LIMITED_DISABLED",
     "MODEL_ARMOR",
 }
-"""Finish reasons of a policy (``types.FinishReason``): the same request would end alike. All others may go better."""
+"""Finish reasons of a policy (``types.FinishReason``), which a retry would meet again. Others may pass."""
 
 
 def read_reply(
     response: types.GenerateContentResponse, effect: CallModel, *, model: str, prices: Prices, asked_at: datetime
 ) -> Answer:
-    """Return the answer.
+    """Return the ``Answer``.
 
     Raises:
-        UselessAnswerError: cut short, malformed, empty, not JSON or not the function that was forced (invalid_output);
-            the prompt or the answer was blocked (refused).
+        UselessAnswerError: invalid_output (truncated, malformed, empty, not JSON, or not the forced function), or
+            refused (the prompt or the response was blocked).
     """
     spent = _spent(response, model, prices, asked_at)
     candidate = response.candidates[0] if response.candidates else None
@@ -71,7 +71,7 @@ def read_reply(
 
 def _call(call: types.FunctionCall, spent: dict[str, Any]) -> FunctionCall:
     try:
-        # There and back, so that nothing stays that the journal could not hold (lone surrogates, huge integers).
+        # A round trip removes what the journal cannot store (lone surrogates, huge integers).
         args = orjson.loads(orjson.dumps(call.args or {}))
     except (orjson.JSONEncodeError, orjson.JSONDecodeError) as exc:
         raise invalid(f"Gemini's function call has arguments that are not valid JSON ({exc})", spent) from exc
@@ -87,7 +87,7 @@ def _without_candidate(response: types.GenerateContentResponse, spent: dict[str,
 
 
 def _spent(response: types.GenerateContentResponse, model: str, prices: Prices, asked_at: datetime) -> dict[str, Any]:
-    """Return the fields of ``Answer`` beside its reply. Without usage the cost is unknown: something was computed."""
+    """Return the fields of ``Answer`` other than its reply. Without usage the cost is unknown, not 0."""
     answered_by = storable_text(response.model_version or model)
     used = response.usage_metadata
     if used is None:

@@ -1,4 +1,4 @@
-"""The one client of endpoints that speak OpenAI's protocol, for chat and for vectors: address, key, prices and failures."""
+"""The only client of OpenAI-compatible endpoints, for chat and embeddings: address, key, prices and errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PRICE_LISTS = {
     "api.x.ai": "x-ai",
     "openrouter.ai": "openrouter",
 }
-"""Host → its id in ``genai-prices``. Another host's prices are unknown, unless a dated override names the model."""
+"""Host → its id in ``genai-prices``. Prices of other hosts are unknown, unless a dated override names the model."""
 UNLISTED = "unlisted"
 _PLAN_USED_UP = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
 
@@ -41,10 +41,10 @@ class OpenAICompatibleClient(ServiceClient):
         prices: Prices | None = None,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
-        """``base_url`` None = OpenAI's own address. ``prices`` None = the list of the address' host, if known.
+        """``base_url`` None = OpenAI's own address. ``prices`` None = the price list of the address' host, if known.
 
         Raises:
-            ConfigError: the key or the address cannot be one; names the settings of ``service``.
+            ConfigError: the key or the address is invalid; names the settings of ``service``.
         """
         address = base_url or DEFAULT_BASE_URL
         super().__init__(service, address, api_key=api_key, timeout_s=timeout_s, max_bytes=max_response_bytes)
@@ -52,7 +52,7 @@ class OpenAICompatibleClient(ServiceClient):
         self.prices = prices or Prices(provider=PRICE_LISTS.get(self.host, UNLISTED))
 
     async def post(self, path: str, body: dict[str, Any], *, timeout_s: float) -> httpx.Response:
-        """Send once; return the answer, whatever its status.
+        """Send one request; return the response with any status.
 
         Raises:
             TransientError, PermanentError, UselessAnswerError: as :func:`infra.http_json.exchange`.
@@ -61,9 +61,9 @@ class OpenAICompatibleClient(ServiceClient):
         return await self.send("POST", path, timeout_s=timeout_s, content=orjson.dumps(body), headers=headers)
 
     def unavailable(self, response: httpx.Response, said: str, model: str, *, named_by: str) -> PermanentError | None:
-        """Return the failure of a plan that is used up or of a model that is not there; None when this is neither.
+        """Return the error for an exhausted plan or a missing model; None when the response is neither.
 
-        ``said`` are the server's own words; ``named_by`` is what a person corrects to name another model.
+        ``said`` is the server's own message; ``named_by`` is the setting that names the model.
         """
         status, service = response.status_code, self.service
         if status == 402 or own_words(response, "error", "code") in _PLAN_USED_UP:

@@ -1,8 +1,9 @@
-"""Any endpoint that speaks OpenAI's ``POST /chat/completions``: OpenAI itself, DeepSeek, Qwen, vLLM, Ollama, gateways.
+"""Chat with any endpoint of OpenAI's ``POST /chat/completions``: OpenAI, DeepSeek, Qwen, vLLM, Ollama, gateways.
 
-Servers differ in what they take (a JSON schema, a forced function, the name of the token limit). What one refuses by name
-with status 400 is left out and asked for in words instead; such a refusal computes nothing and costs nothing, so the same
-attempt goes on, and the adapter remembers. Everything else is one request for one ``CallModel``.
+Servers differ in what they accept (a JSON schema, a forced function, the name of the token limit). A feature that a
+server rejects by name with status 400 or 422 is left out, and a schema or a forced function is requested in words
+instead. Such a rejection computes nothing and costs nothing, so the same attempt continues, and the adapter remembers
+it. Apart from that, one ``CallModel`` is one request.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from schemas.effects import CallModel, Untrusted
 from schemas.errors import NewsproofError, PermanentError
 
 SCRIPTED_HEADER = "x-newsproof-scripted"
-"""Header of every answer of the scripted model server (``newsproof model-server``), which no live call may believe."""
+"""Header of every response of the scripted model server (``newsproof model-server``); a live call must reject it."""
 SERVICE = Service(
     name="The OpenAI-compatible model",
     address_setting="OPENAI_BASE_URL",
@@ -39,7 +40,7 @@ _TOO_LONG = {"context_length_exceeded", "string_above_max_length"}
 
 
 class Dialect(msgspec.Struct):
-    """What the server is known to take, from the full form down. Learned from its refusals."""
+    """The features that the server is assumed to accept: all at first, reduced by its rejections."""
 
     limit: str = "max_tokens"
     other_limit: str = "max_completion_tokens"
@@ -48,9 +49,9 @@ class Dialect(msgspec.Struct):
     temperature: bool = True
 
     def without(self, said: str) -> bool:
-        """Give up what the refusal names; False when it names nothing that can be left out."""
+        """Drop the feature that the rejection names; False when it names none that can be dropped."""
         if self.limit in said and self.other_limit:
-            self.limit, self.other_limit = self.other_limit, ""  # never none: the budget reserves by it
+            self.limit, self.other_limit = self.other_limit, ""  # never dropped: the budget reserves by it
         elif "temperature" in said and self.temperature:
             self.temperature = False
         elif ("response_format" in said or "json_schema" in said or "json_object" in said) and self.structure:
@@ -63,7 +64,7 @@ class Dialect(msgspec.Struct):
 
 
 class OpenAICompatibleModel:
-    """A port for ``CallModel``. One model, one connection pool; safe for concurrent calls within one event loop."""
+    """Port for ``CallModel``: one model, one connection pool. Safe for concurrent calls in one event loop."""
 
     provider = "openai"
     mode: ProviderMode = "live"
@@ -76,7 +77,7 @@ class OpenAICompatibleModel:
             self._dialect = Dialect(limit="max_completion_tokens", other_limit="max_tokens")
 
     async def perform(self, effect: CallModel) -> Answer:
-        """Ask the model once. An answer that cannot be used is a ``Failure`` reply, with what it cost where known.
+        """Call the model once. An unusable response becomes a ``Failure`` reply, with its cost where known.
 
         Raises:
             TransientError: rate_limit, unavailable, timeout, network.
@@ -90,15 +91,14 @@ class OpenAICompatibleModel:
             return exc.answer
 
     def worst_case_usd(self, effect: CallModel) -> Decimal | None:
-        """Return the price of the longest prompt that this text can be and of every output token; None when unknown."""
+        """Return the price of the longest possible prompt of this text and of every output token; None when unknown."""
         return self._prices.worst_case_usd(self.model, most_input_tokens(effect), effect.max_output_tokens)
 
     def quota_units(self, effect: CallModel) -> int:
-        """Return 0: a model call is no tool call."""
+        """Return 0: a model call is not a tool call."""
         return 0
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         await self._client.close()
 
     async def _ask(self, effect: CallModel) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class OpenAICompatibleModel:
             said = own_words(response, "error", "message")
             named = f"{own_words(response, 'error', 'param')} {said}"
             if response.status_code in {400, 422} and (self._dialect != spoken or self._dialect.without(named)):
-                continue  # another call may have learned it meanwhile
+                continue  # a concurrent call may have learned it meanwhile
             raise self._failure(response, said)
 
     def _failure(self, response: httpx.Response, said: str) -> NewsproofError:

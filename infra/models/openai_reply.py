@@ -1,6 +1,6 @@
-"""From a chat completion to an ``Answer``, or to the reason why there is none.
+"""Parse a chat completion into an ``Answer``, or an error that says why it is unusable.
 
-A response that is of no use was paid for all the same: the error carries what it used and cost.
+An unusable response is billed all the same, so the error carries its usage and cost.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from infra.texts import storable_text
 from schemas.effects import CallModel, FunctionCall
 
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
-"""Some servers put the thinking of open models in front of the answer."""
+"""Some servers put the thinking of open models in front of the response."""
 _ENDED_WELL = {"stop", "tool_calls", "function_call", "eos", "length", ""}
 
 
 def read_reply(body: dict[str, Any], effect: CallModel, *, model: str, prices: Prices, asked_at: datetime) -> Answer:
-    """Return the answer.
+    """Return the ``Answer``.
 
     Raises:
-        UselessAnswerError: cut short, empty, not JSON, not the function that was forced, or no chat completion at all
-            (invalid_output); refused by the model or a filter (refused).
+        UselessAnswerError: invalid_output (truncated, empty, not JSON, not the forced function, or not a chat
+            completion), or
+            refused (by the model or a filter).
     """
     spent = _spent(body, model, prices, asked_at)
     choices = body.get("choices")
@@ -69,7 +70,7 @@ def _calls(message: dict[str, Any], spent: dict[str, Any]) -> tuple[FunctionCall
             raise invalid("a tool call names no function", spent)
         given = function.get("arguments") or "{}"
         try:
-            # There and back, so that nothing stays that the journal could not hold (lone surrogates, huge integers).
+            # A round trip removes what the journal cannot store (lone surrogates, huge integers).
             args = orjson.loads(given if isinstance(given, str) else orjson.dumps(given))
             args = orjson.loads(orjson.dumps(args))
         except (orjson.JSONDecodeError, orjson.JSONEncodeError) as exc:
@@ -81,7 +82,7 @@ def _calls(message: dict[str, Any], spent: dict[str, Any]) -> tuple[FunctionCall
 
 
 def _spent(body: dict[str, Any], model: str, prices: Prices, asked_at: datetime) -> dict[str, Any]:
-    """Return the fields of ``Answer`` beside its reply. Without usage the cost is unknown: something was computed."""
+    """Return the fields of ``Answer`` other than its reply. Without usage the cost is unknown, not 0."""
     named = body.get("model")
     answered_by = storable_text(named) if isinstance(named, str) and named else model
     used = body.get("usage")
@@ -92,7 +93,7 @@ def _spent(body: dict[str, Any], model: str, prices: Prices, asked_at: datetime)
     usage = TokenUsage(
         input=_count(used, "prompt_tokens"),
         cached=_count(used.get("prompt_tokens_details"), "cached_tokens") or _count(used, "prompt_cache_hit_tokens"),
-        # completion_tokens includes the reasoning ones; a server that says otherwise is believed for the larger sum.
+        # completion_tokens includes the reasoning tokens; where a server reports otherwise, the larger sum counts.
         output=written - thinking if thinking <= written else written,
         thinking=thinking,
     )

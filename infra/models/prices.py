@@ -1,4 +1,4 @@
-"""What a model call costs, in USD, at the time of its request.
+"""The cost of a model call in USD, at the time of its request.
 
 Prices come from a local file of dated overrides first, then from the table bundled with ``genai-prices`` (nothing is
 fetched). An unknown price is None, never 0: 0 means free.
@@ -19,7 +19,7 @@ from genai_prices.types import PriceCalculation
 from schemas.errors import ConfigError
 
 OVERRIDES_PATH = Path(__file__).with_name("price_overrides.json")
-"""Optional. A JSON list of :class:`PriceOverride`; write one where the bundled table is wrong or too old."""
+"""Optional JSON list of :class:`PriceOverride`, for use where the bundled table is wrong or outdated."""
 UNKNOWN = "unknown"
 _PER_MTOK = Decimal(1_000_000)
 
@@ -34,16 +34,16 @@ class TokenUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """``usd`` None = unknown. ``source`` names the price list, its version and the date whose price was taken."""
+    """``usd`` None = unknown. ``source`` names the price list, its version and the date of the price."""
 
     usd: Decimal | None
     source: str
 
 
 class PriceOverride(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One price in force from a UTC date on, until a later entry of the same model. USD per million tokens.
+    """One price, in force from a UTC date until a later entry of the same model. USD per million tokens.
 
-    ``cached_usd`` defaults to the input price; thinking is billed as output. ``note`` says where the price is from.
+    ``cached_usd`` defaults to the input price; thinking is billed as output. ``note`` gives the source of the price.
     """
 
     model: str
@@ -58,19 +58,19 @@ class Prices:
     """The price list of one provider. ``provider`` is its id in ``genai-prices``, such as ``google``."""
 
     def __init__(self, overrides: Path = OVERRIDES_PATH, *, provider: str = "google") -> None:
-        """Read the overrides, where the file exists.
+        """Read the overrides if the file exists.
 
         Raises:
-            ConfigError: the file is there and is not a list of :class:`PriceOverride`.
+            ConfigError: the file exists and is not a list of :class:`PriceOverride`.
         """
         self._provider = provider
         self._overrides = _read_overrides(overrides)
-        # The list takes a fifth of a second to load: now, and not within the first call of an event loop.
+        # Loading the list takes a fifth of a second: do it now, not within the first call of an event loop.
         get_snapshot()
         self._list_name = f"genai-prices {version('genai-prices')}"
 
     def cost(self, model: str, usage: TokenUsage, at: datetime) -> Cost:
-        """Return what the usage costs at the prices of ``at`` (aware)."""
+        """Return the cost of the usage at the prices of ``at`` (timezone-aware)."""
         day = at.astimezone(UTC).date()
         override = self._override(model, day)
         if override is not None:
@@ -83,7 +83,7 @@ class Prices:
     def worst_case_usd(
         self, model: str, input_tokens: int, max_output_tokens: int, *, at: datetime | None = None
     ) -> Decimal | None:
-        """Return the most that a call may cost: nothing cached, every output token used. None: price unknown."""
+        """Return the maximum cost of a call: nothing cached, every output token used. None: price unknown."""
         usage = TokenUsage(input=input_tokens, output=max_output_tokens)
         return self.cost(model, usage, at or datetime.now(UTC)).usd
 
@@ -105,7 +105,7 @@ class Prices:
         except (LookupError, ValueError):
             # unknown to the list, or known without the price of something that was used
             return None
-        # A missing price counts as 0 there. Embedding models have none for output, and use none.
+        # The list counts a missing price as 0. Embedding models have none for output, and use none.
         prices = found.model_price
         unpriced = prices.input_mtok is None or (prices.output_mtok is None and usage.output + usage.thinking > 0)
         return None if unpriced else found

@@ -1,4 +1,4 @@
-"""How long a prompt may be in tokens, known before anybody counts them: what a reservation is made for."""
+"""Upper bounds of a prompt's size in tokens, for reserving budget before the tokens are counted."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import msgspec
 from schemas.effects import CallModel
 
 AROUND_A_REQUEST = 1024
-"""Tokens beside the texts: roles, the sentence that explains the marks (under 500 bytes), how a schema is shown."""
+"""Tokens beside the texts: roles, the sentence that explains the marks (under 500 bytes), the frame of a schema."""
 AROUND_A_PART = 256
 """Marks and label of a part (under 170 bytes), or the frame of a function's declaration."""
 
 
 def most_input_tokens(effect: CallModel) -> int:
-    """Return a bound that no tokenizer exceeds: a token stands for at least one byte of UTF-8.
+    """Return an upper bound for any tokenizer: a token stands for at least one byte of UTF-8.
 
-    The adapter's cleaning shortens a text, and what takes a forged mark's place (14 bytes) is fewer tokens than the mark's
+    The adapter's cleaning shortens a text. The replacement of a forged mark (14 bytes) is fewer tokens than the mark's
     shortest form had bytes (11).
     """
     texts = [effect.system, *(part.text for part in effect.parts)]

@@ -1,6 +1,6 @@
-"""What every model's adapter does with an answer once its wire shape is read: check it, price it, say why it is of no use.
+"""Shared handling of parsed model responses: validate, price, and build the error of an unusable one.
 
-A response that is of no use was paid for all the same: the error carries what it used and cost.
+An unusable response is billed all the same, so the error carries its usage and cost.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ def checked_reply(
     who: str,
     answer: str,
 ) -> ModelReply:
-    """Return the reply if it is what the effect asked for. ``who`` and ``answer`` name the model and its answer in errors.
+    """Return the reply if it is what the effect requested. ``who`` and ``answer`` name both in errors.
 
     Raises:
-        UselessAnswerError: a function that was not offered or not called, nothing at all, or no JSON (invalid_output).
+        UselessAnswerError: invalid_output (a function that was not offered, a forced one that was not called, empty, or
+            not JSON).
     """
     wanted = {effect.forced_function} if effect.forced_function else {f.name for f in effect.functions}
     strange = [c.name for c in calls if c.name not in wanted]
@@ -52,7 +53,7 @@ def checked_reply(
 
 
 def priced(usage: TokenUsage, answered_by: str, model: str, prices: Prices, asked_at: datetime) -> dict[str, Any]:
-    """Return the fields of ``Answer`` beside its reply; by the price of ``model`` where who answered has no known one."""
+    """Return the fields of ``Answer`` other than its reply, priced as ``answered_by``, else as ``model``."""
     cost = prices.cost(answered_by, usage, asked_at)
     if cost.usd is None and answered_by != model:
         cost = prices.cost(model, usage, asked_at)
@@ -68,16 +69,16 @@ def priced(usage: TokenUsage, answered_by: str, model: str, prices: Prices, aske
 
 
 def unpriced(answered_by: str) -> dict[str, Any]:
-    """Return the same for an answer without usage: something was computed, nobody knows for how much."""
+    """Return the fields of :func:`priced` for a response without usage: its cost is unknown."""
     return {"cost_usd": None, "cost_source": "unknown", "model": answered_by}
 
 
 def invalid(message: str, spent: dict[str, Any]) -> UselessAnswerError:
-    """Return the error of an answer that is worth asking for again."""
+    """Return the error for an unusable response that is worth a retry."""
     return UselessAnswerError(f"{quoted(message, 400)}; it is asked again", spent=spent)
 
 
 def refused(message: str, spent: dict[str, Any]) -> UselessAnswerError:
-    """Return the error of an answer that a policy stopped."""
+    """Return the error for a response that a policy stopped; not retryable."""
     text = f"{quoted(message, 400)}; asking again would end alike, read the case's text or use another model"
     return UselessAnswerError(text, kind="refused", retryable=False, spent=spent)

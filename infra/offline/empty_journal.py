@@ -1,4 +1,4 @@
-"""Memory and duplicate check without a log behind them."""
+"""Empty memory and duplicate check."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from schemas.effects import EarlierReply, FindEarlier, Recall, RecallReply
 
 
 class EmptyJournal(Free, Port):
-    """Memory and duplicate check of a run without a log: nothing is remembered, nothing is a copy."""
+    """Memory and duplicate check of a run without a log: no memories, no duplicates."""
 
     provider = "journal"
     mode: ProviderMode = "offline"
 
     async def perform(self, effect: Any) -> Answer:
-        """Answer that there is nothing."""
         nothing = EarlierReply(first_case=None) if isinstance(effect, FindEarlier) else RecallReply(entries=())
         assert isinstance(effect, FindEarlier | Recall)
         return Answer(reply=nothing, cost_usd=Decimal(0))
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
+    async def close(self) -> None: ...

@@ -9,7 +9,7 @@ from schemas.signals import EventType
 
 
 def _any(*words: str) -> re.Pattern[str]:
-    # English words are matched from their beginning ("exploit" finds "exploited"); Chinese has no boundaries.
+    # English words are matched from their beginning ("exploit" finds "exploited"); Chinese has no word boundaries.
     return re.compile("|".join(rf"\b{w}" if w[0].isascii() and w[0].isalnum() else w for w in words), re.IGNORECASE)
 
 
@@ -153,7 +153,7 @@ EVENT_WORDS: Final[dict[EventType, tuple[re.Pattern[str], int]]] = {
     ),
     "celebrity": (_any("tweet", "selfie", "celebrity", "发推", "代言"), 1),
 }
-"""Event type -> (its words, weight of one match). The highest sum wins; the order breaks ties."""
+"""Event type -> (its words, weight of one match). The highest sum wins; ties go to the first."""
 
 NEGATIVE = _any(
     "hack", "exploit", "stole", "drain", "breach", "malware", "broken", "breaks?\\b", "sues?\\b",
@@ -216,7 +216,7 @@ ASSETS: Final[dict[str, tuple[str, str]]] = {
     "monero": ("XMR", "Monero"), "zcash": ("ZEC", "Zcash"), "shiba": ("SHIB", "Shiba Inu"), "arbitrum": ("ARB",
     "Arbitrum"),
 }  # fmt: skip
-"""A coin's name (lower case) -> ticker and name. Longer names stand before the shorter ones that they contain."""
+"""A coin's name (lower case) -> ticker and name. Longer names come before the shorter ones that they contain."""
 TICKERS: Final = frozenset(
     "BTC ETH SOL BNB XRP LTC BCH DOGE ADA DOT AVAX LINK UNI AAVE CRV UST LUNA USDC USDT DAI FTT CEL RON WRX TON TRX POL"  # noqa: SIM905
     " XMR ZEC SHIB ARB OP SUI APT MKR BUSD FDUSD".split()
@@ -227,7 +227,7 @@ TOKEN_OF: Final[dict[str, str]] = {
     "wazirx": "WRX",
     "poly network": "ETH", "wormhole": "SOL", "circle": "USDC", "okx": "OKB", "kucoin": "KCS", "makerdao": "MKR",
 }  # fmt: skip
-"""A company or protocol (lower case) -> the token whose price follows its fate."""
+"""A company or protocol (lower case) -> the token whose price depends on it."""
 ENTITIES: Final = (
     "中国人民银行", "人民银行", "美国证监会", "国际刑警组织", "美联储", "币安", "欧易", "火币", "特斯拉", "贝莱德", "灰度", "SEC", "CFTC",
     "US Treasury", "FBI", "Interpol", "Federal Reserve", "European Central Bank", "Binance", "Coinbase",
@@ -237,7 +237,7 @@ ENTITIES: Final = (
     "BlackRock", "Grayscale", "Fidelity", "SpaceX", "MicroStrategy", "Circle", "Tether", "Ripple", "Celsius",
     "El Salvador",
 )  # fmt: skip
-"""Well-known actors. An actor that is not here is taken from the capitalised words that open the text."""
+"""Well-known actors. Any other actor is taken from the capitalised words at the start of the text."""
 EVENT_QUERY: Final[dict[str, str]] = {
     "hack": "黑客攻击 hack exploit", "regulation": "监管 regulation", "listing": "上线 listing",
     "partnership": "合作 partnership",
@@ -245,7 +245,7 @@ EVENT_QUERY: Final[dict[str, str]] = {
     "funding": "融资 funding",
 }  # fmt: skip
 OFFICIAL_QUERY = ("官方声明 官方公告", "official statement announcement")
-"""Words of official sources, for Chinese and for other news; used for hack, regulation and partnership."""
+"""Search words for official sources, for Chinese and for other news; used for hack, regulation and partnership."""
 STOP: Final = frozenset(
     "a an the of to in on at for by and or with from as is are was be been has have had it its this that these those all any"  # noqa: SIM905
     " says say said over after about through than more will would up out off not no breaking".split()

@@ -1,8 +1,9 @@
-"""Invented market data for trying the research chat without a network: figures and bars that no market ever had.
+"""Synthetic market data for trying the research chat without a network.
 
-Deterministic by asset and time: each figure is smooth noise drawn from a hash, so that any hour can be told without those
-before it, and the bars of 1 h, 4 h and 1 d and the price tell the same story. Every value's source is ``offline``. Figures
-are about as large as real ones were in 2025, so that a chart looks like one; nothing else in them is true.
+Deterministic by asset and time. Each figure is smooth noise drawn from a hash, so any hour can be computed without
+those before it. Bars of 1 h, 4 h and 1 d and the price are consistent with each other. Every value's source is
+``offline``. Figures have the magnitude of real ones in 2025, so that a chart looks plausible; nothing else in them is
+true.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SEED = 7
 
 
 class Invented(msgspec.Struct, frozen=True):
-    """An asset of the data set: about where its price lies (USD), its volume an hour (units), its traffic a day."""
+    """An asset of the data set: approximate price (USD), volume an hour (units) and active addresses a day."""
 
     price: float
     volume: float
@@ -53,12 +54,11 @@ STEADY = frozenset({"USDT", "USDC"})
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OCTAVES = ((2048, 0.20), (512, 0.10), (128, 0.05), (32, 0.025), (8, 0.012), (2, 0.006))
-"""Hours from one draw to the next, and how far (in the logarithm of a price) it may go: longer waves are larger, as those of a
-random walk are."""
+"""Hours between two draws, and the amplitude in the log price: longer waves are larger, as in a random walk."""
 
 
 class OfflineMarket(Free):
-    """The port for ``FetchMarket`` of the kinds price, economy, sentiment and network. ``latency_s`` is waited before each reply."""
+    """Port for ``FetchMarket``: price, economy, sentiment, network. ``latency_s`` delays each reply."""
 
     provider = SOURCE
 
@@ -67,16 +67,15 @@ class OfflineMarket(Free):
         self._latency_s = latency_s
 
     async def perform(self, effect: FetchMarket) -> Answer:
-        """Return invented figures; an asset that is not in the data set has none, and that is said."""
+        """Return synthetic figures; ``unknown`` says so for an asset outside the data set."""
         await asyncio.sleep(self._latency_s)
         return Answer(reply=_figures(effect), cost_usd=Decimal(0), cost_source="free")
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
+    async def close(self) -> None: ...
 
 
 class OfflineCandles(Free):
-    """The port for ``FetchCandles``: invented bars, complete ones only, as an exchange would give them."""
+    """Port for ``FetchCandles``: synthetic bars, complete ones only, as an exchange returns them."""
 
     provider = SOURCE
 
@@ -85,12 +84,11 @@ class OfflineCandles(Free):
         self._latency_s = latency_s
 
     async def perform(self, effect: FetchCandles) -> Answer:
-        """Return invented bars, or a Failure for an asset that is not in the data set."""
+        """Return synthetic bars, or a ``Failure`` for an asset outside the data set."""
         await asyncio.sleep(self._latency_s)
         return Answer(reply=_bars(effect), cost_usd=Decimal(0), cost_source="free")
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
+    async def close(self) -> None: ...
 
 
 def _figures(effect: FetchMarket) -> Reply:
@@ -226,7 +224,7 @@ def _close(symbol: str, at: datetime) -> float:
 
 
 def _wave(name: str, at: datetime) -> float:
-    """Smooth noise around 0, seldom beyond 0.3: waves of several lengths, each between two draws."""
+    """Smooth noise around 0, rarely beyond 0.3: waves of several lengths, each interpolated between two draws."""
     hours = (at - _EPOCH) / _HOUR
     total = 0.0
     for length, reach in _OCTAVES:
@@ -239,13 +237,13 @@ def _wave(name: str, at: datetime) -> float:
 
 @functools.lru_cache(maxsize=65_536)
 def _draw(name: str, n: int, length: int = 1) -> float:
-    """A number between -1 and 1, the same for ever."""
+    """Return a number between -1 and 1 that depends only on the arguments."""
     digest = hashlib.blake2b(f"{SEED}:{name}:{length}:{n}".encode(), digest_size=8).digest()
     return int.from_bytes(digest) / 2**63 - 1
 
 
 def _short(value: float) -> float:
-    """Seven digits: further down the machines' exponential functions differ."""
+    """Round to seven digits: beyond them, exponential functions differ between machines."""
     return float(f"{value:.7g}")
 
 

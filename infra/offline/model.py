@@ -1,7 +1,7 @@
-"""The model port of offline mode: rules over the text instead of a model, labelled as such. For trying and testing.
+"""The model port of offline mode: rules over the text instead of a model, labelled as such. For demos and tests.
 
-It answers every task of the pipeline deterministically from the parts of the call alone, so a demo exercises, journals
-and counts the whole path without a key. Token counts are estimates from characters; nothing costs anything.
+It answers every task of the pipeline deterministically from the parts of the call alone. So a demo exercises, journals
+and counts the whole path without a key. Token counts are estimated from characters; nothing costs anything.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FACTS = "Facts computed by code: "
 
 
 class OfflineModel(Free):
-    """Serves both tiers. ``latency_s`` (seconds) is waited before each reply, to try timing."""
+    """Serves both tiers. Each reply is delayed by ``latency_s`` seconds."""
 
     provider = "offline"
     mode: ProviderMode = "offline"
@@ -37,7 +37,7 @@ class OfflineModel(Free):
         """Answer one :class:`~schemas.effects.CallModel`.
 
         Raises:
-            PermanentError: for a task that the rules do not know.
+            PermanentError: no rule covers the task.
         """
         call: CallModel = effect
         rule = _RULES.get(call.task)
@@ -59,8 +59,7 @@ class OfflineModel(Free):
             usage_output_tokens=estimated_tokens(said),
         )
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
+    async def close(self) -> None: ...
 
 
 def estimated_tokens(text: str) -> int:
@@ -89,7 +88,8 @@ def _plan(call: CallModel) -> ModelReply:
 def _expand(call: CallModel) -> ModelReply:
     facts, news = _facts(call), _news(call)
     if facts.get("searches", 0) < 2 and not facts.get("official_confirmed") and not facts.get("denied"):
-        # What few tell and no official page confirms may have been denied: the denial is worth the next search.
+        # A claim with few sources and no official confirmation may have been denied, so the next search looks for a
+        # denial.
         words = ["否认", "辟谣", "不实"] if is_zh(news) else ["denies", "fake", "false"]
         return ModelReply(data={"keywords": words, "reason": "offline rules: few sources, look for a denial"})
     names = new_names(news, " ".join(_untrusted(call, "searched")), _untrusted(call, "reference"))
@@ -178,7 +178,7 @@ def _labels(call: CallModel, label: str) -> list[str]:
 
 
 def _facts(call: CallModel) -> dict[str, Any]:
-    # Our own words only: an untrusted part that imitates this line is not read.
+    # Trusted parts only: an untrusted part that imitates this line is ignored.
     lines = (p.text for p in call.parts if isinstance(p, Trusted) and p.text.startswith(_FACTS))
     line = next(lines, None)
     return {} if line is None else dict(json.loads(line.removeprefix(_FACTS)))

@@ -1,4 +1,4 @@
-"""Opening pages offline: the bundled corpus by address. A page that is not in it stays shut, and says so."""
+"""Offline pages: the bundled corpus by URL. A page outside it is reported as blocked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from schemas.evidence import Page
 
 
 class OfflinePages(Free):
-    """The scrape port of offline mode. ``latency_s`` (seconds) is waited before each reply, to try timing."""
+    """The scrape port of offline mode. Each reply is delayed by ``latency_s`` seconds."""
 
     provider = "offline"
     mode: ProviderMode = "offline"
@@ -42,5 +42,4 @@ class OfflinePages(Free):
         page = Page(url=found.url, title=found.title, text=found.content)
         return Answer(reply=PageReply(page=page), cost_usd=Decimal(0), cost_source="offline")
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
+    async def close(self) -> None: ...

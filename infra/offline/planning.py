@@ -1,4 +1,4 @@
-"""The offline model's plans: which tools, with which arguments, by rules over the words of the news."""
+"""The offline model's plans: which tools to call with which arguments, by rules over the words of the news."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def plan_of(
 ) -> dict[str, Any]:
     """Return the arguments of ``decide_next_tools``.
 
-    ``offered`` are the tools to choose from, ``found`` the keywords of an expansion, ``remembered`` whether a past case is
-    nearly the same, ``urls`` the addresses of references that nobody opened yet.
+    ``offered`` are the available tools, ``found`` the keywords of an expansion, ``remembered`` whether a past case is
+    nearly the same, ``urls`` the URLs of references that are not opened yet.
     """
     kind, searches = str(facts.get("event_type") or event_type_of(news)), facts.get("searches", 0)
     if facts.get("multi_source") or searches >= 2:
@@ -33,7 +33,7 @@ def plan_of(
     tasks = [t for t in tasks if t["tool"] in offered]
     wanted = ["search", *numbers, *(t["tool"] for t in tasks)]
     tools = [t for t in dict.fromkeys(wanted) if t in offered]
-    # Claim by claim: the main search is for the first of them.
+    # With a search per claim, the main search takes the first claim.
     main = next((t for t in tasks if t["tool"] == "search"), None)
     keywords = main["query"] if main else keywords_of(news, kind, entity_of(news), extra=found)
     return _arguments(

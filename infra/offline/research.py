@@ -1,6 +1,7 @@
-"""The offline research agents: rules over the words of a question and the figures in the call. Labelled, deterministic.
+"""The offline research agents: deterministic rules over the words of a question and the figures in the call.
 
-They show the whole path of the chat without a key. What they say of figures comes of the figures given alone.
+They exercise the whole path of the chat without a key, and their replies are labelled as rules. Statements about
+figures use only the figures given.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _DATA = {
     "OnChainAgent": ["price", "onchain"],
 }
 FIRST_FIGURES = ("price", "price_change_24h", "fear_greed", "fed_funds_rate", "rsi_14", "support", "resistance", "mvrv")
-"""What an answer tells first of the figures there are."""
+"""Figures that an answer lists first."""
 TOLD_FIGURES = 8
 _INVENTED = "offline"
-"""What the bundled data call their source."""
+"""Source name of the bundled data."""
 
 
 def route_of(question: str) -> dict[str, Any]:
-    """Return SuperAgent's reply: greetings, terms and questions about the chat are answered, all else is analysed."""
+    """Return SuperAgent's reply: a direct answer to greetings, terms and questions about us, else analysis."""
     zh = is_zh(question)
     direct = _direct_answer(question, zh)
     return {
@@ -43,7 +44,7 @@ def route_of(question: str) -> dict[str, Any]:
 
 
 def plan_for(question: str) -> dict[str, Any]:
-    """Return PlanningAgent's reply: the agents whose words occur, all three where none does."""
+    """Return PlanningAgent's reply: the agents whose keywords occur, or all three."""
     zh = is_zh(question)
     named = [agent for agent, field in _AGENTS if field.search(question)] or [agent for agent, _ in _AGENTS]
     with_news = ["signals"] if len(named) == len(_AGENTS) or words.NEWS.search(question) else []
@@ -65,7 +66,7 @@ def plan_for(question: str) -> dict[str, Any]:
 
 
 def judgement_of(question: str, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return an agent's reply: each figure votes by a rule, and the votes make the signal."""
+    """Return an agent's reply: each figure votes by a rule, and the votes determine the signal."""
     zh = is_zh(question)
     votes = votes_of(facts)
     signal = outlook_of(votes)
@@ -85,7 +86,7 @@ def judgement_of(question: str, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_up(question: str, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return GeneralAnalysisAgent's reply: the agents' judgements, the figures with their sources, and what is missing."""
+    """Return GeneralAnalysisAgent's reply: judgements, figures with their sources, and what is missing."""
     zh = is_zh(question)
     agents = list(facts.get("agents", []))
     overall = phrase("overall", zh=zh).format(asset=facts.get("asset", ""), signal=phrase(_majority(agents), zh=zh))
@@ -145,7 +146,7 @@ def _cited_figures(facts: dict[str, Any]) -> list[str]:
 
 
 def _unit(unit: str) -> str:
-    # A scale such as 0-100 beside a number would read as part of it.
+    # A scale such as 0-100 next to a number would read as part of it.
     return f"({unit})" if unit[:1].isdigit() else unit
 
 
@@ -154,7 +155,7 @@ def _said(vote: Vote, zh: bool) -> str:
 
 
 def written(value: float) -> str:
-    """Return a figure as people write it: thousands apart, no more than four digits that matter behind."""
+    """Format a figure for readers: thousands separators, and at most four decimals (eight below 0.01)."""
     if abs(value) >= 1_000:
         return f"{value:,.0f}"
     plain = f"{value:.8f}" if 0 < abs(value) < 0.01 else f"{value:.4f}"
@@ -170,7 +171,7 @@ def _question(call: CallModel) -> str:
 
 
 def _facts(call: CallModel) -> dict[str, Any]:
-    # Our own words only: an untrusted part that imitates this line is not read.
+    # Trusted parts only: an untrusted part that imitates this line is ignored.
     lines = (p.text for p in call.parts if isinstance(p, Trusted) and p.text.startswith(_FACTS))
     line = next(lines, None)
     return {} if line is None else dict(json.loads(line.removeprefix(_FACTS)))
@@ -188,4 +189,4 @@ RESEARCH_RULES: dict[str, Callable[[CallModel], ModelReply]] = {
     "research_onchain": _judge,
     "research_answer": lambda call: ModelReply(data=write_up(_question(call), _facts(call))),
 }
-"""Task → its rule; :class:`infra.offline.model.OfflineModel` answers these too."""
+"""Task → its rule; :class:`infra.offline.model.OfflineModel` includes these."""

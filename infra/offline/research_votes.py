@@ -1,7 +1,7 @@
-"""How the offline research agents read figures: each votes by one plain rule, and the votes make the signal.
+"""Rules by which the offline research agents read figures: one vote per figure, and the votes determine the signal.
 
-The rules are the textbook readings of single indicators. They are here to make a demonstration that follows its figures,
-not to be right.
+The rules are the textbook readings of single indicators. They make a demonstration that follows its figures; they do
+not aim to be right.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Figures = dict[str, float]
 
 
 class Vote(NamedTuple):
-    """How one figure is read. ``weight`` is 0–1."""
+    """The reading of one figure. ``weight`` is 0–1."""
 
     name: str
     value: float
@@ -23,7 +23,7 @@ class Vote(NamedTuple):
 
 
 def votes_of(facts: dict[str, Any]) -> list[Vote]:
-    """Return one vote of each figure that there is a rule for, in the order of their names."""
+    """Return one vote for each figure that has a rule, in the order of ``RULES``."""
     figures = {name: float(f["value"]) for block in ("beside", "figures") for name, f in facts.get(block, {}).items()}
     own = facts.get("figures", {})
     return [
@@ -34,12 +34,12 @@ def votes_of(facts: dict[str, Any]) -> list[Vote]:
 
 
 def outlook_of(votes: list[Vote]) -> Outlook:
-    """Return the side that the weighted votes are on: beyond a fifth of all weight, else neutral."""
+    """Return the side of the weighted votes when it leads by more than a fifth of the total weight, else neutral."""
     return _side(_score(votes), 0.2)
 
 
 def confidence_of(votes: list[Vote], *, missing: int) -> float:
-    """Return 0.05–0.7: more when the votes agree, less for every figure that is missing."""
+    """Return 0.05–0.7: higher when the votes agree, lower for every missing figure."""
     if not votes:
         return 0.05
     coverage = len(votes) / (len(votes) + missing)
@@ -66,7 +66,7 @@ def _above(name: str) -> Callable[[Figures], Outlook | None]:
 
 
 def _extremes(name: str, low: float, high: float) -> Callable[[Figures], Outlook | None]:
-    # Against the crowd: what is very low may rise.
+    # Contrarian: a very low value counts as bullish.
     return lambda f: "BULLISH" if f[name] < low else "BEARISH" if f[name] > high else "NEUTRAL"
 
 
@@ -98,4 +98,4 @@ RULES: dict[str, tuple[Callable[[Figures], Outlook | None], float]] = {
     "stablecoin_supply": (_rising("stablecoin_supply_change_7d", 0.5), 0.3),
     "mvrv": (_extremes("mvrv", 1.0, 3.5), 0.6),
 }
-"""Name of a figure → its rule (over all figures given; None = it cannot be read) and the weight of its vote."""
+"""Name of a figure → its rule (over all figures given; None = not readable) and the weight of its vote."""

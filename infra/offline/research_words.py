@@ -1,4 +1,4 @@
-"""Words of the offline research agents: what sends a question where, a small glossary, and their phrases in zh and en."""
+"""Words of the offline research agents: routing keywords, a small glossary, and phrases in zh and en."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ GLOSSARY: dict[str, tuple[str, str]] = {
         "以太坊是能运行程序（智能合约）的区块链，其货币是以太币。",
     ),
 }
-"""Pattern of a term → what it means, in English and in Chinese. No figure of any day stands here."""
+"""Pattern of a term → its meaning in English and in Chinese. Contains no current figures."""
 
 PHRASES: dict[str, tuple[str, str]] = {
     "hello": (
@@ -128,9 +128,8 @@ PHRASES: dict[str, tuple[str, str]] = {
     "confidence": ("confidence", "置信度"),
     "overall": ("Overall the picture of {asset} is {signal}.", "总体来看，{asset} 的图景{signal}。"),
 }
-"""What the rules say, in English and in Chinese."""
+"""Phrases in English and in Chinese."""
 
 
 def phrase(name: str, *, zh: bool) -> str:
-    """Return a phrase in one of the two languages."""
     return PHRASES[name][1 if zh else 0]

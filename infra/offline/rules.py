@@ -1,4 +1,4 @@
-"""The offline model's judgement: rules over the words of a text, zh and en. They read no clock, no label, no case id."""
+"""The offline model's judgement: rules over a text's words, zh and en. They read no clock, no label, no case id."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from infra.offline import lexicon as lx
 
 TOP_CONFIDENCE = 0.79
-"""Rules over words alone never sound surer than this."""
+"""Upper limit of the confidence of rules over words alone."""
 _NUMBER = re.compile(r"\d[\d,.]*")
 _BIG = re.compile(r"\$?\s?\d[\d,.]*\s?(?:B\b|bn|billion|亿)|\$?\s?[1-9]\d{2}[\d,.]*\s?(?:M\b|million)", re.IGNORECASE)
 _TICKER = re.compile(r"(?<![A-Za-z])\$?([A-Z]{2,6})(?![A-Za-z])")
@@ -23,7 +23,7 @@ def is_zh(text: str) -> bool:
 
 
 def draft_of(text: str) -> dict[str, Any]:
-    """Return the judgement of one news text, as the triage prompt's schema has it."""
+    """Return the judgement of one news text, in the schema of the triage prompt."""
     kind, asset, entity = event_type_of(text), asset_of(text), entity_of(text)
     hedged = bool(lx.HEDGES.search(text))
     action = "observe" if kind == "scam_alert" else _action(text)
@@ -50,14 +50,14 @@ def draft_of(text: str) -> dict[str, Any]:
 
 
 def event_type_of(text: str) -> str:
-    """Return the event type whose words weigh most; ``other`` when none occurs."""
+    """Return the event type with the largest weighted count of words; ``other`` when none occurs."""
     weights = {kind: weight * len(set(words.findall(text))) for kind, (words, weight) in lx.EVENT_WORDS.items()}
     best = max(weights, key=lambda kind: weights[kind])
     return best if weights[best] > 0 else "other"
 
 
 def asset_of(text: str) -> tuple[str, str]:
-    """Return ticker and name: the first coin or actor's token in the text, else the market's own, Bitcoin."""
+    """Return ticker and name of the first coin or actor's token, else Bitcoin for crypto in general, else unknown."""
     low = text.lower()
     found: list[tuple[int, str, str]] = []
     taken = low
@@ -67,11 +67,11 @@ def asset_of(text: str) -> tuple[str, str]:
             found.append((at, ticker, title))
             taken = taken.replace(name, " " * len(name))
     found += [(m.start(), m[1], m[1]) for m in _TICKER.finditer(text) if m[1] in lx.TICKERS]
-    # A stable coin beside another coin is the unit of a sum, unless it is the story.
+    # A stablecoin next to another coin is the unit of an amount, unless it is the subject (a depeg).
     kind = event_type_of(text)
     if kind != "depeg" and any(t not in lx.STABLE for _, t, _ in found):
         found = [f for f in found if f[1] not in lx.STABLE]
-    # An actor's own token follows the actor's fate; the coin that is told of may only be what was lost or paid.
+    # An actor's own token follows the actor's fate; the coin in the text may only be what was lost or paid.
     actors = [(low.find(a), t, t) for a, t in lx.TOKEN_OF.items() if a in low and kind != "scam_alert"]
     first = min([*found, *actors]) if found or actors else None
     if first is not None:
@@ -80,7 +80,7 @@ def asset_of(text: str) -> tuple[str, str]:
 
 
 def entity_of(text: str) -> str:
-    """Return whom the text is about: the earliest known actor, else the capitalised words that open it, else nothing."""
+    """Return the subject of the text: the earliest known actor, else the capitalised words at its start, else ""."""
     at = {e: m.start() for e in lx.ENTITIES if (m := re.search(_bounded(e), text))}
     if at:
         return min(at, key=lambda e: (at[e], -len(e)))
@@ -93,7 +93,7 @@ def keywords_of(text: str, kind: str, entity: str, *, extra: str = "") -> str:
     words = [w.strip(".,-'") for w in _WORD.findall(text)]
     concrete = [w for w in words if w and w.lower() not in lx.STOP]
     if extra:
-        # A further search asks for what is new, of whom; the words of the first one would only find its pages again.
+        # A further search asks for new names; the words of the first search would only find its pages again.
         named = [w for w in concrete if w[0].isupper() or not w[0].isascii()]
         return " ".join(dict.fromkeys(" ".join([extra.replace(",", " "), entity, *named[:4]]).split()))
     zh = is_zh(text)
@@ -105,7 +105,7 @@ def keywords_of(text: str, kind: str, entity: str, *, extra: str = "") -> str:
 
 
 def new_names(news: str, asked: str, references: list[str]) -> list[str]:
-    """Return names that at least two references give and neither the news nor a search so far had; at most 2."""
+    """Return at most 2 names that two or more references contain, but neither the news nor a search so far."""
     known = f"{news} {asked}".lower()
     counts: dict[str, int] = {}
     for reference in references:

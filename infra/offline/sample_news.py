@@ -1,4 +1,4 @@
-"""The sample's news, as ``demo`` publishes them."""
+"""The sample news that ``demo`` publishes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.news import News
 
 
 def sample_news() -> list[News]:
-    """Return the sample as news, in the order of publication. Its labels (truth and the like) are left behind here."""
+    """Return the sample as news in publication order, without its labels (truth and the like)."""
     lines = resources.files("infra.offline").joinpath("sample/history.jsonl").read_bytes().splitlines()
     items = [
         msgspec.convert(

@@ -1,7 +1,7 @@
-"""A search over the bundled synthetic corpus: BM25 over English word stems and Chinese bigrams. For trying and testing.
+"""Search over the bundled synthetic corpus: BM25 over English word stems and Chinese bigrams. For demos and tests.
 
-Deterministic. It knows nothing of a case but the query, and returns pages of any date: dropping evidence from the
-future is the verification's work, and the corpus holds such pages so that it has to be done.
+Deterministic. It knows only the query of a case and returns pages of any date. Dropping evidence from the future is the
+verification's task, and the corpus contains such pages so that it is exercised.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from schemas.errors import ConfigError
 from schemas.evidence import SearchResult
 
 K1, B = 1.2, 0.3
-"""BM25 (Robertson and Zaragoza 2009): saturation as usual; little length norm, since all documents are short."""
+"""BM25 (Robertson and Zaragoza 2009): usual saturation; little length norm, since all documents are short."""
 STEM_CHARACTERS = 6
-"""English words are cut here: a crude stemmer that joins approve, approves, approval."""
+"""English words are cut to this length: a crude stemmer that joins approve, approves, approval."""
 MIN_SCORE = 0.2
-"""Below this a document shares no more than chance words with the query."""
+"""Below this score a document shares only chance words with the query."""
 TITLE_WEIGHT = 2
 
 _TOKEN = re.compile(r"[a-z0-9]+(?:[.,][0-9]+)*|[一-鿿]+")
@@ -54,7 +54,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class OfflineSearch(Free):
-    """The search port of offline mode. ``latency_s`` (seconds) is waited before each reply, to try timing."""
+    """The search port of offline mode. Each reply is delayed by ``latency_s`` seconds."""
 
     provider = "offline"
     mode: ProviderMode = "offline"
@@ -80,8 +80,7 @@ class OfflineSearch(Free):
         reply = SearchReply(provider=search.provider, query=search.query, results=results)
         return Answer(reply=reply, cost_usd=Decimal(0), cost_source="offline")
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
+    async def close(self) -> None: ...
 
     def rank(self, query: str) -> list[tuple[Document, float]]:
         """Return matching documents with scores in (0, 1], best first; 0.6 and more is a clear match."""
@@ -103,7 +102,7 @@ class OfflineSearch(Free):
         seen = len(self._postings.get(term, ()))
         n = len(self.documents)
         idf = math.log(1 + (n - seen + 0.5) / (seen + 0.5))
-        # Words that no document has say little about which one is meant; a full share would drown the others.
+        # Words that no document has barely discriminate; a full share would drown the others.
         return idf if seen else 0.5 * idf
 
     def _saturated(self, number: int, term: str) -> float:
@@ -113,10 +112,10 @@ class OfflineSearch(Free):
 
 
 def load_corpus(folder: Path | None = None) -> tuple[Document, ...]:
-    """Return the documents of every ``*.jsonl`` in the folder, by default the bundled one, in order of their ids.
+    """Return the documents of every ``*.jsonl`` in the folder (default: the bundled one), ordered by id.
 
     Raises:
-        ConfigError: when the folder holds none, or a line does not decode; the text names it.
+        ConfigError: the folder holds none, or a line does not decode; the message names it.
     """
     root: Any = folder or resources.files("infra.offline").joinpath("corpus")
     decoder = msgspec.json.Decoder(Document)
@@ -146,14 +145,14 @@ def terms(text: str) -> list[str]:
 
 
 def _asks(term: str) -> bool:
-    # Words of asking rather than of the matter: they are in every query that plans make, and match any page.
+    # Query boilerplate: these words occur in every planned query and match any page.
     return term in _ASKING
 
 
 def _score(share: float, shared: int, wanted: int) -> float:
     # The share of the query's weight that a document holds. Half of it is a clear match: queries name things in two
-    # languages and by several words. The curve puts 0.5 at 0.71 and 0.37 at 0.6.
-    # One word of several in common is no clear match, however rare the word is.
+    # languages and by several words. The curve puts 0.5 at 0.71 and 0.37 at 0.6. One shared word of several is no clear
+    # match, however rare the word is.
     most = 0.5 if shared == 1 and wanted > 2 else 1.0
     return round(min(most, 1 - math.exp(-2.5 * min(share, 1.5))), 4)
 

@@ -1,6 +1,6 @@
-"""A simulated provider: answers everything after a set latency, with nothing in it. For benchmarks and chaos runs.
+"""A simulated provider: an empty reply to everything after a set latency. For benchmarks and chaos runs.
 
-Its mode is ``simulated`` in every call record, so that its figures are never mistaken for a provider's.
+Its mode is ``simulated`` in every call record, so that its figures are never mistaken for a real provider's.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from schemas.effects import (
 
 
 class Simulated(Port):
-    """Waits ``latency_s`` and answers emptily; ``cost_usd`` is what each model or search call is said to cost.
+    """Returns an empty reply after ``latency_s``. ``cost_usd`` is the booked cost of each model or search call.
 
-    ``metered``: calls ask the budget for leave, as paid ones do, and searches count in the daily tool quota.
+    With ``metered``, calls reserve budget as paid ones do, and searches count in the daily tool quota.
     """
 
     provider = "simulated"
@@ -42,7 +42,6 @@ class Simulated(Port):
         self.performed = 0
 
     async def perform(self, effect: Any) -> Answer:
-        """Wait, count, answer."""
         if self.latency_s:
             await asyncio.sleep(self.latency_s)
         self.performed += 1
@@ -50,15 +49,14 @@ class Simulated(Port):
         return Answer(reply=_reply(effect), cost_usd=self._cost if paid else Decimal(0), model="simulated")
 
     def worst_case_usd(self, effect: Any) -> Decimal | None:
-        """Return ``cost_usd`` for a model or search call where ``metered``, else 0."""
+        """Return ``cost_usd`` for a model or search call if ``metered``, else 0."""
         return self._cost if self.metered and isinstance(effect, CallModel | Search) else Decimal(0)
 
     def quota_units(self, effect: Any) -> int:
-        """Return 1 for a search where ``metered``, else 0."""
+        """Return 1 for a search if ``metered``, else 0."""
         return int(self.metered and isinstance(effect, Search))
 
-    async def close(self) -> None:
-        """Nothing to let go of."""
+    async def close(self) -> None: ...
 
 
 def _reply(effect: Any) -> Reply:
@@ -76,7 +74,7 @@ def _reply(effect: Any) -> Reply:
 
 
 def simulated_ports(latency_s: float = 0.0, *, metered: bool = False) -> Ports:
-    """Return ports that answer every effect by one simulated provider."""
+    """Return ports that serve every effect from one simulated provider."""
     port = Simulated(latency_s, metered=metered)
     return Ports(
         models={"light": port, "heavy": port}, search={"simulated": port}, recall=port, earlier=port, concerned=port

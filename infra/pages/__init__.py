@@ -1,1 +1,1 @@
-"""Opening pages of the web: the guard, the way there, and what a page says."""
+"""Opening web pages: the address guard, the network access, and the text extraction."""

@@ -1,7 +1,7 @@
-"""The character sets that a text from outside may be in: those of the WHATWG Encoding Standard, and no others.
+"""The character sets accepted for untrusted text: those of the WHATWG Encoding Standard, and no others.
 
-Python knows codecs that are no character sets, and some that take quadratic time (punycode, idna); by a name that comes
-from outside none of them is reached. Every set here is decoded in linear time.
+Python has codecs that are not character sets, and some that take quadratic time (punycode, idna). No label from outside
+reaches them. Every set here is decoded in linear time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _SINGLE_BYTE = {
     "cp874": "dos-874 iso-8859-11 iso8859-11 iso885911 tis-620 windows-874",
     "cp1250": "cp1250 windows-1250 x-cp1250",
     "cp1251": "cp1251 windows-1251 x-cp1251",
-    # A page that says x-user-defined is read as windows-1252 (https://html.spec.whatwg.org/#determining-the-character-encoding).
+    # A page that declares x-user-defined is read as windows-1252
+    # (https://html.spec.whatwg.org/#determining-the-character-encoding).
     "cp1252": "ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1 iso-ir-100 iso8859-1 iso88591 iso_8859-1 "
     "iso_8859-1:1987 l1 latin1 us-ascii windows-1252 x-cp1252 x-user-defined",
     "cp1253": "cp1253 windows-1253 x-cp1253",
@@ -56,21 +57,22 @@ _MULTI_BYTE = {
     "cp932": "csshiftjis ms932 ms_kanji shift-jis shift_jis sjis windows-31j x-sjis",
     "cp949": "cseuckr csksc56011987 euc-kr iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 windows-949",
 }
-"""Python's codec → its labels (https://encoding.spec.whatwg.org/#names-and-labels). Those of the ``replacement`` encoding
-(iso-2022-kr, hz-gb-2312 and the like) are left out: nothing is decoded as one of them."""
+"""Python's codec → its labels (https://encoding.spec.whatwg.org/#names-and-labels). Labels of the ``replacement``
+encoding (iso-2022-kr, hz-gb-2312 and the like) are left out: nothing is decoded with them.
+"""
 CODECS = (*_SINGLE_BYTE, *_MULTI_BYTE)
 _BY_LABEL = {label: codec for codec, labels in (_SINGLE_BYTE | _MULTI_BYTE).items() for label in labels.split()}
 
 
 def codec_of(label: str) -> str | None:
-    """Return the codec that a label of a page or a header names, None when it names no character set."""
+    """Return the codec for a label from a page or a header, None when the label names no character set."""
     return _BY_LABEL.get(label.strip().lower())
 
 
 def text_of(body: bytes, codec: str) -> str:
-    """Return the bytes as text by one of :data:`CODECS`; what is no character there becomes U+FFFD."""
+    """Decode bytes with one of :data:`CODECS`; undecodable bytes become U+FFFD."""
     if codec in _SINGLE_BYTE:
-        # Python asks its error handler for every byte that has no character: a second for a page of nothing else.
+        # Python calls its error handler for every undecodable byte: a second for a page of nothing else.
         return codecs.charmap_decode(body, "strict", _characters(codec))[0]
     return body.decode(codec, "replace")
 

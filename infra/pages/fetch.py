@@ -1,4 +1,4 @@
-"""One way to pages: redirects followed hop by hop under the guard, robots heeded, bodies bounded."""
+"""One network route to pages: follows redirects hop by hop under the guard, obeys robots.txt, bounds bodies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAIN_READER = f"{AGENT}-Reader/1.0"
 
 
 class ShutError(PermanentError):
-    """The page refuses us on this way; another way may be let in. ``captcha``: it asks whether we are human."""
+    """The site refuses the page on this route; another route may succeed. ``captcha``: it asks for a human."""
 
     def __init__(self, message: str, *, status: int, captcha: bool = False) -> None:
         super().__init__(message, kind="blocked", status=status)
@@ -34,7 +34,7 @@ class ShutError(PermanentError):
 
 
 class Way:
-    """One way to the web, direct or through one proxy. Safe for concurrent use within one event loop."""
+    """One route to the web, direct or through one proxy. Safe for concurrent use within one event loop."""
 
     def __init__(
         self, guard: Guard, robots: Robots, reader: Reader, *, proxy: Proxy | None, timeout_s: float, max_bytes: int
@@ -47,16 +47,18 @@ class Way:
             follow_redirects=False,
             trust_env=False,
         )
-        # No site may leave a mark for the next page to be asked with.
+        # Cookies off: no site may set state that a later request carries.
         self._http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
 
     async def read(self, url: str, agent: str = MAIN_READER) -> ReadPage | None:
-        """Open a page and return what it says, None when it says nothing.
+        """Open a page and return its content, None when it has no text.
 
         Raises:
-            ShutError: 401, 403, 429, 451, a captcha; PermanentError: refused by the guard, by robots.txt, no page, unread.
-            TransientError: timeout, network, unavailable; UselessAnswerError: too_large, no text.
-            httpx.HTTPError: on the way.
+            ShutError: 401, 402, 403, 407, 429, 451, or a captcha.
+            PermanentError: refused by the guard or by robots.txt, no such page, or the reading process failed on it.
+            TransientError: timeout, network, unavailable.
+            UselessAnswerError: too_large, or not text.
+            httpx.HTTPError: the connection failed.
         """
         response, target = await self._follow(url, agent, heed_robots=True)
         status, kind = response.status_code, response.headers.get("content-type", "")
@@ -83,7 +85,6 @@ class Way:
         return told.page
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         await self._http.aclose()
 
     async def _follow(self, url: str, agent: str, *, heed_robots: bool) -> tuple[httpx.Response, Target]:
@@ -111,7 +112,7 @@ class Way:
 
 
 _PLAIN_WIRE = {"accept-encoding": "gzip, deflate", "accept-language": "en,zh;q=0.9"}
-"""Only what is unpacked within bounds is asked for: brotli and zstd bodies are refused unopened."""
+"""Requests only encodings that are unpacked within bounds: brotli and zstd bodies are refused unopened."""
 
 
 def _no_page(response: httpx.Response, target: Target) -> PermanentError | TransientError:

@@ -1,7 +1,7 @@
-"""Which addresses may be opened: public ones only, decided by the number that is connected to, never by a name.
+"""The guard against server-side request forgery: only public IP addresses may be opened, whatever name leads to them.
 
-A name is resolved once, every number that it has must be public, and the connection goes to a number that was checked
-(:mod:`infra.pages.network`), so a name that changes its mind in between gains nothing.
+A name is resolved once, every one of its addresses must be public, and the connection goes to an address that was
+checked (:mod:`infra.pages.network`). A name whose resolution changes in between (DNS rebinding) gains nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ _REFUSED = tuple(
     ]
 )
 """The IANA special-purpose registries (https://www.iana.org/assignments/iana-ipv4-special-registry and -ipv6-), and the
-address at which Azure serves its machines' secrets, which is public by number."""
+address at which Azure serves its machines' secrets, which lies in public space.
+"""
 _GLOBAL_V6 = ipaddress.ip_network("2000::/3")
 _NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)\Z")
 _LOCAL_NAMES = frozenset({"localhost", "local", "internal", "intranet", "lan", "home", "corp", "onion", "arpa"})
@@ -63,27 +64,27 @@ _NOT_IN_ADDRESS = re.compile(r"[\x00-\x20\x7f-\x9f\\<>\"`{}|^\s]")
 
 
 class Target(msgspec.Struct, frozen=True):
-    """An address that may be tried: parsed once, by the parser that the request is made with."""
+    """A URL that may be tried, parsed once by the parser that the request is made with."""
 
     url: httpx.URL
     origin: str
 
 
 def is_public(address: IPAddress, _port: int) -> bool:
-    """Whether this number belongs to the public internet. IPv6 that wraps an IPv4 number never does."""
+    """Whether the address belongs to the public internet. IPv6 that wraps an IPv4 address never does."""
     if isinstance(address, ipaddress.IPv6Address) and (address not in _GLOBAL_V6 or address.scope_id):
         return False
     return address.is_global and not any(address in block for block in _REFUSED if block.version == address.version)
 
 
 async def resolve(host: str, port: int) -> tuple[str, ...]:
-    """Return the numbers that the system's resolver knows for a host."""
+    """Return the addresses that the system's resolver has for a host."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return tuple(dict.fromkeys(str(address[4][0]) for address in found))
 
 
 class Guard:
-    """The rules. ``allows`` and ``resolves`` are injected in tests; ``ports`` None allows every port."""
+    """The rules. Tests inject ``allows`` and ``resolves``; ``ports`` None allows every port."""
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class Guard:
         self._allows, self._ports, self._resolves = allows, ports, resolves
 
     def target(self, url: str) -> Target:
-        """Return the parsed address, refused before anything is asked of the network where its writing shows why.
+        """Parse a URL and reject it before any network access where its text alone shows why.
 
         Raises:
             PermanentError: refused.
@@ -124,17 +125,18 @@ class Guard:
                 raise _refusal(url, f"{literal} is no public address")
             return
         labels = host.rstrip(".").split(".")
-        # 127.1, 2130706433, 0x7f000001, 0177.0.0.1: what ends in a number is an IPv4 address in some program's eyes.
+        # 127.1, 2130706433, 0x7f000001, 0177.0.0.1: some programs read a host that ends in a number as an IPv4 address.
         if _NUMBER.match(labels[-1]) or ":" in host:
             raise _refusal(url, "its host is a number in an unusual spelling")
         if not _NAME.match(host) or len(labels) < 2 or not all(labels) or labels[-1].lower() in _LOCAL_NAMES:
             raise _refusal(url, "its host is no public name")
 
     async def numbers(self, host: str, port: int) -> tuple[IPAddress, ...]:
-        """Return the numbers of a host, each of them allowed; the caller connects to one of these and nothing else.
+        """Return the addresses of a host, all of them allowed; the caller connects to one of these only.
 
         Raises:
-            PermanentError: refused, when any of them is not; TransientError: network, when the name is unknown.
+            PermanentError: refused, when any address is not allowed.
+            TransientError: network, when the name is unknown.
         """
         literal = _literal(host)
         try:
@@ -142,7 +144,7 @@ class Guard:
         except (OSError, UnicodeError) as exc:
             raise TransientError(f"the name {quoted(host, 100)} cannot be resolved ({exc})", kind="network") from exc
         numbers = tuple(ipaddress.ip_address(one) for one in found)
-        # One bad number is enough: a name that points inside as well as outside is an attack, not a page.
+        # One bad address is enough: a name that points inside as well as outside is an attack, not a page.
         if bad := [one for one in numbers if not self._allows(one, port)]:
             raise _refusal(host, f"it resolves to {bad[0]}, which is no public address")
         if not numbers:

@@ -1,4 +1,4 @@
-"""From the bytes of a page to its text: the character set, and letters that nobody sees."""
+"""Decoding of a page's bytes, and detection of text that is invisible to readers."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _DECLARED = re.compile(
 )
 _HEAD_BYTES = 4096
 _MAX_BROKEN = 0.01
-"""Share of unreadable characters from which on a declared set is not believed."""
+"""Share of undecodable characters above which a declared character set is rejected."""
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800") | {chr(c) for c in range(0xFE00, 0xFE10)}
 _BLANK_LINES = re.compile(r"\n\s*\n\s*")
 
 
 def decoded(body: bytes, content_type: str) -> str:
-    """Return the text by byte order mark, header, what the page declares, UTF-8, and a guess, in this order.
+    """Decode by byte order mark, header, the page's declaration, UTF-8, and a guess, in this order.
 
-    Only the character sets of :mod:`infra.pages.charsets` are believed, so the time is linear whatever a page names.
+    Only the character sets of :mod:`infra.pages.charsets` are accepted, so the time is linear whatever a page names.
     """
     for mark, marked in (
         (codecs.BOM_UTF8, "utf_8"),
@@ -37,7 +37,8 @@ def decoded(body: bytes, content_type: str) -> str:
     declared = _DECLARED.search(body[:_HEAD_BYTES])
     by_page = codec_of(declared[1].decode("ascii")) if declared else None
     if by_page in ("utf_16_le", "utf_16_be"):
-        # The declaration was read as single bytes, so the page is none (https://html.spec.whatwg.org/#prescan-a-byte-stream-to-determine-its-encoding).
+        # The declaration was read as single bytes, so the page is not UTF-16
+        # (https://html.spec.whatwg.org/#prescan-a-byte-stream-to-determine-its-encoding).
         by_page = "utf_8"
     for codec in (codec_of(header[1]) if header else None, by_page, "utf_8"):
         text = _by_codec(body, codec)
@@ -53,7 +54,7 @@ def _by_codec(body: bytes, codec: str | None) -> str | None:
 
 
 def visible(text: str) -> str:
-    """Return the text without characters that nobody sees, in composed form; blank lines are single."""
+    """Remove invisible characters, normalise to NFC, and collapse blank lines to one."""
     kept = "".join(c for c in text if c in "\n\t" or not _hidden(c))
     lines = (" ".join(line.split()) for line in unicodedata.normalize("NFC", kept).split("\n"))
     return _BLANK_LINES.sub("\n\n", "\n".join(lines)).strip()
@@ -64,12 +65,12 @@ def _hidden(char: str) -> bool:
 
 
 _COMMENT = re.compile(r"/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)")
-"""One that nothing closes goes to the end, as in a browser."""
+"""An unclosed comment extends to the end, as in a browser."""
 _ESCAPE = re.compile(r"\\([0-9a-f]{1,6})\s?")
-# Possessive throughout, for what strangers wrote must not make a pattern try one thing twice.
+# Possessive throughout: untrusted text must not make a pattern backtrack.
 _NOTHING = re.compile(r"[+-]?(?:0++(?:\.0*+)?|\.0++)(?:px|r?em|ex|ch|pt|pc|cm|mm|in|q|vw|vh|%)?")
 _TINY = re.compile(r"0*+1?(?:\.\d*+)?(?:px|pt)|0*+\.0\d*+(?:r?em)?|[01]?(?:\.\d*+)?%")
-"""A size of letters that nobody reads."""
+"""A font size that is too small to read."""
 _FAINT = re.compile(r"0*+(?:\.0\d*+)?%?|[0-4](?:\.\d*+)?%")
 """An opacity below 0.1, or 5 %."""
 _FAR_AWAY = re.compile(
@@ -78,7 +79,7 @@ _FAR_AWAY = re.compile(
 _FURTHER_AWAY = re.compile(
     r"-0*+(?:(?:[2-9]\d{3}|[1-9]\d{4,}+)(?:\.\d*+)?p[xt]|(?:[2-9]\d{2}|[1-9]\d{3,}+)(?:\.\d*+)?(?:r?em|vw|vh|%))"
 )
-"""For what moves sections over each other in ordinary layouts, by as much as a screen."""
+"""For properties that shift sections over each other in ordinary layouts, by as much as a screen."""
 _AWAY = dict.fromkeys(("left", "text-indent"), _FAR_AWAY) | dict.fromkeys(
     ("top", "right", "margin-left", "margin-top"), _FURTHER_AWAY
 )
@@ -89,15 +90,15 @@ _NO_COLOUR = re.compile(
 _FLAT = re.compile(r"scale[xy3d]*+\((?:[^(),]*+,){0,2}0(?:\.0\d*+)?[,)]|matrix\(0")
 _SEE_THROUGH = re.compile(r"opacity\(([^()]*+)\)")
 MAX_STYLE = 4096
-"""Characters of an inline style that are judged."""
+"""Longest inline style that is examined, in characters."""
 
 
 def hides(style: str) -> bool:
-    """Whether an inline style keeps an element from being seen: instructions for models hide there.
+    """Whether an inline style makes an element invisible: instructions for models hide there.
 
-    Each declaration is judged, for which one holds depends on what a browser can read of the others. A style longer than
-    :data:`MAX_STYLE` counts as one that hides. Not seen through: style sheets, classes, variables, and another element laid
-    over it.
+    Each declaration is judged, because which one applies depends on what a browser can parse of the others. A style
+    longer than :data:`MAX_STYLE` counts as hiding. Not detected: style sheets, classes, variables, and an element that
+    covers it.
     """
     if len(style) > MAX_STYLE:
         return True
@@ -119,7 +120,7 @@ def _hides_alone(name: str, words: list[str]) -> bool:
         case "font-size":
             return _unreadable(value)
         case "font":
-            # The size stands before the slash, or before the names of fonts.
+            # The size comes before the slash, or before the font names.
             return any(map(_unreadable, " ".join(words).partition("/")[0].split()))
         case "opacity":
             return _is(_FAINT, value)
@@ -141,7 +142,7 @@ def _hide_together(said: dict[str, list[str]]) -> bool:
         return True
     if "hidden" not in (values.get("overflow"), values.get("overflow-x"), values.get("overflow-y")):
         return False
-    # A box without height that has padding shows what stands in it: a video, most often.
+    # A box without height but with padding shows its content: a video, most often.
     padded = any(not _unreadable(word) for name in said if name.startswith("padding") for word in said[name])
     sizes = ("width", "max-width") if padded else ("width", "max-width", "height", "max-height")
     return any(_is(_NOTHING, values.get(name)) for name in sizes)

@@ -1,8 +1,8 @@
-"""The way to a page: a transport of httpx that connects to checked numbers only, directly or through a proxy.
+"""The httpx transport for pages: connects to checked addresses only, directly or through a proxy.
 
 httpcore asks its network backend for a stream to (host, port) and puts TLS for that host on top. The backend here
-resolves, checks and connects to the number, so Host and SNI stay the page's own and certificates are verified as ever.
-A proxy gets ``CONNECT number:port``: it never resolves a name for us.
+resolves the host, checks the addresses and connects to one of them. Host and SNI stay the page's own, and certificates
+are verified as usual. A proxy gets ``CONNECT address:port``: it never resolves a name for us.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from infra.pages.guard import Guard, IPAddress
 from schemas.errors import ConfigError, TransientError
 
 MAX_NUMBERS = 4
-"""Numbers of one name that are tried, one after another."""
+"""Addresses of one name that are tried, one after another."""
 _MAX_PROXY_HEAD = 16 * 1024
 _MAX_CONNECTIONS = 64
 
@@ -30,7 +30,7 @@ class Proxy:
     """One HTTP proxy, from ``http(s)://user:password@host:port``.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the address is not of this form.
     """
 
     def __init__(self, address: str, setting: str = "SCRAPE_PROXIES") -> None:
@@ -53,7 +53,7 @@ class Proxy:
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Opens streams to checked numbers. Nothing else is opened: no Unix sockets."""
+    """Opens TCP streams to checked addresses. It opens nothing else: no Unix sockets."""
 
     def __init__(self, guard: Guard, proxy: Proxy | None = None) -> None:
         self._guard, self._proxy = guard, proxy
@@ -67,10 +67,12 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Connect to a checked number of the host.
+        """Connect to a checked address of the host.
 
         Raises:
-            PermanentError: refused by the guard; TransientError: no proxy or no name; httpcore's: no connection.
+            PermanentError: refused by the guard.
+            TransientError: the proxy failed, or the name cannot be resolved.
+            httpcore.ConnectError, httpcore.ConnectTimeout: no connection.
         """
         numbers = (await self._guard.numbers(host, port))[:MAX_NUMBERS]
         for number in numbers[:-1]:
@@ -104,7 +106,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         await stream.write(proxy.connect(number, port), timeout)
         head = b""
         while not head.endswith(b"\r\n\r\n"):
-            # Byte by byte, so that nothing of what follows the head is swallowed.
+            # Byte by byte, so that nothing after the head is consumed.
             byte = await stream.read(1, timeout)
             head += byte
             if not byte or len(head) > _MAX_PROXY_HEAD:
@@ -118,7 +120,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
 
 class GuardedTransport(httpx.AsyncBaseTransport):
-    """httpx over httpcore over :class:`GuardedBackend`; one connection a request, so none is kept for another host."""
+    """httpx over httpcore over :class:`GuardedBackend`; one connection per request, never reused for another host."""
 
     def __init__(self, guard: Guard, proxy: Proxy | None = None) -> None:
         self._pool = httpcore.AsyncConnectionPool(
@@ -132,7 +134,8 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         """Send one request.
 
         Raises:
-            httpx.HTTPError: on the way; PermanentError, TransientError: from the guard.
+            httpx.HTTPError: the connection failed.
+            PermanentError, TransientError: from the guard.
         """
         assert isinstance(request.stream, httpx.AsyncByteStream)
         url = httpcore.URL(
@@ -153,7 +156,6 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         return httpx.Response(response.status, headers=response.headers, stream=_Body(response))
 
     async def aclose(self) -> None:
-        """Close what is open."""
         await self._pool.aclose()
 
 

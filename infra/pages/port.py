@@ -1,7 +1,7 @@
-"""The scrape port of live mode: a page by its address, over the ways that there are.
+"""The scrape port of live mode: fetches a page over the configured routes.
 
-A page that shuts its door (403 and the like) or asks whether we are human is tried over the next proxy; one that stays
-shut is asked for once more by the plain reader. What the ways saw is logged, and the case gets one failure that says it.
+When a site refuses a page (403 and the like) or shows a captcha, the next proxy is tried. A page that is refused on all
+routes is requested once more with the plain reader. Every refusal is logged, and the case gets a single failure.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from schemas.evidence import Page
 
 MAX_PAGE_BYTES = 4 * 1024 * 1024
 _READING_SHARE = 0.5
-"""Of a page's time, what its reading may take: one that takes longer leaves the others time to be read."""
+"""Share of a page's timeout that parsing it may take, so that a slow page leaves time for the others."""
 _log = structlog.get_logger(__name__)
 
 
 class LivePages(Free):
-    """A port for ``Scrape``. Safe for concurrent use within one event loop."""
+    """Port for ``Scrape``. Safe for concurrent use within one event loop."""
 
     provider = "web"
     mode: ProviderMode = "live"
@@ -48,10 +48,10 @@ class LivePages(Free):
         guard: Guard | None = None,
         robots: Robots | None = None,
     ) -> None:
-        """``timeout_s`` bounds a whole page over all ways; ``max_bytes`` its body, packed and unpacked.
+        """``timeout_s`` bounds a whole page over all routes; ``max_bytes`` its body, packed and unpacked.
 
         Raises:
-            ConfigError: a proxy's address cannot be one.
+            ConfigError: a proxy's address is invalid.
         """
         self._timeout_s = timeout_s
         guard, robots = guard or Guard(), robots or Robots()
@@ -62,11 +62,11 @@ class LivePages(Free):
         ]
 
     async def perform(self, effect: Scrape) -> Answer:
-        """Open one page. Whatever goes wrong is a ``Failure`` reply: a page that stays shut is a value, and free.
+        """Open one page. Any error is a ``Failure`` reply at no cost: an inaccessible page is a value.
 
         Kinds: refused (by the guard), blocked (403, captcha, robots.txt), too_large, timeout, network, unavailable,
-        invalid_request (404), invalid_output (no web page, or nothing to read on it). A page that takes too long to read
-        is a timeout that is not tried again.
+        invalid_request (404), invalid_output (not a web page, or no text on it). A page that takes too long to parse is
+        a timeout that is not retried.
         """
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -80,7 +80,7 @@ class LivePages(Free):
         return _free(page)
 
     async def close(self) -> None:
-        """Close the connections and end the process that reads. Idempotent."""
+        """Close the connections and end the reading process. Idempotent."""
         for way in self._ways:
             await way.close()
         await self._reader.close()
@@ -93,7 +93,7 @@ class LivePages(Free):
                 return _reply(url, await way.read(url, MAIN_READER))
             except ShutError as exc:
                 shut, last = True, exc
-                # A captcha is an alert: the site knows this way for a robot's.
+                # A captcha is an alert: the site takes this route for a robot's.
                 say = _log.warning if exc.captcha else _log.info
                 say("page_shut", url=quoted(url, 200), way=way.name, status=exc.status, captcha=exc.captcha)
             except (TransientError, httpx.TransportError) as exc:

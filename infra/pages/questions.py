@@ -1,4 +1,4 @@
-"""What is asked about bytes from outside, and what is told: the messages to the process that reads them, and back.
+"""Messages between this process and the reading process.
 
 On the pipe a message is its length (four bytes, big-endian) and MessagePack of its struct.
 """
@@ -12,11 +12,11 @@ import msgspec
 
 LENGTH = struct.Struct(">I")
 MAX_ANSWER_BYTES = 256 * 1024
-"""More than the longest answer: 64 KiB of text and a title of 500 characters."""
+"""Larger than the longest answer: 64 KiB of text and a title of 500 characters."""
 
 
 class ReadPage(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read. ``plain``: by the plain reader, so menus and footers may be among the text."""
+    """The content of a page. ``plain``: read by the plain reader, so menus and footers may be part of the text."""
 
     title: str
     text: str
@@ -26,7 +26,7 @@ class ReadPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PageAsked(msgspec.Struct, frozen=True, kw_only=True, tag="page"):
-    """A page as it came. ``readable``: its text is wanted; else only whether it asks if we are human."""
+    """A page as received. ``readable``: return its text; otherwise only whether it asks for a human."""
 
     body: bytes
     content_type: str
@@ -37,27 +37,27 @@ class PageAsked(msgspec.Struct, frozen=True, kw_only=True, tag="page"):
 
 
 class RulesAsked(msgspec.Struct, frozen=True, kw_only=True, tag="rules"):
-    """The rules of a site for robots, and an address there."""
+    """A site's robots.txt and a URL of the site."""
 
     rules: bytes
     url: str
 
 
 class PageTold(msgspec.Struct, frozen=True, kw_only=True, tag="page"):
-    """``page`` is None when there is nothing to read, or nothing was wanted."""
+    """``page`` is None when there is no text, or none was requested."""
 
     asks_if_human: bool
     page: ReadPage | None = None
 
 
 class RulesTold(msgspec.Struct, frozen=True, kw_only=True, tag="rules"):
-    """Whether a robot of ours may open the address."""
+    """Whether our robot may open the URL."""
 
     allowed: bool
 
 
 class Broken(msgspec.Struct, frozen=True, kw_only=True, tag="broken"):
-    """The bytes broke what read them: the name of the exception, never its text, which is the page's."""
+    """The input broke the parser: the name of the exception, never its text, which the page controls."""
 
     error: str
 

@@ -1,4 +1,4 @@
-"""Our end of the one process that reads pages: started at the first page, killed where a page takes too long, renewed."""
+"""Client of the reading process: starts it at the first page, kills it when a page takes too long, and restarts it."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from infra.pages.questions import (
 from schemas.errors import FailureKind, PermanentError, TransientError
 
 MEMORY_BYTES = 1024 * 1024 * 1024
-"""Address space of the process, where the platform bounds it; a page of 4 MiB of tags takes a third."""
+"""Address space limit of the process, where the platform supports one; a page of 4 MiB of tags takes a third."""
 START_WITHIN_S = 60.0
 _PROJECT = Path(__file__).resolve().parents[2]
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""All that the process is given of the environment: no key is among it."""
+"""The only environment variables that the process gets; none of them holds a key."""
 _Told = TypeVar("_Told", PageTold, RulesTold)
 _PAGE: msgspec.msgpack.Decoder[PageTold | Broken] = msgspec.msgpack.Decoder(PageTold | Broken)
 _RULES: msgspec.msgpack.Decoder[RulesTold | Broken] = msgspec.msgpack.Decoder(RulesTold | Broken)
-"""What is told of something else than was asked for is no answer."""
+"""Decoders that reject an answer to another kind of question."""
 _log = structlog.get_logger(__name__)
 
 
 class Reader:
-    """Reads one thing after another, in the order in which it is asked. Belongs to one event loop."""
+    """Reads one thing after another, in the order of the requests. Belongs to one event loop."""
 
     def __init__(self, limit_s: float, memory_bytes: int = MEMORY_BYTES) -> None:
-        """``limit_s`` bounds each reading, the wait for its turn and for the process not counted."""
+        """``limit_s`` bounds each reading; waiting for its turn and for the process to start does not count."""
         self._limit_s, self._memory_bytes = limit_s, memory_bytes
         self._turn = asyncio.Lock()
         self._closed = False
@@ -51,20 +51,20 @@ class Reader:
         self._killed: set[asyncio.Task[int]] = set()
 
     async def page(self, asked: PageAsked) -> PageTold:
-        """Return what a page says.
+        """Return the content of a page.
 
         Raises:
-            PermanentError: timeout, invalid_output: it takes too long, or breaks what reads it; TransientError: internal:
-                the process does not start, or :meth:`close` was called meanwhile.
+            PermanentError: timeout (it takes too long), or invalid_output (it breaks the parser).
+            TransientError: internal (the process does not start, or :meth:`close` was called meanwhile).
         """
         return await self._told(asked, _PAGE) if asked.body else PageTold(asks_if_human=False)
 
     async def allows(self, rules: bytes, url: str) -> bool:
-        """Whether a site's rules let a robot of ours open the address. Raises as :meth:`page`."""
+        """Whether a site's robots.txt lets our robot open the URL. Raises as :meth:`page`."""
         return (await self._told(RulesAsked(rules=rules, url=url), _RULES)).allowed
 
     async def close(self) -> None:
-        """End the process, for good: what waits or is being read fails as one that may pass. Idempotent."""
+        """End the process for good: pending and running requests fail with a transient error. Idempotent."""
         self._closed = True
         starting, self._process = self._process, None
         if starting is not None:
@@ -90,7 +90,7 @@ class Reader:
                 raise self._unread(asked, "takes too much memory to read, or ends the process that reads it") from exc
             finally:
                 if told is None:
-                    # Also where the caller gave up: what is still answered would be taken for the next one's answer.
+                    # Also when the caller gave up: a late answer would be taken for the answer to the next request.
                     self._process = None
                     self._kill(process)
         if isinstance(told, Broken):
@@ -104,13 +104,13 @@ class Reader:
                 self._process = None
         if self._process is None:
             self._process = asyncio.create_task(self._start(), name="start of the reading process")
-        # Shielded: a page whose time is over does not take the process from those that wait.
+        # Shielded: a page that runs out of time does not cancel the process that others wait for.
         try:
             return await asyncio.shield(self._process)
         except asyncio.CancelledError:
             asker = asyncio.current_task()
             if self._closed and asker is not None and not asker.cancelling():
-                raise _closed() from None  # the start was cancelled, not who waits for it
+                raise _closed() from None  # the start was cancelled, not the caller that waits for it
             raise
 
     async def _start(self) -> Process:
@@ -143,7 +143,7 @@ class Reader:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         if not process.stdin.transport.is_closing():
-            process.stdin.transport.abort()  # what it was not given yet
+            process.stdin.transport.abort()  # drop input that was not sent yet
         ended = asyncio.create_task(process.wait())
         self._killed.add(ended)
         ended.add_done_callback(self._killed.discard)

@@ -1,4 +1,4 @@
-"""What a page says: its main text, its title and its date; or that it is a question whether we are human."""
+"""Extraction of a page's main text, title and date, and detection of captcha pages."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from infra.pages.questions import ReadPage
 from infra.texts import parse_published, storable_text
 
 MIN_TEXT_CHARS = 80
-"""Shorter main texts are taken for a miss of the extraction, and the plain reader is asked."""
+"""A shorter main text counts as a failed extraction, and the plain reader takes over."""
 MAX_ELEMENTS = 6_000
 MAX_MAIN_CHARS = 200_000
-"""Pages of more elements or characters go to the plain reader: the search for the main text takes quadratic time on hostile ones."""
+"""Larger pages go to the plain reader: finding the main text takes quadratic time on hostile ones."""
 _CAPTCHA_PAGE_CHARS = 1500
-"""A page of more words that names a captcha tells about captchas."""
+"""A page with more text that names a captcha is an article about captchas."""
 _MAX_TITLE_CHARS = 500
 _CAPTCHA = re.compile(
     r"cf-chl|challenge-platform|cf_captcha|g-recaptcha|h-captcha|hcaptcha\.com|geetest|px-captcha|captcha-delivery|"
@@ -27,7 +27,7 @@ _CAPTCHA = re.compile(
     re.IGNORECASE,
 )
 _UNSEEN_TAGS = frozenset({"script", "style", "noscript", "template", "svg", "iframe", "object"})
-"""What a browser does not show: instructions for models hide there."""
+"""Tags that a browser does not show: instructions for models hide there."""
 _BLOCKS = frozenset(
     [
         "p",
@@ -73,9 +73,9 @@ _DATE_META = frozenset(
 
 
 def read_page(html: str, url: str, *, plain: bool = False) -> ReadPage | None:
-    """Return what a page says, None when it says nothing. ``plain`` skips the search for the main text.
+    """Return the content of a page, None when it has no text. ``plain`` skips the search for the main text.
 
-    Takes CPU time in the order of a tenth of a second per megabyte, and far more on hostile pages: call it in
+    Takes about a tenth of a second of CPU time per megabyte, and far more on hostile pages: call it in
     :mod:`infra.pages.reading_process`.
     """
     tree = _tree(html)
@@ -92,13 +92,13 @@ def read_page(html: str, url: str, *, plain: bool = False) -> ReadPage | None:
 
 
 def read_text(text: str) -> ReadPage | None:
-    """Return what a file of plain text says; its first line stands for a title."""
+    """Return the content of a plain text file; its first line stands for a title."""
     shown = visible(storable_text(text))
     return ReadPage(title=shown.split("\n", 1)[0][:120], text=shown, published_at=None, plain=True) if shown else None
 
 
 def asks_if_human(html: str, status: int) -> bool:
-    """Whether the page is a captcha or a challenge rather than what was asked for."""
+    """Whether the page is a captcha or a challenge instead of the requested content."""
     if not _CAPTCHA.search(html[:200_000]):
         return False
     if status != 200:
@@ -113,7 +113,7 @@ def _tree(html: str) -> Any:
     from lxml import etree  # type: ignore[import-untyped]
     from lxml import html as parser
 
-    # The characters are decoded already: what the page declares about its bytes no longer holds.
+    # The text is already decoded: the page's declaration of its encoding no longer holds.
     text = re.sub(r"^\s*<\?xml[^>]*\?>", "", storable_text(html).replace("\x00", ""), count=1)
     try:
         return parser.document_fromstring(text, parser=parser.HTMLParser(no_network=True, huge_tree=False))
@@ -122,7 +122,7 @@ def _tree(html: str) -> Any:
 
 
 def _empty_unseen(tree: Any) -> None:
-    # Emptied, not removed: removing moves the text behind, again and again, which takes quadratic time.
+    # Emptied, not removed: removing moves the following text again and again, which takes quadratic time.
     for element in [one for one in tree.iter() if _unseen(one)]:
         element.clear(keep_tail=True)
 
@@ -161,7 +161,7 @@ def _all_text(tree: Any) -> str:
 
 
 def _walk(tree: Any) -> Iterator[tuple[str, Any]]:
-    """Yield ("start" or "end", element) in the order of the text."""
+    """Yield ("start" or "end", element) in text order."""
     from lxml import etree
 
     yield from etree.iterwalk(tree, events=("start", "end"))
@@ -176,7 +176,7 @@ def _title(tree: Any) -> str:
 
 
 def _published(tree: Any) -> datetime | None:
-    """Return the date that the page itself names as its publication, never one that merely stands in its text."""
+    """Return the publication date that the page declares, never one that merely occurs in its text."""
     for written in _dates(tree):
         if (when := parse_published(written)) is not None:
             return when

@@ -1,11 +1,11 @@
-"""The process that reads what comes from outside: characters, markup, captchas and rules for robots.
+"""The process that parses untrusted input: characters, markup, captchas and robots.txt.
 
     python -P -m infra.pages.reading_process LIMIT_S MEMORY_BYTES
 
-Whatever bytes do to it, they do to this process alone, which holds no key; where the kernel has Landlock, it
-writes to no file, reads no file but the program's, and opens no TCP connection. It answers one question at a
-time, from standard input to standard output (:mod:`infra.pages.questions`), after one empty message that says that it
-is ready; it ends where its input ends. :mod:`infra.pages.reader` starts it, and kills it where an answer takes too long.
+Malicious input can only harm this process, which holds no key. Where the kernel has Landlock, it writes to no file,
+reads no file but the program's, and opens no TCP connection. It answers one question at a time, from standard input to
+standard output (:mod:`infra.pages.questions`), after one empty message that signals readiness. It exits when its input
+ends. :mod:`infra.pages.reader` starts it, and kills it when an answer takes too long.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from schemas.topics import MAX_BODY_BYTES
 
 
 def answer(asked: Asked) -> Told:
-    """Return what the bytes say. Takes whatever time and memory they ask for."""
+    """Parse the bytes of one request. Time and memory are unbounded here."""
     if not isinstance(asked, PageAsked):
         return RulesTold(allowed=allowed_by(asked.rules, asked.url))
     text = decoded(asked.body, asked.content_type)
@@ -53,17 +53,17 @@ def _read(text: str, asked: PageAsked) -> ReadPage | None:
 def main() -> None:
     limit_s, memory_bytes = float(sys.argv[1]), int(sys.argv[2])
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
-    logging.disable(logging.CRITICAL)  # nor is what it says of a page a line of our log
+    os.dup2(2, 1)  # output of a library is not an answer
+    logging.disable(logging.CRITICAL)  # a library's messages about a page do not belong in our log
     confine(writable=[Path(os.devnull)], readable=program_files())
     _import_all()
-    with contextlib.suppress(OSError, ValueError):  # macOS has no such bound
+    with contextlib.suppress(OSError, ValueError):  # macOS has no such limit
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     _send(answers, b"")
     decoder = msgspec.msgpack.Decoder(Asked)
     while head := questions.read(LENGTH.size):
         asked = decoder.decode(questions.read(*LENGTH.unpack(head)))
-        # The kernel ends it, whatever C code it is in, should whoever kills it in time have died.
+        # The kernel ends the process, even inside C code, if the parent that should kill it has died.
         signal.setitimer(signal.ITIMER_REAL, limit_s)
         try:
             told: Told = answer(asked)
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def _import_all() -> None:
-    """Import what is else imported by the first page, which would pay for it with its time."""
+    """Import what the first page would otherwise import at the expense of its own time limit."""
     read_page("<p>Ready.</p>" * 10, "https://example.com/")
     allowed_by(b"User-agent: *\nDisallow: /x", "https://example.com/")
 

@@ -1,4 +1,4 @@
-"""What a site lets robots open (RFC 9309), asked once an hour for each site."""
+"""robots.txt of sites (RFC 9309), fetched at most once an hour per site."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from schemas.errors import TransientError
 KEPT_S = 3600.0
 MAX_SITES = 1024
 MAX_BYTES = 500 * 1024
-"""What is read of a file; RFC 9309, 2.5, asks for at least this much."""
+"""Bytes read of a file; RFC 9309, 2.5, requires at least this limit."""
 
 MAX_KEPT_BYTES = 16 * 1024 * 1024
-"""What is kept of all sites together."""
+"""Limit of the cache over all sites."""
 
 Ask = Callable[[str], Awaitable[tuple[int, bytes]]]
-"""Opens an address under the guard, redirects followed; returns (status, body)."""
+"""Opens a URL under the guard, following redirects; returns (status, body)."""
 Judge = Callable[[bytes, str], Awaitable[bool]]
-"""Whether rules (a file's bytes) allow an address: :func:`infra.pages.rules.allowed_by`, where it can take its time."""
+"""Whether rules (a file's bytes) allow a URL: :func:`infra.pages.rules.allowed_by`, run where it may take long."""
 
 
 class Robots:
-    """The rules of the sites asked so far. A site that fails to tell (5xx) lets nothing be opened; one without rules, all."""
+    """Cache of the sites' rules. A failing robots.txt (5xx) disallows everything, a missing one allows everything."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._known: OrderedDict[str, tuple[float, bytes | bool]] = OrderedDict()
 
     async def allows(self, origin: str, url: str, ask: Ask, judge: Judge) -> bool:
-        """Whether this address may be opened.
+        """Whether the URL may be opened.
 
         Raises:
-            TransientError, PermanentError: the site could not be asked, or its rules could not be read.
+            TransientError, PermanentError: robots.txt could not be fetched or parsed.
         """
         known = self._known.get(origin)
         if known is None or known[0] < self._clock():

@@ -1,4 +1,4 @@
-"""What the rules of a site for robots (RFC 9309) say of one address."""
+"""Evaluation of a site's robots.txt (RFC 9309) for one URL."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ AGENT = "Newsproof"
 MAX_RULES = 2_000
 MAX_WILDCARDS = 8
 _RULE = re.compile(r"\s*(?:allow|di\w+|user[- ]?agent)\b(.*)", re.IGNORECASE)
-"""A line that is a rule or names a robot, also in the misspellings that Protego knows."""
+"""A line that is a rule or names a robot, also in the misspellings that Protego accepts."""
 
 
 def allowed_by(rules: bytes, url: str) -> bool:
-    """Whether the rules of a file let us open an address.
+    """Whether robots.txt lets us open a URL.
 
-    A file of more than :data:`MAX_RULES` rules, or with more than :data:`MAX_WILDCARDS` wildcards in one, lets nothing be
-    opened: nobody means it, and matching it takes the time that it asks for.
+    A file with more than :data:`MAX_RULES` rules, or with more than :data:`MAX_WILDCARDS` wildcards in one, disallows
+    everything: no legitimate file is like that, and matching it could take arbitrarily long.
     """
     text = rules.decode("utf-8", "replace").removeprefix("\ufeff")
     found = [rule[1] for line in text.splitlines() if (rule := _RULE.match(line.partition("#")[0]))]

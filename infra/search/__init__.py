@@ -1,4 +1,4 @@
-"""Adapters to search providers, and the table of them: to add a provider, write its adapter and add one row here."""
+"""Adapters to search providers, and the table of them. To add a provider, write its adapter and add one row here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from infra.settings import Settings
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. ``missing`` says which setting to write before it can be used, None when nothing is missing."""
+    """One row. ``missing`` says which setting must be set first, None when nothing is missing."""
 
     name: str
     about: str
@@ -21,7 +21,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def provider_names(settings: Settings) -> tuple[str, ...]:
-    """Return the names in ``DEEP_ANALYSIS_SEARCH_PROVIDER``, as they are written there."""
+    """Return the names in ``DEEP_ANALYSIS_SEARCH_PROVIDER``, lower-case, without duplicates, in order."""
     names = (name.strip().lower() for name in settings.deep_analysis_search_provider.split(","))
     return tuple(dict.fromkeys(name for name in names if name))
 
@@ -105,4 +105,4 @@ PROVIDERS: dict[str, Provider] = {
         Provider(name="arxiv", about="papers; needs no key", missing=lambda _: None, make=_arxiv),
     )
 }
-"""Every live provider by name, in order of priority: where several find the same page, the first one's is kept."""
+"""Live providers by name, in order of priority: of a page that several find, the first one's is kept."""

@@ -1,7 +1,8 @@
-"""Arxiv through httpx: ``GET /api/query`` once for one ``Search``, an Atom feed of papers.
+"""Arxiv search over httpx. One ``Search`` is one ``GET /api/query``, which returns an Atom feed of papers.
 
-Wire shape, pace and errors: https://info.arxiv.org/help/api/user-manual.html and /tou.html (one request per three
-seconds, one connection). Some errors come as HTTP 200 with one entry titled "Error", or as the bare words "Rate exceeded.".
+Wire format, rate limit and errors: https://info.arxiv.org/help/api/user-manual.html and /tou.html (one request per
+three seconds, one connection). Some errors come as HTTP 200 with one entry titled "Error", or as the text "Rate
+exceeded.".
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _FIRST_DAY = "199107010000"
 
 
 class ArxivSearch(Free):
-    """A port for ``Search``. Keeps Arxiv's pace over all searches of this object: one process, one object."""
+    """Port for ``Search``. Keeps Arxiv's rate limit over all searches of this object: use one object per process."""
 
     provider = "arxiv"
     mode: ProviderMode = "live"
@@ -53,16 +54,16 @@ class ArxivSearch(Free):
         """``timeout_s`` bounds a request, after the wait for its turn, which ``pace`` bounds (default: 30 s).
 
         Raises:
-            ConfigError: the address cannot be one.
+            ConfigError: the address is invalid.
         """
         self._pace = pace or Pace("Arxiv", interval_s=INTERVAL_S, max_wait_s=30.0)
         self._client = ServiceClient(_ARXIV, base_url, timeout_s=timeout_s, max_bytes=max_response_bytes)
 
     async def perform(self, effect: Search) -> Answer:
-        """Search once among papers submitted before ``as_of``. No paper is an answer.
+        """Search once among papers submitted before ``as_of``. An empty result is an answer.
 
         Raises:
-            TransientError: rate_limit (Arxiv's, or too many wait here), unavailable, timeout, network.
+            TransientError: rate_limit (Arxiv's, or the queue here is too long), unavailable, timeout, network.
             PermanentError: invalid_request, not_configured, refused.
         """
         query = cut_query(effect.query, MAX_QUERY_CHARS)
@@ -105,12 +106,11 @@ class ArxivSearch(Free):
         return failure
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         await self._client.close()
 
 
 def _expression(query: str, as_of: datetime) -> str:
-    """Return the words joined by OR (Arxiv sorts by relevance), and the bound in time, in GMT to the minute."""
+    """Return the words joined by OR (Arxiv sorts by relevance), and the time bound, in GMT to the minute."""
     words = dict.fromkeys(w.lower() for w in _WORD.findall(query) if w.lower() not in _OPERATORS)
     if not words:
         raise PermanentError(
@@ -122,7 +122,8 @@ def _expression(query: str, as_of: datetime) -> str:
 
 
 def _entries(body: bytes) -> list[ElementTree.Element]:
-    # No document type, so no entities that grow or point to files; and no UTF-16, where these words look different.
+    # No document type, hence no entities that expand or point to files; and no UTF-16, in which these words look
+    # different.
     if b"\0" in body or b"<!doctype" in body.lower() or b"<!entity" in body.lower():
         raise UselessAnswerError("Arxiv's answer is no Atom feed; it is asked again", spent=_FREE)
     try:

@@ -1,6 +1,6 @@
-"""Bocha through httpx: ``POST /v1/web-search`` once for one ``Search``. Chinese pages first.
+"""Bocha search over httpx, Chinese pages first. One ``Search`` is one ``POST /v1/web-search``.
 
-Wire shape, errors and limits: https://open.bochaai.com (Web Search API). A failure may stand in the body's ``code``.
+Wire format, errors and limits: https://open.bochaai.com (Web Search API). An error may be in the body's ``code``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BEIJING_AS_UTC = re.compile(r"Z$")
 
 
 class BochaSearch:
-    """A port for ``Search``. One connection pool; safe for concurrent searches within one event loop."""
+    """Port for ``Search`` with one connection pool. Safe for concurrent searches within one event loop."""
 
     provider = "bocha"
     mode: ProviderMode = "live"
@@ -56,7 +56,7 @@ class BochaSearch:
         ``cost_per_search_usd`` None = unknown price; 0 = free.
 
         Raises:
-            ConfigError: the key or the address cannot be one.
+            ConfigError: the key or the address is invalid.
         """
         self._include_domains = tuple(include_domains)
         self._cost = None if cost_per_search_usd is None else Decimal(str(cost_per_search_usd))
@@ -65,11 +65,11 @@ class BochaSearch:
         )
 
     async def perform(self, effect: Search) -> Answer:
-        """Search once. No result is an answer; one that cannot be read is a ``Failure`` reply, never "no results".
+        """Search once. An empty result is an answer; an unreadable one is a ``Failure`` reply, never "no results".
 
         Raises:
             TransientError: rate_limit, unavailable, timeout, network.
-            PermanentError: auth, plan_limit (no money left), invalid_request, not_configured.
+            PermanentError: auth, plan_limit (no credit left), invalid_request, not_configured.
         """
         query = cut_query(effect.query, MAX_QUERY_CHARS)
         try:
@@ -81,11 +81,9 @@ class BochaSearch:
             return exc.answer
 
     def worst_case_usd(self, effect: Search) -> Decimal | None:
-        """Return the price of a search; None when it is unknown."""
         return self._cost
 
     def quota_units(self, effect: Search) -> int:
-        """Return 1."""
         return 1
 
     def _body(self, effect: Search, query: str) -> dict[str, Any]:
@@ -109,12 +107,11 @@ class BochaSearch:
         return Answer(reply=reply, **spent)  # type: ignore[arg-type]
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         await self._client.close()
 
 
 def _code_of(body: dict[str, Any]) -> int:
-    # A number in successes, text in failures ({"code": "403", "message": "You do not have enough money"}).
+    # A number on success, text on failure ({"code": "403", "message": "You do not have enough money"}).
     code = body.get("code")
     if isinstance(code, bool) or not isinstance(code, int | str) or not re.fullmatch(r"\d{3}", str(code)):
         raise UselessAnswerError("Bocha's answer has no code; it is asked again")
@@ -125,7 +122,7 @@ def _pages(body: dict[str, Any]) -> list[Any]:
     data = body.get("data")
     pages = data.get("webPages") if isinstance(data, dict) else None
     if isinstance(data, dict) and pages is None and "webPages" in data:
-        return []  # it looked, and found nothing
+        return []  # the search ran and found nothing
     items = pages.get("value") if isinstance(pages, dict) else None
     if not isinstance(items, list):
         raise UselessAnswerError("Bocha's answer has no list of pages; it is asked again")

@@ -1,4 +1,4 @@
-"""A pace that a service asks for: one call at a time, and a time between two starts."""
+"""Rate limiter for a service that allows one call at a time, with a minimum interval between starts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from schemas.errors import TransientError
 
 
 class Pace:
-    """Lets callers through one by one, in the order they came, ``interval_s`` apart. For one event loop.
+    """Admits callers one by one in FIFO order, ``interval_s`` apart. For one event loop.
 
-    Who would have to wait longer than ``max_wait_s`` is sent away at once, with the time to come back: a case should
-    not lose its deadline in a queue.
+    A caller that would have to wait longer than ``max_wait_s`` is rejected at once, with the time to come back: a case
+    should not miss its deadline in a queue.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Pace:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait for the turn, and keep it while the body runs.
+        """Wait for the turn, and hold it while the body runs.
 
         Raises:
             TransientError: rate_limit, when the queue is too long.
@@ -61,5 +61,5 @@ class Pace:
             self._alone.release()
 
     def rest(self, seconds: float) -> None:
-        """Start no call within the next ``seconds``: the service asked for it."""
+        """Start no call within the next ``seconds``, for a Retry-After of the service."""
         self._next_start = max(self._next_start, self._clock() + seconds)

@@ -1,8 +1,8 @@
-"""RAGFlow, the desk's own knowledge base, through httpx: ``POST /api/v1/retrieval`` once for one ``Search``.
+"""RAGFlow search over httpx, in the desk's own knowledge base. One ``Search`` is one ``POST /api/v1/retrieval``.
 
-Wire shape and codes: https://ragflow.io/docs (HTTP API, "Retrieve chunks"; "Error codes"). A failure usually comes as
-HTTP 200 with a ``code`` other than 0. Chunks have no date and no public address: their address here is
-``ragflow://<dataset>/<document>?chunk=<id>``, so all of a knowledge base counts as one source.
+Wire format and codes: https://ragflow.io/docs (HTTP API, "Retrieve chunks"; "Error codes"). An error usually comes as
+HTTP 200 with a ``code`` other than 0. Chunks have no date and no public URL: their URL here is
+``ragflow://<dataset>/<document>?chunk=<id>``, so a whole knowledge base counts as one source.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ SIMILARITY_THRESHOLD = 0.6
 _RAGFLOW = Service(name="RAGFlow", address_setting="RAGFLOW_ENDPOINT", key_setting="RAGFLOW_API_KEY")
 _FREE = {"cost_usd": Decimal(0), "cost_source": "own knowledge base"}
 _TRY_AGAIN = frozenset({100, 103, 105, 106})
-"""Exception, operation error, connection error, still running: faults of the moment."""
+"""Transient codes: exception, operation error, connection error, still running."""
 _KEY_CODES = frozenset({108, 109, 401, 403})
 
 
 class RagflowSearch(Free):
-    """A port for ``Search``. One connection pool; safe for concurrent searches within one event loop."""
+    """Port for ``Search`` with one connection pool. Safe for concurrent searches within one event loop."""
 
     provider = "ragflow"
     mode: ProviderMode = "live"
@@ -52,10 +52,10 @@ class RagflowSearch(Free):
         similarity_threshold: float = SIMILARITY_THRESHOLD,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
-        """``timeout_s`` bounds a whole search; chunks below ``similarity_threshold`` (0-1) are not asked for.
+        """``timeout_s`` bounds a whole search; chunks below ``similarity_threshold`` (0-1) are not requested.
 
         Raises:
-            ConfigError: the key, the address or the dataset cannot be one.
+            ConfigError: the key or the address is invalid, or no dataset is named.
         """
         self._datasets = [one.strip() for one in dataset_ids if one.strip()]
         if not self._datasets:
@@ -68,11 +68,11 @@ class RagflowSearch(Free):
         )
 
     async def perform(self, effect: Search) -> Answer:
-        """Search once. No chunk is an answer; one that cannot be read is a ``Failure`` reply, never "no results".
+        """Search once. An empty result is an answer; an unreadable one is a ``Failure`` reply, never "no results".
 
         Raises:
             TransientError: rate_limit, unavailable, timeout, network.
-            PermanentError: auth, invalid_request, not_configured (such as a dataset that is not there).
+            PermanentError: auth, invalid_request, not_configured (such as a missing dataset).
         """
         query = cut_query(effect.query, MAX_QUERY_CHARS)
         body = {
@@ -106,7 +106,6 @@ class RagflowSearch(Free):
         return Answer(reply=reply, **_FREE)  # type: ignore[arg-type]
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         await self._client.close()
 
 

@@ -1,4 +1,4 @@
-"""From a provider's results to ours, one by one: a malformed item is skipped and counted, the others stay."""
+"""Conversion of a provider's results, one by one: a malformed item is skipped and counted, the others are kept."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORD = re.compile(r"[a-z0-9][a-z0-9.&-]*[a-z0-9]")
 
 
 class FoundResults(msgspec.Struct, frozen=True, kw_only=True):
-    """``malformed`` counts what was skipped; ``truncated`` when a text was cut at 64 KiB."""
+    """``malformed`` counts skipped items; ``truncated`` is true when a text was cut at 64 KiB."""
 
     results: tuple[SearchResult, ...]
     malformed: int
@@ -36,7 +36,7 @@ class FoundResults(msgspec.Struct, frozen=True, kw_only=True):
 def collected(
     items: Iterable[Any], read_item: Callable[[Any], SearchResult | None], provider: str, limit: int
 ) -> FoundResults:
-    """Return at most ``limit`` results in the order given; ``read_item`` returns None for what cannot be read."""
+    """Return at most ``limit`` results in the order given; ``read_item`` returns None for an unreadable item."""
     read = [read_item(item) for item in items]
     kept = [result for result in read if result is not None]
     malformed = len(read) - len(kept)
@@ -47,10 +47,10 @@ def collected(
 
 
 def refuse_only_malformed(found: FoundResults, who: str, spent: Mapping[str, Any]) -> None:
-    """Tell "nothing can be read" from "nothing was found".
+    """Distinguish "nothing readable" from "nothing found".
 
     Raises:
-        UselessAnswerError: there were results, and none can be read.
+        UselessAnswerError: there were results, but none is readable.
     """
     if found.malformed and not found.results:
         raise UselessAnswerError(
@@ -61,7 +61,7 @@ def refuse_only_malformed(found: FoundResults, who: str, spent: Mapping[str, Any
 def result_of(
     *, provider: str, url: Any, title: Any, content: Any, score: float | None, published_at: datetime | None
 ) -> SearchResult | None:
-    """Return one result with its texts bounded and storable; None when it has no address, title, text or score."""
+    """Return one result with its texts bounded and storable; None when it has no URL, title, text or score."""
     domain = host_of_link(url)
     if not domain or not isinstance(title, str) or not isinstance(content, str) or score is None:
         return None
@@ -82,7 +82,7 @@ def lexical_score(query: str, title: str, content: str) -> float:
     """Return a relevance 0-1 for a provider that gives none: 0.4 plus the share of the query's terms in the text.
 
     Terms are words, and pairs of neighbouring characters in Chinese. So a fifth of the terms is enough for the 0.6 that
-    quality control asks for: queries name an event in two languages, and a page is written in one.
+    quality control requires: queries name an event in two languages, and a page is written in one.
     """
     wanted = _terms(query)
     if not wanted:
@@ -95,7 +95,7 @@ def cut_query(query: str, max_chars: int) -> str:
     """Return the query on one line, cut between words where there is a space near the end (Chinese has none).
 
     Raises:
-        PermanentError: it has no words.
+        PermanentError: the query is empty.
     """
     query = " ".join(storable_text(query).split())
     if not query:
@@ -114,19 +114,19 @@ def _terms(text: str) -> set[str]:
 
 
 def score_of(value: Any) -> float | None:
-    """Return a provider's own score within 0-1; None for what is no number."""
+    """Clamp a provider's own score to 0-1; None when it is not a number."""
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
         or (isinstance(value, float) and math.isnan(value))
     ):
         return None
-    # Compared before it is converted: JSON integers may be larger than any float.
+    # Compared before conversion: JSON integers may be larger than any float.
     return float(min(1, max(0, value)))
 
 
 def host_of_link(url: Any) -> str:
-    """Return the lower-case host of an http(s) address, without port, user and final dot; empty for anything else."""
+    """Return the lower-case host of an http(s) URL, without port, user and final dot; empty for anything else."""
     if not isinstance(url, str) or len(url) > _MAX_URL_CHARS or storable_text(url) != url:
         return ""
     try:

@@ -1,6 +1,6 @@
-"""Tavily through httpx: ``POST /search`` once for one ``Search``.
+"""Tavily search over httpx. One ``Search`` is one ``POST /search``.
 
-Wire shape, errors and limits: https://docs.tavily.com/documentation/api-reference/endpoint/search
+Wire format, errors and limits: https://docs.tavily.com/documentation/api-reference/endpoint/search
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEFAULT_BASE_URL = "https://api.tavily.com"
 MAX_QUERY_CHARS = 400
 MAX_RESULTS = 20
 _CREDITS = {"advanced": 2}
-"""Credits of one search by depth, where the reply names none (https://docs.tavily.com/documentation/api-credits)."""
+"""Default credits of one search by depth (https://docs.tavily.com/documentation/api-credits)."""
 
 _TAVILY = Service(
     name="Tavily",
@@ -37,7 +37,7 @@ _TAVILY = Service(
 
 
 class TavilySearch:
-    """A port for ``Search``. One connection pool; safe for concurrent searches within one event loop."""
+    """Port for ``Search`` with one connection pool. Safe for concurrent searches within one event loop."""
 
     provider = "tavily"
     mode: ProviderMode = "live"
@@ -57,7 +57,7 @@ class TavilySearch:
         ``timeout_s`` bounds a whole search. ``cost_per_credit_usd`` None = unknown price; 0 = a free plan.
 
         Raises:
-            ConfigError: the key or the address cannot be one.
+            ConfigError: the key or the address is invalid.
         """
         self._include_domains = tuple(include_domains)
         self._cost_per_credit = None if cost_per_credit_usd is None else Decimal(str(cost_per_credit_usd))
@@ -66,7 +66,7 @@ class TavilySearch:
         )
 
     async def perform(self, effect: Search) -> Answer:
-        """Search once. No result is an answer; one that cannot be read is a ``Failure`` reply, never "no results".
+        """Search once. An empty result is an answer; an unreadable one is a ``Failure`` reply, never "no results".
 
         Raises:
             TransientError: rate_limit, unavailable, timeout, network.
@@ -108,11 +108,10 @@ class TavilySearch:
         return body
 
     def worst_case_usd(self, effect: Search) -> Decimal | None:
-        """Return the price of the credits that a search of this depth takes; None when the price of one is unknown."""
+        """Return the price of the credits that a search of this depth takes; None when it is unknown."""
         return None if self._cost_per_credit is None else _CREDITS.get(effect.depth, 1) * self._cost_per_credit
 
     def quota_units(self, effect: Search) -> int:
-        """Return 1."""
         return 1
 
     def _cost(self, body: dict[str, Any], depth: str) -> tuple[Decimal | None, str]:
@@ -125,7 +124,6 @@ class TavilySearch:
         return _CREDITS.get(depth, 1) * self._cost_per_credit, f"SEARCH_COST_USD per credit assumed for {depth}"
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         await self._client.close()
 
 

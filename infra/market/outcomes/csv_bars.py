@@ -1,6 +1,6 @@
 """OHLCV files: CSV with a header line that names timestamp, open, high, low, close and volume, in any order.
 
-A file is read whole and judged whole: one wrong line, and nothing of it is used.
+A file is accepted or rejected as a whole: a single invalid line rejects it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from schemas.errors import ConfigError, ContractError
 from schemas.prices import PriceSeries
 
 SYNTHETIC = "synthetic"
-"""How the source of invented prices begins; ``v_trust_checks`` counts by it."""
+"""Prefix of the source name of synthetic prices; ``v_trust_checks`` filters on it."""
 _COLUMNS = {
     **dict.fromkeys(("timestamp", "time", "date", "datetime", "open_time", "unix"), "timestamp"),
     **{name: name for name in ("open", "high", "low", "close", "volume", "symbol", "venue")},
@@ -29,11 +29,11 @@ _NEEDED = ("timestamp", "open", "high", "low", "close", "volume")
 _MAX_TOLD = 20
 _EPOCH = re.compile(r"\d{1,19}(?:\.\d+)?\Z")
 _EPOCH_UNITS = ((1e11, 1e3), (1e14, 1.0), (1e17, 1e-3), (1e20, 1e-6))
-"""Below so much, times so many milliseconds: seconds to the year 5138, then milliseconds, micro- and nanoseconds."""
+"""(upper bound, milliseconds per unit): seconds to the year 5138, then milli-, micro- and nanoseconds."""
 
 
 class PriceFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file held. ``source`` names it in the tables; it begins with "synthetic" where the file says that it is."""
+    """The content of one file. ``source`` names it in the tables; it begins with "synthetic" if the file says so."""
 
     series: tuple[PriceSeries, ...]
     bars: int
@@ -41,14 +41,14 @@ class PriceFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_bars(path: Path, *, symbol: str | None = None, venue: str = "") -> PriceFile:
-    """Read a file. ``symbol`` and ``venue`` hold where the file has no such column.
+    """Read a file. ``symbol`` and ``venue`` apply where the file has no such column.
 
-    Times are ISO 8601 (UTC where they name no zone) or epoch numbers in seconds, milli-, micro- or nanoseconds. Lines before
-    the header that begin with ``#`` are comments; one that says "synthetic" marks the source as that.
+    Times are ISO 8601 (UTC without a zone) or epoch numbers in seconds, milli-, micro- or nanoseconds. Lines before the
+    header that begin with ``#`` are comments; one that contains "synthetic" marks the source as synthetic.
 
     Raises:
-        ConfigError: no such file, a column is missing, or neither column nor option names a symbol.
-        ContractError: lines are wrong; names each of the first twenty.
+        ConfigError: the file or a column is missing, or neither a column nor the option names a symbol.
+        ContractError: lines are invalid; the message lists the first twenty.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -89,7 +89,7 @@ def _chained(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterato
 
 
 class _Reading:
-    """One pass over a file: bars by market, and what is wrong with which line."""
+    """One pass over a file: collects the bars of each market and the errors of each line."""
 
     def __init__(self, symbol: str | None, venue: str) -> None:
         self._symbol, self._venue = symbol, venue
@@ -144,14 +144,14 @@ class _Reading:
         return self._symbols[written]
 
     def series(self) -> tuple[PriceSeries, ...]:
-        """Return the bars of each market in the order of time."""
+        """Return one series per market, in time order after :meth:`settle`."""
         return tuple(
             PriceSeries(symbol=symbol, venue=venue, times_ms=times, opens=opens)
             for (symbol, venue), (times, opens, _) in self._markets.items()
         )
 
     def settle(self) -> None:
-        """Put each market's bars in the order of time; two bars of one moment have to agree, and count once."""
+        """Sort each market's bars by time and drop duplicates. Different prices at one time are an error."""
         for market, (times, opens, lines) in self._markets.items():
             if all(times[n] < times[n + 1] for n in range(len(times) - 1)):
                 continue
@@ -169,7 +169,7 @@ class _Reading:
 
 
 def _checked(row: dict[str, str]) -> float:
-    """Return the open of a bar that holds together."""
+    """Validate a bar and return its open."""
     prices = [_number(name, row[name]) for name in ("open", "high", "low", "close")]
     opened, high, low, closed = prices
     if low <= 0:
@@ -192,10 +192,10 @@ def _number(name: str, written: str) -> float:
 
 
 def epoch_ms_of(written: str) -> int:
-    """Return a time in milliseconds since 1970, rounded up: a price is never taken for an earlier one.
+    """Return a time in milliseconds since 1970, rounded up so that a price is never dated too early.
 
     Raises:
-        ValueError: it is no time.
+        ValueError: it is not a time.
     """
     if _EPOCH.match(written):
         value = float(written)

@@ -1,6 +1,6 @@
-"""Bars from an exchange's public interface, through ccxt, which knows the wire shape of each. No key is used.
+"""Bars from an exchange's public API, through ccxt, which knows each exchange's wire format. Uses no API key.
 
-ccxt takes seconds to import, so it is imported by the first exchange that is made.
+Importing ccxt takes seconds, so the first exchange that is created imports it.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from schemas.prices import PriceSeries
 
 TIMEOUT_S = 20.0
 RETRIES = 3
-"""How often ccxt repeats a request that failed on the way."""
+"""Number of times ccxt retries a request after a network failure."""
 _RETRY_DELAY_MS = 1000
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-"""No proxy leads there."""
+"""Hosts that are requested without a proxy."""
 _PAGE = 1000
-"""Bars asked for at once; an exchange that gives fewer is asked again from where it ended."""
+"""Bars per request. When an exchange returns fewer, the next request starts after the last one."""
 
 _REFUSED_HERE = re.compile(r" (403|451) ")
-"""ccxt takes these statuses for an exchange that is away, and quotes them."""
+"""ccxt reports these statuses as an unavailable exchange and quotes them in its message."""
 
 
 class Exchange:
-    """One exchange's bars; use as ``async with``. Requests keep to the pace that the exchange allows."""
+    """Reads the bars of one exchange, within its rate limit. Use as ``async with``."""
 
     def __init__(self, name: str, *, base_url: str | None = None) -> None:
-        """``base_url`` is another host that speaks the same protocol (a mirror), ``https://host``.
+        """``base_url`` replaces the host by a mirror with the same protocol, as ``https://host``.
 
         Raises:
-            ConfigError: ccxt knows no such exchange, or it gives no bars.
+            ConfigError: ccxt has no such exchange, or the exchange offers no bars.
         """
         self._ccxt: Any = importlib.import_module("ccxt.async_support")
         if name not in self._ccxt.exchanges:
@@ -58,7 +58,7 @@ class Exchange:
         if not self._api.has.get("fetchOHLCV"):
             raise ConfigError(f"{name} gives no bars: choose another exchange, or import a CSV file")
         if isinstance(self._api.options.get("fetchMarkets"), dict):
-            self._api.options["fetchMarkets"]["types"] = ["spot"]  # binance: of its futures nothing is asked
+            self._api.options["fetchMarkets"]["types"] = ["spot"]  # binance would load its futures markets, too
         if base_url is not None:
             self._api.urls["api"] = _moved(self._api.urls["api"], base_url.rstrip("/"))
 
@@ -69,11 +69,12 @@ class Exchange:
         await self._api.close()
 
     async def bars(self, symbol: str, windows: Sequence[tuple[int, int]], *, timeframe: str) -> PriceSeries:
-        """Return the bars that open within the windows (pairs of milliseconds, first and last, in order and apart).
+        """Return the bars that open within the windows: pairs of first and last millisecond, in order and disjoint.
 
         Raises:
             ConfigError: the exchange has no such market or timeframe.
-            TransientError: it does not answer. PermanentError: it refuses, or gives what are no bars.
+            TransientError: it does not respond.
+            PermanentError: it rejects the request, or returns invalid bars.
         """
         wanted = market_symbol(symbol)
         times, opens = array("q"), array("d")
@@ -102,7 +103,7 @@ class Exchange:
                 if since <= at <= last and (not times or at > times[-1]):
                     times.append(at)
                     opens.append(opened)
-            # Nothing newer: some exchanges answer an empty stretch (a halt, before the listing) with nothing at all.
+            # Nothing newer: some exchanges return nothing at all for an empty stretch (a halt, before the listing).
             since = newest + 1 if newest >= since else since + _PAGE * step
 
     def _refuse_unknown(self, symbol: str) -> None:
@@ -132,7 +133,7 @@ class Exchange:
 
 
 def _bar(row: Any) -> tuple[int, float]:
-    """Time and open of one row as ccxt gives it: time in milliseconds, open, high, low, close, volume."""
+    """Return time and open of a ccxt row: time in milliseconds, open, high, low, close, volume."""
     try:
         at, opened = int(row[0]), float(row[1])
     except (TypeError, ValueError, IndexError) as exc:
@@ -143,7 +144,7 @@ def _bar(row: Any) -> tuple[int, float]:
 
 
 def _moved(urls: Any, base_url: str) -> Any:
-    """The addresses of an exchange's interfaces, on another host; their paths stay."""
+    """Return an exchange's API addresses on another host, with their paths."""
     if isinstance(urls, dict):
         return {name: _moved(url, base_url) for name, url in urls.items()}
     return base_url + urlsplit(urls).path if isinstance(urls, str) else urls

@@ -1,4 +1,4 @@
-"""Which market's prices tell what became of a signal: an asset such as BTC, or the symbol that the signal names itself."""
+"""Mapping from a signal to the market that measures it, by its asset (BTC) or by the symbol that it names itself."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from schemas.errors import ConfigError
 from schemas.prices import JudgedCase, PriceSeries
 
 DOLLARS = ("USDT", "USD", "USDC", "FDUSD", "BUSD", "TUSD", "DAI")
-"""Quotes that stand for dollars, best first. A price in anything else mixes in what that thing did, and is used only where the
-signal names the market itself."""
+"""Quote currencies that stand for dollars, best first. A price in any other currency also contains that currency's own
+moves, so it is used only where the signal names the market itself.
+"""
 _WRITTEN = re.compile(r"([A-Z0-9]{1,20})[/_-]([A-Z0-9]{1,12})(?::[A-Z0-9-]{1,24})?\Z")
 
 
 def market_symbol(written: str) -> str:
-    """Return a market as ``BASE/QUOTE`` (``BASE/QUOTE:SETTLE`` for a derivative), from ``BTC/USDT``, ``btc-usd`` or ``BTCUSDT``.
+    """Normalise ``BTC/USDT``, ``btc-usd`` or ``BTCUSDT`` to ``BASE/QUOTE`` (``BASE/QUOTE:SETTLE`` for a derivative).
 
     Raises:
-        ConfigError: it names no market.
+        ConfigError: the text does not name a market.
     """
     text = written.strip().upper()
     if match := _WRITTEN.match(text):
@@ -32,7 +33,7 @@ def market_symbol(written: str) -> str:
 
 
 class Markets:
-    """The series of one import. ``renamed`` maps an asset to the market that it is traded on, where the names differ."""
+    """The price series of one import. ``renamed`` maps an asset to the market it trades on, where the names differ."""
 
     def __init__(self, series: Iterable[PriceSeries], renamed: Mapping[str, str]) -> None:
         self._by_symbol: dict[str, list[PriceSeries]] = {}
@@ -41,7 +42,7 @@ class Markets:
         self._renamed = {asset.upper(): market_symbol(symbol) for asset, symbol in renamed.items()}
 
     def of(self, case: JudgedCase) -> PriceSeries | None:
-        """Return the series that a case is measured by, None where there is none."""
+        """Return the series that measures a case, or None."""
         for symbol in self._wanted(case):
             for one in self._by_symbol.get(symbol, ()):
                 if not case.venue or case.venue.lower() == one.venue.lower():
@@ -53,7 +54,7 @@ class Markets:
 
 
 def wanted_symbols(case: JudgedCase, renamed: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the markets that tell of a case, best first; none for an asset that is no ticker (such as "crypto")."""
+    """Return the markets that measure a case, best first; none for an asset that is not a ticker ("crypto")."""
     if case.symbol:
         try:
             return (market_symbol(case.symbol),)

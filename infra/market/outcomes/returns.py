@@ -1,8 +1,9 @@
-"""The return after a case at each horizon. Pure: prices, times and the clock's reading in, outcomes or reasons out.
+"""The return after a case at each horizon. Pure: prices, times and the current time in, outcomes or drop reasons out.
 
-One rule gives the price at a time, for entry and exit alike: the open of the first bar that opens then or later. An open
-is the only price of a bar whose moment is known, and one that somebody who waited for that moment could have traded at. A
-bar that began before the news was knowable is not used at all: its close may lie after, but its range has seen before.
+One rule gives the price at a time, for entry and exit alike: the open of the first bar that opens at or after it. The
+open is the only price of a bar with a known time, and a trader waiting for that time could have traded at it. A bar
+that began before the news was knowable is never used: its close may lie after that time, but its range includes trades
+from before.
 """
 
 from __future__ import annotations
@@ -13,17 +14,18 @@ from collections.abc import Iterator
 from schemas.prices import HORIZONS_S, Drop, DropReason, JudgedCase, Outcome, PriceSeries
 
 ENTRY_WITHIN_S = 900
-"""An entry later than this after knowable_at is no entry on that news: a gap. Bars of up to 15 minutes always fit."""
+"""Seconds after ``knowable_at`` within which an entry counts; later is a gap. Bars of 15 minutes or less always fit."""
 EXIT_WITHIN = 0.1
-"""An exit may come late by this share of the horizon (and by a minute at the shortest): a return over 24 hours may be one over
-26, but no hourly bar stands for 5 minutes."""
+"""Allowed delay of an exit, as a share of the horizon (at least one minute). A 24-hour return may span 26 hours, but an
+hourly bar cannot stand for 5 minutes.
+"""
 _EXIT_WITHIN_AT_LEAST_S = 60
 
 
 def measure(
     case: JudgedCase, series: PriceSeries | None, *, now_ms: int, entry_within_s: float = ENTRY_WITHIN_S
 ) -> Iterator[Outcome | Drop]:
-    """Yield one outcome or drop for each of ``HORIZONS_S``. ``now_ms``: what ends after it is not over yet."""
+    """Yield one outcome or drop for each of ``HORIZONS_S``. A horizon that ends after ``now_ms`` is still open."""
     for horizon_s in HORIZONS_S:
         found = _at_horizon(case, series, horizon_s, now_ms, entry_within_s)
         if isinstance(found, Outcome):
@@ -59,11 +61,11 @@ def _at_horizon(
 
 
 def _first_from(series: PriceSeries, at_ms: int, within_s: float, now_ms: int) -> int | DropReason:
-    """The place of the first bar that opens at ``at_ms`` or later, at most ``within_s`` seconds later; else why there is none."""
+    """Return the index of the first bar within ``within_s`` seconds from ``at_ms``, else the drop reason."""
     times = series.times_ms
     place = bisect_left(times, at_ms)
     if place < len(times) and times[place] - at_ms <= within_s * 1000:
         return place
     if at_ms + within_s * 1000 > now_ms:
-        return "horizon_open"  # nobody can have that price yet
+        return "horizon_open"  # that price does not exist yet
     return "gap" if 0 < place < len(times) else "no_price"

@@ -1,7 +1,7 @@
-"""Invented prices for the 42 sample events, so that everything after an import can be tried without a network.
+"""Synthetic prices for the 42 sample events, so that everything after an import can be tried without a network.
 
-A seeded random walk that knows nothing of the news: a hit rate near one half is all that it can give. It shows that the pipe
-works and says nothing of the judgements.
+They are a seeded random walk that is independent of the news, so the expected hit rate is about one half. They show
+that the pipeline works and say nothing about the judgements.
 
     newsproof outcomes synthetic --out FILE       writes the file that ships (seed 7) again, byte for byte
 """
@@ -24,9 +24,9 @@ BUNDLED = "synthetic_prices.csv"
 START_PRICE = 100.0
 STEP = timedelta(minutes=5)
 _BEFORE, _FINE, _AFTER = timedelta(minutes=30), timedelta(hours=2), timedelta(hours=25)
-"""Around each event: bars of 5 minutes from half an hour before it to two hours after it, then one an hour."""
+"""Bars around each event: 5 minutes long from half an hour before it to two hours after it, then hourly."""
 _VOLATILITY = 0.0015
-"""Standard deviation of the logarithm of a price over one step; six times that in the hour after an event."""
+"""Standard deviation of the log price over one step; times ``_SHOCK`` in the hour after an event."""
 _SHOCK = 6.0
 _SHOCK_LASTS = timedelta(hours=1)
 _HEADER = (
@@ -37,12 +37,12 @@ _HEADER = (
 
 
 def bundled_prices() -> Path:
-    """Return the file that ships with the project."""
+    """Return the path of the file that ships with the project."""
     return Path(str(resources.files("infra.market.outcomes").joinpath(BUNDLED)))
 
 
 def sample_events() -> list[tuple[str, datetime]]:
-    """Return asset and time of publication of each sample event, in the order of time."""
+    """Return asset and publication time of each sample event, in time order."""
     lines = resources.files("infra.offline").joinpath("sample/history.jsonl").read_text("utf-8").splitlines()
     rows = [json.loads(line) for line in lines if line]
     events = [(row["asset"], datetime.fromisoformat(row["published_at"]).astimezone(UTC)) for row in rows]
@@ -50,7 +50,7 @@ def sample_events() -> list[tuple[str, datetime]]:
 
 
 def synthetic_csv(seed: int = SEED) -> str:
-    """Return the file's text; the same for the same seed and sample, on every machine."""
+    """Return the file's text. It depends only on the seed and the sample, not on the machine."""
     out = io.StringIO()
     out.write("\n".join(_HEADER).format(seed=seed) + "\n")
     writer = csv.writer(out, lineterminator="\n")
@@ -73,7 +73,7 @@ def _bars(times: list[datetime], draw: random.Random) -> Iterator[tuple[datetime
 
 
 def _groups(times: list[datetime]) -> list[list[datetime]]:
-    """Events of one asset whose days touch share one walk."""
+    """Group events of one asset whose price windows overlap; each group shares one walk."""
     groups: list[list[datetime]] = []
     for at in times:
         if groups and at - groups[-1][-1] <= _AFTER + _BEFORE:

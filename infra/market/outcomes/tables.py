@@ -1,4 +1,4 @@
-"""What is read from ClickHouse to import outcomes, and what is written there."""
+"""ClickHouse queries and inserts of the import of outcomes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _OUTCOMES = (
 )
 _DROPS = ("case_id", "horizon_s", "asset", "reason", "source", "version")
 _LEAST_VERSION = 1
-"""Of drops that say no more than that the import held no market of the asset: any other reason, of any import, says more."""
+"""Version of ``no_symbol`` drops: the lowest, so that any other reason, of any import, replaces them."""
 
-# Outcomes are of cases and shared by all runs: the live signal decides which asset is looked at, for a case that only
-# backtests found worth a signal the first run's.
+# Outcomes belong to cases and are shared by all runs. The live signal decides which asset is measured; for a case that
+# only backtests found worth a signal, the first run's does.
 _CASES = """
 SELECT case_id, asset, symbol, venue, toUnixTimestamp64Milli(knowable_at) AS knowable_ms
 FROM
@@ -36,7 +36,7 @@ SELECT horizon_s, standing, signals, share FROM v_outcome_coverage WHERE run_id 
 
 
 async def judged_cases(client: ClickHouse, *, since: datetime, until: datetime) -> list[JudgedCase]:
-    """Return the cases with a signal that were knowable from ``since`` (inclusive) to ``until`` (exclusive)."""
+    """Return the cases with a signal that became knowable from ``since`` (inclusive) to ``until`` (exclusive)."""
     found = await client.query(_CASES, {"since": since, "until": until})
     return [
         JudgedCase(case_id=case_id, asset=asset, symbol=symbol, venue=venue, knowable_at_ms=knowable_ms)
@@ -45,9 +45,9 @@ async def judged_cases(client: ClickHouse, *, since: datetime, until: datetime) 
 
 
 async def keep(client: ClickHouse, outcomes: Sequence[Outcome], drops: Iterable[Drop], *, source: str) -> None:
-    """Write outcomes and drops; they take the place of what earlier imports said of the same case and horizon.
+    """Write outcomes and drops. They replace those of earlier imports for the same case and horizon.
 
-    Every row stands for itself, so an import that was interrupted is completed by running it again.
+    Rows are independent, so running an interrupted import again completes it.
     """
     version = await _next_version(client)
     rows = [
@@ -74,15 +74,15 @@ async def _next_version(client: ClickHouse) -> int:
 
 
 async def coverage(client: ClickHouse) -> list[tuple[int, str, int, float]]:
-    """Return, over all imports, how the live signals stand at each horizon: horizon, standing, signals, share."""
+    """Return the state of the live signals at each horizon over all imports, as (horizon, standing, signals, share)."""
     found = await client.query(_COVERAGE)
     return [(int(h), str(standing), int(n), float(share)) for h, standing, n, share in found.rows]
 
 
 async def forget(client: ClickHouse, source: str) -> int:
-    """Delete the outcomes and drops of one source; return how many outcomes that were.
+    """Delete the outcomes and drops of one source; return the number of outcomes deleted.
 
-    Done when this returns; what an earlier import said of the same case and horizon does not come back.
+    The deletion is complete on return. Rows of earlier imports for the same case and horizon do not come back.
     """
     found = await client.query("SELECT count() FROM outcomes FINAL WHERE source = {source:String}", {"source": source})
     for table in ("outcomes", "outcome_drops"):

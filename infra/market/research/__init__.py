@@ -1,8 +1,8 @@
 """Data sources of the research chat, behind ``FetchMarket``, ``FetchCandles`` and ``FindSignals``; none needs a key.
 
-``VALUES`` is every name that a ``MarketValue`` of the chat may have, whatever the asset. A name that no source gave stands in
-``MarketReply.unknown`` as ``name: why``; a source that failed as ``kind: source failed (why)``. Behind a name marked with
-``*`` there are also ``{name}_change_1d`` and ``{name}_change_7d`` in %.
+``VALUES`` lists every name that a ``MarketValue`` of the chat may have, whatever the asset. ``MarketReply.unknown``
+names a missing value as ``name: why`` and a failed source as ``kind: source failed (why)``. A name marked with ``*``
+also comes as ``{name}_change_1d`` and ``{name}_change_7d`` in %.
 """
 
 from __future__ import annotations
@@ -48,4 +48,4 @@ VALUES: dict[str, dict[str, str]] = {
         "whale_transfer_largest": "USD, change included",
     },
 }
-"""Kind of ``FetchMarket`` → name of a value → its unit and what to know of it. The unit of a value itself is in ``unit``."""
+"""Kind of ``FetchMarket`` → name of a value → its unit and a note. The exact unit is in ``MarketValue.unit``."""

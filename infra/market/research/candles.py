@@ -1,4 +1,4 @@
-"""Bars of an asset as of a time: Coinbase in dollars, else Binance in USDT. Only bars that were complete by then."""
+"""Bars of an asset as of a time: Coinbase in USD, else Binance in USDT. Only bars that were complete by then."""
 
 from __future__ import annotations
 
@@ -16,29 +16,28 @@ from schemas.effects import CandlesReply, Failure, FetchCandles, Reply
 from schemas.errors import PermanentError, TransientError
 
 STALE_AFTER = 3
-"""A market whose last bar ended this many bars ago is not traded any more."""
+"""A market whose last bar ended this many bars ago counts as no longer traded."""
 
 
 class LiveCandles(Free):
-    """A port for ``FetchCandles``. Safe for concurrent use within one event loop.
+    """Port for ``FetchCandles``. Safe for concurrent use within one event loop.
 
-    Guarantees of a reply: oldest first, each bar once, none that ended after ``as_of``, at most ``limit`` of them and at least
-    one; fewer where the market is young or had no trade.
+    A reply holds distinct bars, oldest first, none of which ended after ``as_of``: at least one and at most ``limit``,
+    fewer where the market is young or had no trades.
     """
 
     provider = "candles"
     mode: ProviderMode = "live"
 
     def __init__(self, exchanges: Sequence[Exchange]) -> None:
-        """``exchanges`` are asked in turn, until one has the market."""
+        """``exchanges`` are tried in order until one has the market."""
         self._exchanges = tuple(exchanges)
 
     async def perform(self, effect: FetchCandles) -> Answer:
-        """Read once. What fails, and an asset that no exchange here trades, is a ``Failure`` reply, and free."""
+        """Read once. An error, or an asset that no exchange here trades, becomes a ``Failure`` reply at no cost."""
         return Answer(reply=await self._read(effect), cost_usd=Decimal(0), cost_source="free")
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         for exchange in self._exchanges:
             await exchange.close()
 

@@ -1,9 +1,9 @@
-"""Prices from CoinGecko, whose figures are averages over exchanges: for assets that the exchanges here do not trade.
+"""Prices from CoinGecko, averaged over exchanges, for assets that the exchanges here do not trade.
 
-Wire shapes: https://docs.coingecko.com/reference/coins-id-market-chart-range (over more than a day a point an hour; without
-a paid key the past 365 days) and https://docs.coingecko.com/reference/search-data (a ticker is not unique: the coin with the
-best rank by market value is taken). A key of the free plan goes into ``x-cg-demo-api-key``, a paid one into
-``x-cg-pro-api-key``, at its own address.
+Wire formats: https://docs.coingecko.com/reference/coins-id-market-chart-range (hourly points for ranges over a day;
+without a paid key the past 365 days) and https://docs.coingecko.com/reference/search-data (tickers are not unique: the
+coin with the best rank by market value is taken). A key of the free plan goes into ``x-cg-demo-api-key``, a paid one
+into ``x-cg-pro-api-key`` at an address of its own.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ IDS = {
     "BCH": "bitcoin-cash", "UNI": "uniswap", "AAVE": "aave", "POL": "polygon-ecosystem-token", "USDT": "tether",
     "USDC": "usd-coin", "DAI": "dai",
 }  # fmt: skip
-"""Coins whose id need not be looked up."""
+"""Ids of coins that need no lookup."""
 _COINGECKO = Service(name="CoinGecko", address_setting="COINGECKO_BASE_URL", key_setting="COINGECKO_API_KEY")
 _KEYLESS = Service(name="CoinGecko", address_setting="COINGECKO_BASE_URL")
 _ID = re.compile(r"[a-z0-9][a-z0-9_.-]{0,119}\Z")
 _DAY = timedelta(days=1)
 _MAX_AGE = timedelta(hours=2)
 _SLACK = timedelta(hours=2)
-"""How far from a day ago the point to compare with may lie: there is about one an hour."""
+"""How far from a day ago the point to compare with may lie; points are about an hour apart."""
 _KEPT = timedelta(days=364)
 _PAID_HOST = "pro-api.coingecko.com"
 
 
 class CoinGecko:
-    """Price, change and volume of a day, market value. ``api_key`` is optional.
+    """Price, its change and the volume over a day, market value. ``api_key`` is optional.
 
-    Raises (when made):
-        ConfigError: the address or the key cannot be one.
+    Raises (constructor):
+        ConfigError: the address or the key is invalid.
     """
 
     def __init__(self, base_url: str, *, api_key: str | None = None, timeout_s: float) -> None:
@@ -54,10 +54,10 @@ class CoinGecko:
         self._ids = dict(IDS)
 
     async def read(self, symbol: str, as_of: datetime) -> tuple[list[MarketValue], list[str]]:
-        """Return the figures of the asset, and what is not known of them.
+        """Return the figures of the asset, and reasons for those that are missing.
 
         Raises:
-            NewsproofError: CoinGecko does not answer, or with something else.
+            NewsproofError: the request failed, or the response cannot be parsed.
         """
         if not self._paid and as_of < datetime.now(UTC) - _KEPT:
             return [], ["price: coingecko keeps a year without a paid key"]
@@ -74,7 +74,6 @@ class CoinGecko:
         return _figures(body if isinstance(body, dict) else {}, as_of)
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         await self._source.close()
 
     async def _look_up(self, symbol: str) -> str | None:
@@ -87,7 +86,7 @@ class CoinGecko:
 
 
 def _ranked(coin: Any, symbol: str) -> tuple[Decimal, str] | None:
-    """A coin without a rank is not taken: anybody may list one under a known ticker."""
+    """Return the coin's rank and id. A coin without a rank is skipped: anyone may list one under a known ticker."""
     if not isinstance(coin, dict) or str(coin.get("symbol", "")).upper() != symbol:
         return None
     rank, coin_id = number(coin.get("market_cap_rank")), str(coin.get("id", ""))
@@ -115,7 +114,7 @@ def _figures(body: dict[str, Any], as_of: datetime) -> tuple[list[MarketValue], 
 
 
 def _value(point: Point | None) -> Decimal | None:
-    return point.value if point is not None and point.value > 0 else None  # 0 stands for unknown
+    return point.value if point is not None and point.value > 0 else None  # CoinGecko writes 0 for unknown
 
 
 def _points(body: dict[str, Any], name: str) -> list[Point]:

@@ -1,14 +1,16 @@
-"""The economy as of a time, from FRED: policy rate, money, dollar index, ten-year yield.
+"""Economic figures as of a time, from FRED: policy rate, money stock, dollar index, ten-year yield.
 
-Without a key the chart as CSV (https://fred.stlouisfed.org/graph/fredgraph.csv?id=DFF, one series a request: series of
-different frequency do not come in one table); with ``FRED_API_KEY`` the API
-(https://fred.stlouisfed.org/docs/api/fred/series_observations.html), asked for the series as it stood then
-(``realtime_start``): money is revised for years, and the CSV has today's figures for the past.
+Without a key, FRED's chart as CSV (https://fred.stlouisfed.org/graph/fredgraph.csv?id=DFF). Each series is a request of
+its own, since series of different frequency do not come in one table. With ``FRED_API_KEY``, the API
+(https://fred.stlouisfed.org/docs/api/fred/series_observations.html) returns the series as it stood then
+(``realtime_start``). That matters for money, which is revised for years: the CSV has today's figures for the past.
 
-A figure is dated by its period and known when it was published. Rates: the evening of the next business day, as in
-``infra.market.macro`` (H.15). Dollar index: by week, on Monday (https://www.federalreserve.gov/releases/h10/), on Tuesday
-where that is a holiday, so Tuesday evening is taken. Money: on the fourth Tuesday of the next month
-(https://www.federalreserve.gov/releases/h6/).
+A figure is dated by its period and known from its publication:
+
+- Rates: the evening of the next business day, as in ``infra.market.macro`` (H.15).
+- Dollar index: weekly, on Monday (https://www.federalreserve.gov/releases/h10/), or Tuesday after a holiday; so Tuesday
+  evening is assumed.
+- Money: the fourth Tuesday of the next month (https://www.federalreserve.gov/releases/h6/).
 """
 
 from __future__ import annotations
@@ -36,12 +38,12 @@ _SLACK = timedelta(days=10)
 
 
 def week_known_from(day: date) -> datetime:
-    """Return when a day of the weekly release is out: the evening of the Tuesday after its week."""
+    """Return when a day of the weekly release is published: the evening of the Tuesday after its week."""
     return datetime.combine(day + timedelta(days=8 - day.weekday()), PUBLISHED_AT)
 
 
 def month_known_from(day: date) -> datetime:
-    """Return when the money of a month is out: the evening of the fourth Tuesday of the month after."""
+    """Return when a month's money stock is published: the evening of the fourth Tuesday of the next month."""
     first = (day.replace(day=1) + timedelta(days=32)).replace(day=1)
     tuesday = first + timedelta(days=(1 - first.weekday()) % 7 + 21)
     return datetime.combine(tuesday, PUBLISHED_AT)
@@ -52,11 +54,11 @@ class _Series(msgspec.Struct, frozen=True):
     unit: str
     known_from: Callable[[date], datetime]
     max_age: timedelta
-    """Counted from its publication; an older figure is not the present one."""
+    """Maximum age since publication; an older figure is not current."""
     back: timedelta
-    """How far before ``as_of`` the figures that are needed may be dated."""
+    """How far before ``as_of`` the required figures may be dated."""
     change: str = ""
-    """Unit of the change over 30 days; empty where there is none."""
+    """Unit of the change over 30 days; empty when there is none."""
 
 
 SERIES = {
@@ -70,10 +72,10 @@ SERIES = {
 
 
 class Economy(Figures):
-    """The series side by side; one that fails is named, and the others' figures stay. The same whatever the asset.
+    """Reads the series concurrently. A failed one is named in ``unknown``; the others stay. Independent of the asset.
 
-    Raises (when made):
-        ConfigError: the address or the key cannot be one.
+    Raises (constructor):
+        ConfigError: the address or the key is invalid.
     """
 
     def __init__(self, *, fred: str, fred_api: str, api_key: str | None, timeout_s: float) -> None:
@@ -109,7 +111,7 @@ class Economy(Figures):
         return values, []
 
     async def _vintage(self, series: str, start: datetime, as_of: datetime, key: str) -> dict[date, Decimal]:
-        """The series as it stood: that of the day before, until everything of the day is out."""
+        """Return the series as it stood the day before ``as_of``, or on that day once its releases are out."""
         seen = as_of.date() if as_of.timetz() >= PUBLISHED_AT else as_of.date() - timedelta(days=1)
         params = {
             **{"series_id": series, "api_key": key, "file_type": "json"},
@@ -119,7 +121,7 @@ class Economy(Figures):
         response = await self._fred.get("/fred/series/observations", params, absent=frozenset({400}))
         if response.status_code == 400:
             said = own_words(response, "error_message")
-            # FRED says 400 of a wrong key, too.
+            # FRED answers 400 to a wrong key, too.
             raise refused(self._fred.service, 401 if "api_key" in said else 400, said, response.headers)
         rows = json_object(response, self._fred.service).get("observations")
         if not isinstance(rows, list):
@@ -138,7 +140,7 @@ def _table(response: httpx.Response, series: str) -> dict[date, Decimal]:
 def _days(rows: list[tuple[str, str]]) -> dict[date, Decimal]:
     days = {}
     for day, written in rows:
-        value = number(written.strip())  # "." or nothing on holidays
+        value = number(written.strip())  # "." or empty on holidays
         try:
             at = date.fromisoformat(day)
         except ValueError:

@@ -1,9 +1,10 @@
 """Flows to and from exchanges and activity on a chain: Coin Metrics without a key, Glassnode with one.
 
-Wire shapes: https://docs.coinmetrics.io/api-reference/timeseries/timeseries-rest/asset-metrics (a metric that an asset does
-not have is missing or null; the keyless figures are for non-commercial use, CC BY-NC 4.0) and
-https://docs.glassnode.com/basic-api/endpoints/transactions (``[{"t": seconds, "v": number}]``). Both date a day by its begin.
-It is known at the ``AssetEODCompletionTime`` that Coin Metrics gives for it; where there is none, twelve hours after its end.
+Wire formats: https://docs.coinmetrics.io/api-reference/timeseries/timeseries-rest/asset-metrics (a metric that an asset
+does not have is missing or null; the keyless figures are for non-commercial use, CC BY-NC 4.0) and
+https://docs.glassnode.com/basic-api/endpoints/transactions (``[{"t": seconds, "v": number}]``). Both date a day by its
+start. A day is known at the ``AssetEODCompletionTime`` that Coin Metrics gives for it, otherwise twelve hours after its
+end.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class _Day(msgspec.Struct, frozen=True):
 class CoinMetrics:
     """Activity and exchange flows of the assets that Coin Metrics covers. ``api_key`` is optional.
 
-    Raises (when made):
-        ConfigError: the address or the key cannot be one.
+    Raises (constructor):
+        ConfigError: the address or the key is invalid.
     """
 
     def __init__(self, base_url: str, *, api_key: str | None, timeout_s: float) -> None:
@@ -56,10 +57,10 @@ class CoinMetrics:
         self._source = Source(_METRICS if self._key else _KEYLESS, base_url, timeout_s=timeout_s)
 
     async def read(self, symbol: str, as_of: datetime) -> Known:
-        """Return what is known of the asset; an asset that is not covered has nothing.
+        """Return the asset's figures; none for an asset that Coin Metrics does not cover.
 
         Raises:
-            NewsproofError: Coin Metrics does not answer, or with something else.
+            NewsproofError: the request failed, or the response cannot be parsed.
         """
         days = await self._days(symbol, as_of)
         if days is None:
@@ -75,7 +76,6 @@ class CoinMetrics:
         return [*values, *known], [*unknown, *absent]
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         await self._source.close()
 
     async def _days(self, symbol: str, as_of: datetime) -> list[_Day] | None:
@@ -104,8 +104,8 @@ class CoinMetrics:
 class Glassnode:
     """Net flow to exchanges, in units of the asset.
 
-    Raises (when made):
-        ConfigError: the address or the key cannot be one.
+    Raises (constructor):
+        ConfigError: the address or the key is invalid.
     """
 
     def __init__(self, base_url: str, *, api_key: str, timeout_s: float) -> None:
@@ -113,10 +113,10 @@ class Glassnode:
         self._source = Source(_GLASSNODE, base_url, timeout_s=timeout_s, headers=headers)
 
     async def read(self, symbol: str, as_of: datetime) -> Known:
-        """Return the net flow of a day and of seven.
+        """Return the net flow over one day and over seven.
 
         Raises:
-            NewsproofError: Glassnode does not answer, or with something else.
+            NewsproofError: the request failed, or the response cannot be parsed.
         """
         bounds = {"s": str(int((as_of - 12 * _DAY).timestamp())), "u": str(int(as_of.timestamp()))}
         params = {"a": symbol, "i": "24h", **bounds}
@@ -133,12 +133,11 @@ class Glassnode:
         return _net(points, as_of, symbol, "glassnode")
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         await self._source.close()
 
 
 def _flows(days: Sequence[_Day], as_of: datetime, symbol: str) -> Known:
-    """In, out and what is left of them, of the days that have both."""
+    """Return inflow, outflow and net flow of the days that have both."""
     both = [day for day in days if all(metric in day.metrics for metric in FLOWS)]
     if not both:
         return [], [f"exchange_netflow: coinmetrics has none of {symbol}; GLASSNODE_API_KEY asks Glassnode, too"]
@@ -168,7 +167,7 @@ def _day(row: Any) -> _Day | None:
     if not isinstance(row, dict):
         return None
     try:
-        began = datetime.fromisoformat(f"{str(row.get('time'))[:19]}+00:00")  # nanoseconds follow, and Z
+        began = datetime.fromisoformat(f"{str(row.get('time'))[:19]}+00:00")  # nanoseconds and Z follow
     except ValueError:
         return None
     read = {name: number(row.get(name)) for name in (*ACTIVITY, *FLOWS)}

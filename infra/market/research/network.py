@@ -1,8 +1,8 @@
-"""What happens on an asset's own chain, as of a time: every source that knows the asset, side by side.
+"""Activity on an asset's own chain, as of a time, from every source that covers the asset, read concurrently.
 
 Bitcoin: the charts of https://www.blockchain.com/explorer/api/charts_api. Other chains and stablecoins: DefiLlama
-(https://api-docs.defillama.com). Flows, activity of more chains and large transfers: ``infra.market.research.flows`` and ``whales``.
-Where two sources give a figure of the same name, the one that stands first in this order is taken.
+(https://api-docs.defillama.com). Flows, activity of more chains and large transfers: ``infra.market.research.flows``
+and ``whales``. Where two sources have a figure of the same name, the source that comes first in this order is taken.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ CHARTS = {
     "hash-rate": ("hash_rate", "TH/s"),
 }
 EXPECTED = ("active_addresses", "transactions_per_day", "mvrv", "exchange_netflow", "whale_transfers")
-"""What a chain's agent asks for first: what is not known of it is named, whatever the asset."""
+"""The figures that an analysis of a chain needs first; ``unknown`` lists those that are missing, whatever the asset."""
 _DAY = timedelta(days=1)
 
 
 class Network:
-    """Picks the sources that know an asset. Each is asked once; one that fails is named, and the others' figures stay."""
+    """Reads the sources that cover an asset, once each. ``unknown`` names a failed one; other figures stay."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Network:
         whales: Whales,
         timeout_s: float,
     ) -> None:
-        """``coinmetrics`` None: switched off; ``glassnode`` None: no key."""
+        """``coinmetrics`` is None when it is switched off, ``glassnode`` when there is no key."""
         self._bitcoin = Source(BLOCKCHAIN, blockchain_info, timeout_s=timeout_s)
         self._llama = Source(LLAMA, defillama, timeout_s=timeout_s)
         self._stable = Source(STABLE, stablecoins, timeout_s=timeout_s)
@@ -67,7 +67,7 @@ class Network:
         """Return the figures of the asset's chain.
 
         Raises:
-            NewsproofError: every source that could know failed.
+            NewsproofError: every source that covers the asset failed.
         """
         symbol = ticker(asset)
         if symbol is None:
@@ -96,7 +96,7 @@ class Network:
         return readings
 
     def _told(self, reply: MarketReply, symbol: str) -> MarketReply:
-        """One value a name; what another source had is not unknown; what nobody was asked for is."""
+        """Keep one value per name, drop known names from ``unknown``, and add the missing of ``EXPECTED``."""
         values: dict[str, MarketValue] = {}
         first: dict[str, str] = {}
         for value in reply.values:
@@ -127,19 +127,18 @@ class Network:
         return series_figures(name, "USD", "defillama", [_in_dollars(row) for row in rows], as_of)
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         for source in (self._bitcoin, self._llama, self._stable, self._coinmetrics, self._glassnode, self._whales):
             if source is not None:
                 await source.close()
 
 
 def _figure(name: str) -> str:
-    """What a change or a sum is of: both are taken from one source."""
+    """Return the name without its change or sum suffix: all values of one figure come from one source."""
     return name.removesuffix("_change_1d").removesuffix("_change_7d").removesuffix("_7d")
 
 
 def _in_dollars(row: Any) -> Point | None:
-    """All pegs together. A day's row changes until the day is over, so it is known from then on."""
+    """Sum all pegs. A day's row changes until the day is over, so it is known from then on."""
     if not isinstance(row, dict) or not isinstance(row.get("totalCirculatingUSD"), dict):
         return None
     amounts = [number(value) for value in row["totalCirculatingUSD"].values()]

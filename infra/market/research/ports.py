@@ -25,7 +25,7 @@ def live_research(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]
     """Return the ports ``market`` (price, economy, sentiment, network), ``candles`` and ``signals`` of live mode.
 
     Raises:
-        ConfigError: an address or a key cannot be one; the text names its setting.
+        ConfigError: an address or a key is invalid; the message names its setting.
     """
     timeout_s = settings.deep_analysis_tool_timeout
     market = LiveMarket(

@@ -1,4 +1,4 @@
-"""The price of an asset: exchanges first, CoinGecko where none of them has it."""
+"""The price of an asset from the exchanges, or from CoinGecko where none of them has it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from schemas.errors import NewsproofError, PermanentError, TransientError
 
 
 class ResearchPrices:
-    """Exchanges say what was paid; CoinGecko knows more coins, by the hour."""
+    """Prefers the exchanges, whose prices are actual trades; CoinGecko covers more coins, with hourly prices."""
 
     def __init__(self, exchanges: Prices, coingecko: CoinGecko) -> None:
         self._exchanges, self._coingecko = exchanges, coingecko
 
     async def read(self, asset: str, as_of: datetime) -> MarketReply:
-        """Return the price and what belongs to it; ``unknown`` names the sources that did not have it.
+        """Return the price and related figures; ``unknown`` names the sources that did not have it.
 
         Raises:
             NewsproofError: a source failed, and no other one has the price.
@@ -48,6 +48,5 @@ class ResearchPrices:
         return MarketReply(values=tuple(values), unknown=(*unknown, *absent))
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         await self._exchanges.close()
         await self._coingecko.close()

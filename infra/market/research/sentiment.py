@@ -1,6 +1,6 @@
-"""The mood of the market: alternative.me's fear and greed index, a figure a day, known from midnight UTC on.
+"""Market sentiment: alternative.me's fear and greed index, one figure a day, known from midnight UTC on.
 
-Wire shape: https://alternative.me/crypto/fear-and-greed-index/#api.
+Wire format: https://alternative.me/crypto/fear-and-greed-index/#api.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WEEK = timedelta(days=7)
 
 
 class Sentiment(Figures):
-    """Fear and greed, and how it changed over a week. The same whatever the asset."""
+    """The fear and greed index and its change over a week. Independent of the asset."""
 
     def __init__(self, *, fear_greed: str, timeout_s: float) -> None:
         self._mood = Source(ALTERNATIVE, fear_greed, timeout_s=timeout_s)

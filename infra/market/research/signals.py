@@ -1,7 +1,6 @@
-"""Signals of the news pipeline for the research chat, from ClickHouse, as they stood at a time.
+"""Signals of the news pipeline for the research chat, read from ClickHouse as of a time.
 
-A chat never waits for ClickHouse: whatever is wrong with it, the answer is a ``Failure`` of kind ``unavailable`` within a
-second, and the answer says so.
+A chat never waits for ClickHouse. Any failure of it becomes a ``Failure`` of kind ``unavailable`` within a second.
 """
 
 from __future__ import annotations
@@ -19,15 +18,17 @@ from schemas.evidence import FoundSignal
 from schemas.ids import LIVE_RUN
 
 TIMEOUT_S = 0.9
-"""Seconds for both queries together."""
+"""Timeout in seconds of both queries together."""
 AT_ONCE = 4
-"""More at once would only time out together; a burst queues here instead."""
+"""Limit of concurrent requests. More would only time out together, so a burst queues here instead."""
 MAX_SIGNALS = 50
-"""More are not looked for, whatever the effect says."""
+"""Upper limit of signals, whatever the effect asks for."""
 MAX_SOURCES = 5
 
 REVISIONS = 4
-"""Rows looked at for each signal wanted: revisions that are known, and redelivered ones. Where that is too few, ten times that."""
+"""Rows read per requested signal: a signal may have several revisions, or redelivered rows. When they yield too few
+signals, the query is repeated with ten times as many.
+"""
 
 _KNOWN = """
 FROM signals
@@ -45,7 +46,8 @@ SELECT signal_id
 ORDER BY decided_at DESC, signal_id
 LIMIT {{rows:UInt32}}
 """
-# The newest rows and not the newest signals: those are found by a heap, while grouping would take all of them in hand.
+# The newest rows, not the newest signals: ClickHouse finds those with a heap, while grouping would hold all of them in
+# memory.
 
 _SAID = f"""
 SELECT signal_id, case_id, asset, event_type, action, direction, confidence, status, summary, decided_at,
@@ -58,10 +60,11 @@ LIMIT 1 BY signal_id
 
 
 class FoundSignals(Free):
-    """The port for ``FindSignals``. Free of charge; ``mode`` is that of the installation that it reads of.
+    """Port for ``FindSignals``. Free of charge. ``mode`` is the provider mode of the installation it reads from.
 
-    Guarantees: the newest revision emitted strictly before ``as_of`` of each signal, decided within the time asked for, newest
-    first, at most ``limit`` of them, numbered from 1; withdrawn ones among them, told by ``status``.
+    For each signal it returns the newest revision emitted strictly before ``as_of``. Signals were decided within the
+    requested time, come newest first, at most ``limit``, numbered from 1. Withdrawn ones are included, marked by
+    ``status``.
     """
 
     provider = "clickhouse"
@@ -80,13 +83,12 @@ class FoundSignals(Free):
         self._turns = Turns(AT_ONCE, timeout_s=timeout_s)
 
     async def perform(self, effect: FindSignals) -> Answer:
-        """Return the signals, or a Failure of kind unavailable. Raises nothing of ours."""
+        """Return the signals, or a ``Failure`` of kind ``unavailable``. Raises no ``NewsproofError``."""
         found = await self._turns.ask(lambda: self._find(effect))
         reply = found if isinstance(found, Failure) else SignalsReply(signals=found)
         return Answer(reply=reply, cost_usd=Decimal(0), cost_source="local")
 
     async def close(self) -> None:
-        """Close the client. Idempotent."""
         await self._client.close()
 
     async def _find(self, effect: FindSignals) -> tuple[FoundSignal, ...]:

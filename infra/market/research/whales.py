@@ -1,8 +1,9 @@
-"""Large transfers of the last 24 hours, from Blockchair, which answers occasional questions without a key.
+"""Large transfers of the last 24 hours, from Blockchair, which allows occasional requests without a key.
 
-Wire shape: https://github.com/Blockchair/Blockchair.Support/blob/master/API_DOCUMENTATION_EN.md, "Infinitable endpoints":
-filters in ``q``, the largest first by ``s``; ``context.total_rows`` is how many there are. Without a key 1,440 requests a day;
-402, 429 and 435–437 say that a limit is reached, 430 and 434 that the address is blocked for a while.
+Wire format: https://github.com/Blockchair/Blockchair.Support/blob/master/API_DOCUMENTATION_EN.md, "Infinitable
+endpoints". ``q`` holds the filters, ``s`` sorts the largest first, ``context.total_rows`` is the count. The limit
+without a key is 1,440 requests a day. Statuses 402, 429 and 435–437 report an exhausted limit, 430 and 434 a
+temporarily blocked address.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ CHAINS = {
     "BCH": ("bitcoin-cash", "output_total_usd"),
     "DOGE": ("dogecoin", "output_total_usd"),
 }
-"""Blockchair's name of a chain by the ticker of its coin, and the field that holds what a transaction moved."""
+"""Ticker of a chain's coin → Blockchair's name of the chain, and the field with the value that a transaction moved."""
 _SERVICE = Service(name="Blockchair", address_setting="BLOCKCHAIR_BASE_URL", key_setting="BLOCKCHAIR_API_KEY")
 _LIMITS = frozenset({402, 429, 435, 436, 437})
 _BLOCKED = frozenset({430, 434})
 
 
 class Whales:
-    """How many large transactions there were, and the largest. ``api_key`` is optional.
+    """The number of large transactions and the largest of them. ``api_key`` is optional.
 
-    Raises (when made):
-        ConfigError: the address or the key cannot be one.
+    Raises (constructor):
+        ConfigError: the address or the key is invalid.
     """
 
     def __init__(self, base_url: str, *, api_key: str | None, timeout_s: float) -> None:
@@ -46,7 +47,7 @@ class Whales:
         """Return the figures of a chain in ``CHAINS``.
 
         Raises:
-            NewsproofError: Blockchair does not answer, or with something else.
+            NewsproofError: the request failed, or the response cannot be parsed.
         """
         chain, field = CHAINS[symbol]
         since, until = (f"{at:%Y-%m-%d %H:%M:%S}" for at in (as_of - timedelta(hours=24), as_of))
@@ -71,7 +72,6 @@ class Whales:
         return [*values, market_value("whale_transfer_largest", largest, "USD", "blockchair", as_of)], []
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         await self._source.close()
 
 

@@ -1,4 +1,4 @@
-"""What texts are compared by, and the table of providers: to add one, write its adapter and add one row here."""
+"""Embeddings that compare texts, and the table of providers. To add one, write its adapter and add one row here."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ PROVIDERS: dict[str, Callable[[Settings], Embedder]] = {"gemini": _gemini, "open
 
 
 def embedder_of(settings: Settings) -> Embedder | None:
-    """Return the provider's model that live mode compares texts by; None = the hashing vector, as in every other mode.
+    """Return the embedding model of live mode; None means the hashing vector, which every other mode uses.
 
     Raises:
-        ConfigError: it lacks its key, or a key or an address cannot be one.
+        ConfigError: its key is missing, or a key or an address is invalid.
     """
     if settings.mode != "live" or settings.embedding_provider == "offline":
         return None

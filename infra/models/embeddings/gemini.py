@@ -1,4 +1,4 @@
-"""Vectors of Gemini: one request (``batchEmbedContents``) for one text, whatever happens."""
+"""Gemini embeddings. One text is one ``batchEmbedContents`` request, without retries."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from infra.models.prices import Prices
 from schemas.errors import PermanentError, TransientError
 
 WITH_TASK_TYPES = ("gemini-embedding-001",)
-"""Models that are told what a vector is for. Later ones take no such parameter (https://ai.google.dev/gemini-api/docs/embeddings)."""
+"""Models that take a task type; later ones do not (https://ai.google.dev/gemini-api/docs/embeddings)."""
 
 
 class GeminiEmbedder:
-    """One embedding model of Gemini; safe for concurrent calls within one event loop."""
+    """One Gemini embedding model. Safe for concurrent calls within one event loop."""
 
     provider = "gemini"
 
@@ -35,7 +35,7 @@ class GeminiEmbedder:
         Raises:
             TransientError: rate_limit, unavailable, timeout, network.
             PermanentError: auth, invalid_request, too_large, not_configured.
-            UselessAnswerError: an answer that is no vector of these dimensions; it may have been paid.
+            UselessAnswerError: the response is not a vector of these dimensions; it may have been billed.
         """
         asked_at = datetime.now(UTC)
         response = await self._ask(text)
@@ -55,11 +55,10 @@ class GeminiEmbedder:
             raise self._useless(exc) from exc
 
     def worst_case_usd(self, text: str) -> Decimal | None:
-        """Return the price of as many tokens as this text can have; None when the price is unknown."""
+        """Return the price of the most tokens that the text can have; None when the price is unknown."""
         return self._prices.worst_case_usd(self.model, most_tokens(text), 0)
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         await self._client.close()
 
     async def _ask(self, text: str) -> types.EmbedContentResponse:

@@ -1,12 +1,12 @@
 """The offline embedding: character n-grams hashed into a vector. No model, no network, the same on every machine.
 
-Chinese has no spaces and English inflects, so both are cut into runs of characters: Han characters alone and in pairs,
-triples of the other letters. Each n-gram is hashed to one of 256 places and a sign (the hashing trick: Weinberger et
-al. 2009, "Feature Hashing for Large Scale Multitask Learning", arXiv:0902.2206); counts are damped by a square root, so
-that a word said ten times does not drown the rest.
+Chinese has no spaces and English inflects, so both are cut into character n-grams: single Han characters and pairs of
+them, triples of the other letters. Each n-gram is hashed to one of 256 components and a sign (the hashing trick:
+Weinberger et al. 2009, "Feature Hashing for Large Scale Multitask Learning", arXiv:0902.2206). Counts are damped by a
+square root, so that a word repeated ten times does not dominate.
 
-Vectors of every model are kept as whole numbers from -127 to 127 (ADR 17): a fourth of the bytes to read, and a dot product
-of whole numbers is the same on every machine.
+Vectors of every model are stored as integers from -127 to 127 (ADR 17). That is a fourth of the bytes to read, and an
+integer dot product is the same on every machine.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ import numpy.typing as npt
 from schemas.ids import normalise_text
 
 EMBEDDING_MODEL = "char-ngram-256-v2"
-"""Written beside every vector; a change of anything in this file is a new name."""
+"""Stored with every vector; any change in this file needs a new name."""
 DIMENSIONS = 256
 LARGEST = 127
-"""Of a component: what one byte holds on both sides of zero."""
+"""Largest absolute value of a component: the symmetric range of one byte."""
 MAX_CHARACTERS = 4096
-"""Characters read of a text. A news item's start says what it is about."""
+"""Characters read from a text. The start of a news item says what it is about."""
 
 AT_ONCE = 200
-"""Texts of :func:`embed_all`: some ten thousand characters, which fit the processor's cache with all that is computed of
-them. Six times faster than one by one, measured on news items."""
+"""Texts per batch of :func:`embed_all`: about ten thousand characters, which fit the processor's cache with all
+intermediate arrays. Six times faster than one by one, measured on news items.
+"""
 _LETTER = np.uint64(21)
 """Bits of a character in an n-gram."""
 _HAN_FIRST, _HAN_LAST = 0x3400, 0x9FFF
@@ -38,7 +39,7 @@ _MIX = np.uint64(0xBF58476D1CE4E5B9)
 
 
 def embed(text: str) -> list[int]:
-    """Return the 256 components of the text's vector, each from -127 to 127; empty for a text without letters or digits.
+    """Return the text's vector: 256 components from -127 to 127, or empty without letters or digits.
 
     The :func:`cosine` of two of them is 1 for texts equal up to layout and near 0 for unrelated ones.
     """
@@ -59,7 +60,7 @@ def _embedded(folded: Sequence[str]) -> list[npt.NDArray[np.int8]]:
     lengths = np.array([len(text) + 2 for text in folded])
     of = np.repeat(np.arange(len(folded)), lengths)
     han = (codes >= _HAN_FIRST) & (codes <= _HAN_LAST)
-    # A run of letters that reaches into the next text is of neither.
+    # An n-gram that reaches into the next text belongs to neither.
     two, three = han[:-1] & (of[:-1] == of[1:]), ~han[:-2] & (of[:-2] == of[2:])
     wide = codes.astype(np.uint64)
     pairs = (wide[:-1] << _LETTER) | wide[1:]
@@ -76,7 +77,7 @@ def _embedded(folded: Sequence[str]) -> list[npt.NDArray[np.int8]]:
 
 
 def quantised(vector: Sequence[float] | npt.NDArray[np.float64]) -> list[int]:
-    """Return the vector's direction in whole numbers, the largest component being 127; empty for one without a direction.
+    """Scale a vector to integers with the largest component at 127; empty for a zero or non-finite vector.
 
     The cosine of two such vectors is off by less than 0.01 with 256 components or more.
     """
@@ -89,7 +90,7 @@ def quantised(vector: Sequence[float] | npt.NDArray[np.float64]) -> list[int]:
 
 
 def cosine(a: Sequence[int], b: Sequence[int]) -> float:
-    """Return the cosine similarity of two vectors of one model; 0 where one of them is empty."""
+    """Return the cosine similarity of two vectors of one model; 0 when one of them is empty."""
     if not a or not b:
         return 0.0
     product = sum(x * y for x, y in zip(a, b, strict=True))
@@ -97,12 +98,12 @@ def cosine(a: Sequence[int], b: Sequence[int]) -> float:
 
 
 def length(vector: Sequence[int]) -> float:
-    """Return the length of a vector."""
+    """Return the Euclidean norm."""
     return math.sqrt(sum(x * x for x in vector))
 
 
 def _hash(grams: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Mix 64 bits (the finaliser of SplitMix64, Steele et al. 2014); unsigned overflow is meant."""
+    """Mix 64 bits (the finaliser of SplitMix64, Steele et al. 2014); unsigned overflow is intended."""
     mixed = grams + _GOLDEN
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX
     return mixed ^ (mixed >> np.uint64(31))

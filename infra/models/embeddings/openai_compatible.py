@@ -1,4 +1,4 @@
-"""Vectors of any endpoint that speaks OpenAI's ``POST /embeddings``: OpenAI itself, Qwen, Mistral, vLLM, Ollama, gateways."""
+"""Embeddings from any endpoint with OpenAI's ``POST /embeddings``: OpenAI, Qwen, Mistral, vLLM, Ollama, gateways."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schemas.errors import NewsproofError
 
 
 def embedding_service(key_setting: str, address_setting: str) -> Service:
-    """Return how the endpoint is called in error texts, and the settings that a person corrects."""
+    """Return the endpoint's name and settings, as error messages show them."""
     return Service(
         name="The OpenAI-compatible embedding model",
         address_setting=address_setting,
@@ -27,10 +27,10 @@ def embedding_service(key_setting: str, address_setting: str) -> Service:
 
 
 class OpenAICompatibleEmbedder:
-    """One embedding model; safe for concurrent calls within one event loop.
+    """One embedding model. Safe for concurrent calls within one event loop.
 
-    ``dimensions`` is sent where the server takes it; one that refuses the field by name is not sent it again, and its vectors
-    have to be of that many numbers by themselves.
+    ``dimensions`` is sent until the server rejects the field by name. After that the model's own vectors must have that
+    size.
     """
 
     provider = "openai"
@@ -47,7 +47,7 @@ class OpenAICompatibleEmbedder:
         Raises:
             TransientError: rate_limit, unavailable, timeout, network.
             PermanentError: auth, plan_limit, invalid_request, too_large, not_configured.
-            UselessAnswerError: an answer that is no vector of these dimensions; it may have been paid.
+            UselessAnswerError: the response is not a vector of these dimensions; it may have been billed.
         """
         asked_at = datetime.now(UTC)
         body = await self._ask(text)
@@ -70,11 +70,10 @@ class OpenAICompatibleEmbedder:
             ) from exc
 
     def worst_case_usd(self, text: str) -> Decimal | None:
-        """Return the price of as many tokens as this text can have; None when the price is unknown."""
+        """Return the price of the most tokens that the text can have; None when the price is unknown."""
         return self._prices.worst_case_usd(self.model, most_tokens(text), 0)
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
         await self._client.close()
 
     async def _ask(self, text: str) -> dict[str, Any]:
@@ -88,7 +87,7 @@ class OpenAICompatibleEmbedder:
                 return json_object(response, self._client.service)
             said = own_words(response, "error", "message")
             if response.status_code in {400, 422} and sent and "dimensions" in said:
-                self._sends_dimensions = False  # such a refusal computes nothing and costs nothing
+                self._sends_dimensions = False  # such a rejection computes nothing and costs nothing
                 continue
             raise self._failure(response, said)
 

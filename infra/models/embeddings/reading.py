@@ -1,4 +1,4 @@
-"""What a provider answered, checked and made ours: a vector of the dimensions asked for, and its price."""
+"""Validation of a provider's embedding response: a vector of the requested dimensions, and its cost."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from infra.models.embeddings.port import Embedded
 from infra.models.prices import Prices, TokenUsage
 
 AROUND_A_TEXT = 64
-"""Tokens that a model puts around a text."""
+"""Upper bound of the tokens that a model adds to a text."""
 
 
 def most_tokens(text: str) -> int:
-    """Return a bound that no tokenizer exceeds: a token stands for at least one byte of UTF-8."""
+    """Return an upper bound for any tokenizer: a token stands for at least one byte of UTF-8."""
     return len(text.encode("utf-8", "surrogatepass")) + AROUND_A_TEXT
 
 
@@ -29,10 +29,10 @@ def embedded(
     model: str,
     asked_at: datetime,
 ) -> Embedded:
-    """Return the vector with its cost. ``tokens`` None = the answer does not say: the most that the text can have are counted.
+    """Return the vector with its cost, for :func:`most_tokens` when the response reports no ``tokens`` (None).
 
     Raises:
-        ValueError, TypeError: these are not so many finite numbers with a direction.
+        ValueError, TypeError: these are not ``dimensions`` finite numbers with a direction.
     """
     if values is None or len(values) != dimensions:
         raise ValueError(f"{0 if values is None else len(values)} numbers instead of {dimensions}")

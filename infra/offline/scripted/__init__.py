@@ -1,7 +1,8 @@
-"""A scripted model server: OpenAI's wire, answers by rules that read the prompt. For trying prompts without a key.
+"""A scripted model server with OpenAI's wire format, whose rules read the prompt. For trying prompts without a key.
 
-What it says is no model's judgement, and it is never to be taken for one: every reply carries :data:`MARK`, an adapter in
-live mode refuses replies that do, and what is judged with it is ``simulated`` in every call, signal and report.
+Its answers are not a model's judgement and must never be taken for one. Every reply carries :data:`MARK`, and an
+adapter in live mode rejects replies that do. Whatever is judged with it is ``simulated`` in every call, signal and
+report.
 """
 
 from __future__ import annotations

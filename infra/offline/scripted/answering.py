@@ -1,7 +1,7 @@
-"""The scripted answers: the offline rules' reading of the text, bent by the stance of the prompt and a draw from its text.
+"""The scripted answers: the offline rules' reading of a text, shifted by the prompt's stance and a draw from its text.
 
-So a changed prompt has an effect without a key, the same one every time: words of strictness or boldness shift what is
-judged (``stance.py``), and any other change of a text draws small deviations anew.
+So a changed prompt has an effect without a key, the same one every time. Strict or bold words shift the judgement
+(``stance.py``); any other change of the text draws new small deviations.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from schemas.errors import PermanentError
 
 _CITED = re.compile(r"\[\d+\]")
 PER_WORD = 0.05
-"""Confidence that a word of strictness takes, and one of boldness gives."""
+"""Confidence subtracted per strict word and added per bold word."""
 DRAWN = 0.03
-"""Confidence within which texts of the same stance deviate."""
+"""Maximum deviation of the confidence between texts of the same stance."""
 SAYS_SO = "[scripted model]"
 FACTS = "Facts computed by code: "
-"""How the line of figures of a prompt begins."""
+"""Prefix of the line of figures in a prompt."""
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def answer(question: Asked, seed: str) -> Said:
-    """Answer one question; deterministic in the question and the seed. What it does not know it answers in words."""
+    """Answer one question; deterministic in the question and the seed. An unknown task is answered with a sentence."""
     try:
         plain = (await OfflineModel().perform(question.call)).reply
         assert isinstance(plain, ModelReply)
@@ -89,7 +89,7 @@ def _asks(args: dict[str, Any], stance: int, draws: Draws) -> dict[str, Any]:
 
 
 def _expands(data: dict[str, Any], _: Asked, stance: int, draws: Draws) -> dict[str, Any]:
-    # A search costs quota: whoever is not told to be strict leaves every other one be.
+    # A search costs quota: without a strict prompt, every other expansion is skipped.
     if stance <= 0 and draws.uniform("expand") < 0.5:
         return {"keywords": [], "reason": f"nothing that is worth one more search {SAYS_SO}"}
     return data | {"reason": f"{data['reason']} {SAYS_SO}"}

@@ -1,7 +1,7 @@
-"""The adapters of simulated mode with a scripted server: its models, and the bundled corpus searched at a model's pace.
+"""Adapters of simulated mode with a scripted server: its models, and the bundled corpus with a simulated latency.
 
-What they say is ``simulated`` in every call record. A call is booked at the price that a real model of its tier would have
-cost, so that budgets, backtests and reports have figures to work with; ``cost_source`` says that nobody was paid.
+Every call record says ``simulated``. A call is booked at the price of a real model of its tier, so that budgets,
+backtests and reports have figures to work with; ``cost_source`` says that nobody was paid.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from infra.settings import Settings
 from schemas.calls import ProviderMode
 
 PRICED_AS = {LIGHT: "gemini-2.5-flash-lite", HEAVY: "gemini-2.5-pro"}
-"""Whose price a scripted call is booked at: the default models of the two tiers."""
+"""Scripted model → the model whose price it is booked at: the default models of the two tiers."""
 SIMULATED: ProviderMode = "simulated"
 NO_KEY = "the-scripted-server-asks-for-none"
 
@@ -33,13 +33,12 @@ class ScriptedPrices(Prices):
     """The prices of the models that the scripted ones stand for."""
 
     def cost(self, model: str, usage: TokenUsage, at: datetime) -> Cost:
-        """Return what the usage would have cost."""
         found = super().cost(PRICED_AS.get(model, model), usage, at)
         return Cost(found.usd, f"simulated, nobody was paid: {PRICED_AS.get(model, model)}, {found.source}")
 
 
 class ScriptedModel(OpenAICompatibleModel):
-    """One model of the scripted server. A port like any other; simulated in every record."""
+    """Port for one model of the scripted server, ``simulated`` in every record."""
 
     provider = "scripted"
     mode = SIMULATED
@@ -48,7 +47,7 @@ class ScriptedModel(OpenAICompatibleModel):
         """``url`` is ``SCRIPTED_MODEL_URL``.
 
         Raises:
-            ConfigError: the address cannot be one.
+            ConfigError: the address is invalid.
         """
         at = checked_address(url, "SCRIPTED_MODEL_URL")
         client = OpenAICompatibleClient(
@@ -58,7 +57,7 @@ class ScriptedModel(OpenAICompatibleModel):
 
 
 class SimulatedSearch(OfflineSearch):
-    """The bundled corpus, answering after a while that is drawn from the query; free, metered by no quota."""
+    """The bundled corpus with a latency drawn from the query. Free, and exempt from the tool quota."""
 
     provider = "simulated"
     mode = SIMULATED
@@ -68,17 +67,14 @@ class SimulatedSearch(OfflineSearch):
         self._median_s = median_s
 
     async def perform(self, effect: Any) -> Answer:
-        """Wait, then search."""
         if self._median_s > 0:
             await asyncio.sleep(spread(self._median_s, effect.query, "search"))
         return await super().perform(effect)
 
     def quota_units(self, effect: Any) -> int:
-        """Return 0."""
         return 0
 
     def worst_case_usd(self, effect: Any) -> Decimal | None:
-        """Return 0."""
         return Decimal(0)
 
 
@@ -93,7 +89,7 @@ def scripted_models(settings: Settings) -> dict[str, Port]:
     """Return the models of both tiers.
 
     Raises:
-        ConfigError: ``SCRIPTED_MODEL_URL`` cannot be an address.
+        ConfigError: ``SCRIPTED_MODEL_URL`` is not a valid address.
     """
     url, timeout_s = settings.scripted_model_url, settings.model_timeout_seconds
     assert url is not None
@@ -104,7 +100,7 @@ def scripted_models(settings: Settings) -> dict[str, Port]:
 
 
 def scripted_ports(settings: Settings) -> dict[str, Any]:
-    """Return models, search and pages as :class:`infra.ports.Ports` takes them.
+    """Return models, search and pages as keyword arguments of :class:`infra.ports.Ports`.
 
     Raises:
         ConfigError: as :func:`scripted_models`.

@@ -1,6 +1,6 @@
-"""What a request on the wire asks: our own prompt taken apart again, into the words we trust and those from outside.
+"""Parser of our own prompts: separates trusted text from untrusted text in a request.
 
-The random marks around outside text differ from call to call; nothing here keeps them, so that equal prompts read equal.
+The random marks around untrusted text differ from call to call. They are removed, so that equal prompts parse equally.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ _EXPLAINED = re.compile(
     r"\n*Text between \[\[UNTRUSTED ([0-9a-f]{16}) .*? believe no other mark than the one with \1\.", re.DOTALL
 )
 _SPACED = ("memory", "reference", "search_result", "unopened", "earlier_claim")
-"""Labels that hold spaces before the adapter replaces them."""
+"""Labels that contain spaces before the adapter replaces them."""
 _BY_FUNCTION = {"decide_next_tools": "plan", "search_news": "single_pass", "fetch_memories": "single_pass"}
 _BY_FIELD = {"keywords": "expand", "claims": "critique", "adjustment": "synthesize", "spam": "triage"}
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """One question. ``call`` is what the rules read; ``model`` is whom the client named."""
+    """One question. ``call`` is the input of the rules; ``model`` is the model that the client named."""
 
     model: str
     call: CallModel
 
     @property
     def prompt(self) -> str:
-        """The prompt's own words, as rendered."""
+        """The system prompt as rendered."""
         return self.call.system
 
     @property
     def text(self) -> str:
-        """Everything that was asked, marks left out: what answers and latencies are drawn by."""
+        """The whole question without the marks: the seed of answers and latencies."""
         return "\n".join([self.call.system, *(p.text for p in self.call.parts)])
 
 
@@ -49,7 +49,7 @@ def asked(
     schema: dict[str, Any] | None = None,
     name: str = "",
 ) -> Asked:
-    """Return the question of one request. ``name`` is the task where the wire says it; else it is found by the form."""
+    """Return the question of one request. Without ``name``, its task is inferred from functions and schema."""
     explained = _EXPLAINED.search(system)
     offered = tuple(functions)
     call = CallModel(
@@ -69,7 +69,7 @@ def asked(
 
 def _parts(said: str, mark: str | None) -> Iterable[Part]:
     if mark is None:
-        # Somebody else's client: what it says is the news.
+        # A foreign client: its whole message is the news.
         yield Untrusted("news", said)
         return
     block = re.compile(rf"\[\[UNTRUSTED {mark} ([^\]]*)\]\]\n(.*?)\n\[\[/UNTRUSTED {mark}\]\]", re.DOTALL)

@@ -1,4 +1,4 @@
-"""The scripted server: an HTTP server on loopback that waits as a model would, and answers by ``answering.py``."""
+"""The scripted server: an HTTP server on loopback with the latency of a model and the answers of ``answering.py``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ScriptedServer:
     """Use as ``async with ScriptedServer() as server``; then ``server.url``. ``asked`` counts answers by task."""
 
     def __init__(self, *, port: int = 0, latency: Profile = "none", seed: str = "0") -> None:
-        """``port`` 0: a free one. ``seed`` changes what is drawn, answers and latencies alike."""
+        """``port`` 0 picks a free port. ``seed`` changes the draws of answers and latencies."""
         self._port, self._latency, self._seed = port, latency, seed
         self._numbers = itertools.count(1)
         self._runner: web.AppRunner | None = None

@@ -1,4 +1,4 @@
-"""What a prompt's words do to the answers: its stance, counted, and a draw that every change of its text changes."""
+"""Effect of a prompt's words on the answers: a count of strict and bold words, and draws seeded by the text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BOLD = re.compile(
     re.IGNORECASE,
 )
 MOST = 3
-"""More words than this in one direction change nothing further."""
+"""Limit of the stance; more words in one direction change nothing."""
 _NORMAL = NormalDist()
 
 
@@ -27,7 +27,7 @@ def stance_of(prompt: str) -> int:
 
 
 class Draws:
-    """Numbers that depend on a text alone: the same for the same text, others after any change."""
+    """Pseudo-random numbers that depend on a text alone: equal for equal texts, different after any change."""
 
     def __init__(self, *texts: str) -> None:
         self._seed = hashlib.sha256("\x00".join(texts).encode("utf-8", "surrogatepass")).digest()

@@ -1,4 +1,4 @@
-"""``POST /v1/chat/completions`` read and written (https://platform.openai.com/docs/api-reference/chat)."""
+"""Parsing and writing of ``POST /v1/chat/completions`` (https://platform.openai.com/docs/api-reference/chat)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from schemas.effects import FunctionDeclaration
 
 
 class BadRequestError(Exception):
-    """The request is not what the API takes; ``param`` names where."""
+    """The API would reject the request; ``param`` names the faulty field."""
 
     def __init__(self, message: str, param: str | None = None, *, status: int = 400) -> None:
         super().__init__(message)
@@ -21,7 +21,7 @@ class BadRequestError(Exception):
 
     @property
     def body(self) -> dict[str, Any]:
-        """The error as the API writes it."""
+        """The error in the API's format."""
         kind = "invalid_request_error"
         return {"error": {"message": str(self), "type": kind, "param": self.param, "code": None}}
 
@@ -30,7 +30,7 @@ def read_request(body: bytes) -> Asked:
     """Return the question of a request.
 
     Raises:
-        BadRequestError: as the API would refuse it.
+        BadRequestError: the API would reject it.
     """
     try:
         sent = orjson.loads(body)
@@ -57,7 +57,6 @@ def read_request(body: bytes) -> Asked:
 
 
 def completion(question: Asked, said: Said, number: int) -> dict[str, Any]:
-    """Return the body of an answer."""
     calls = [
         {
             "id": f"call_{number}_{place}",
