@@ -1,1 +1,1 @@
-"""The command line. Each command's work is imported when it runs."""
+"""The command line. A command imports its implementation when it runs."""

@@ -1,4 +1,4 @@
-"""The settings for people: each one's value and where it comes from, secrets masked; and the page that documents them."""
+"""Views of the settings: each value with its origin, secrets masked; and the generator of docs/settings.md."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WITH_PASSWORD = re.compile(r"(?<=://)([^:/@]*):([^@]*)@")
 
 
 class SettingView(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting as it is shown. ``value`` is text with secrets masked; None when it is unset."""
+    """One setting for display. ``value`` is text with secrets masked; None if it is unset."""
 
     name: str
     value: str | None
@@ -32,7 +32,7 @@ class SettingView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def views(settings: Settings, *, given: frozenset[str] = frozenset()) -> list[SettingView]:
-    """Return every setting; ``given`` names those from the command line."""
+    """Return every setting; ``given`` names those that the command line set."""
     environment = {name.upper() for name, value in os.environ.items() if value}
     file = {name.upper() for name, value in dotenv_values(".env").items() if value}
     shown = []
@@ -56,7 +56,7 @@ def views(settings: Settings, *, given: frozenset[str] = frozenset()) -> list[Se
 
 
 def masked(value: Any) -> str | None:
-    """Return a setting's value as text that may be shown to anybody."""
+    """Return a value as text without secrets; passwords in URLs are masked too. None if it is unset."""
     if value is None:
         return None
     if isinstance(value, SecretStr):
@@ -68,7 +68,7 @@ def masked(value: Any) -> str | None:
 
 
 def settings_page() -> str:
-    """Return docs/settings.md."""
+    """Return the text of docs/settings.md."""
     lines = [
         "# Settings",
         "",
@@ -88,7 +88,7 @@ def settings_page() -> str:
 
 
 def _sections() -> list[tuple[str, list[str]]]:
-    """The comments between the settings are the titles, so that code and page have one order."""
+    """Return (title, settings) in the order of the source, where the comments between the settings are the titles."""
     sections: list[tuple[str, list[str]]] = []
     source = "".join(inspect.getsource(part) for part in SUBJECTS)
     for line in source.splitlines():

@@ -1,4 +1,4 @@
-"""``newsproof demo``: 42 real news items through the whole pipeline on embedded servers of its own, then a report."""
+"""``newsproof demo``: runs 42 real news items through the whole pipeline on its own embedded servers, then reports."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TABLES_WITHIN_S = 60.0
 
 
 class DemoSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The line that ``--json`` prints. ``seconds`` runs from the first publish to the last table."""
+    """The line that ``--json`` prints. ``seconds`` runs from the first publish to the last table row."""
 
     published: int
     cases: int
@@ -80,7 +80,7 @@ async def demo(settings: Settings, *, keep: bool, live: bool, as_json: bool) -> 
 
 
 def _settings(settings: Settings, *, live: bool) -> Settings:
-    """The demo's own servers and directory, whatever is configured; offline unless asked, because live costs money."""
+    """Force the demo's own servers and directory, and offline mode unless asked, because live costs money."""
     chosen = settings.newsproof_mode if settings.newsproof_mode != "auto" else "offline"
     return settings.model_copy(
         update={
@@ -167,7 +167,11 @@ class _Follower:
         await self._consumer.stop()
 
     async def until_ended(self, cases: set[str], show: Callable[[Ends], None]) -> Ends:
-        """Return when every one of the cases has ended."""
+        """Return when all of the cases have ended.
+
+        Raises:
+            TransientError: they have not ended within ``END_WITHIN_S``.
+        """
         from schemas.events import OPENING_NAME, TERMINAL_NAMES, WIRE_NAMES, RetractionFound, SignalSynthesized
 
         left, seen = set(cases), Ends()
@@ -211,7 +215,7 @@ async def _counts(tables: Any) -> tuple[int, int]:
 
 
 async def _until(look: Callable[[], Awaitable[T]], wanted: T, otherwise: str) -> None:
-    """Look until what is seen is what is wanted."""
+    """Poll ``look`` until it returns ``wanted``; raise TransientError after ``TABLES_WITHIN_S``."""
     try:
         async with asyncio.timeout(TABLES_WITHIN_S):
             while await look() != wanted:  # noqa: ASYNC110 - another process's progress: there is nothing to wait on

@@ -1,4 +1,4 @@
-"""JSON Schemas of what is public: the news that listeners write, the signals that bots read, and the journal's events."""
+"""JSON Schemas of the public records: news (from listeners), signals (for bots), config snapshots, journal events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schemas() -> dict[str, dict[str, Any]]:
-    """Return name and version (such as ``signal.v1``) → JSON Schema."""
+    """Return the schemas by name and version, such as ``signal.v1``."""
     kinds: dict[str, Any] = {"news.v1": News, f"signal.v{SIGNAL_SCHEMA_VERSION}": Signal, "config.v1": Snapshot}
     kinds |= {
         f"event.{wire.removeprefix(PREFIX)}.v{SCHEMA_VERSIONS[wire]}": event for wire, event in BY_WIRE_NAME.items()
@@ -34,7 +34,7 @@ def _schema(name: str, kind: Any) -> dict[str, Any]:
 
 
 def write_schemas(directory: Path) -> list[Path]:
-    """Write a file for each schema; return the paths.
+    """Write one file per schema; return the paths.
 
     Raises:
         OSError: the directory cannot be written.

@@ -1,4 +1,4 @@
-"""The command line. Each command's work is imported when it runs: ``newsproof --help`` loads next to nothing."""
+"""The command line. A command imports its implementation when it runs, so ``newsproof --help`` loads little."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``newsproof model-server``: serve until the end, and say how to use it."""
+"""``newsproof model-server``: serves the scripted model and prints the settings that use it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from schemas.errors import ConfigError
 
 
 async def serve(settings: Settings, *, port: int, latency: str, seed: str) -> None:
-    """Serve until cancelled. The settings to use are on standard output, as lines for an environment file.
+    """Serve until cancelled. The settings to use go to standard output, as lines of an environment file.
 
     Raises:
-        ConfigError: the port is in use, or there is no such latency.
+        ConfigError: the port is in use, or the latency profile is unknown.
     """
     async with ScriptedServer(port=port, latency=profile(latency), seed=seed) as server:
         say(
@@ -30,10 +30,10 @@ async def serve(settings: Settings, *, port: int, latency: str, seed: str) -> No
 
 
 def profile(written: str) -> Profile:
-    """Return the latencies of this name.
+    """Return the latency profile of this name.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no such profile.
     """
     for known in get_args(Profile):
         if written == known:

@@ -1,4 +1,4 @@
-"""Progress of the demo, on standard error: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of the demo on standard error: a bar on a terminal, else a line every few seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LINE_EVERY_S = 3.0
 
 
 class Ends(msgspec.Struct):
-    """What the journal held when every case had ended. ``withdrawn``: cases whose signal another case denies or corrects."""
+    """Counts over the journal so far. ``withdrawn``: cases whose signal another case denies or corrects."""
 
     events: int = 0
     signals: int = 0
@@ -23,7 +23,7 @@ class Ends(msgspec.Struct):
 
     @property
     def revisions(self) -> int:
-        """Revisions that publish writes of them."""
+        """Signal revisions that publish writes: one per signal, and another one if the signal is withdrawn."""
         return self.signals + len(self.withdrawn & self.signalled)
 
 
@@ -48,7 +48,7 @@ class DemoProgress:
                 TextColumn("{task.completed}/{task.total}"),
                 TimeElapsedColumn(),
                 console=Console(error=True),
-                # Redirected prints would be read for colours and links; nothing else is printed while the bar stands.
+                # Redirected prints would be parsed for colours and links; nothing else prints meanwhile.
                 redirect_stdout=False,
                 redirect_stderr=False,
             )
@@ -61,7 +61,6 @@ class DemoProgress:
             self._bar.stop()
 
     def show(self, seen: Ends) -> None:
-        """Show what the journal holds now."""
         text = f"{seen.opened} cases opened, {seen.events} events, {seen.signals} signals"
         if self._bar is not None:
             self._bar.update(self._task, completed=seen.ended, description=text)

@@ -1,4 +1,4 @@
-"""docs/cli.md and docs/lab.md, written from the commands themselves; tests compare."""
+"""Generator of docs/cli.md and docs/lab.md from the typer commands; tests compare the files with its output."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ log and none is named, they read the one that `demo` left."""
 
 
 def cli_page(app: typer.Typer) -> str:
-    """Return docs/cli.md."""
+    """Return the text of docs/cli.md."""
     return reference_page(app, "newsproof", CLI)
 
 
 def reference_page(app: typer.Typer, name: str, opening: str) -> str:
-    """Return the page of a command line that is called ``name``: the opening, the exit statuses, each command's help."""
+    """Return the page of the command line ``name``: the opening, the exit statuses and the help of each command."""
     lines = [
         opening,
         "",
@@ -44,7 +44,7 @@ def reference_page(app: typer.Typer, name: str, opening: str) -> str:
 
 
 def _commands(command: Any, path: str, parent: Any = None) -> Iterator[tuple[str, str]]:
-    # By hand, because the width of whoever's terminal must not show.
+    # By hand: the page must not depend on the width of the terminal that it is written from.
     context = command.context_class(
         command,
         info_name=path if parent is None else path.rsplit(" ", 1)[-1],

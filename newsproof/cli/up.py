@@ -1,4 +1,4 @@
-"""``newsproof up``: the pipeline in one process tree until a signal ends it."""
+"""``newsproof up``: runs the pipeline in one process tree until a signal ends it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from schemas.errors import ConfigError
 
 
 async def up(settings: Settings, *, workers: int) -> None:
-    """Run until cancelled.
+    """Run the pipeline until cancelled.
 
     Raises:
-        NewsproofError: what must be mended before it can start.
+        NewsproofError: the pipeline cannot start; the text says what to correct.
     """
     changes = {name: value for name, value in FULL_PIPELINE.items() if name not in settings.model_fields_set}
     at = settings.model_copy(update=changes)
@@ -34,11 +34,12 @@ async def up(settings: Settings, *, workers: int) -> None:
     lock = DirectoryLock(settings.newsproof_data_dir / "up", what="`newsproof up`")
     lock.acquire()
     try:
-        # Open from before the address is told until the end: no other program can come to be what the token is shown to.
+        # Opened before the address is printed and held until the end: no other program can take the port and get
+        # the token.
         with _listening(at) as listening:
             port = listening.getsockname()[1]
             told = opened_with(at.page_at(port), at, token, terminal=sys.stderr.isatty())
-            # Given to the page as a setting, it is not in the address that the page prints, which goes to a log.
+            # The page gets the token as a setting: the address that it prints goes to a log, and holds no token.
             at = at.model_copy(update={"web_port": port, "web_token": SecretStr(token)})
             say(f"Starting in {settings.newsproof_data_dir} …")
             async with pipeline(at, workers=workers, page=listening) as running:
@@ -49,7 +50,7 @@ async def up(settings: Settings, *, workers: int) -> None:
 
 
 def _listening(settings: Settings) -> socket.socket:
-    """Open the page's port; another one where it is taken and nobody has chosen it."""
+    """Open the page's port. If it is taken, open a free one, unless the user chose the port."""
     try:
         return opened(settings)
     except ConfigError:

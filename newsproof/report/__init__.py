@@ -1,1 +1,1 @@
-"""Reports: figures, charts, tables, and what happened in a case, in sentences."""
+"""Reports: figures, charts, tables, and the narrative of a case."""

@@ -1,4 +1,4 @@
-"""``newsproof report``: read the figures as the analysts' user, print them, write the page."""
+"""``newsproof report``: reads the figures as the analysts' user, prints them and writes the page."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from schemas.errors import ConfigError
 
 
 async def report_on(invocation: Invocation, *, run_id: str, html: Path | None, as_json: bool) -> None:
-    """Report on one run.
+    """Print the report on one run; write the page if ``html`` names a file.
 
     Raises:
         ConfigError: the page cannot be written.
-        PermanentError: ClickHouse refuses a question.
+        PermanentError: ClickHouse refuses a query.
     """
     async with database(invocation, admin=False) as tables:
         report = await read_report(tables, run_id=run_id)

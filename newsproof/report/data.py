@@ -1,4 +1,4 @@
-"""The figures of the standard report, each from one of ClickHouse's views, so that everyone can ask for them again."""
+"""Figures of the standard report. Each is one query on a ClickHouse view, so that everyone can repeat it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from infra.clickhouse.client import ClickHouse
 
 HORIZONS = {300: "5 min", 3600: "1 h", 14400: "4 h", 86400: "24 h"}
-"""Names of ``horizon_s``."""
+"""Display names by ``horizon_s``."""
 
 QUESTIONS: dict[str, str] = {
     "spend": """
@@ -47,13 +47,13 @@ GROUP BY provider_mode ORDER BY calls DESC""",
     "trust": """
 SELECT check, violations FROM v_trust_checks WHERE run_id = {run:String} ORDER BY check""",
 }
-"""By name: the statement, with the run as parameter ``run``."""
+"""SQL statements by name. The run is the parameter ``run``."""
 
 Rows = Sequence[Mapping[str, Any]]
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The answers to ``QUESTIONS`` for one run, by their names."""
+    """The answers to ``QUESTIONS`` for one run, by name."""
 
     run_id: str
     answers: Mapping[str, Rows]
@@ -68,12 +68,12 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def synthetic(self) -> bool:
-        """Whether an outcome rests on prices that were made up."""
+        """Whether an outcome rests on synthetic prices."""
         return any(row["on_synthetic_prices"] for row in self["coverage"])
 
     @property
     def without_outcomes(self) -> str:
-        """Why there is no reliability curve, in words; empty where there is one."""
+        """Why there is no reliability curve, as a sentence; empty if there is one."""
         if self["calibration"]:
             return ""
         if not self["coverage"]:
@@ -85,22 +85,21 @@ class Report(msgspec.Struct, frozen=True):
 
 
 async def read_report(tables: ClickHouse, *, run_id: str) -> Report:
-    """Ask every question for that run.
+    """Run every query of ``QUESTIONS`` for one run.
 
     Raises:
-        PermanentError: a view is missing: the schema is older than this code.
+        PermanentError: a view is missing, because the schema is older than this code.
     """
     answers = {name: (await tables.query(sql, {"run": run_id})).dicts() for name, sql in QUESTIONS.items()}
     return Report(run_id=run_id, answers=answers)
 
 
 def horizon(seconds: int) -> str:
-    """Return the name of a ``horizon_s``."""
     return HORIZONS.get(seconds, f"{seconds} s")
 
 
 def by_day(report: Report) -> dict[str, dict[str, float]]:
-    """Return the known cost in USD by day and step, days in order; what is unknown counts as 0 and stands in ``unpriced``."""
+    """Return the known cost in USD by day (in order) and step. Unknown costs are 0 here; ``unpriced`` counts them."""
     days: dict[str, dict[str, float]] = {}
     for row in report["spend"]:
         days.setdefault(row["day"], {})[row["step"]] = row["cost_usd"] or 0.0
@@ -108,12 +107,12 @@ def by_day(report: Report) -> dict[str, dict[str, float]]:
 
 
 def usd(value: float | None) -> str:
-    """Return an amount; small ones with the digits that tell them from 0."""
+    """Format an amount: two decimals for 0 and from 1 on, up to six for small ones; None is "unknown"."""
     if value is None:
         return "unknown"
     return f"{value:,.2f}" if value == 0 or value >= 1 else f"{value:.6f}".rstrip("0").ljust(4, "0")
 
 
 def milliseconds(value: float | None) -> str:
-    """Return a duration; – where there is none."""
+    """Format a duration with one decimal; None and NaN are "–"."""
     return "–" if value is None or value != value else f"{value:,.1f}"  # noqa: PLR0124 - not a number

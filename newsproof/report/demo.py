@@ -1,4 +1,4 @@
-"""The demo's report: the signals, what ClickHouse says of cost, latency and confidence, and the audit."""
+"""Report of the demo: the signals; latency, cost and confidence from ClickHouse; the audit."""
 
 from __future__ import annotations
 
@@ -30,14 +30,13 @@ FROM v_confidence_delta_by_event_type WHERE run_id = 'live' ORDER BY event_type
 async def print_report(
     items: Sequence[News], signals: Sequence[Signal], report: AuditReport, tables: ClickHouse
 ) -> None:
-    """Print everything on standard output."""
     print_signals(signals, {news.case_id: news.identity for news in items})
     await print_analytics(tables)
     print_audit(report)
 
 
 def print_signals(signals: Sequence[Signal], ids: dict[str, str] | None = None, *, title: str = "Signals") -> None:
-    """Print the newest revision of each signal; ``ids`` gives a case's short name, its news's own id."""
+    """Print the newest revision of each signal. ``ids`` maps a case id to a short name, such as the news's own id."""
     newest = {s.signal_id: s for s in signals}
     known = ids or {}
     order = {case: n for n, case in enumerate(known)}
@@ -59,7 +58,7 @@ def print_signals(signals: Sequence[Signal], ids: dict[str, str] | None = None, 
 
 
 async def print_analytics(tables: ClickHouse) -> None:
-    """Print the short SQL report."""
+    """Print latency and cost by step, and confidence by event type."""
     steps = (await tables.query(BY_STEP)).dicts()
     rows = [
         (r["step"], r["results"], r["p50_ms"], r["p95_ms"], r["calls"], r["failed"], r["tokens"], _money(r))
@@ -77,7 +76,7 @@ async def print_analytics(tables: ClickHouse) -> None:
 
 
 def print_audit(report: AuditReport) -> None:
-    """Print the audit's figures, what is forged, and its verdict."""
+    """Print the audit's counts, the forged signals and the verdict."""
     figures = msgspec.structs.asdict(report)
     forged = figures.pop("forged")
     table(("audit", "count"), figures.items(), title="Audit of the whole log", right=("count",))

@@ -1,4 +1,4 @@
-"""The charts of the standard report, drawn from its data as SVG: the same on the page and in ``newsproof report --html``."""
+"""SVG charts of the standard report. The web page and ``newsproof report --html`` show the same ones."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ from newsproof.report.data import Report, by_day, horizon
 
 
 def cost(report: Report) -> str:
-    """Return cost by day and step."""
     stacks = [Stack(day, parts) for day, parts in by_day(report).items()]
     return stacked_bars(stacks, title="Cost by day and step", unit="USD")
 
 
 def latency(report: Report) -> str:
-    """Return the percentiles of each step."""
     rows = [
         Percentiles(r["step"], r["p50_ms"], r["p95_ms"], r["p99_ms"], r["results"])
         for r in report["latency"]
@@ -33,13 +31,11 @@ def latency(report: Report) -> str:
 
 
 def confidence(report: Report) -> str:
-    """Return how verification changed confidence."""
     bins = [Bin(r["delta_from"], r["signals"]) for r in report["deltas"]]
     return histogram(bins, step=0.1, title="What verification did to confidence", noun="signals")
 
 
 def reliability(report: Report) -> str:
-    """Return the reliability curve of each horizon."""
     lines = []
     for c in report["calibration"]:
         bins = [

@@ -1,4 +1,4 @@
-"""What happened in a case, in sentences for a person who does not know the code. Text only; ``case_view`` prints it."""
+"""Narrative of a case, in sentences for a person who does not know the code. Text only; ``case_view`` prints it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streams.journal.case_list import JournalRecord
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened. ``after_s`` counts seconds from the opening; ``thought`` is why, where something says why."""
+    """One thing that happened. ``after_s``: seconds since the opening; ``thought``: the reason, if recorded."""
 
     phase: str
     after_s: float
@@ -25,7 +25,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WaterfallStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One change of the confidence, and where it led. ``amount`` None for the first and the last row."""
+    """One change of the confidence, and the confidence after it. ``amount`` is None in the first and the last row."""
 
     rule: str
     amount: float | None
@@ -34,7 +34,7 @@ class WaterfallStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lines_of(records: Iterable[JournalRecord]) -> list[Line]:
-    """Return the story of the accepted records, in their order."""
+    """Return one line per accepted record, in their order."""
     told: list[Line] = []
     opened: datetime | None = None
     for record in (r for r in records if r.accepted):
@@ -144,7 +144,7 @@ def _plain(name: str) -> str:
 
 
 def findings_in_words(found: Findings) -> str:
-    """Return what the evidence so far amounts to, in one sentence."""
+    """Return a summary of the evidence, such as "2 independent sources, no official confirmation"."""
     said = [f"{found.independent_sources} independent sources"]
     said.append("confirmed by an official source" if found.official_confirmed else "no official confirmation")
     said += [
@@ -222,19 +222,18 @@ def _told_aside(event: Any) -> tuple[str, str, str]:
 
 
 def last_findings(records: Iterable[JournalRecord]) -> Findings | None:
-    """Return what the last search amounts to, together with those before it."""
+    """Return the findings of the last search, which include those of the searches before it; None without a search."""
     found = [r.event.findings for r in records if r.accepted and isinstance(r.event, ev.SearchCompleted)]
     return found[-1] if found else None
 
 
 def critique_of(records: Iterable[JournalRecord]) -> ev.EvidenceCritiqued | None:
-    """Return the critique, where there was one."""
     found = [r.event for r in records if r.accepted and isinstance(r.event, ev.EvidenceCritiqued)]
     return found[-1] if found else None
 
 
 def signal_of(records: Iterable[JournalRecord]) -> tuple[Signal, tuple[Adjustment, ...]] | None:
-    """Return the signal that the case ended with, and its adjustments."""
+    """Return the signal that the case ended with, and its adjustments; None without a signal."""
     found = [r.event for r in records if r.accepted and isinstance(r.event, ev.SignalSynthesized)]
     return (found[-1].signal, found[-1].adjustments or found[-1].signal.adjustments) if found else None
 
@@ -250,5 +249,5 @@ def waterfall(signal: Signal, adjustments: Iterable[Adjustment]) -> list[Waterfa
 
 
 def calls_of(records: Iterable[JournalRecord]) -> list[tuple[str, Call, bool]]:
-    """Return (event type, call, accepted) of every call, those of records passed by included: they cost as much."""
+    """Return (event type, call, accepted) of every call. Calls of ignored records are included: they cost as much."""
     return [(r.envelope.type.removeprefix(ev.PREFIX), c, r.accepted) for r in records for c in r.event.calls]

@@ -1,6 +1,6 @@
-"""``newsproof report --html``: one HTML file with everything in it. No script, nothing from elsewhere, and its policy says so.
+"""HTML page of the standard report: one self-contained file. It has no scripts, and its CSP forbids external resources.
 
-Beside every chart stands the table that it was drawn from. Every text from data is escaped, here and in the charts.
+Beside every chart is the table that it was drawn from. Every text from data is escaped, here and in the charts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Cell = Callable[[Any], str]
 
 
 def page_of(report: Report, *, written_at: str) -> str:
-    """Return the page. ``written_at``: when, in words; the same report and time give the same bytes."""
+    """Return the page. ``written_at`` is the time as text; the same report and time give the same bytes."""
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     title = f"Newsproof report: {report.run_id}"
@@ -65,7 +65,7 @@ def _section(heading: str, views: str, chart: str, *below: str) -> str:
 
 
 def _table(caption: str, rows: Rows, columns: Sequence[tuple[str, str, Cell]]) -> str:
-    """Return a table; ``columns`` are field, heading and how a value is written."""
+    """Return a table, "" without rows. Each of ``columns`` is (field, heading, formatter)."""
     if not rows:
         return ""
     right = {name: all(isinstance(row[name], _NUMBERS) or row[name] is None for row in rows) for name, _, _ in columns}

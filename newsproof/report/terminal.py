@@ -1,4 +1,4 @@
-"""``newsproof report`` in the terminal: the figures as tables with a small chart beside each row."""
+"""Standard report in the terminal: the figures as tables with a small chart beside each row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from newsproof.report.data import HORIZONS, Report, by_day, milliseconds, usd
 
 
 def print_report_of(report: Report) -> None:
-    """Print the standard report on standard output."""
     modes = ", ".join(f"{row['calls']} {row['provider_mode'] or 'unknown'}" for row in report["modes"])
     say_result(f"Newsproof report on run {report.run_id!r}. Calls by mode of their providers: {modes or 'none'}.\n")
     if report.is_empty:

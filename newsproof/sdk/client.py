@@ -1,7 +1,7 @@
 """The SDK: ``publish`` for listeners, ``subscribe`` for bots. Plain Kafka clients; no runtime, no Faust.
 
-Where Kafka is: the ``kafka`` argument, else ``KAFKA_BOOTSTRAP_SERVERS`` and the other settings of the environment, else
-the embedded server that ``newsproof up`` runs on this machine.
+The address of Kafka is the ``kafka`` argument, else ``KAFKA_BOOTSTRAP_SERVERS`` and the other settings of the
+environment, else the embedded server that ``newsproof up`` runs on this machine.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from schemas.topics import Topics
 __all__ = ["PublishReport", "checked_news", "find_kafka", "publish", "subscribe"]
 
 log = logging.getLogger(__name__)
-"""Not structlog: in a bot's process, what it is configured to is the bot's affair, and its default is standard output."""
+"""Not structlog: its configuration in a bot's process is the bot's, and its default writes to standard output."""
 
 VERIFIED: tuple[SignalStatus, ...] = ("verified",)
 ALL_STATUSES: tuple[SignalStatus, ...] = get_args(SignalStatus)
 WITHDRAWN: tuple[SignalStatus, ...] = ("retracted", "superseded")
 
 _REMEMBERED = 100_000
-"""Signals whose newest revision is remembered, to pass by older ones that come again."""
+"""Signals whose newest revision is remembered, to ignore older ones that come again."""
 
 
 class PublishReport(msgspec.Struct, kw_only=True):
-    """What :func:`publish` did. ``refused`` holds (position, reason code, what to change) of each item not sent."""
+    """Result of :func:`publish`. ``refused`` holds (position, reason code, what to change) of each item not sent."""
 
     published: int = 0
     refused: list[tuple[int, str, str]] = []
@@ -50,7 +50,7 @@ async def find_kafka(settings: Settings) -> KafkaAddress:
     """Return the configured Kafka, else the embedded one that runs on the data directory (or the demo's).
 
     Raises:
-        ConfigError: neither is there.
+        ConfigError: there is neither.
     """
     if settings.kafka_bootstrap_servers:
         return KafkaAddress.of(settings, settings.kafka_bootstrap_servers)
@@ -69,13 +69,13 @@ async def find_kafka(settings: Settings) -> KafkaAddress:
 
 
 def checked_news(item: News | Mapping[str, Any] | bytes, *, now: datetime) -> tuple[News, bytes]:
-    """Return an item as it would be read by intake, and the bytes to send.
+    """Return an item as intake reads it, and the bytes to send.
 
     Raises:
         ContractError: intake would refuse it; the text says what to change.
     """
     if isinstance(item, News):
-        # What was unknown goes back to where it came from: the top of the object.
+        # Unknown fields return to the top of the object, where they came from.
         known = {name: value for name, value in msgspec.to_builtins(item).items() if name != "unknown"}
         value = msgspec.json.encode({**item.unknown, **known})
     else:
@@ -91,8 +91,8 @@ async def publish(
 ) -> PublishReport:
     """Check items and send them to ``news``; return when the last one is durable.
 
-    An item is a :class:`News`, a mapping of its fields, or the bytes of a JSON object. What intake would refuse is not
-    sent, and reported. Sending the same item again is harmless: one case is opened for it.
+    An item is a :class:`News`, a mapping of its fields, or the bytes of a JSON object. An item that intake would refuse
+    is not sent, but reported. Sending the same item again is harmless: one case is opened for it.
 
     Raises:
         ConfigError, TransientError: no Kafka is known, or it does not answer.
@@ -132,25 +132,25 @@ async def subscribe(
     kafka: KafkaAddress | str | None = None,
     prefix: str | None = None,
 ) -> AsyncIterator[Signal]:
-    """Yield signals for ever, those of a partition in the order in which they were published.
+    """Yield signals until cancelled, those of a partition in the order in which they were published.
 
-    Guarantees: only signals that publish wrote (other records are passed by, and logged), in a transaction that was
-    committed. Within one iteration no revision of a signal comes after
-    a newer one, or twice (of the last 100,000 signals). Without ``group`` nothing is remembered between iterations:
-    they begin at ``start``. With a ``group`` the progress is committed when the *next* signal is asked for, so each
-    one is delivered at least once: after a crash the one that was being worked on comes again (same ``signal_id``
-    and ``revision``: use them as the key of what you do). ``start`` then counts for a new group only.
+    Yields only signals that publish wrote in a committed transaction; other records are ignored and logged. Within
+    one iteration no revision of a signal comes twice or after a newer one (of the last 100,000 signals).
 
-    ``preliminary``: also the first judgement of a signal, as revision 1 with the status ``preliminary``, where the
-    installation publishes it (``PUBLISH_PRELIMINARY``); the verified one follows as the next revision, unverified till then.
-    ``assets`` such as ``{"BTC"}``, empty = all. ``min_confidence`` 0–1.
-    Signals whose ``provider_mode`` is not live are for trying things out.
+    Without ``group`` no progress is kept: every iteration begins at ``start``. With a ``group`` the progress is
+    committed when the *next* signal is requested, so delivery is at least once: after a crash the signal in progress
+    comes again. Use ``signal_id`` and ``revision`` as idempotency key. ``start`` then applies only to a new group.
 
-    Whoever was given a revision of a signal is given every later one, whatever its status and confidence: nobody goes on
-    trading on what was retracted. Retractions (status ``retracted`` or ``superseded``, action ``observe``) of signals
-    whose earlier revisions this iteration did not see are given too, for an earlier iteration may have been given them:
-    of one that you do not hold there is nothing to do. Held back are only those of signals that this iteration saw and
-    did not want, and those of other ``assets``.
+    ``preliminary``: also yield the first judgement of a signal, where the installation publishes it
+    (``PUBLISH_PRELIMINARY``): unverified, as revision 1 with the status ``preliminary``. The verified signal follows as
+    the next revision. ``assets`` such as ``{"BTC"}``; empty = all. ``min_confidence`` is 0–1.
+    Signals whose ``provider_mode`` is not live are for testing.
+
+    A caller who received a revision of a signal receives every later one, whatever its status and confidence, so that
+    nobody goes on trading on a retracted signal. Retractions (status ``retracted`` or ``superseded``, action
+    ``observe``) of signals that this iteration has not seen are yielded too, because an earlier iteration may have
+    yielded them; ignore those of signals that you do not hold. Retractions are held back only for signals that this
+    iteration saw and filtered out, and for other ``assets``.
 
     Raises:
         ConfigError, TransientError: no Kafka is known, or it does not answer.
@@ -175,7 +175,7 @@ async def subscribe(
 
 
 class _Wanted:
-    """Which records are passed on."""
+    """Filter of the signals to yield."""
 
     def __init__(self, statuses: Collection[str], assets: Collection[str], min_confidence: float) -> None:
         self._statuses = frozenset(statuses)
@@ -185,7 +185,7 @@ class _Wanted:
         self.ignored = 0
 
     def read(self, record: Any) -> Signal | None:
-        """Return the signal, None when it is not wanted, an older revision than one that was seen, or no signal."""
+        """Return the signal; None if it is not wanted, no newer than a revision already seen, or not a signal."""
         try:
             signal, _ = read_signal(record)
         except NewerSignalError:

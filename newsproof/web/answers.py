@@ -1,4 +1,4 @@
-"""How the API answers: JSON by msgspec, errors as ``{"error", "do"}``, event streams that a slow client cannot make grow."""
+"""Answers of the API: JSON by msgspec, errors as ``{"error", "do"}``, event streams that slow clients cannot grow."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from streams.feed.sse import Lagging
 log = structlog.get_logger(__name__)
 
 SEND_WITHIN_S = 20.0
-"""A client that takes nothing for this long is cut off; it comes back with the id that it last saw."""
+"""Write timeout. A client that takes nothing for this long is disconnected; it resumes from the last id that it saw."""
 
 
 class Refused(Exception):  # noqa: N818 - an answer, not a fault
-    """The request is answered with this status, what is wrong, and what to do."""
+    """Refusal of a request: the HTTP status, what is wrong (``error``), and what to do (``do``)."""
 
     def __init__(self, status: int, error: str, do: str, **headers: str) -> None:
         super().__init__(error)
@@ -46,12 +46,12 @@ _encode = msgspec.json.Encoder(enc_hook=str, decimal_format="number").encode
 
 
 def refusal(status: int, error: str, do: str, headers: dict[str, str] | None = None) -> Response:
-    """Return an error answer."""
+    """Return an error answer, with secrets redacted."""
     return as_json({"error": redacted(error), "do": redacted(do)}, status, headers)
 
 
 def answer_errors(app: FastAPI) -> None:
-    """Let every error of a request be answered in the one form."""
+    """Register the handlers that answer every error of a request in the same form."""
 
     @app.exception_handler(Refused)
     async def _(_request: Request, exc: Refused) -> Response:
@@ -94,8 +94,9 @@ def _of_ours(exc: NewsproofError) -> tuple[int, str, str]:
 class Events(Response):
     """A stream of server-sent events.
 
-    ``chunks`` makes what is sent. While it waits for the client nothing is gathered for it; when the client takes nothing
-    for ``SEND_WITHIN_S``, or when ``chunks`` says that it lags, ``cut_off`` ends the connection. ``ended`` is called in any case.
+    ``chunks`` yields what is sent. While it waits for the client nothing is buffered for it. If the client takes
+    nothing for ``SEND_WITHIN_S``, or ``chunks`` raises ``Lagging``, ``cut_off`` ends the connection. ``ended`` is
+    always called.
     """
 
     media_type = "text/event-stream"
@@ -148,13 +149,13 @@ class Events(Response):
 
 
 async def left(receive: Receive) -> None:
-    """Return when the client has gone."""
+    """Return when the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 def cut_off(scope: Scope) -> None:
-    """End the connection at once, and drop what it still holds to be sent."""
+    """Abort the connection and drop its unsent data."""
     cut = scope.get("extensions", {}).get("newsproof.cut_off")
     if cut is not None:
         cut()

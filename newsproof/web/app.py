@@ -1,4 +1,4 @@
-"""The application: the API's parts, the page, the documentation, behind one guard."""
+"""The ASGI application: the API, the page and the documentation, behind one guard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from newsproof.web.tokens import Tokens
 
 
 def application(backend: Backend, token: str) -> ASGIApp:
-    """Return the ASGI application over these parts, for whoever brings this token."""
+    """Return the application over these parts. Clients must present ``token``."""
     tokens = Tokens(token, Rates(backend.settings.web_requests_per_minute))
     app = FastAPI(
         title="Newsproof",

@@ -1,4 +1,4 @@
-"""What the web service is made of: feeds from Kafka, ClickHouse as the analysts' user, and what is known of both now."""
+"""Parts of the web service: feeds from Kafka, ClickHouse as the analysts' user, and the current state of both."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ log = structlog.get_logger(__name__)
 LOOK_EVERY_S = 5.0
 ASK_TABLES_S = 3.0
 SQL_AT_ONCE = 2
-"""Statements and comparisons that run side by side; others wait."""
+"""Statements and comparisons that run at the same time; others wait."""
 
 
 class Status(msgspec.Struct, frozen=True):
-    """What ``/api/v1/status`` says. ``label`` is empty when signals are real; ``*_seen``: such a worker is there."""
+    """Answer of ``/api/v1/status``. ``label``: empty if signals are real; ``*_seen``: such a worker exists."""
 
     mode: str
     label: str
@@ -51,7 +51,7 @@ class Status(msgspec.Struct, frozen=True):
 
 
 class Backend:
-    """The parts behind the API. :meth:`run` keeps them going until cancelled."""
+    """The parts behind the API. :meth:`run` keeps them running until cancelled."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -74,10 +74,10 @@ class Backend:
         self._running: asyncio.Task[Any] | None = None
 
     async def run(self) -> None:
-        """Follow the log and look after ClickHouse and the workers until :meth:`stop`.
+        """Follow the log, and check ClickHouse and the workers, until :meth:`stop`.
 
         Raises:
-            NewsproofError: what a part ended with; of several that fell together, the first.
+            NewsproofError: a part failed; if several failed together, the error of the first.
         """
         self._running = asyncio.current_task()
         try:
@@ -93,7 +93,6 @@ class Backend:
             raise _first_of(exc) from exc
 
     def stop(self) -> None:
-        """End."""
         if self._running is not None:
             self._running.cancel()
 
@@ -126,7 +125,6 @@ class Backend:
         self._seen = frozenset(found)
 
     def status(self) -> Status:
-        """Return what is known now."""
         mode = self.settings.mode
         return Status(
             mode=mode,
@@ -140,7 +138,7 @@ class Backend:
         )
 
     def unready(self) -> dict[str, str]:
-        """Return what the service still waits for; ClickHouse is not among it."""
+        """Return what the service still waits for, with the reason. ClickHouse is not included."""
         waits: dict[str, str] = {}
         if self.feed.away:
             waits["kafka"] = "it does not answer"
@@ -150,11 +148,11 @@ class Backend:
 
     @property
     def tables_away(self) -> str:
-        """Why ClickHouse is not asked; empty when it answers."""
+        """Why ClickHouse is not queried; empty if it answers."""
         return self._tables_away
 
     def reachable_tables(self) -> ClickHouse:
-        """Return the client.
+        """Return the client of ClickHouse.
 
         Raises:
             TransientError: ClickHouse does not answer now.
@@ -168,7 +166,7 @@ class Backend:
 
 
 def _first_of(exc: BaseException) -> BaseException:
-    """Return what a person can mend out of a group of parts that fell together."""
+    """Return the first single error in a group, which a user can act on."""
     while isinstance(exc, BaseExceptionGroup):
         exc = exc.exceptions[0]
     return exc

@@ -1,4 +1,4 @@
-"""How many event streams are open here, in all and from one client address."""
+"""Limit of open event streams, in total and per client address."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ AGAIN_S = 5
 
 
 class ConnectionLimit:
-    """How many event streams may be open: ``most`` in all, ``most_each`` for one client address, so that one client leaves some to others."""
+    """At most ``most`` open event streams, and ``most_each`` per client address, so that no client takes all."""
 
     def __init__(self, most: int, most_each: int) -> None:
         self._most, self._most_each = most, most_each
         self._taken: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        """Return how many are taken."""
+        """Return the number of open streams."""
         return self._taken.total()
 
     def take(self, client: str) -> Callable[[], None]:
-        """Take a place and return what gives it back; called twice, that gives it back once.
+        """Take a slot and return the function that releases it; calling that twice releases the slot once.
 
         Raises:
-            Refused: there is none left, or none for this client.
+            Refused: no slot is free, in total or for this client.
         """
         again = {"retry_after": str(AGAIN_S)}
         if len(self) >= self._most:

@@ -1,4 +1,4 @@
-"""The page, its assets, the login, and whether the service is well."""
+"""Routes of the page, its assets, the login, liveness and readiness."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".svg": "image/sv
 @router.get("/backtests")
 @router.get("/backtests/{_rest:path}")
 async def page(request: Request, _rest: str = "") -> Response:
-    """Return the one page of all views."""
+    """Return the one HTML page of all views."""
     return _file(request, "index.html")
 
 
@@ -46,13 +46,11 @@ async def docs(request: Request) -> Response:
 
 @router.get("/static/{path:path}")
 async def static(request: Request, path: str) -> Response:
-    """Return an asset."""
     return _file(request, path)
 
 
 @router.get("/favicon.ico")
 async def favicon(request: Request) -> Response:
-    """Return the icon where the page has one."""
     return _file(request, "favicon.svg")
 
 
@@ -94,13 +92,12 @@ _LOGIN = """<!doctype html>
 
 @router.get("/login")
 async def login() -> Response:
-    """Return the form."""
     return _login_page(200, "")
 
 
 @router.post("/login")
 async def logged_in(request: Request, next: Annotated[str, Query(max_length=2_000)] = "/") -> Response:
-    """Set the cookie for whoever brings the token; count who brings another one."""
+    """Set the session cookie if the token is right; else count the failure against the client's address."""
     tokens: Tokens = request.app.state.tokens
     given = parse_qs((await request.body()).decode("utf-8", "replace")).get("token", [""])[0]
     if not tokens.fits(given):
@@ -123,13 +120,13 @@ def _login_page(status: int, said: str) -> Response:
 
 @router.get("/healthz")
 async def alive() -> Response:
-    """Say that the process answers."""
+    """Liveness: answer while the process runs."""
     return as_json({"alive": True})
 
 
 @router.get("/readyz")
 async def ready(request: Request) -> Response:
-    """Say what the service still waits for."""
+    """Readiness: 503 and what the service waits for, until it is ready."""
     backend: Backend = request.app.state.backend
     waits = backend.unready()
     return as_json({"ready": not waits, "waits_for": waits}, 503 if waits else 200)

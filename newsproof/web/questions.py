@@ -1,4 +1,4 @@
-"""Questions and commands on their way into the journal ``research``: made once, at this edge, and appended."""
+"""Questions and commands for the journal ``research``: created once, here, and appended."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Unconfirmed(TransientError):  # noqa: N818 - it may have worked
-    """A question was handed to Kafka, which has not said in time that it has it: it may be on the log, or come there yet."""
+    """Kafka has not confirmed a question in time: it may be on the log, or arrive there later."""
 
     def __init__(self, chat_id: str) -> None:
         super().__init__("Kafka has not confirmed the question in time: it may still be answered", kind="timeout")
@@ -42,7 +42,7 @@ class Unconfirmed(TransientError):  # noqa: N818 - it may have worked
 
 
 class Questions:
-    """Writes to ``research``. :meth:`run` connects, and publishes the snapshot that turns pin, before anything is asked."""
+    """Writer of ``research``. Before any question, :meth:`run` connects and publishes the snapshot that turns pin."""
 
     def __init__(self, address: KafkaAddress, topics: Topics, snapshot: Snapshot) -> None:
         self._address, self._topic, self._snapshot = address, topics.research, snapshot
@@ -56,7 +56,7 @@ class Questions:
         self._ready = asyncio.Event()
 
     async def run(self) -> None:
-        """Be ready to write until cancelled; a broker that is away is waited for."""
+        """Keep the connection ready until cancelled; while the broker is unavailable, retry every second."""
         while True:
             appender, configs = self._clients()
             try:
@@ -77,16 +77,16 @@ class Questions:
             await asyncio.sleep(_AGAIN_S)
 
     def config_of(self, config_hash: str) -> Snapshot | None:
-        """Return a snapshot that some turn pins, None while it has not come here."""
+        """Return a snapshot that a turn pins; None until it has been read from its topic."""
         return None if self._configs is None else self._configs.get(config_hash)
 
     async def ask(
         self, message: str, history: tuple[ChatMessage, ...], *, conversation: str | None, previous: str | None
     ) -> TurnItem:
-        """Open a turn, and return it once it is on the log.
+        """Append a question; return its turn once it is on the log.
 
         Raises:
-            TransientError: Kafka is away, and nothing was asked.
+            TransientError: Kafka is unavailable, and nothing was asked.
             Unconfirmed: it may have been asked.
         """
         await _in_time(
@@ -118,18 +118,18 @@ class Questions:
         )
 
     async def stop(self, chat_id: str) -> None:
-        """Ask the turn to end; asked twice, it counts once.
+        """Ask the turn to end. Idempotent.
 
         Raises:
-            TransientError: Kafka is away.
+            TransientError: Kafka is unavailable.
         """
         await self._command(chat_id, "stop", CancelRequested(requested_by=_BY, reason="stopped by its user"))
 
     async def finish(self, chat_id: str) -> None:
-        """Ask the turn to answer from what is there; asked twice, it counts once.
+        """Ask the turn to answer from what it has. Idempotent.
 
         Raises:
-            TransientError: Kafka is away.
+            TransientError: Kafka is unavailable.
         """
         await self._command(chat_id, "finish", FinishRequested(requested_by=_BY))
 

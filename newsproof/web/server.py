@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn on a socket of ours, ended by us, that can cut a connection off and waits for no slow request."""
+"""HTTP server: uvicorn on a socket of ours, shut down by us. It can abort a connection, and slow requests time out."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ from schemas.errors import ConfigError
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 SHUT_WITHIN_S = 5.0
 GOODBYE_WITHIN_S = 5.0
-"""Over TLS, from our end of a connection to the client's: what is still to be sent, and its word that it is over."""
+"""TLS only: time from our end of a connection to the client's, for the unsent data and the client's close_notify."""
 _OPEN_CONNECTIONS = 2_000
 HEAD_WITHIN_S = 10.0
-"""From the beginning of a connection, or from the first byte of a further request, to the end of the request's head. A
-client that is slower is cut off, over TLS also one that needs longer to agree on a key: so many of them would otherwise be all that the service has places for."""
+"""Time from the start of a connection, or from the first byte of a further request, to the end of the request's head.
+
+A slower client is disconnected; over TLS the handshake has the same limit. Otherwise slow clients could use up all
+connections that the service has."""
 _WRITE_BUFFER, _KERNEL_BUFFER = 64 * 1024, 256 * 1024
 
 
 class CuttableConnection(H11Protocol):
-    """A connection whose requests may end it at once: a close would wait until the client has taken what is buffered."""
+    """A connection that its requests can abort. A close would wait until the client has taken what is buffered."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Bound what is buffered for this client."""
+        """Limit the buffers of this connection, and start the timeout of the first head."""
         self._owing: asyncio.TimerHandle | None = None
         super().connection_made(transport)
         self._owing = self.loop.call_later(HEAD_WITHIN_S, transport.abort)
@@ -49,23 +51,21 @@ class CuttableConnection(H11Protocol):
         self.app = with_cut
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, and note whether the client owes the rest of something."""
         super().data_received(data)
         self._watch()
 
     def on_response_complete(self) -> None:
-        """Go on to the next request; the rest of this one's body, or the beginning of the next, may be there already."""
+        """Check again: the rest of this request's body, or the start of the next request, may be there already."""
         super().on_response_complete()
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget what was owed."""
         self._owes(False)
         super().connection_lost(exc)
 
     def _watch(self) -> None:
-        # A body that is being answered is the guard's to wait for. What is owed besides: a head that has begun, and the
-        # body of a request that was answered without it.
+        # The guard waits for a body that is being answered. Watched here: a head that has begun, and the body of a
+        # request that was answered without it.
         answering = self.cycle is not None and not self.cycle.response_complete
         idle = self.timeout_keep_alive_task is not None and not self.conn.trailing_data[0]  # uvicorn's to end
         begun = self.conn.their_state is h11.IDLE and not idle
@@ -80,15 +80,14 @@ class CuttableConnection(H11Protocol):
 
 
 class WebServer(uvicorn.Server):
-    """Leaves signals to the service, which ends all its parts in order."""
+    """A server that leaves signals to the service, which ends all its parts in order."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen with time limits of our own for TLS, which uvicorn does not pass on: by itself a handshake may take 60 s."""
+        """Listen with our own TLS timeouts, which uvicorn does not pass on; the default handshake timeout is 60 s."""
         await super().startup(sockets=[])
         loop, config = asyncio.get_running_loop(), self.config
         within: dict[str, Any] = {}
@@ -104,7 +103,7 @@ class WebServer(uvicorn.Server):
 
 
 def opened(settings: Settings) -> socket.socket:
-    """Return the listening socket: who connects from now on waits until it is served, and nobody else gets the port.
+    """Return the listening socket: clients can connect and wait from now on, and no other program gets the port.
 
     Raises:
         ConfigError: the port is in use, or the address is not this machine's.
@@ -125,12 +124,11 @@ def opened(settings: Settings) -> socket.socket:
 
 
 def address_at(settings: Settings, listening: socket.socket) -> str:
-    """Return the address that a person opens."""
     return settings.page_at(listening.getsockname()[1])
 
 
 def server_of(app: Any, settings: Settings) -> WebServer:
-    """Return a server of this application; ``serve(sockets=[…])`` runs it, ``should_exit`` ends it.
+    """Return a server of this application. ``serve(sockets=[…])`` runs it, ``should_exit`` ends it.
 
     Raises:
         ConfigError: the certificate and the key of the settings cannot be used.
@@ -158,7 +156,7 @@ def server_of(app: Any, settings: Settings) -> WebServer:
 
 
 def _believed(proxies: str) -> list[str]:
-    """The networks, and how an IPv4 address of them looks where a socket of IPv6 takes both."""
+    """Return the networks, and the IPv4-mapped form of IPv4 ones, which a dual-stack IPv6 socket shows."""
     found = [ipaddress.ip_network(one) for one in proxies.split(",") if one]
     return [
         *map(str, found),
@@ -167,7 +165,7 @@ def _believed(proxies: str) -> list[str]:
 
 
 def tls_of(settings: Settings) -> ssl.SSLContext | None:
-    """Return what the service is opened with; None: plain HTTP.
+    """Return the TLS context of the settings; None: plain HTTP.
 
     Raises:
         ConfigError: the certificate and the key of the settings cannot be used.

@@ -1,4 +1,4 @@
-"""The web service as a process: made from settings, run until a signal, ended in order."""
+"""The web service as a process: built from settings, run until a signal, shut down in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ log = structlog.get_logger(__name__)
 
 
 def print_address(address: str) -> None:
-    """Say on standard output where the page is."""
     print(f"Newsproof's page: {address}", file=sys.stdout, flush=True)
 
 
@@ -31,14 +30,14 @@ async def serve(
     listening: socket.socket | None = None,
     tell: Callable[[str], None] = print_address,
 ) -> None:
-    """Serve until ``ending`` is set: open streams are ended, requests under way get some seconds, then Kafka is let go.
+    """Serve until ``ending`` is set. Then end open streams, give running requests some seconds, and close Kafka.
 
-    ``listening`` is the socket to serve, which is closed at the end; None: that of the settings is opened.
-    ``tell`` is given the address for a person, with the kept token in it only where standard output is a terminal.
+    ``listening`` is the socket to serve, and is closed at the end; None opens that of the settings.
+    ``tell`` receives the address for a person. It holds the stored token only if standard output is a terminal.
 
     Raises:
-        NewsproofError: the port cannot be opened, the token or the certificate cannot be used, or a part ended with it.
-        TransientError: a part ended although nobody asked it to.
+        NewsproofError: the port cannot be opened, the token or certificate cannot be used, or a part failed.
+        TransientError: a part ended without being asked to.
     """
     token = token_of(settings)
     backend = Backend(settings)

@@ -1,4 +1,4 @@
-"""What the live stream says of a case's progress: the sentence of the case view, and what comes next."""
+"""Messages of the live stream on a case's progress: the sentence of the case view, and the next step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streams.feed.case_items import CaseItem
 
 
 def told(case: CaseItem, env: wire.Envelope, event: Any) -> dict[str, Any]:
-    """Return the ``data`` of one ``case`` event. ``step`` runs next; it is empty when the case has ended."""
+    """Return the ``data`` of one ``case`` event. ``step`` is the next step; it is empty if the case has ended."""
     phase, text, why = sentence_of(event)
     following = _graph().step_after(event) if not isinstance(event, EffectCompleted) else None
     said = {

@@ -1,4 +1,4 @@
-"""The token of the web service: the one that is set, else one kept in the data directory; and sessions made of it."""
+"""Authentication of the web service: the token, from the settings or the data directory, and sessions made from it."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from newsproof.web.server import LOOPBACK
 from schemas.errors import ConfigError
 
 FILE = "web-token"
-"""In the data directory: where WEB_TOKEN is unset, whoever may read it may use the page."""
+"""File in the data directory. Where WEB_TOKEN is unset, whoever can read this file can use the page."""
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
-"""What a file system without links says, such as exFAT and some of SMB."""
+"""Errors of a file system without hard links, such as exFAT and some SMB servers."""
 SESSION_S = 7 * 24 * 3600
 COOKIE = "newsproof_session"
 
 
 def token_of(settings: Settings) -> str:
-    """Return the token that is asked for: WEB_TOKEN, else on loopback the kept one, which the first start makes.
+    """Return the token: WEB_TOKEN, else, on loopback only, the stored one, which the first start creates.
 
-    It is known to the redaction of logs from here on.
+    Log redaction covers it from here on.
 
     Raises:
-        ConfigError: the service is open to others and WEB_TOKEN is not set, or the kept token cannot be read or written, or may be
-            somebody else's (:func:`infra.owner_only.kept_secret`).
+        ConfigError: the service is open to the network without WEB_TOKEN; or the stored token cannot be read or
+            written, or may belong to another user (:func:`infra.owner_only.kept_secret`).
     """
     if settings.web_token is not None:
         return settings.web_token.get_secret_value()
@@ -66,12 +66,12 @@ def _kept(file: Path) -> str:
 
 
 def _make(file: Path) -> None:
-    """Write a new token. Raises FileExistsError where there is a file already."""
+    """Write a new token. Raises FileExistsError if there is a file already."""
     token = f"{secrets.token_urlsafe(24)}\n".encode()
     written = file.with_name(f"{FILE}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         _write_new(written, token)
-        # A link, not a rename: of two processes that start at once the second keeps what the first one made.
+        # A link, not a rename: of two processes that start at once, the second keeps the token of the first.
         os.link(written, file)
     except FileExistsError:
         raise
@@ -92,10 +92,10 @@ def _write_new(file: Path, content: bytes) -> None:
 
 
 def opened_with(address: str, settings: Settings, token: str, *, terminal: bool) -> str:
-    """Return what to tell a person of the page: the address that logs in whoever opens it.
+    """Return the address to show to a person, with the token in it as login.
 
-    As it is where the token is one that the person has set. What goes to no ``terminal`` may be kept as a log, which others
-    read: there it is the address, and where the token lies.
+    A token that the person has set is not added. Output that does not go to a ``terminal`` may be kept as a log that
+    others read, so it names the file of the token instead.
     """
     if settings.web_token is not None:
         return address
@@ -105,36 +105,36 @@ def opened_with(address: str, settings: Settings, token: str, *, terminal: bool)
 
 
 class Tokens:
-    """Who is admitted: whoever brings the token as a bearer, or a session that was made of it. ``now`` is Unix time.
+    """Authentication by the token as a bearer, or by a session made from it. ``now`` is Unix time in seconds.
 
-    A session says until when it holds, and proves by HMAC that whoever made it knew the token: another token ends all.
-    Whoever brings something else is counted by ``failures``; what is right is admitted however many others failed.
+    A session holds its expiry and an HMAC under the token, so another token ends all sessions. ``failures`` limits the
+    rate of wrong credentials; right ones are admitted however many others failed.
     """
 
     def __init__(self, token: str, failures: Rates, *, now: Callable[[], float] = time.time) -> None:
         self._token, self._failures, self._now = token.encode(), failures, now
 
     def fits(self, token: str) -> bool:
-        """Whether this is the token."""
+        """Compare with the token in constant time."""
         return hmac.compare_digest(token.encode("utf-8", "surrogatepass"), self._token)
 
     def admits(self, headers: Headers, port: int) -> bool:
-        """Whether these headers carry the token, or a session of the service at this port."""
+        """Return whether these headers carry the token, or a valid session of the service at this port."""
         kind, _, value = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and self.fits(value.strip()):
             return True
         return any(self._is_session(one) for one in _cookies(headers, cookie_name(port)))
 
     def offered(self, headers: Headers, port: int) -> bool:
-        """Whether these headers carry anything that could be a token or a session, right or wrong."""
+        """Return whether these headers carry a token or a session, right or wrong."""
         return "authorization" in headers or any(True for _ in _cookies(headers, cookie_name(port)))
 
     def failed(self, client: str, clock: float) -> float:
-        """Count a request that was not admitted; return 0, or the seconds to wait when there were too many."""
+        """Count a request that was not admitted; return 0, or the seconds to wait if there were too many."""
         return self._failures.take(client, clock)
 
     def cookie(self, port: int, *, secure: bool) -> str:
-        """Return the header that opens a session."""
+        """Return the value of the ``Set-Cookie`` header that opens a session."""
         until = str(int(self._now()) + SESSION_S)
         more = "; Secure" if secure else ""
         value = f"{until}.{self._proof(until)}"
@@ -151,12 +151,12 @@ class Tokens:
 
 
 def cookie_name(port: int) -> str:
-    """Return the name of the session's cookie: a browser keeps the cookies of all ports of a host together."""
+    """Return the session cookie's name. It holds the port, because a browser shares cookies between a host's ports."""
     return f"{COOKIE}_{port}"
 
 
 def _cookies(headers: Headers, name: str) -> Iterable[str]:
-    # By hand: the library's parser stops at the first cookie that it does not like, which any other port may have set.
+    # By hand: the library's parser stops at the first malformed cookie, which any other port may have set.
     for line in headers.getlist("cookie"):
         for pair in line.split(";"):
             found, _, value = pair.strip().partition("=")

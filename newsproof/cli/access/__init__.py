@@ -1,1 +1,1 @@
-"""How other programs reach the embedded servers, and as whom."""
+"""Addresses and logins of the embedded servers, for other programs."""

@@ -1,4 +1,4 @@
-"""``newsproof analyst``: where and as whom analysts' tools connect."""
+"""``newsproof analyst``: address and login of ClickHouse, for analysts' tools."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.errors import ConfigError
 
 
 async def reached_at(invocation: Invocation) -> dict[str, str]:
-    """Return host, port, user, password, database and a curl command that works.
+    """Return url, host, port, user, password, database and a working curl command.
 
     Raises:
         ConfigError: no engine runs, or the analysts' password at ``CLICKHOUSE_URL`` is unknown.

@@ -1,4 +1,4 @@
-"""``newsproof kafka``: where clients of the embedded Kafka connect, and as whom."""
+"""``newsproof kafka``: address and login of the embedded Kafka, for other clients."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from schemas.topics import Topics
 
 
 async def login_of(invocation: Invocation) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the login of the running embedded Kafka, and what each client is to be told, ready to copy.
+    """Return the login of the running embedded Kafka, and settings for each kind of client, ready to copy.
 
-    The password is in neither's command line, where other users of the machine could read it.
+    No command line holds the password, because other users of the machine could read it there.
 
     Raises:
         ConfigError: no embedded Kafka runs, or ``KAFKA_BOOTSTRAP_SERVERS`` names another one.

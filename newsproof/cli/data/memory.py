@@ -1,10 +1,10 @@
-"""``newsproof memory rebuild``: the table that recall reads, made again from the log.
+"""``newsproof memory rebuild``: rebuilds the table that recall reads, from the log.
 
-The new rows go into a table beside the old one, which then takes its place at once: recall never sees half a memory. What
-the sink wrote meanwhile is read from the log after the exchange. One rebuild at a time.
+The new rows go into a second table, which is then exchanged with the old one at once: recall never sees a partial
+memory. What the sink wrote meanwhile is read from the log after the exchange. Only one rebuild may run at a time.
 
-Vectors that a case paid for are in the log. Those that a rebuild paid for (:mod:`newsproof.cli.data.memory_vectors`) are in the table
-alone, and are carried over.
+Vectors that a case paid for are in the log. Vectors that a rebuild paid for (:mod:`newsproof.cli.data.memory_vectors`)
+are only in the table, and are carried over.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ INNER JOIN (SELECT case_id, embedding_model, embedding FROM {TABLE} FINAL WHERE 
 WHERE (paid.embedding_model, case_id) NOT IN (SELECT embedding_model, case_id FROM {BESIDE} WHERE run_id = 'live')
   AND position(paid.embedding_model, ':') > 0
 """
-# A provider's vector that no record of the log holds: a rebuild paid for it. Hashing models have no colon in their names.
+# Provider vectors that no record of the log holds: a rebuild paid for them. Names of hashing models have no colon.
 
 
 class Rebuilt(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rebuild did: records read; memories that came out as they were, otherwise, anew; and what is gone.
+    """Result of a rebuild: records read; memories that are the same, changed, added and removed.
 
-    A case with vectors of two models counts as two memories. ``vectors`` is what was paid for; None = nothing was to be.
+    A case with vectors of two models counts as two memories. ``vectors`` is what was paid for, None if not asked.
 
-    ``unreadable`` records have no row, here as in the sink, which kept them as dead letters.
+    ``unreadable`` records have no row, here as in the sink, which stored them as dead letters.
     """
 
     records: int
@@ -77,12 +77,12 @@ class Rebuilt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def rebuild_memory(invocation: Invocation, *, max_cost: Decimal | None = None) -> Rebuilt:
-    """Rebuild the memory of the configured installation, or of the data directory, whose servers are started if need be.
+    """Rebuild the memory of the configured installation or of the data directory. Starts its servers if needed.
 
-    ``max_cost`` (USD) may be paid for vectors of the configured provider that no case has paid for; None = none is asked for.
+    Up to ``max_cost`` (USD) pays for vectors of the configured provider that no case has paid for; None asks for none.
 
     Raises:
-        ConfigError: ``max_cost`` without a provider, or one whose price is unknown.
+        ConfigError: ``max_cost`` without a provider, or with one of unknown price.
         NewsproofError: a server does not answer, or the log holds records of newer code.
     """
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
@@ -104,7 +104,7 @@ async def rebuild_memory(invocation: Invocation, *, max_cost: Decimal | None = N
 async def rebuild(
     address: KafkaAddress, topics: Topics, client: ClickHouse, *, registry: Registry | None = None
 ) -> Rebuilt:
-    """Fill ``memories`` from the journal. Run again, it leaves exactly the same rows."""
+    """Fill ``memories`` from the journal. Idempotent: a second run leaves exactly the same rows."""
     began = time.monotonic()
     await client.command(f"DROP TABLE IF EXISTS {BESIDE}")
     await client.command(f"CREATE TABLE {BESIDE} AS {TABLE}")
@@ -114,7 +114,7 @@ async def rebuild(
     await log.fill(client, BESIDE, reader.bounds)
     await client.command(_CARRIED)
     await client.command(f"EXCHANGE TABLES {TABLE} AND {BESIDE}")
-    # An insert that was under way went into the old table: its records are in the log by now, and so are read here.
+    # An insert that was under way went into the old table. Its records are in the log by now, and are read here.
     await log.fill(client, TABLE, await reader.log.bounds(topics.cases))
     same, changed, added, removed = (await client.query(_COMPARED)).rows[0]
     await client.command(f"DROP TABLE IF EXISTS {BESIDE}")
@@ -131,7 +131,6 @@ async def rebuild(
 
 
 def print_rebuilt(done: Rebuilt) -> None:
-    """Say what was done, in words."""
     say_result(
         f"{done.memories:,} memories made of {done.records:,} records in {done.seconds:g} s: {done.same:,} as they were, "
         f"{done.changed:,} otherwise, {done.added:,} that were missing; {done.removed:,} removed that the log does not hold."
@@ -146,7 +145,7 @@ def print_rebuilt(done: Rebuilt) -> None:
 
 
 class _Rows:
-    """The journal from its start, folded by the sink's own rule into the sink's own rows."""
+    """The journal from its start, folded into rows by the sink's own code."""
 
     def __init__(self, reader: JournalReader, registry: Registry, folds: dict[TopicPartition, JournalFold]) -> None:
         self._log = reader.log

@@ -1,7 +1,7 @@
-"""Vectors of the configured provider for past cases that paid for none: what ``newsproof memory rebuild --max-cost`` adds.
+"""Vectors of the configured provider for past cases that paid for none (``newsproof memory rebuild --max-cost``).
 
-No case pays for them, so they are in no case's calls, and not in the budget of cases: ``--max-cost`` is their limit (ADR 17).
-Each batch is in the table before the next is asked for, so a run that is broken off goes on where it was.
+No case pays for them, so they are in no case's calls and not in the budget of cases: ``--max-cost`` is their limit
+(ADR 17). Each batch is stored before the next is requested, so an interrupted run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from schemas.topics import Topics
 
 TABLE = "memories"
 AT_ONCE = 8
-"""Requests under way together, and vectors written together."""
+"""Concurrent requests, and vectors written together."""
 
 _ROW = ", ".join(MEMORY)
 _MISSING = f"""
@@ -46,7 +46,7 @@ WHERE run_id = 'live' AND embedding_model = '{EMBEDDING_MODEL}' AND case_id IN {
 
 
 class Vectors(msgspec.Struct, frozen=True, kw_only=True):
-    """What was made. ``cost_usd`` None = the price is unknown; ``why`` says what ended it early."""
+    """Vectors made and still missing. ``cost_usd``: None if the price is unknown; ``why``: what ended it early."""
 
     model: str
     made: int
@@ -56,10 +56,10 @@ class Vectors(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def provider_of(settings: Settings) -> Embedder:
-    """Return the configured provider.
+    """Return the configured embedding provider.
 
     Raises:
-        ConfigError: there is none, or its price is unknown.
+        ConfigError: none is configured, or its price is unknown.
     """
     embedder = embedder_of(settings)
     if embedder is None:
@@ -78,9 +78,9 @@ def provider_of(settings: Settings) -> Embedder:
 async def add_vectors(
     address: KafkaAddress, topics: Topics, client: ClickHouse, embedder: Embedder, *, max_cost: Decimal
 ) -> Vectors:
-    """Have a vector made of every case that has none of this model, in the order of the log, each tried once.
+    """Make a vector for every case that has none of this model, in log order. Each case is tried once.
 
-    A refusal of the provider, or ``max_cost``, ends it: what is missing then, another run makes.
+    A refusal by the provider, or reaching ``max_cost``, ends the run; another run makes the missing vectors.
     """
     missing = {case for (case,) in (await client.query(_MISSING, {"model": embedder.rows})).rows}
     paying = _Paying(client, embedder, max_cost)
@@ -134,7 +134,7 @@ class _Paying:
             made = await self._embedder.embed(text)
         except NewsproofError as exc:
             cost = exc.answer.cost_usd if isinstance(exc, UselessAnswerError) else None
-            # What an answer that was lost cost is unknown: the most that it can be is counted.
+            # The cost of a lost answer is unknown, so the worst case is counted.
             self.spent += (self._embedder.worst_case_usd(text) or Decimal(0)) if cost is None else cost
             self.why = f"Stopped: {redacted(str(exc))}"
             return None
@@ -156,7 +156,7 @@ class _Paying:
 
 
 def _text_of(record: Any, missing: set[str]) -> tuple[str, str] | None:
-    """Return case and text when this record opens one of the missing cases; the text is what its recall would ask with."""
+    """Return (case id, text) if this record opens one of the missing cases; the text is what its recall would embed."""
     case = (record.key or b"").decode("utf-8", "replace")
     if case not in missing or dict(record.headers).get("ce_type") != b"newsproof.event_received":
         return None

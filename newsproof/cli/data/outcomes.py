@@ -1,4 +1,4 @@
-"""``newsproof outcomes``: what became of signals, from prices of a file or an exchange into ClickHouse."""
+"""``newsproof outcomes``: measures signals by prices from a file or an exchange, and stores outcomes in ClickHouse."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REASONS = ("no_symbol", "no_price", "gap", "horizon_open")
 
 
 class CaseSelection(msgspec.Struct, frozen=True, kw_only=True):
-    """Which cases to measure, and how. ``renamed``: the market of an asset, where its ticker does not say."""
+    """Which cases to measure, and how. ``renamed`` maps an asset to its market where the ticker differs."""
 
     since: datetime = EARLIEST
     until: datetime = LATEST
@@ -39,7 +39,7 @@ class CaseSelection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AtHorizon(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import found at one horizon. ``dropped_share`` is of all signals; reasons that did not occur are left out."""
+    """Result of an import at one horizon. ``dropped_share`` (0–1) is of all signals; unused reasons are omitted."""
 
     horizon: str
     signals: int
@@ -49,9 +49,9 @@ class AtHorizon(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import did. ``not_mapped``: assets without a market in it, and how many signals name them.
+    """Result of an import. ``not_mapped`` maps each asset without a market in it to its number of signals.
 
-    ``coverage`` is over all imports, for live signals: by horizon, how many signals stand how (``v_outcome_coverage``).
+    ``coverage`` is over all imports, for live signals: by horizon, signals per standing (``v_outcome_coverage``).
     """
 
     source: str
@@ -73,7 +73,7 @@ async def _tables(invocation: Invocation) -> AsyncIterator[ClickHouse]:
 
 
 async def import_file(invocation: Invocation, prices: PriceFile, wanted: CaseSelection) -> ImportReport:
-    """Measure every judged case by the prices of a file, and keep what was found."""
+    """Measure every judged case by the prices of a file, and store the outcomes."""
     async with _tables(invocation) as client:
         cases = await judged_cases(client, since=wanted.since, until=wanted.until)
         return await _measure(client, cases, prices, wanted)
@@ -88,11 +88,11 @@ async def import_from_exchange(
     timeframe: str,
     base_url: str | None = None,
 ) -> ImportReport:
-    """The same by an exchange's bars, which are asked for only around the cases that need them.
+    """Measure every judged case by an exchange's bars, which are requested only around the cases that need them.
 
     Raises:
-        ConfigError: ccxt knows no such exchange, or that has no such market.
-        TransientError: it does not answer; nothing was imported.
+        ConfigError: ccxt knows no such exchange, or the exchange has no such market.
+        TransientError: the exchange does not answer; nothing was imported.
     """
     async with Exchange(name, base_url=base_url) as exchange, _tables(invocation) as client:
         cases = await judged_cases(client, since=wanted.since, until=wanted.until)
@@ -107,7 +107,7 @@ async def import_from_exchange(
 
 
 def _windows(cases: Sequence[JudgedCase], symbol: str, wanted: CaseSelection) -> list[tuple[int, int]]:
-    """The stretches of time, milliseconds, that the cases of a market need; those that touch are one."""
+    """Return the time ranges (start, end) in ms that the cases of a market need; touching ranges are merged."""
     market = market_symbol(symbol)
     renamed = {asset.upper(): market_symbol(to) for asset, to in wanted.renamed.items()}
     length_ms = round((max(HORIZONS_S) * (1 + EXIT_WITHIN) + wanted.entry_within_s) * 1000)
@@ -164,13 +164,12 @@ def _at_horizon(horizon_s: int, outcomes: Sequence[Outcome], drops: Sequence[Dro
 
 
 async def remove(invocation: Invocation, source: str) -> int:
-    """Delete what was imported from one source; return how many outcomes that were."""
+    """Delete the outcomes that were imported from one source; return their number."""
     async with _tables(invocation) as client:
         return await forget(client, source)
 
 
 def print_import(report: ImportReport) -> None:
-    """Print the report on standard output."""
     say_result(f"{report.bars:,} bars of {', '.join(report.markets) or 'no market'} from {report.source}")
     rows = [
         (h.horizon, h.signals, h.outcomes, *(h.dropped.get(r, 0) for r in _REASONS), f"{h.dropped_share:.1%}")

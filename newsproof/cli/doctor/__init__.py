@@ -1,1 +1,1 @@
-"""``newsproof doctor``: what is configured, reachable and missing."""
+"""``newsproof doctor``: checks what is configured, reachable and missing."""

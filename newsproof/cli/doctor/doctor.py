@@ -1,5 +1,7 @@
-"""``newsproof doctor``: what is configured, reachable and missing, and what to write where. Starts nothing, asks no service for
-anything that is paid, and prints no secret."""
+"""``newsproof doctor``: checks what is configured, reachable and missing, and says what to write where.
+
+It starts nothing, makes no paid request and prints no secret.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ FREE_BYTES = 2 * 1024**3
 
 
 async def diagnose(invocation: Invocation, *, as_json: bool) -> bool:
-    """Print every check; return whether nothing is missing."""
+    """Print every check; return True if nothing is missing."""
     settings = invocation.settings()
     kafka, clickhouse, sources = await asyncio.gather(_kafka(settings), _clickhouse(settings), chat_sources(settings))
     fence = [] if settings.clickhouse_url else [engine_fence(abi_version())]
@@ -85,7 +87,7 @@ async def _kafka(settings: Settings) -> Check:
 
 
 def engine_fence(version: int) -> Check:
-    """Return what holds the embedded ClickHouse engine back; ``version`` is that of the kernel's Landlock, 0 without it."""
+    """Check the sandbox of the embedded ClickHouse. ``version``: the kernel's Landlock ABI version, 0 without it."""
     name = "engine's fence"
     if version < FILES_SINCE:
         found = "none: this kernel has no Landlock, so a hole in the engine could read and write whatever you may"
@@ -162,7 +164,7 @@ def _providers(settings: Settings) -> list[Check]:
 
 
 def _search_providers(settings: Settings) -> list[Check]:
-    """Return one check per provider that exists: whether it is asked, and what to write so that it is."""
+    """Return one check per known provider: whether it is queried, and which setting to change so that it is."""
     from infra.search import PROVIDERS, provider_names
 
     named, checks = provider_names(settings), []

@@ -1,7 +1,7 @@
-"""What ``newsproof doctor`` says of the research chat's sources: whether each answers, and which key would give more.
+"""Checks of the research chat's data sources for ``newsproof doctor``: whether each answers, and what a key would add.
 
-A source is asked for the head of its address and for nothing else: no data, no key, no charge. One that does not answer is
-worth a note and no more, for the chat goes on without it and names it.
+A check sends one HEAD request to the source's address: no data, no key, no charge. A source that does not answer is
+only a note, because the chat continues without it and names it in its answers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REFUSES_THE_PLACE = 451
 
 
 class Place(msgspec.Struct, frozen=True):
-    """One source: its name, what it is read for, the setting of its address, that of its key, and what the key gives."""
+    """One data source. ``address`` and ``key`` are names of settings; ``gives`` says what the key adds."""
 
     name: str
     about: str
@@ -61,7 +61,7 @@ PLACES = (
 
 
 async def chat_sources(settings: Settings) -> list[Check]:
-    """Return one line for each source of live mode, or the one line that says what stands in for them."""
+    """Return one check per source of live mode; in other modes the one check that names what replaces them."""
     if settings.mode != "live":
         found = f"invented figures, labelled {settings.mode}: no source outside is asked"
         return [Check(name="chat data", state="note", found=found, do="live mode reads real ones; none needs a key")]
@@ -80,7 +80,7 @@ async def _made(settings: Settings) -> None:
 
 
 def _replaced(place: Place, settings: Settings) -> bool:
-    """FRED has two addresses: the key decides which is asked."""
+    """FRED has two addresses; the key decides which one is used."""
     return place is (FRED if settings.fred_api_key else FRED_API)
 
 

@@ -1,4 +1,4 @@
-"""``newsproof budget``: the limits, what is spent and bound, the denials and the alerts. Read from the topic alone."""
+"""``newsproof budget``: limits, granted and settled amounts, denials and alerts, read from the budget topic alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ NO_LIMITS = "No limits are in the budget topic yet: a worker writes them when it
 
 
 async def show_budget(invocation: Invocation, *, as_json: bool) -> None:
-    """Print the budget as it is now."""
     async with the_log(invocation) as log:
         state = await read_budget(log.address, log.topics)
     document = as_document(state, utc_now())
@@ -27,7 +26,7 @@ async def show_budget(invocation: Invocation, *, as_json: bool) -> None:
 
 
 def as_document(state: BudgetState, now: datetime) -> dict[str, Any]:
-    """Return the state at ``now`` (UTC) for machines. Amounts are decimal strings in USD."""
+    """Return the budget at ``now`` (UTC) for JSON, which writes amounts as decimal strings in USD."""
     today = max(state.day, now.astimezone(UTC).date())
     day = state.days.get(today) or DayBook()
     month = state.months.get(today.replace(day=1)) or MonthBook()

@@ -1,4 +1,4 @@
-"""``newsproof case``: find a case, and print its whole story, as JSON or for a person."""
+"""``newsproof case``: finds a case and prints its whole story, as JSON or for a person."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from streams.journal.log import KafkaLog
 
 
 async def find_case(address: KafkaAddress, topics: Topics, wanted: str) -> str:
-    """Return the id of the case that is meant: by its id, an unambiguous prefix of it, or the news's external id.
+    """Return the id of the case that is named by its id, an unambiguous prefix of it, or the news's external id.
 
     Raises:
-        ConfigError: no case or more than one is meant; the text lists what there is.
+        ConfigError: no case or several cases match; the text lists candidates.
     """
     cases = await read_cases(KafkaLog(address), topics)
     by_id = [c for c in cases if c.case_id == wanted]
@@ -46,7 +46,7 @@ def _only(found: Sequence[CaseSummary], wanted: str) -> str:
 
 
 def as_document(records: Sequence[JournalRecord], revisions: Sequence[Signal] = ()) -> dict[str, Any]:
-    """Return everything that the printed story holds, for programs. ``revisions``: of its signal, as they were published."""
+    """Return everything that the printed story holds, for JSON. ``revisions`` are those of its signal, as published."""
     found = narrative.signal_of(records)
     opening = next(r.event for r in records if isinstance(r.event, EventReceived))
     return {
@@ -68,7 +68,7 @@ def as_document(records: Sequence[JournalRecord], revisions: Sequence[Signal] = 
 
 
 def as_events(records: Sequence[JournalRecord]) -> list[dict[str, Any]]:
-    """Return the raw records, in log order."""
+    """Return the raw records in log order, for JSON."""
     return [_raw(r) for r in records]
 
 
@@ -86,7 +86,7 @@ def _raw(record: JournalRecord) -> dict[str, Any]:
 
 
 def print_story(records: Sequence[JournalRecord], revisions: Sequence[Signal] = ()) -> None:
-    """Print the story on standard output. ``revisions``: of its signal, as they were published."""
+    """Print the story on standard output. ``revisions`` are those of its signal, as published."""
     _print_news(records)
     rows = [(f"+{line.after_s:.2f} s", line.phase, line.what, line.thought) for line in narrative.lines_of(records)]
     table(("after", "phase", "what happened", "why"), rows, title="What happened", right=("after",))

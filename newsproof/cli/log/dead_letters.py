@@ -1,8 +1,8 @@
-"""``newsproof dlq``: the records that could not be read, and the cases that failed.
+"""``newsproof dlq``: lists and requeues dead letters, which are unreadable records and failed cases.
 
-The topic is append-only, so a letter that was sent again stays; the record that was sent carries its id in a header, which
-is how the list knows. A command that is killed in the middle may therefore be given again: what was sent is seen, and what
-is sent twice all the same opens nothing twice (``schemas.attempts``).
+The topic is append-only, so a requeued letter stays on it. The record that was sent carries the letter's id in a
+header, which the list uses to mark the letter as sent. A command that was killed midway can be repeated: letters that
+were already sent are recognised, and a record that is sent twice anyway opens nothing twice (``schemas.attempts``).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from schemas.news import decode_news
 REQUEUED_FROM = "dl_requeued_from"
 _OURS = "dl_"
 NEWS_KEPT = timedelta(days=NEWS_DAYS)
-"""Older records of ``news`` are gone, and with them the knowledge of what was sent again."""
+"""Retention of ``news``. Older records are gone, and with them the knowledge of what was requeued."""
 
 
 class Letter(msgspec.Struct, frozen=True, kw_only=True):
-    """One dead letter. ``id`` is PARTITION:OFFSET on the dead-letters topic; ``case`` the one that failed, if one did."""
+    """One dead letter. ``id`` is PARTITION:OFFSET on the dead-letters topic; ``case`` is the failed case, if any."""
 
     id: str
     reason: str
@@ -49,12 +49,12 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def preview(self) -> str:
-        """The original bytes as text, where they are text."""
+        """The original bytes as text; bytes that are not UTF-8 are escaped with backslashes."""
         return (self.value or b"").decode("utf-8", "backslashreplace")
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """Which letters to send again, and how."""
+    """Which letters to requeue. ``value`` is a file of replacement bytes; ``again`` allows letters requeued before."""
 
     ids: tuple[str, ...] = ()
     reason: str | None = None
@@ -73,7 +73,7 @@ async def read_letters(log: LogAccess) -> list[Letter]:
 
 
 async def sent_again(log: LogAccess) -> set[str]:
-    """Return what ``news`` shows to have been sent again: ids of letters, and of cases that failed."""
+    """Return what was requeued according to ``news``: ids of letters and of failed cases."""
     sent: set[str] = set()
     async for _, records in read_range(log.address, await offsets_of(log.address, log.topics.news)):
         for record in records:
@@ -104,7 +104,7 @@ def _letter(partition: int, record: Any, sent: set[str]) -> Letter:
 
 
 def _number(said: str | None) -> int:
-    # Anything may stand on the topic; a letter that names no offset has none.
+    # The topic may hold anything; a header that is no valid number gives -1.
     return int(said) if said is not None and said.isascii() and said.isdigit() and len(said) < 19 else -1
 
 
@@ -121,7 +121,6 @@ def _document(letter: Letter) -> dict[str, Any]:
 
 
 async def show_letters(invocation: Invocation, *, reason: str | None, as_json: bool) -> None:
-    """Print the letters."""
     async with the_log(invocation) as log:
         letters = [one for one in await read_letters(log) if reason in (None, one.reason)]
     if as_json:
@@ -144,7 +143,7 @@ async def show_letters(invocation: Invocation, *, reason: str | None, as_json: b
 
 
 async def show_letter(invocation: Invocation, wanted: str, *, value_alone: bool, as_json: bool) -> None:
-    """Print one letter."""
+    """Print one letter; with ``value_alone`` only its original bytes."""
     async with the_log(invocation) as log:
         letter = _named(await read_letters(log), wanted)
     if value_alone:
@@ -157,7 +156,7 @@ async def show_letter(invocation: Invocation, wanted: str, *, value_alone: bool,
 
 
 def _print_value(value: bytes) -> None:
-    """As they are into a file or a pipe, to be mended and sent again; to a terminal only what shows."""
+    """Write the bytes unchanged to a file or pipe, for correction and requeueing; to a terminal as printable text."""
     output = bytes_of_output()
     if output is None:
         say_result(value.decode("utf-8", "replace"))
@@ -177,7 +176,7 @@ def _named(letters: Sequence[Letter], wanted: str) -> Letter:
 
 
 async def requeue_letters(invocation: Invocation, choice: Choice, *, as_json: bool) -> None:
-    """Send letters to ``news`` again.
+    """Send the chosen letters to ``news`` again.
 
     Raises:
         ConfigError: nothing or too much is chosen, or a letter cannot be sent again.
@@ -259,7 +258,7 @@ def _too_old(letter: Letter) -> bool:
 
 
 def _one_a_case(letters: Sequence[Letter]) -> list[Letter]:
-    # A worker that was killed between a case's letter and its end leaves two letters of one case.
+    # A worker that is killed between a case's letter and its terminal event leaves two letters of one case.
     seen: set[str] = set()
     return [one for one in letters if one.case is None or not (one.case in seen or seen.add(one.case))]  # type: ignore[func-returns-value]
 

@@ -1,4 +1,4 @@
-"""``newsproof publish``: lines of a file or of standard input → the ``news`` topic, checked before they are sent."""
+"""``newsproof publish``: checks the lines of a file or of standard input and sends them to the ``news`` topic."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from schemas.topics import Topics
 
 _CHUNK = 64 * 1024
 _WAITING = 1000
-"""Lines sent and not yet durable; further ones wait."""
+"""Lines that may be sent and not yet durable; further ones wait."""
 
 
 async def publish_lines(settings: Settings, file: str, *, source: str, raw: bool) -> tuple[int, int]:
-    """Publish every line; return (published, refused). Ends with the file, or when standard input closes.
+    """Publish every line; return (published, refused). Ends at the end of the file or of standard input.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -80,7 +80,7 @@ async def _send(settings: Settings, lines: AsyncIterator[bytes], *, source: str,
 
 
 def item_of(line: bytes, *, source: str, now: datetime) -> tuple[bytes, bytes]:
-    """Return (key, value) of the record for one line: a JSON object when it starts with ``{``, else plain text.
+    """Return (key, value) of the record for one line: a JSON object if it starts with ``{``, else plain text.
 
     Raises:
         ContractError: intake would refuse it; the text says what to change.
@@ -121,13 +121,13 @@ def _open(file: str) -> int:
 
 
 async def _lines(descriptor: int) -> AsyncIterator[bytes]:
-    """Yield lines without their ends. A line beyond any size that Kafka takes is cut there, and then refused."""
+    """Yield lines without their ends. A line over 2 × ``MAX_RECORD_BYTES`` is cut there, and refused later."""
     queue: asyncio.Queue[bytes] = asyncio.Queue(maxsize=8)
     loop = asyncio.get_running_loop()
 
     def read() -> None:
-        # A thread of our own, not the loop's pool: at Ctrl-C nobody waits for a read that may never return. And
-        # os.read, not sys.stdin: a thread that holds its lock would make the interpreter's exit fail.
+        # A thread of its own, not the loop's pool: at Ctrl-C nothing waits for a read that may never return.
+        # os.read, not sys.stdin: a thread that holds the lock of sys.stdin makes the interpreter's exit fail.
         while True:
             try:
                 chunk = os.read(descriptor, _CHUNK)

@@ -1,4 +1,4 @@
-"""What the reading commands do: read the log, print."""
+"""Commands that read the log and print signals, cases or the audit."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ STATUSES = ("open", "signal", "dropped", "failed")
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which signals to show; empty = all."""
+    """Which signals to show. An empty field matches every signal."""
 
     assets: tuple[str, ...] = ()
     min_confidence: float = 0.0
     statuses: tuple[str, ...] = ()
 
     def fits(self, signal: Signal) -> bool:
-        """Return whether the signal is shown."""
         return (
             signal.confidence >= self.min_confidence
             and (not self.assets or signal.asset.upper() in {a.upper() for a in self.assets})
@@ -34,7 +33,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def show_signals(invocation: Invocation, wanted: Filter, *, follow: bool, as_json: bool) -> None:
-    """Print the newest revision of each signal; with ``follow`` every further one as it comes."""
+    """Print the newest revision of each signal; with ``follow``, all revisions from the earliest on, for ever."""
     async with the_log(invocation) as log:
         if follow:
             if log.own:
@@ -69,7 +68,7 @@ async def _follow(log: LogAccess, wanted: Filter, *, as_json: bool) -> None:
 
 
 async def show_cases(invocation: Invocation, *, status: str | None, as_json: bool) -> None:
-    """Print all cases in short."""
+    """Print one line per case. ``status`` is one of ``STATUSES``; None prints all cases."""
     if status is not None and status not in STATUSES:
         raise ConfigError(f"--status {status!r} is unknown: write {', '.join(STATUSES)}")
     async with the_log(invocation) as log:
@@ -102,7 +101,7 @@ async def show_cases(invocation: Invocation, *, status: str | None, as_json: boo
 
 
 async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_json: bool) -> None:
-    """Print one case."""
+    """Print one case; with ``events``, its raw records as JSON lines."""
     from newsproof.cli.log.case_view import as_document, as_events, find_case, print_story
 
     async with the_log(invocation) as log:
@@ -120,6 +119,5 @@ async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_jso
 
 
 async def audited(invocation: Invocation) -> AuditReport:
-    """Return the audit of the log."""
     async with the_log(invocation) as log:
         return await audit_log(KafkaLog(log.address), log.topics)

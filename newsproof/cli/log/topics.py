@@ -1,4 +1,4 @@
-"""``newsproof topics``: what the log consists of."""
+"""``newsproof topics``: creates and describes the topics."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SHOWN = ("cleanup.policy", "retention.ms", "max.message.bytes", "message.timesta
 
 
 async def create_topics(invocation: Invocation, *, as_json: bool) -> None:
-    """Create what is missing.
+    """Create the missing topics.
 
     Raises:
-        ConfigError: a topic is there with another partition count.
+        ConfigError: a topic exists with another partition count.
     """
     settings = invocation.settings()
     async with servers(settings, clickhouse=False) as found:
@@ -34,7 +34,7 @@ async def create_topics(invocation: Invocation, *, as_json: bool) -> None:
 
 
 async def describe_topics(invocation: Invocation, *, as_json: bool) -> None:
-    """Print each topic."""
+    """Print partitions, number of offsets and configuration of each topic."""
     rows: list[dict[str, Any]] = []
     async with the_log(invocation) as log:
         names = list(topic_specs(topics_of(log.settings), partitions=log.settings.topic_partitions))

@@ -1,1 +1,1 @@
-"""``newsproof sql``: statements on ClickHouse, and how rows are printed."""
+"""``newsproof sql``: runs statements on ClickHouse and prints the rows."""

@@ -1,4 +1,4 @@
-"""What was asked with ``newsproof sql``, newest last: one JSON line a statement, readable by its owner alone."""
+"""History of ``newsproof sql``: one JSON line per statement, newest last, readable by its owner only (mode 0600)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 MAX_STATEMENTS = 1000
-"""Kept statements; the file is shortened to these when it holds twice as many."""
+"""Statements kept. The file is cut to this number when it holds more than twice as many."""
 _NAME = "sql-history.jsonl"
 
 
 class History:
-    """The history of one data directory. What cannot be written is not kept: no statement fails for it."""
+    """The history of one data directory. Write errors are ignored: a statement never fails because of its history."""
 
     def __init__(self, directory: Path, *, create: bool = False) -> None:
-        """``create``: make the directory where it is missing; else nothing is kept there."""
+        """``create`` makes a missing directory; without it, nothing is recorded there."""
         self._file = directory / _NAME
         if create:
             with contextlib.suppress(OSError):
                 directory.mkdir(parents=True, exist_ok=True)
 
     def add(self, statement: str) -> None:
-        """Append a statement."""
         line = json.dumps({"at": datetime.now(UTC).isoformat(timespec="seconds"), "sql": statement})
         with contextlib.suppress(OSError):
             if self._file.parent.is_dir():
@@ -34,21 +33,21 @@ class History:
                 self._shorten()
 
     def entries(self) -> list[tuple[str, str]]:
-        """Return (time, statement) of the newest ``MAX_STATEMENTS``, oldest first."""
+        """Return (ISO 8601 time, statement) of the newest ``MAX_STATEMENTS``, oldest first."""
         try:
             lines = self._file.read_text("utf-8").splitlines()
         except (OSError, UnicodeDecodeError):
             return []
         found: list[tuple[str, str]] = []
         for line in lines[-MAX_STATEMENTS:]:
-            # A line that was torn by a full disk is left out.
+            # Skip a line that a full disk cut short.
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 entry = json.loads(line)
                 found.append((str(entry["at"]), str(entry["sql"])))
         return found
 
     def load_into_readline(self) -> None:
-        """Let the arrow keys bring back what was asked before. Does nothing where Python has no readline."""
+        """Fill readline's history, so that the arrow keys recall statements. No effect if Python has no readline."""
         try:
             import readline
         except ImportError:

@@ -1,4 +1,4 @@
-"""How rows are printed: for people, for spreadsheets, for programs, for documents."""
+"""Output formats of rows: terminal table, CSV, JSON lines, Markdown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How rows are printed."""
+    """Output format of rows."""
 
     table = "table"
     csv = "csv"
@@ -23,7 +23,7 @@ class Format(StrEnum):
 
 
 def print_rows(result: Result, format: Format) -> None:
-    """Print the rows on standard output."""
+    """Print rows on standard output; JSON is one object per line."""
     if format == "json":
         for row in result.dicts():
             json_line(row)
@@ -38,7 +38,7 @@ def print_rows(result: Result, format: Format) -> None:
 
 
 def markdown(result: Result) -> str:
-    """Return a GitHub-flavoured table. Numbers are aligned to the right; text stays text, whatever is in it."""
+    """Return a GitHub-flavoured table. Columns of numbers are right-aligned; Markdown and HTML in cells are escaped."""
     numbers = [
         bool(result.rows) and all(isinstance(row[n], int | float) or row[n] is None for row in result.rows)
         for n in range(len(result.columns))

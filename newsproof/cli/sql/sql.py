@@ -1,6 +1,6 @@
-"""``newsproof sql``: statements on ClickHouse, from the command line, a file, standard input or a prompt.
+"""``newsproof sql``: runs statements on ClickHouse, from the command line, a file, standard input or a prompt.
 
-They run as the analysts' user, who only reads, unless ``--admin`` is given.
+They run as the analysts' user, who can only read, unless ``--admin`` is given.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _PROMPT, _MORE = "sql> ", "...> "
 async def run_script(
     invocation: Invocation, text: str, format: Format, *, parameters: Mapping[str, str], admin: bool
 ) -> None:
-    """Run the statements one after the other and print the rows of each; the first that is refused ends it.
+    """Run the statements in order and print the rows of each; stop at the first that ClickHouse refuses.
 
     Raises:
-        ConfigError: there is no statement, or a parameter that none of them has.
+        ConfigError: there is no statement, or no statement uses one of the parameters.
         PermanentError: ClickHouse refuses a statement.
     """
     statements = split_statements(text)
@@ -52,7 +52,7 @@ async def run_script(
 
 
 async def ask(client: ClickHouse, statement: str, parameters: Mapping[str, str], *, admin: bool) -> Result | None:
-    """Run one statement; None when it is one that returns no rows.
+    """Run one statement; return its rows, or None for an ``admin`` statement that has none.
 
     Raises:
         PermanentError: ClickHouse refuses it; the text says what to do.
@@ -78,10 +78,10 @@ def _takes(statement: str, name: str) -> bool:
 
 
 def script_of(query: str | None, file: Path | None) -> str | None:
-    """Return the text to run: the argument, the file, or standard input; None when the user is to be asked.
+    """Return the text to run: the argument, the file or standard input; None if the user is to be prompted.
 
     Raises:
-        ConfigError: both were given, or the file cannot be read.
+        ConfigError: both are given, or the file cannot be read.
     """
     if query is not None and file is not None:
         raise ConfigError("a statement and --file: give one of them")
@@ -96,9 +96,9 @@ def script_of(query: str | None, file: Path | None) -> str | None:
 
 
 def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, str], admin: bool) -> None:
-    """Ask for statements at the terminal until Ctrl-D; each ends with a semicolon.
+    """Read statements at the terminal until Ctrl-D and print their rows. Each statement ends with a semicolon.
 
-    Not a coroutine: reading a line stops everything, and Ctrl-C has to reach it.
+    Not a coroutine: reading a line blocks the event loop, and Ctrl-C must reach the read.
     """
     import asyncio
 
@@ -129,7 +129,7 @@ def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, s
 
 
 def _read_statements() -> Sequence[str] | None:
-    """Read lines up to a semicolon at the end of one; None at the end of the input, [] when the user gave it up."""
+    """Return the statements up to a line that ends with a semicolon; None at the end of the input, [] after Ctrl-C."""
     lines: list[str] = []
     while True:
         try:

@@ -1,7 +1,7 @@
-"""Charts as text: pure functions from figures to an SVG element or to a line of a terminal. No clock, no files, no scripts.
+"""Charts as text: pure functions from figures to an SVG element or a terminal line. No clock, no files, no scripts.
 
-Every SVG carries ``role="img"``, a title and a description, and takes its colours from CSS variables (:data:`STYLE`) with
-fixed ones as fallback, so that a page in light or dark shows it alike. All text that is handed in is escaped.
+Every SVG has ``role="img"``, a title and a description. Its colours are CSS variables (:data:`STYLE`) with fixed
+fallbacks, so that it is legible on a page in light or dark. All text that is passed in is escaped.
 """
 
 from __future__ import annotations

@@ -24,14 +24,14 @@ _LEFT, _TOP, _HEIGHT = 50, 16, 180
 
 
 class Bin(msgspec.Struct, frozen=True):
-    """Values from ``low`` up to ``low`` + the histogram's step, and how many there are."""
+    """Number of values from ``low`` up to ``low`` + the histogram's step."""
 
     low: float
     count: int
 
 
 def histogram(bins: Sequence[Bin], *, step: float, title: str, noun: str) -> str:
-    """Return the bins as columns, those below zero in another colour. ``noun`` says what is counted."""
+    """Return the bins as columns; those below zero have another colour. ``noun`` says what is counted."""
     counted = [b for b in bins if b.count > 0]
     if not counted:
         return empty(title, "There is no data yet.")

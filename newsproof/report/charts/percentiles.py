@@ -1,4 +1,4 @@
-"""Percentiles of a duration for several things, on a logarithmic axis."""
+"""Percentiles of durations, one row per name, on a logarithmic axis."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEFT, _TOP, _ROW = 130, 30, 24
 
 
 class Percentiles(msgspec.Struct, frozen=True):
-    """Median, 95th and 99th percentile of one thing, in ms, and of how many values."""
+    """Median, 95th and 99th percentile in ms over ``count`` values."""
 
     name: str
     p50: float
@@ -34,7 +34,7 @@ class Percentiles(msgspec.Struct, frozen=True):
 
 
 def percentile_ranges(rows: Sequence[Percentiles], *, title: str) -> str:
-    """Return a line for each row from p50 over p95 to p99. Rows with a value that is no positive number are left out."""
+    """Return a line for each row, from p50 over p95 to p99. Rows with a value ≤ 0 or non-finite are left out."""
     drawn = [r for r in rows if all(math.isfinite(v) and v > 0 for v in (r.p50, r.p95, r.p99))]
     if not drawn:
         return empty(title, "There is no data yet: no step has a result.")

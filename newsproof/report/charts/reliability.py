@@ -1,4 +1,4 @@
-"""The reliability curve: how often what was said with a confidence turned out right (a perfect forecaster: the diagonal)."""
+"""Reliability curve: share of hits by stated confidence. A perfect forecaster lies on the diagonal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ReliabilityLine(msgspec.Struct, frozen=True):
 
 
 def reliability_curve(lines: Sequence[ReliabilityLine], *, title: str) -> str:
-    """Return the curves in the unit square; a dot's area is the number of its cases."""
+    """Return the curves in the unit square. A dot's size grows with the number of its cases."""
     drawn = [line for line in lines if line.bins]
     if not drawn:
         return empty(title, "There are no outcomes yet, so nothing can be said of calibration.")

@@ -1,4 +1,4 @@
-"""Stacked bars: what every series adds to every day."""
+"""Stacked bars: one bar per day, divided by series."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _REST = "other"
 
 
 class Stack(msgspec.Struct, frozen=True):
-    """One bar: its label, and what each series adds to it (≥ 0; others are left out)."""
+    """One bar: its label, and the value of each series (values ≤ 0 are left out)."""
 
     label: str
     parts: Mapping[str, float]
 
 
 def stacked_bars(stacks: Sequence[Stack], *, title: str, unit: str) -> str:
-    """Return the bars side by side. Of more than eight series the smallest are drawn together as "other"."""
+    """Return the bars side by side. With more than eight series, the smallest are drawn together as "other"."""
     names, bars = _series(stacks)
     top = max((sum(bar.parts.values()) for bar in bars), default=0.0)
     if top <= 0:
@@ -65,7 +65,7 @@ def _rule(value: float, y: float) -> str:
 
 
 def _series(stacks: Sequence[Stack]) -> tuple[list[str], list[Stack]]:
-    """Return the names, largest first, and the bars of those names alone."""
+    """Return the series names, largest first, and the bars reduced to those names."""
     sums: dict[str, float] = {}
     for stack in stacks:
         for name, value in stack.parts.items():

@@ -1,4 +1,4 @@
-"""What the charts are drawn with: elements whose text is escaped, scales, colours."""
+"""SVG primitives of the charts: elements with escaped text, scales, colours."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 WIDTH = 720
-"""Units of the view box; a page scales it."""
+"""Width of the view box, in its units; a page scales it."""
 COLOURS = (
     ("#1f6fb4", "#6cb2ee"),
     ("#b8500f", "#f09a5f"),
@@ -18,7 +18,7 @@ COLOURS = (
     ("#3d7f8c", "#7fcbd8"),
     ("#666666", "#aaaaaa"),
 )
-"""Of series, on white and on black; each has a contrast of at least 3:1 (WCAG 2.2, 1.4.11). The last is that of the rest."""
+"""Series colours on white and on black; each has a contrast of at least 3:1 (WCAG 2.2, 1.4.11). Last: the rest."""
 STYLE = (
     ":root{color-scheme:light dark;--ink:#1c1c1c;--faint:#6b6b6b;--line:#d5d5d5;--page:#ffffff;"
     + "".join(f"--c{n}:{light};" for n, (light, _) in enumerate(COLOURS))
@@ -26,23 +26,23 @@ STYLE = (
     + "".join(f"--c{n}:{dark};" for n, (_, dark) in enumerate(COLOURS))
     + "}}"
 )
-"""The variables that the charts use, for the style sheet of the page around them."""
+"""CSS variables that the charts use, for the style sheet of the page around them."""
 INK, FAINT, LINE = "var(--ink,#1c1c1c)", "var(--faint,#6b6b6b)", "var(--line,#d5d5d5)"
 
 
 def colour(index: int) -> str:
-    """Return the fill of the series of that number; beyond the last colour it is that of the rest."""
+    """Return the fill of the series ``index``; beyond the last colour, all series share the last one."""
     n = min(index, len(COLOURS) - 1)
     return f"var(--c{n},{COLOURS[n][0]})"
 
 
 def number(value: float) -> str:
-    """Return a coordinate; what is no finite number lies at 0."""
+    """Format a coordinate with up to two decimals; a non-finite value becomes 0."""
     return f"{value:.2f}".rstrip("0").rstrip(".") if math.isfinite(value) else "0"
 
 
 def element(name: str, *inside: str, **attributes: str | float) -> str:
-    """Return an element; ``inside`` is markup already, attributes are escaped. ``text_anchor`` becomes ``text-anchor``."""
+    """Return an element. ``inside`` is markup; attributes are escaped, and ``text_anchor`` becomes ``text-anchor``."""
     written = "".join(
         f" {key.rstrip('_').replace('_', '-')}={quoteattr(_shown(value) if isinstance(value, str) else number(value))}"
         for key, value in attributes.items()
@@ -51,12 +51,12 @@ def element(name: str, *inside: str, **attributes: str | float) -> str:
 
 
 def text(words: str, x: float, y: float, *, anchor: str = "start", fill: str = INK, size: float = 12) -> str:
-    """Return a line of text at (x, y), its baseline; the words are escaped."""
+    """Return a line of text with its baseline at (x, y). The words are escaped."""
     return element("text", clean(words), x=x, y=y, text_anchor=anchor, fill=fill, font_size=size)
 
 
 def clean(words: str) -> str:
-    """Return words as markup that shows them: escaped, without control characters, which no SVG may hold."""
+    """Escape text for markup. Control characters, which SVG may not hold, become spaces."""
     return escape(_shown(words))
 
 
@@ -65,12 +65,12 @@ def _shown(words: str) -> str:
 
 
 def tip(words: str) -> str:
-    """Return what a pointer over the surrounding element shows."""
+    """Return a tooltip for the surrounding element."""
     return element("title", clean(words))
 
 
 def drawing(title: str, description: str, height: float, *marks: str) -> str:
-    """Return the whole SVG element, named and described for who does not see it."""
+    """Return the whole SVG element, with a title and a description for screen readers."""
     return element(
         "svg",
         element("title", clean(title)),
@@ -100,7 +100,7 @@ def ticks(top: float, count: int = 4) -> list[float]:
 
 
 def shorten(words: str, length: int) -> str:
-    """Return the words, cut to a length."""
+    """Cut the text to ``length`` characters, with an ellipsis."""
     return words if len(words) <= length else words[: length - 1] + "…"
 
 

@@ -1,4 +1,4 @@
-"""Charts of one line, from block characters (U+2581–U+2588, and U+258F–U+2588 for bars)."""
+"""Charts of one line, made of block characters (U+2581–U+2588, and U+258F–U+2588 for bars)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def sparkline(values: Sequence[float | None]) -> str:
-    """Return one character a value, from 0 to the largest; a space where a value is unknown or no number."""
+    """Return one character per value, scaled from 0 to the largest; a space for None and non-finite values."""
     known = [v for v in values if v is not None and math.isfinite(v)]
     top = max(known, default=0.0)
     return "".join(
@@ -24,7 +24,7 @@ def sparkline(values: Sequence[float | None]) -> str:
 
 
 def bar(value: float | None, top: float, *, width: int = 24) -> str:
-    """Return a bar of at most ``width`` characters, of eighths of one; "" for nothing and for what is unknown."""
+    """Return a bar of at most ``width`` characters, in steps of 1/8; "" for None, non-finite values and values ≤ 0."""
     if value is None or not (math.isfinite(value) and math.isfinite(top)) or top <= 0 or value <= 0:
         return ""
     eighths = max(1, round(min(value / top, 1.0) * width * 8))

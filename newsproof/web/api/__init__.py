@@ -1,1 +1,1 @@
-"""The HTTP API's parts: live stream, analytics, research chat, and the documents that they answer with."""
+"""Routes of the HTTP API: live stream, analytics and research chat; and the documents that they return."""

@@ -1,4 +1,4 @@
-"""The standard report, its charts, and SQL as the analysts' user; backtests and their comparison."""
+"""Routes of the standard report and its charts, of SQL as the analysts' user, and of backtests and their comparison."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from streams.journal.clock import utc_now
 router = APIRouter(prefix="/api/v1", tags=["analytics"])
 
 MOST_ROWS, MOST_BYTES = 2_000, 4_000_000
-"""Of an answer to SQL that a page is sent; `newsproof sql` gives all."""
+"""Limits of an answer to SQL in a page; ``newsproof sql`` returns everything."""
 REPORT_FOR_S = 5.0
-"""The four charts of a page and its tables are made from one reading."""
+"""How long a reading is reused: the four charts of a page and its tables are made from one."""
 SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 Days = Annotated[int, Query(ge=1, le=3650, description="Cost of so many days; the other figures are of the whole run.")]
 RunId = Annotated[str, Query(min_length=1, max_length=200)]

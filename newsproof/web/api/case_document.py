@@ -1,4 +1,4 @@
-"""One case as a document: what ``newsproof case`` tells, in the fields that the page shows."""
+"""JSON document of one case: the content of ``newsproof case``, in the fields that the page shows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streams.journal.case_list import JournalRecord
 
 
 def document_of(records: Sequence[JournalRecord]) -> dict[str, Any]:
-    """Return the document of a case's records, in log order; at least one of them is accepted."""
+    """Return the document of a case's records, in log order; at least one of them must be accepted."""
     item = CaseItem(case_id=records[0].envelope.case_id, opened_at=records[0].envelope.time)
     for record in records:
         if record.accepted:

@@ -1,6 +1,6 @@
-"""What the page asks ClickHouse of cases: a page of the list, where a case lies in the log, revisions of its signal.
+"""ClickHouse queries on cases: a page of the list, a case's offsets in the log, the revisions of its signal.
 
-As the analysts' user, who only reads. Everything here has a way to go on without ClickHouse.
+They run as the analysts' user, who can only read. Every caller can continue without ClickHouse.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from streams.feed.case_items import CaseItem, FeedFilter
 _TOLD = (OPENING_NAME, WIRE_NAMES[CaseTriaged], *sorted(TERMINAL_NAMES))
 
 _DIGITS = 14
-"""Of a time in milliseconds; ClickHouse's times end in the year 2299."""
+"""Most digits of a time in milliseconds; ClickHouse's times end in the year 2299."""
 
 
 class Before(msgspec.Struct, frozen=True):
-    """What a page of cases begins behind: the opening time (milliseconds since 1970) and id of the last one shown."""
+    """Cursor of the list of cases: the opening time (milliseconds since 1970) and id of the last case shown."""
 
     ms: int
     case_id: str
@@ -37,10 +37,10 @@ class Before(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, text: str) -> Before:
-        """Return what a page named as ``next``.
+        """Parse the ``next`` of a page.
 
         Raises:
-            ContractError: it is none.
+            ContractError: it is not a cursor of this list.
         """
         try:
             ms, _, case_id = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().partition(":")
@@ -54,20 +54,19 @@ class Before(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, case: CaseItem) -> Before:
-        """Return the place of a case."""
         return cls(int(case.opened_at.timestamp() * 1000), case.case_id)
 
     def hides(self, case: CaseItem) -> bool:
-        """Whether a case comes before this place in the list, which is the newest first."""
+        """Return whether a case is at or before this cursor in the list, which is newest first."""
         at = Before.of(case)
         return (at.ms, at.case_id) >= (self.ms, self.case_id)
 
 
 async def cases_page(tables: ClickHouse, wanted: FeedFilter, *, limit: int, before: Before | None) -> list[CaseItem]:
-    """Return cases in short, the newest opening first.
+    """Return cases in short, newest opening first.
 
     Raises:
-        TransientError: ClickHouse is away or overloaded.
+        TransientError: ClickHouse is unavailable or overloaded.
     """
     where, asked = _conditions(wanted, before)
     sql = (
@@ -125,17 +124,17 @@ ORDER BY journal_offset"""
         try:
             item.take(env, wire.decode(kind, version, payload.encode()))
         except ContractError:
-            # Payloads are emptied after 90 days; that the case ended is known all the same.
+            # Payloads are emptied after 90 days; the event's type still says that the case ended.
             if kind in TERMINAL_NAMES:
                 item.state, item.ended_at = "ended", at
     return [items[one] for one in case_ids if one in items]
 
 
 async def where_it_lies(tables: ClickHouse, case_id: str) -> tuple[int, int | None] | None:
-    """Return (first offset, last offset where the case has ended) of a case in its partition; None when it is unknown.
+    """Return (first offset, last offset if the case has ended) of a case in its partition; None if it is unknown.
 
     Raises:
-        TransientError: ClickHouse is away.
+        TransientError: ClickHouse is unavailable.
     """
     sql = """SELECT min(journal_offset), maxIf(journal_offset, event_type IN {ends:Array(String)}), count()
 FROM events WHERE run_id = {run:String} AND case_id = {case:String}"""
@@ -145,10 +144,10 @@ FROM events WHERE run_id = {run:String} AND case_id = {case:String}"""
 
 
 async def revisions_of(tables: ClickHouse, signal_id: str) -> list[dict[str, Any]]:
-    """Return every revision of a signal in short, the first one first.
+    """Return every revision of a signal in short, oldest first.
 
     Raises:
-        TransientError: ClickHouse is away.
+        TransientError: ClickHouse is unavailable.
     """
     sql = """SELECT revision, status, action, confidence, decided_at, emitted_at, risk_flags, notes FROM signals FINAL
 WHERE run_id = {run:String} AND signal_id = {signal:String} ORDER BY revision"""

@@ -1,4 +1,4 @@
-"""Signals, cases, and the live stream of both."""
+"""Routes of signals, cases, and the live stream of both."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CASE_ID = r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 TABLES_WITHIN_S = 15.0
 LATE_RECORDS = 2_000
 UNSUNK_RECORDS = 100_000
-"""Of a partition: so far behind the end a case is looked for that ClickHouse does not know."""
+"""Records before the end of a partition that are searched for a case that ClickHouse does not know."""
 Asset = Annotated[str, Query(max_length=40, description="Only this asset, such as BTC.")]
 Kind = Annotated[str, Query(max_length=40, description="Only this type of event, such as listing.")]
 Least = Annotated[float, Query(ge=0, le=1, description="Only confidences from here on.")]
@@ -38,7 +38,6 @@ Earlier = Annotated[str | None, Query(max_length=12_000, alias="before", descrip
 
 
 def backend_of(request: Request) -> Backend:
-    """Return the parts behind the API."""
     found: Backend = request.app.state.backend
     return found
 
@@ -123,7 +122,7 @@ async def case(request: Request, case_id: Annotated[str, Path(pattern=CASE_ID)])
 
 
 async def _records_of(backend: Backend, case_id: str) -> list[JournalRecord]:
-    """Where the case lies is known to ClickHouse, or here while it is recent; else its whole partition is looked through."""
+    """Read a case's records. Memory or ClickHouse says where they are; without ClickHouse, scan the whole partition."""
     lies = backend.feed.lies(case_id)
     if lies is None:
         try:
@@ -134,7 +133,7 @@ async def _records_of(backend: Backend, case_id: str) -> list[JournalRecord]:
         if lies is None:  # the sink may be behind
             return await backend.cases.read(case_id, newest=UNSUNK_RECORDS)
     first, end = lies
-    # Some way behind its end too: what came late and was passed by was paid for, and is shown.
+    # Read past its end too: late records that were ignored were paid for, and are shown.
     through = None if end is None else end + LATE_RECORDS
     return await backend.cases.read(case_id, first=first, through=through)
 

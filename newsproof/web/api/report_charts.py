@@ -1,6 +1,6 @@
-"""The charts of the standard report as pictures: the same drawings as in ``newsproof report --html``, in fixed colours.
+"""Charts of the standard report as images: the drawings of ``newsproof report --html``, in fixed colours.
 
-A picture cannot see the page's colours, so the variables of :data:`newsproof.report.charts.STYLE` are put in here.
+An image cannot use the page's colours, so the variables of :data:`newsproof.report.charts.STYLE` are replaced here.
 """
 
 from __future__ import annotations

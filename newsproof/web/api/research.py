@@ -1,4 +1,4 @@
-"""The research chat: ask, watch the agents work, resume, stop."""
+"""Routes of the research chat: ask, follow the agents, resume, stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements that take their time: few at once, none for a client that has gone, and nobody waits for long."""
+"""Limits of slow statements: few at once, cancelled when the client disconnects, and with a timeout."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from newsproof.web.answers import Refused, left
 from schemas.errors import TransientError
 
 PLACE_WITHIN_S = 5.0
-"""So long a statement waits for one of the others to end."""
+"""Longest wait of a statement for another one to end."""
 WITHIN_S = 90.0
 T = TypeVar("T")
 
 
 async def in_time(work: Awaitable[T]) -> T:
-    """Return what ClickHouse answers.
+    """Return the answer of ClickHouse.
 
     Raises:
-        TransientError: it takes too long.
+        TransientError: it took longer than ``WITHIN_S``.
     """
     try:
         async with asyncio.timeout(WITHIN_S):
@@ -33,10 +33,10 @@ async def in_time(work: Awaitable[T]) -> T:
 
 @asynccontextmanager
 async def a_place(places: asyncio.Semaphore) -> AsyncIterator[None]:
-    """Hold one of the places.
+    """Hold one of the slots.
 
     Raises:
-        Refused: none became free in time.
+        Refused: no slot became free within ``PLACE_WITHIN_S``.
     """
     try:
         async with asyncio.timeout(PLACE_WITHIN_S):
@@ -51,10 +51,10 @@ async def a_place(places: asyncio.Semaphore) -> AsyncIterator[None]:
 
 
 async def while_there(request: Request, work: Awaitable[T]) -> T:
-    """Return what the work gives; it is cancelled when the client goes.
+    """Return the result of ``work``; cancel it if the client disconnects.
 
     Raises:
-        Refused: the client has gone; nobody reads it.
+        Refused: the client has disconnected.
     """
     working, gone = asyncio.ensure_future(work), asyncio.ensure_future(left(request.receive))
     try:
