@@ -1,4 +1,4 @@
-"""The worker: the one place where the runtime is put together, and its life from start to a clean end.
+"""The worker: the life of a runtime that is put together, from start to a clean end, and its rebalances.
 
     news ─► gate ─► journal ─► projector ─► dispatcher ─► step agents ─► effects ─► append ─► journal …
                                    └────────► publisher (one active) ─► signals
@@ -13,25 +13,21 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import msgspec
 import structlog
 from faust.types import TP
 
 from agents.core.case_core import CaseCore
-from agents.core.registry import Registry
-from agents.graphs import NEWS
-from infra.kafka.topics import KafkaAddress
-from infra.ports import Ports
 from schemas.config import Snapshot
 from schemas.errors import TransientError
 from schemas.topics import Topics
-from streams.effects.breakers import Breakers, BreakerState
+from streams.effects.breakers import BreakerState
 from streams.effects.bulkhead import EffectSlots
 from streams.effects.host import EffectsHost
 from streams.effects.meter import Meter
-from streams.effects.search_cache import SearchCache
-from streams.effects.spending import Budget, Unlimited
-from streams.faust.app import add_agents, faust_app
-from streams.faust.ledger import LedgerApp, QuietMonitor
+from streams.effects.spending import Budget
+from streams.ending import Ending
+from streams.faust.ledger import LedgerApp
 from streams.intake.admission import Admission
 from streams.intake.gate import Gate
 from streams.intake.intake import Intake
@@ -41,7 +37,6 @@ from streams.journal.configs import ConfigStore
 from streams.runtime.dispatcher import Dispatcher
 from streams.runtime.options import GRACE_ON_REVOKE_S, WorkerOptions
 from streams.runtime.projector import Projector
-from streams.runtime.results import Results
 from streams.runtime.watchdog import Watchdog
 from streams.runtime.worker_slot import WorkerSlot
 
@@ -52,73 +47,69 @@ UNPINNED_END_S = 60.0
 """A snapshot is read back before a case pins it; one that has not come by then is not there, and the case ends."""
 
 
+class Listeners:
+    """Passes on what the projector says: to the gate, the meter and the dispatcher, in the order that each event needs."""
+
+    def __init__(self, gate: Gate | None, meter: Meter, dispatcher: Dispatcher) -> None:
+        self._gate, self._meter, self._dispatcher = gate, meter, dispatcher
+
+    def on_folded(self, partition: int, case: Any) -> None:
+        """Pass on."""
+        if self._gate is not None:
+            self._gate.on_folded(partition, case)
+        self._meter.folded(case)
+        self._dispatcher.on_folded(partition, case)
+
+    def on_closed(self, partition: int, case: Any) -> None:
+        """Pass on."""
+        self._meter.closed(case)
+        self._dispatcher.on_closed(partition, case)
+        if self._gate is not None:
+            self._gate.on_closed(case)
+
+    def on_live(self, partition: int) -> None:
+        """Pass on."""
+        self._dispatcher.on_live(partition)
+        if self._gate is not None:
+            self._gate.on_live(partition)
+
+    def on_poison(self, record: Any, case: CaseCore | None, reason: str, why: str) -> None:
+        """Pass on."""
+        self._dispatcher.on_poison(record, case, reason, why)
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker is made of. ``gate`` is None where no news opens the flow's cases."""
+
+    app: LedgerApp
+    ending: Ending
+    slot: WorkerSlot
+    appender: Appender
+    configs: ConfigStore
+    budget: Budget
+    effects: EffectsHost
+    places: EffectSlots
+    meter: Meter
+    dispatcher: Dispatcher
+    projector: Projector
+    watchdog: Watchdog
+    gate: Gate | None
+
+
 class Worker:
     """One worker process's runtime. ``run`` returns when it was stopped, and raises what it cannot go on from."""
 
-    def __init__(
-        self,
-        address: KafkaAddress,
-        topics: Topics,
-        registry: Registry,
-        ports: Ports,
-        snapshot: Snapshot,
-        options: WorkerOptions,
-        *,
-        spending: Budget | None = None,
-        searches: SearchCache | None = None,
-    ) -> None:
-        self.topics, self.options, self.snapshot = topics, options, snapshot
-        self._address = address
-        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        flow = registry.flow
-        self.topic = topics.journal(flow.name)
-        self.group = topics.group("worker" if flow is NEWS else flow.name)
-        self._slot = WorkerSlot(options.slot_dir, options.slot)
-        self.appender = Appender(address)
-        self.configs = ConfigStore(address, topics)
-        self.budget = spending or Unlimited()
-        self.effects = EffectsHost(ports, spending=self.budget, breakers=Breakers(options.breakers), searches=searches)
-        self.places = EffectSlots(options.effects_in_flight, options.step_concurrency)
-        results = Results(registry, self.appender, topics, options.partitions)
-        self.meter = Meter(registry)
-        results.on_appending = self.meter.appending
-        self.dispatcher = Dispatcher(
-            registry, self.effects, results, self.places, self._slot, suspect_after=options.crash_suspect_after
-        )
-        self.projector = Projector(address, self.topic, self.group, flow, self.configs, self)
-        self.dispatcher.case_of = lambda n, case: (
-            p.cases.get(case) if (p := self.projector.partitions.get(n)) is not None else None
-        )
-        self.dispatcher.open_of = lambda n: list(self.projector.partitions[n].cases.values())
-        self._config_hash = ""
-        self.projector.on_fatal = self.budget.on_fatal = self.fail
-        self.projector.on_calls = self.budget.on_calls
-        self.budget.elected = lambda: flow is NEWS and 0 in self.projector.partitions
-        self.gate = self._gated(address) if flow is NEWS else None
-        self._watchdog = Watchdog(self.projector, lambda n: self.highwater(self.topic, n) or 0)
-        self.app = self._app(registry)
+    def __init__(self, topics: Topics, group: str, snapshot: Snapshot, options: WorkerOptions, parts: Parts) -> None:
+        self.topics, self.group, self.snapshot, self.options = topics, group, snapshot, options
+        self.app, self.ending, self._slot = parts.app, parts.ending, parts.slot
+        self.appender, self.configs, self.budget = parts.appender, parts.configs, parts.budget
+        self.effects, self.places, self.meter = parts.effects, parts.places, parts.meter
+        self.dispatcher, self.projector, self._watchdog = parts.dispatcher, parts.projector, parts.watchdog
+        self.gate = parts.gate
+        self.topic = self.projector.topic
         self.assigned, self.repaid_at_rebalance = False, 0
-
-    def _gated(self, address: KafkaAddress) -> Gate:
-        gate = Gate(
-            address, self.topics, self.group, self.appender, self.projector, self.options,
-            config_hash=lambda: self._config_hash,
-        )  # fmt: skip
-        gate.intake.on_fatal = self.fail
-        self.budget.on_move = self.effects.breakers.on_change = gate.admission.wake
-        gate.admission.budget_says = lambda n: self.effects.may_admit(n) or self.budget.may_admit(n)
-        return gate
-
-    def _app(self, registry: Registry) -> LedgerApp:
-        app = faust_app(self.group, self._address, self.options, QuietMonitor)
-        app.safe_offset = self._safe_offset
-        app.on_partitions_revoked.connect(self._on_revoked)
-        app.on_partitions_assigned.connect(self._on_assigned)
-        add_agents(
-            app, self.topics, registry, self.projector, self.dispatcher, None if self.gate is None else self.gate.intake
-        )
-        app.finalize()
-        return app
+        self.app.on_partitions_revoked.connect(self._on_revoked)
+        self.app.on_partitions_assigned.connect(self._on_assigned)
 
     # Life
 
@@ -130,22 +121,26 @@ class Worker:
         """
         await self.appender.start()
         await self.configs.start()
-        self._config_hash = await self.configs.publish(self.snapshot, self.appender)
+        await self.configs.adopt(self.snapshot, self.appender)
         await self.budget.start()
         sweeping = asyncio.create_task(self._sweep(), name="sweep")
-        sweeping.add_done_callback(lambda t: None if t.cancelled() else self.fail(t.exception() or AssertionError()))
+        sweeping.add_done_callback(
+            lambda t: None if t.cancelled() else self.ending.fail(t.exception() or AssertionError())
+        )
         await self.app.start()
         app_end = asyncio.ensure_future(self.app.wait_until_stopped())
+        asked = asyncio.ensure_future(self.ending.wait())
         try:
-            await asyncio.wait({self._ended, app_end}, return_when=asyncio.FIRST_COMPLETED)
-            if self._ended.done():
-                self._ended.result()
+            await asyncio.wait({asked, app_end}, return_when=asyncio.FIRST_COMPLETED)
+            if self.ending.over:
+                await asked
             else:
                 raise TransientError(
                     f"the Kafka consumer ended: {self.app.crash_reason!r}; start the worker again", kind="unavailable"
                 ) from self.app.crash_reason
         finally:
             sweeping.cancel()
+            asked.cancel()
             await self._close(app_end)
 
     async def adopt(self, snapshot: Snapshot) -> str:
@@ -154,19 +149,13 @@ class Worker:
         Raises:
             ContractError, KafkaError: the snapshot could not be written; new cases go on with the one before.
         """
-        config_hash = await self.configs.publish(snapshot, self.appender)
-        self.snapshot, self._config_hash = snapshot, config_hash
+        config_hash = await self.configs.adopt(snapshot, self.appender)
+        self.snapshot = snapshot
         return config_hash
 
     def stop(self) -> None:
         """Ask for a clean end."""
-        if not self._ended.done():
-            self._ended.set_result(None)
-
-    def fail(self, exc: BaseException) -> None:
-        """End with this error."""
-        if not self._ended.done():
-            self._ended.set_exception(exc)
+        self.ending.stop()
 
     async def _close(self, app_end: asyncio.Future[Any]) -> None:
         if self.gate is not None:
@@ -200,12 +189,12 @@ class Worker:
             self.dispatcher.sweep(now)
             if self.gate is not None:
                 self.gate.admission.wake()
-            self.budget.tend()
+            self.budget.tend(elected=self.gate is not None and 0 in self.projector.partitions)
             for case in self.projector.without_configuration(UNPINNED_END_S):
                 self.dispatcher.end_without_configuration(case)
             late_s = self.dispatcher.oldest_overdue_s(now)
             if (why := await self._watchdog.look(asyncio.get_running_loop().time(), late_s)) is not None:
-                self.fail(TransientError(why, kind="internal"))
+                self.ending.fail(TransientError(why, kind="internal"))
 
     def breakers(self) -> Sequence[BreakerState]:
         """Return the breakers of every provider that was asked so far."""
@@ -235,45 +224,13 @@ class Worker:
 
     def highwater(self, topic: str, partition: int) -> int | None:
         """The end of a partition as the last fetch from it saw it; None before the first one."""
-        tp = TP(topic, partition)  # in a rebalance it may be in our hands still and out of the consumer's, who asserts
-        return self.app.consumer.highwater(tp) if tp in self.app.consumer.assignment() else None
+        return self.app.highwater(topic, partition)
 
     def stalled_s(self, loop_time: float) -> dict[int, float]:
         """Seconds for which nothing was read of a journal partition although there is more; 0 for the others."""
         return self._watchdog.stalled_s(loop_time)
 
-    # What the projector says
-
-    def on_folded(self, partition: int, case: Any) -> None:
-        """Pass on."""
-        if self.gate is not None:
-            self.gate.on_folded(partition, case)
-        self.meter.folded(case)
-        self.dispatcher.on_folded(partition, case)
-
-    def on_closed(self, partition: int, case: Any) -> None:
-        """Pass on."""
-        self.meter.closed(case)
-        self.dispatcher.on_closed(partition, case)
-        if self.gate is not None:
-            self.gate.on_closed(case)
-
-    def on_live(self, partition: int) -> None:
-        """Pass on."""
-        self.dispatcher.on_live(partition)
-        if self.gate is not None:
-            self.gate.on_live(partition)
-
-    def on_poison(self, record: Any, case: CaseCore | None, reason: str, why: str) -> None:
-        """Pass on."""
-        self.dispatcher.on_poison(record, case, reason, why)
-
     # Faust
-
-    def _safe_offset(self, topic: str, partition: int) -> int | None:
-        if topic == self.topic:
-            return self.projector.safe_offset(partition)
-        return self.intake.safe_offset(partition)
 
     async def _on_revoked(self, _app: Any, revoked: set[TP], **_: Any) -> None:
         self.assigned = False

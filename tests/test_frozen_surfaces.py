@@ -69,13 +69,18 @@ from schemas.topics import Topics
 from streams.audit.audit import AuditReport
 from streams.budget.budget import BudgetLedger
 from streams.budget.rule import BudgetState
+from streams.composition import worker_of
 from streams.effects.breakers import Breakers, Permit
 from streams.effects.host import EffectsHost
+from streams.effects.spending import Unlimited
+from streams.ending import Ending
 from streams.journal.case_list import CaseSummary, JournalRecord, readable_record
 from streams.publish.publisher import Publisher
 from streams.runtime.options import WorkerOptions
+from streams.runtime.partition import Partitions
 from streams.runtime.worker_slot import WorkerSlot
 from streams.sink.sink import Sink
+from streams.wake import Wake
 from streams.worker import Worker
 
 PROJECT = Path(__file__).parents[1]
@@ -151,11 +156,14 @@ def worker(tmp_path: Path) -> Callable[[], Worker]:
     """Make a worker that is not started; needs a running loop."""
     options = WorkerOptions(slot="7", slot_dir=tmp_path / "slots")
     snapshot = Snapshot(provider_mode="simulated")
-    return lambda: Worker(NOWHERE, Topics(), verification(), simulated_ports(), snapshot, options)
+    return lambda: worker_of(
+        NOWHERE, Topics(), verification(), simulated_ports(), snapshot, options,
+        ending=Ending(), wake=Wake(), budget=Unlimited(),
+    )  # fmt: skip
 
 
 def budget() -> BudgetLedger:
-    return BudgetLedger(NOWHERE, Topics(), LIMITS)
+    return BudgetLedger(NOWHERE, Topics(), LIMITS, Ending(), Wake())
 
 
 async def test_metrics_have_their_names_types_and_labels(worker: Callable[[], Worker]) -> None:
@@ -177,7 +185,7 @@ async def test_metrics_have_their_names_types_and_labels(worker: Callable[[], Wo
 async def test_what_readyz_waits_for_is_said_in_these_words(worker: Callable[[], Worker]) -> None:
     working, publisher = worker(), Publisher(NOWHERE, Topics())
     behind: Any = SimpleNamespace(live=False)
-    working.projector.partitions = {0: behind, 2: behind}
+    working.projector.partitions = Partitions({0: behind, 2: behind})
     assert working.gate is not None
     unread: Any = SimpleNamespace(safe=None)
     working.gate.intake._news = {0: unread}

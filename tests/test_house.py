@@ -227,3 +227,35 @@ def test_an_import_that_points_elsewhere_is_found(tmp_path: Path, module: str, l
     broken = [told for told in done.stdout.splitlines() if " BROKEN" in told]
     assert done.returncode == 1, done.stdout + done.stderr
     assert any(contract in told for told in broken), done.stdout
+
+
+PARTS = {
+    *("Admission", "Dispatcher", "Gate", "Intake", "Listeners", "Meter", "Parts", "Projector", "RemotePartitions", "Results"),
+    *("StepChannels", "TopicFetching", "Watchdog", "Worker", "WorkerSlot", "faust_app"),
+}  # fmt: skip
+
+
+def makers_of_parts() -> dict[str, set[str]]:
+    """Return which modules make which parts of a worker."""
+    found: dict[str, set[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in PARTS:
+                found.setdefault(node.func.id, set()).add(name(path))
+    return found
+
+
+def test_a_worker_is_put_together_in_one_place() -> None:
+    assert makers_of_parts() == {part: {"streams/composition.py"} for part in PARTS}
+
+
+def test_no_part_waits_for_a_callback_that_is_set_from_outside_later() -> None:
+    late = [
+        f"{name(path)}:{node.lineno}"
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Lambda)
+        for to in getattr(node, "targets", None) or [node.target]
+        if isinstance(to, ast.Attribute) and not to.attr.startswith("_")
+    ]
+    assert not late, f"give it to the constructor, finished: {late}"

@@ -18,7 +18,9 @@ from schemas.effects import ModelReply, Search
 from streams.budget.budget import BudgetLedger
 from streams.budget.rule import BudgetState
 from streams.effects.spending import Grant
+from streams.ending import Ending
 from streams.journal.appender import Appender
+from streams.wake import Wake
 
 LIMITS = LimitsSet(
     monthly_usd=Decimal(1_000_000), triage_reserve_usd=Decimal(0), daily_units=1_000_000, allow_unpriced=False, by="0"
@@ -70,7 +72,7 @@ async def budget(calls: int = 20_000, workers: int = 4) -> list[Figure]:
 
 
 async def _started(w: World, stack: AsyncExitStack) -> BudgetLedger:
-    ledger = BudgetLedger(w.address, w.topics, LIMITS)
+    ledger = BudgetLedger(w.address, w.topics, LIMITS, Ending(), Wake())
     await ledger.start()
     stack.push_async_callback(ledger.stop)
     return ledger

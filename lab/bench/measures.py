@@ -20,10 +20,13 @@ from schemas.config import Snapshot
 from schemas.events import EventReceived
 from schemas.signals import Signal
 from streams.audit.audit import audit
+from streams.composition import worker_of
+from streams.effects.spending import Unlimited
+from streams.ending import Ending
 from streams.journal.fold import JournalFold
 from streams.journal.log import KafkaLog
 from streams.runtime.options import WorkerOptions
-from streams.worker import Worker
+from streams.wake import Wake
 
 EVENTS_A_CASE = 6
 STEPS_A_CASE = 5
@@ -206,7 +209,9 @@ async def _catch_up(w: World) -> float:
     # The first worker never committed, so this one folds the whole journal before it is live.
     options = WorkerOptions(slot="1", slot_dir=w.directory / "slots", partitions=PARTITIONS)
     ports, registry = simulated_ports(), plain_registry(asks=False)
-    worker = Worker(w.address, w.topics, registry, ports, Snapshot(), options)
+    worker = worker_of(
+        w.address, w.topics, registry, ports, Snapshot(), options, ending=Ending(), wake=Wake(), budget=Unlimited()
+    )
     running = asyncio.create_task(worker.run())
     began: float | None = None
     while not running.done():

@@ -15,9 +15,12 @@ from newsproof.app.logs import configure_logs
 from newsproof.app.terminal import guard_output
 from schemas.config import Snapshot
 from schemas.topics import Topics
+from streams.composition import worker_of
+from streams.effects.spending import Unlimited
+from streams.ending import Ending
 from streams.publish.publisher import Publisher
 from streams.runtime.options import WorkerOptions
-from streams.worker import Worker
+from streams.wake import Wake
 
 
 def main() -> None:
@@ -56,12 +59,16 @@ async def _run(args: argparse.Namespace) -> None:
     )
     registry = plain_registry(asks=args.latency > 0)
     snapshot = Snapshot(provider_mode="simulated")
-    worker = Worker(address, topics, registry, simulated_ports(args.latency), snapshot, options)
+    ending = Ending()
+    worker = worker_of(
+        address, topics, registry, simulated_ports(args.latency), snapshot, options,
+        ending=ending, wake=Wake(), budget=Unlimited(),
+    )  # fmt: skip
     publisher = Publisher(address, topics)
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, worker.stop)
+    loop.add_signal_handler(signal.SIGTERM, ending.stop)
     publishing = asyncio.create_task(publisher.run())
-    publishing.add_done_callback(lambda t: t.cancelled() or t.exception() is None or worker.fail(t.exception()))  # type: ignore[arg-type,func-returns-value]
+    publishing.add_done_callback(lambda t: t.cancelled() or t.exception() is None or ending.fail(t.exception()))  # type: ignore[arg-type,func-returns-value]
     try:
         await worker.run()
     finally:

@@ -25,18 +25,19 @@ from schemas.effects import Failure
 from schemas.events import Event, EventReceived, StepFailed
 from schemas.news import News
 from streams.effects.host import EffectsHost
+from streams.wake import Wake
 
 
 class Cases:
-    """Admits, works, and hands each case that ended to ``on_end``."""
+    """Admits, also when woken; works, and hands each case that ended to ``on_end``."""
 
-    def __init__(self, host: EffectsHost, config: Snapshot, on_end: Callable[[Case], None]) -> None:
+    def __init__(self, host: EffectsHost, config: Snapshot, wake: Wake, on_end: Callable[[Case], None]) -> None:
         self._host, self._config, self._on_end = host, config, on_end
         self._registry: Registry = verification()
         self._queue: deque[News] = deque()
         self._open: dict[str, asyncio.Task[None]] = {}
         self.most_queued = 0
-        host.breakers.on_change = self._admit
+        wake.heed(self._admit)
 
     def publish(self, news: News) -> None:
         """Take a news item; it waits in the queue while nothing can be triaged."""

@@ -28,6 +28,7 @@ from schemas.events import SignalSynthesized
 from schemas.news import News
 from streams.effects.breakers import Breakers
 from streams.effects.host import EffectsHost
+from streams.wake import Wake
 
 Trouble = Literal["search", "heavy", "light"]
 SAYS_SO = ("search_skipped:", "degraded:", "not_deep_analysed")
@@ -68,7 +69,8 @@ class _Run:
 
     async def go(self) -> float:
         ports = self._ports()
-        breakers = Breakers(clock=virtual_s, now=virtual_now, draw=lambda: 0.5)
+        wake = Wake()
+        breakers = Breakers(wake=wake, clock=virtual_s, now=virtual_now, draw=lambda: 0.5)
         host = EffectsHost(ports, breakers=breakers, clock=virtual_s, now=virtual_now)
         config = Snapshot(
             deep_analysis_tools_enabled=True,
@@ -76,7 +78,7 @@ class _Run:
             prompts=load_prompts(),
             tables=load_tables(demo=True),
         )
-        self._cases = Cases(host, config, self._on_end)
+        self._cases = Cases(host, config, wake, self._on_end)
         sample = _sample()
         for number in range(self._minutes * self._per_min):
             self._cases.publish(_news(sample[number % len(sample)], number))

@@ -21,8 +21,16 @@ from schemas.errors import ConfigError
 from schemas.topics import Topics
 
 if TYPE_CHECKING:
+    from agents.core.registry import Registry
     from streams.budget.budget import BudgetLedger
+    from streams.effects.search_cache import SearchCache
+    from streams.ending import Ending
+    from streams.intake.text_index import TextIndex
+    from streams.publish.publisher import Publisher
     from streams.runtime.options import WorkerOptions
+    from streams.sink.sink import Sink
+    from streams.wake import Wake
+    from streams.worker import Worker
 
 FULL_PIPELINE: dict[str, object] = {"phase1_rollout_percentage": 1.0, "deep_analysis_tools_enabled": True}
 """What ``up`` and ``demo`` set, and say so: every case that passes the gate takes the deep path."""
@@ -215,7 +223,62 @@ def _live_market(settings: Settings) -> Port:
     return live_market(settings)
 
 
-def budget_of(settings: Settings) -> BudgetLedger:
+def journal_ports_of(settings: Settings, clickhouse: ClickHouse, searches: SearchCache) -> tuple[Ports, TextIndex]:
+    """Return the adapters of a worker of the news flow, and the index that reads the journal for them; it is not started.
+
+    Raises:
+        ConfigError: as :func:`ports_of`.
+    """
+    from streams.intake.claim_index import ClaimIndex
+    from streams.intake.text_index import TextIndex
+
+    address, topics = address_of(settings), topics_of(settings)
+    texts = TextIndex(address, topics, window_days=settings.dedup_days)
+    texts.heed(searches.on_record)
+    claims = ClaimIndex(
+        address, topics, texts, partitions=settings.topic_partitions, window_days=settings.retraction_window_days
+    )
+    return ports_of(settings, clickhouse, texts, claims), texts
+
+
+def worker_of(
+    settings: Settings,
+    registry: Registry,
+    ports: Ports,
+    snapshot: Snapshot,
+    options: WorkerOptions,
+    *,
+    searches: SearchCache | None = None,
+) -> tuple[Worker, BudgetLedger]:
+    """Return a worker of this registry's flow and its hand in the exact budget; not started. Needs a running event loop."""
+    from streams import composition
+    from streams.ending import Ending
+    from streams.wake import Wake
+
+    ending, wake = Ending(), Wake()
+    budget = budget_of(settings, ending, wake)
+    worker = composition.worker_of(
+        address_of(settings), topics_of(settings), registry, ports, snapshot, options,
+        ending=ending, wake=wake, budget=budget, searches=searches,
+    )  # fmt: skip
+    return worker, budget
+
+
+def publisher_of(settings: Settings, worker: Worker) -> Publisher:
+    """Return the publisher beside this worker, which shares its tombstones; not started."""
+    from streams.publish.publisher import Publisher
+
+    return Publisher(address_of(settings), topics_of(settings), tombstones=worker.projector.tombstones)
+
+
+def sink_of(settings: Settings, clickhouse: ClickHouse, registry: Registry | None = None) -> Sink:
+    """Return the sink that fills this ClickHouse; not started. ``registry``: another graph than the product's."""
+    from streams.sink.sink import Sink
+
+    return Sink(address_of(settings), topics_of(settings), clickhouse, registry=registry)
+
+
+def budget_of(settings: Settings, ending: Ending, wake: Wake) -> BudgetLedger:
     """Return this worker's hand in the exact budget, with the limits of these settings; not started."""
     from schemas.budget import LimitsSet
     from streams.budget.budget import BudgetLedger
@@ -227,7 +290,7 @@ def budget_of(settings: Settings) -> BudgetLedger:
         allow_unpriced=settings.allow_unpriced,
         by=settings.worker_slot,
     )
-    return BudgetLedger(address_of(settings), topics_of(settings), limits)
+    return BudgetLedger(address_of(settings), topics_of(settings), limits, ending, wake)
 
 
 def worker_options(settings: Settings) -> WorkerOptions:

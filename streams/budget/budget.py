@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -27,8 +27,10 @@ from schemas.errors import ContractError
 from schemas.topics import Topics
 from streams.budget.rule import BudgetState, Decision
 from streams.effects.spending import Budget, Grant
+from streams.ending import Ending
 from streams.journal.appender import Appender
 from streams.journal.clock import utc_now
+from streams.wake import Wake
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +48,8 @@ class BudgetLedger(Budget):
     """One worker's view of the budget, and its hand in it. ``state`` is the fold so far.
 
     ``limits`` are the settings of this worker; they are written at the start when the topic says otherwise, and the latest
-    ones in log order hold for everyone. ``elected`` says whether this worker writes the dead letters of the topic's garbage.
+    ones in log order hold for everyone. ``wake`` is called when there may be room again, ``ending`` is given what the worker
+    cannot go on from.
     """
 
     def __init__(
@@ -54,15 +57,14 @@ class BudgetLedger(Budget):
         address: KafkaAddress,
         topics: Topics,
         limits: LimitsSet,
+        ending: Ending,
+        wake: Wake,
         *,
         incarnation: str | None = None,
-        elected: Callable[[], bool] = lambda: True,
     ) -> None:
+        self.ending, self.wake = ending, wake
         self.state = BudgetState()
         self.incarnation = incarnation or uuid.uuid4().hex[:16]
-        self.elected = elected
-        self.on_move: Callable[[], None] = lambda: None
-        self.on_fatal: Callable[[BaseException], None] = lambda exc: None
         self.position = 0
         self.reserved = self.denied = 0
         self._address, self._topics, self._limits = address, topics, limits
@@ -159,11 +161,14 @@ class BudgetLedger(Budget):
         """Return why no case should be opened beyond these untriaged ones, None when it may."""
         return self.state.why_not_admit(cases, utc_now())
 
-    def tend(self) -> None:
-        """See to what is due now and then: limits that grow old, dead letters. Called about once a second; never waits."""
+    def tend(self, *, elected: bool) -> None:
+        """See to what is due now and then: limits that grow old, dead letters. Called about once a second; never waits.
+
+        ``elected``: whether this worker writes the dead letters of the topic's garbage.
+        """
         busy = self._tending is not None and not self._tending.done()
         if self._following is not None and not busy:
-            self._tending = asyncio.create_task(self._tend(), name="budget-tend")
+            self._tending = asyncio.create_task(self._tend(elected), name="budget-tend")
             self._tending.add_done_callback(_say_why)
 
     async def _decided(self, record: Reserved) -> Decision:
@@ -215,7 +220,7 @@ class BudgetLedger(Budget):
                 self.position = position
                 async with self._moved:
                     self._moved.notify_all()
-                self.on_move()
+                self.wake()
 
     def _fold(self, record: ConsumerRecord[Any, bytes]) -> None:
         alerted = self.state.alerted
@@ -243,20 +248,20 @@ class BudgetLedger(Budget):
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (exc := task.exception()) is not None:
-            self.on_fatal(exc)
-            self._aside(self._wake())
+            self.ending.fail(exc)
+            self._aside(self._notify())
 
-    async def _wake(self) -> None:
+    async def _notify(self) -> None:
         async with self._moved:
             self._moved.notify_all()
 
     # Now and then
 
-    async def _tend(self) -> None:
+    async def _tend(self, elected: bool) -> None:
         held = self.state.limits
         if held is not None and (self.state.day - self.state.limits_day).days >= REFRESH_DAYS:
             await self._append(held)
-        if self.state.unreported and self.elected():
+        if self.state.unreported and elected:
             await self._report_garbage()
 
     async def _report_garbage(self) -> None:
@@ -284,7 +289,7 @@ class BudgetLedger(Budget):
         self._asides.discard(task)
         if not task.cancelled() and (exc := task.exception()) is not None:
             log.error("a budget record could not be written", error=repr(exc))
-            self.on_fatal(exc)
+            self.ending.fail(exc)
 
 
 def _say_why(task: asyncio.Task[None]) -> None:

@@ -23,6 +23,7 @@ import structlog
 from schemas.calls import CallKind
 from schemas.effects import Failure, Reply
 from schemas.errors import FailureKind
+from streams.wake import Wake
 
 log = structlog.get_logger(__name__)
 
@@ -240,20 +241,21 @@ class Breaker:
 
 
 class Breakers:
-    """The breakers of one worker, made as their providers are first asked for. ``on_change`` is called at each change."""
+    """The breakers of one worker, made as their providers are first asked for. ``wake`` is called at each change."""
 
     def __init__(
         self,
         policy: BreakerPolicy | None = None,
         *,
+        wake: Callable[[], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         draw: Callable[[], float] = random.random,
     ) -> None:
+        self._wake = wake or Wake()
         self.policy = policy or BreakerPolicy()
         self._clock, self._now, self._draw = clock, now, draw
         self._breakers: dict[tuple[CallKind, str, str], Breaker] = {}
-        self.on_change: Callable[[], None] = lambda: None
 
     def of(self, kind: CallKind, provider: str, model: str = "") -> Breaker:
         """Return the breaker of this provider (and model: one may be overloaded while its siblings answer)."""
@@ -267,12 +269,9 @@ class Breakers:
                 clock=self._clock,
                 now=self._now,
                 draw=self._draw,
-                on_change=self._changed,
+                on_change=self._wake,
             )
         return self._breakers[key]
-
-    def _changed(self) -> None:
-        self.on_change()
 
     def states(self) -> list[BreakerState]:
         """Return a snapshot of all breakers, in the order in which their providers were first asked."""

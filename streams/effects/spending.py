@@ -5,7 +5,7 @@ The exact budget (``streams.budget.budget``) is one implementation, :class:`Unli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Protocol
 
 import msgspec
@@ -38,15 +38,7 @@ class Spending(Protocol):
 
 
 class Budget(Spending, Protocol):
-    """Spending as a worker runs it: with a life of its own, and a say in what is admitted.
-
-    ``on_move`` is called when there may be room again, ``on_fatal`` with what the worker cannot go on from; ``elected`` tells
-    whether this worker does what one of all has to do.
-    """
-
-    on_move: Callable[[], None]
-    on_fatal: Callable[[BaseException], None]
-    elected: Callable[[], bool]
+    """Spending as a worker runs it: with a life of its own, and a say in what is admitted."""
 
     async def start(self) -> None:
         """Get ready to grant."""
@@ -56,8 +48,11 @@ class Budget(Spending, Protocol):
         """Write what is under way, then let go."""
         ...
 
-    def tend(self) -> None:
-        """See to what is due now and then. Called about once a second; never waits."""
+    def tend(self, *, elected: bool) -> None:
+        """See to what is due now and then. Called about once a second; never waits.
+
+        ``elected``: whether this worker does what one of all has to do.
+        """
         ...
 
     def on_calls(self, calls: Iterable[Call]) -> None:
@@ -72,11 +67,6 @@ class Budget(Spending, Protocol):
 class Unlimited:
     """Every call is granted, and nothing is written."""
 
-    def __init__(self) -> None:
-        self.on_move: Callable[[], None] = lambda: None
-        self.on_fatal: Callable[[BaseException], None] = lambda exc: None
-        self.elected: Callable[[], bool] = lambda: True
-
     async def reserve(self, effect: Effect, port: Port, *, case_id: str, head_id: str) -> Grant | Failure | None:
         """Return None."""
         return None
@@ -90,7 +80,7 @@ class Unlimited:
     async def stop(self) -> None:
         """Nothing to let go of."""
 
-    def tend(self) -> None:
+    def tend(self, *, elected: bool) -> None:
         """Nothing is ever due."""
 
     def on_calls(self, calls: Iterable[Call]) -> None:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import faust
 from faust.types import TP
 
 from agents.core.case_core import CaseCore
-from agents.core.registry import Registry
 from agents.core.step import Step
 from infra.kafka.topics import KafkaAddress
-from schemas.topics import Topics
-from streams.faust.ledger import LedgerApp
-from streams.intake.intake import Intake
-from streams.runtime.dispatcher import Dispatcher
+from streams.faust.ledger import LedgerApp, Reader
 from streams.runtime.options import GRACE_ON_REVOKE_S, WorkerOptions
-from streams.runtime.projector import Projector
 
 _RAW = {"key_type": bytes, "value_type": bytes, "key_serializer": "raw", "value_serializer": "raw", "acks": False}
 
@@ -57,60 +52,70 @@ def faust_app(group: str, address: KafkaAddress, options: WorkerOptions, monitor
     )
 
 
-def add_agents(
-    app: LedgerApp,
-    topics: Topics,
-    registry: Registry,
-    projector: Projector,
-    dispatcher: Dispatcher,
-    intake: Intake | None,
-) -> None:
-    """Add the agents on the journal and, for an intake, on news, and one per step; connect dispatcher and intake to them."""
-    _add_reader(app, projector.topic, "projector", projector.on_record)
-    if intake is not None:
-        _add_reader(app, topics.news, "intake", intake.on_record)
-        intake.hold = lambda n: app.consumer.on_buffer_full(TP(topics.news, n))
-        intake.release = lambda n: app.consumer.on_buffer_drop(TP(topics.news, n))
-    channels = {name: _add_step_agent(app, step, dispatcher) for name, step in registry.steps.items()}
-    ready: dict[str, list[CaseCore]] = {}
+class StepChannels:
+    """An in-memory channel per step, from the dispatcher to the agent that starts the step."""
 
-    def put(step: Step, case: CaseCore) -> None:
+    def __init__(self, app: LedgerApp, steps: Mapping[str, Step]) -> None:
+        self._steps = steps
+        self._channels = {name: app.channel(maxsize=0) for name in steps}
+        self._ready: dict[str, list[CaseCore]] = {}
+
+    def put(self, step: Step, case: CaseCore) -> None:
+        """Hand the case to the step's agent; never waits."""
         # What one turn of the event loop makes ready goes as one item; without waiting, for ``put`` hangs while the
         # flow is suspended.
-        if step.name in ready:
-            ready[step.name].append(case)
+        if step.name in self._ready:
+            self._ready[step.name].append(case)
         else:
-            ready[step.name] = [case]
-            asyncio.get_running_loop().call_soon(hand_over, step.name)
+            self._ready[step.name] = [case]
+            asyncio.get_running_loop().call_soon(self._hand_over, step.name)
 
-    def hand_over(name: str) -> None:
-        cases = ready.pop(name)
-        for subscriber in channels[name]._subscribers:
+    def _hand_over(self, name: str) -> None:
+        cases = self._ready.pop(name)
+        for subscriber in self._channels[name]._subscribers:
             subscriber.queue.put_nowait(cases)
 
-    dispatcher.put = put
+    def add_agents(self, app: LedgerApp, start: Callable[[Step, CaseCore], None]) -> None:
+        """Add an agent per step, which calls ``start`` for each case."""
+        for name, channel in self._channels.items():
+            app.agent(channel, name=f"step-{name}")(_starting(self._steps[name], start))
 
 
-def _add_reader(app: LedgerApp, topic: str, name: str, on_record: Callable[[Any], None]) -> None:
+def _starting(step: Step, start: Callable[[Step, CaseCore], None]) -> Callable[[Any], Awaitable[None]]:
+    async def run_step(stream: Any) -> None:
+        async for cases in stream.noack():
+            for case in cases:
+                start(step, case)
+
+    return run_step
+
+
+class TopicFetching:
+    """Pauses the fetching of a topic's partitions, and lets it go on."""
+
+    def __init__(self, app: LedgerApp, topic: str) -> None:
+        self._app, self._topic = app, topic
+
+    def hold(self, partition: int) -> None:
+        """Fetch no more of the partition."""
+        self._app.consumer.on_buffer_full(TP(self._topic, partition))
+
+    def release(self, partition: int) -> None:
+        """Fetch the partition again."""
+        self._app.consumer.on_buffer_drop(TP(self._topic, partition))
+
+
+def add_reader(app: LedgerApp, topic: str, name: str, reader: Reader) -> None:
+    """Add the agent that gives the topic's records to their reader; what is committed of them is the reader's to say."""
+    app.readers[topic] = reader
+    on_record = reader.on_record
+
     async def read(stream: Any) -> None:
         async for records in stream.noack():
             for record in records:
                 on_record(record)
 
     app.agent(app.topic(topic, **_RAW), name=name)(read)
-
-
-def _add_step_agent(app: LedgerApp, step: Step, dispatcher: Dispatcher) -> Any:
-    channel = app.channel(maxsize=0)
-
-    async def run_step(stream: Any) -> None:
-        start = dispatcher.start
-        async for cases in stream.noack():
-            for case in cases:
-                start(step, case)
-
-    app.agent(channel, name=f"step-{step.name}")(run_step)
-    return channel
 
 
 def _credentials(address: KafkaAddress) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import faust
 from faust.sensors.monitor import Monitor
@@ -26,8 +26,15 @@ CHUNK = 50
 """Records that are handed to a stream as one item, and folded in one turn of the event loop. A hop through Faust's stream
 was measured at 30 us a record; a chunk shares it."""
 
-SafeOffset = Callable[[str, int], int | None]
-"""(topic, partition) → the offset that may be committed now, None while nothing is known of that partition."""
+
+class Reader(Protocol):
+    """Who takes a topic's records, and says how far they are dealt with."""
+
+    def on_record(self, record: Any) -> None: ...
+
+    def safe_offset(self, partition: int) -> int | None:
+        """Return the offset that may be committed now, None while nothing is known of that partition."""
+        ...
 
 
 FETCH_MAX_WAIT_MS = 25
@@ -187,9 +194,20 @@ class LedgerTransport(FaustTransport):  # type: ignore[misc]
 
 
 class LedgerApp(faust.App):  # type: ignore[misc]
-    """A Faust app that commits by the ledger. ``safe_offset`` is set before it starts."""
+    """A Faust app that commits by the ledger: what the reader of a topic says is safe."""
 
-    safe_offset: SafeOffset
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.readers: dict[str, Reader] = {}
+
+    def safe_offset(self, topic: str, partition: int) -> int | None:
+        """Return the offset that may be committed now, None while nothing is known of that partition."""
+        return self.readers[topic].safe_offset(partition)
+
+    def highwater(self, topic: str, partition: int) -> int | None:
+        """The end of a partition as the last fetch from it saw it; None before the first one."""
+        tp = TP(topic, partition)  # in a rebalance it may be in our hands still and out of the consumer's, who asserts
+        return self.consumer.highwater(tp) if tp in self.consumer.assignment() else None
 
     def _new_transport(self) -> Any:
         return LedgerTransport(self.conf.broker_consumer, self)

@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from schemas.topics import partition_of
+from streams.runtime.partition import Partitions
+from streams.wake import Wake
 
 GUARANTEED = 4
 """One place in this many is set aside, in equal parts, for the own news partitions that hold less than their part."""
@@ -37,8 +39,8 @@ class Others(Protocol):
 class Admission:
     """At most ``limit`` cases that this worker's own admission let in are open here.
 
-    ``position_of`` and ``is_open`` are the fold's: the next offset of an own journal partition, and whether a case is open.
-    ``budget_says`` tells why the budget has no room for a case beyond so many, None while it has.
+    ``parts`` is the fold of the own journal partitions. ``may_admit`` tells why there is no room for a case beyond so many,
+    None while there is; ``wake`` is heeded, for there may be some then.
     """
 
     def __init__(
@@ -46,15 +48,14 @@ class Admission:
         limit: int,
         partitions: int,
         others: Others,
+        parts: Partitions,
         *,
-        position_of: Callable[[int], int],
-        is_open: Callable[[int, str], bool],
+        may_admit: Callable[[int], str | None],
+        wake: Wake,
     ) -> None:
         self.limit = limit
         self._partitions = partitions
-        self._position_of, self._is_open = position_of, is_open
-        self._others = others
-        self.budget_says: Callable[[int], str | None] = lambda _cases: None
+        self._others, self._parts, self._may_admit = others, parts, may_admit
         self._own: set[int] = set()
         self._live: set[int] = set()
         self._news: set[int] = set()
@@ -65,6 +66,7 @@ class Admission:
         self._per_slice: Counter[tuple[int, int]] = Counter()
         self._waiting: dict[int, tuple[str, asyncio.Future[None]]] = {}
         self.most_held = 0
+        wake.heed(self.wake)
 
     @property
     def held(self) -> int:
@@ -84,7 +86,7 @@ class Admission:
     @property
     def unaffordable(self) -> str | None:
         """Why the budget has no room for one more case while news waits; None while it has, or nothing waits."""
-        return self.budget_says(len(self._held)) if self._waiting else None
+        return self._may_admit(len(self._held)) if self._waiting else None
 
     def held_by(self, news_partition: int) -> int:
         """Places that cases from this partition of ``news`` use here."""
@@ -134,7 +136,7 @@ class Admission:
     def on_live(self, partition: int, open_cases: Iterable[tuple[str, int]]) -> None:
         """A partition caught up; ``open_cases`` are its (case id, news partition)."""
         for case_id in [c for c in self._held if self._target(c) == partition]:
-            if case_id not in self._under_way[partition] and not self._is_open(partition, case_id):
+            if case_id not in self._under_way[partition] and not self._parts.is_open(partition, case_id):
                 self._drop(case_id)
         for case_id, news_partition in open_cases:
             self._hold(case_id, news_partition)
@@ -171,7 +173,7 @@ class Admission:
     # Places
 
     def _may(self, number: int, case_id: str) -> bool:
-        if self.budget_says(len(self._held)) is not None:
+        if self._may_admit(len(self._held)) is not None:
             return False
         target = self._target(case_id)
         if target not in self._own:
@@ -232,13 +234,13 @@ class Admission:
         # An opening that the rule of acceptance passed by opens nothing, and nobody tells: its place is free again.
         under_way = self._under_way[partition]
         own = partition in self._own
-        position = self._position_of(partition) if own else self._others.position_of(partition)
+        position = self._parts.position_of(partition) if own else self._others.position_of(partition)
         while under_way:
             case_id, offset = next(iter(under_way.items()))
             if offset is None or offset >= position:
                 return
             self._landed(partition, case_id)
-            if own and not self._is_open(partition, case_id):
+            if own and not self._parts.is_open(partition, case_id):
                 self._drop(case_id)
 
     def _target(self, case_id: str) -> int:

@@ -49,9 +49,11 @@ _TELLS = frozenset(name.encode() for name in TERMINAL_NAMES) | {_TRIAGED}
 
 
 class Journal(Protocol):
-    """Who reads the journal, and says how far."""
+    """Who reads the journal, shows its records, and says how far it is."""
 
     moved: asyncio.Condition
+
+    def heed(self, on_record: Callable[[Any], None]) -> None: ...
 
     async def read_to_the_ends(self) -> None: ...
 
@@ -78,21 +80,20 @@ class ClaimIndex(Free, Port):
     provider = "journal"
     mode: ProviderMode = "live"
 
-    def __init__(self, address: KafkaAddress, topics: Topics, *, partitions: int, window_days: int = 30) -> None:
+    def __init__(
+        self, address: KafkaAddress, topics: Topics, journal: Journal, *, partitions: int, window_days: int = 30
+    ) -> None:
         """``partitions`` of the journal. ``window_days`` bounds what is held, by when cases were opened; so does a number."""
         self._address, self._topics, self._partitions = address, topics, partitions
         self._window_ms = timedelta(days=window_days).total_seconds() * 1000
         self._opened: dict[str, _Opened] = {}
         self._by_age: deque[tuple[float, str]] = deque()
         self._taken_in: dict[int, int] = {}
-        self._journal: Journal | None = None
+        self._journal = journal
+        journal.heed(self.on_record)
 
     def __len__(self) -> int:
         return len(self._opened)
-
-    def reads_with(self, journal: Journal) -> None:
-        """Name who shows the records."""
-        self._journal = journal
 
     async def perform(self, effect: FindConcerned) -> Answer:
         """Return the earlier claims that name one of the names and are about one of the assets, newest first.
@@ -101,7 +102,6 @@ class ClaimIndex(Free, Port):
             TransientError: when the journal could not be read in time.
         """
         journal = self._journal
-        assert journal is not None, "reads_with() comes first"
         try:
             await self._until_taken_in(journal)
             async with asyncio.timeout(READ_WITHIN_S):

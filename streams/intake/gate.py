@@ -1,49 +1,29 @@
-"""The gate: how news comes into a worker. Intake, admission and the view of the other workers, put together.
+"""The gate: how news comes into a worker, by intake, admission and the view of the other workers.
 
 A worker of a flow that no news opens has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from agents.core.case import Case
-from infra.kafka.topics import KafkaAddress
-from schemas.topics import Topics
 from streams.effects.host import EffectsHost
+from streams.intake.admission import Admission
 from streams.intake.intake import Intake
-from streams.intake.remote_partitions import admitting
-from streams.journal.appender import Appender
-from streams.runtime.options import WorkerOptions
-from streams.runtime.projector import Projector
+from streams.intake.remote_partitions import RemotePartitions
+from streams.runtime.partition import Partitions
 
 
 class Gate:
-    """Tells its parts what the log says of openings and ends, and which partitions are whose."""
+    """Tells its parts what the log says of openings and ends, and which partitions are whose.
+
+    ``parts`` are the journal partitions held here, ``count`` is how many the topic has.
+    """
 
     def __init__(
-        self,
-        address: KafkaAddress,
-        topics: Topics,
-        group: str,
-        appender: Appender,
-        projector: Projector,
-        options: WorkerOptions,
-        *,
-        config_hash: Callable[[], str],
+        self, admission: Admission, remote_partitions: RemotePartitions, intake: Intake, parts: Partitions, count: int
     ) -> None:
-        self._partitions, self._projector = options.partitions, projector
-        self.remote_partitions, self.admission = admitting(address, topics.cases, group, options, projector)
-        self.intake = Intake(
-            address,
-            topics,
-            group,
-            appender,
-            self.admission,
-            partitions=options.partitions,
-            dedup_days=options.dedup_days,
-            config_hash=config_hash,
-        )
+        self.admission, self.remote_partitions, self.intake = admission, remote_partitions, intake
+        self._parts, self._count = parts, count
 
     def paused_by(self, effects: EffectsHost) -> str | None:
         """Why news waits now; None while there is room for more cases, or nothing waits."""
@@ -64,11 +44,11 @@ class Gate:
 
     def on_live(self, partition: int) -> None:
         """Admission may know now how many cases are open."""
-        cases: dict[str, Case] = self._projector.partitions[partition].cases
+        cases: dict[str, Case] = self._parts[partition].cases
         self.admission.on_live(partition, ((c.case_id, c.received.news_partition) for c in cases.values()))
 
     def assign(self, cases: set[int], news: set[int]) -> None:
         """Take these partitions of the journal and of news."""
         self.admission.assign(cases, news)
-        self.remote_partitions.follow(set(range(self._partitions)) - cases if cases else set())
+        self.remote_partitions.follow(set(range(self._count)) - cases if cases else set())
         self.intake.assign(news)

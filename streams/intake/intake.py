@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 from aiokafka import TopicPartition
@@ -24,10 +23,12 @@ from schemas.events import EventReceived
 from schemas.ids import LIVE_RUN, uuid5
 from schemas.news import News, decode_news, language_of
 from schemas.topics import Topics, partition_of
+from streams.ending import Ending
 from streams.intake.admission import Admission
 from streams.intake.opened_news import OpenedNews, OpenedNewsIndex
 from streams.journal.appender import Appender
 from streams.journal.clock import append_ms, appended_at, utc_now
+from streams.journal.configs import ConfigStore
 from streams.journal.retry import retry_while_unavailable
 
 log = structlog.get_logger(__name__)
@@ -36,6 +37,14 @@ MAX_UNCOMMITTED = 500
 """Appends under way per partition: enough to fill the producer's batches, few enough to repeat after a crash."""
 HIGH_WATER, LOW_WATER = 2000, 500
 """Records held in memory per partition before its fetching stops, and when it goes on."""
+
+
+class Fetching(Protocol):
+    """Pauses the fetching of a ``news`` partition, and lets it go on."""
+
+    def hold(self, partition: int) -> None: ...
+
+    def release(self, partition: int) -> None: ...
 
 
 class NewsPartition:
@@ -52,7 +61,7 @@ class NewsPartition:
 
 
 class Intake:
-    """Opens cases. ``admission`` says when there is room for one more, ``config_hash`` what new cases pin."""
+    """Opens cases. ``admission`` says when there is room for one more, ``configs`` what new cases pin."""
 
     def __init__(
         self,
@@ -61,21 +70,19 @@ class Intake:
         group: str,
         appender: Appender,
         admission: Admission,
+        configs: ConfigStore,
+        fetching: Fetching,
+        ending: Ending,
         *,
         partitions: int,
         dedup_days: int,
-        config_hash: Callable[[], str],
     ) -> None:
         self._address, self._topics, self._appender = address, topics, appender
-        self._admission = admission
+        self._admission, self._configs, self._fetching, self._ending = admission, configs, fetching, ending
         self._partitions = partitions
         self._window = timedelta(days=dedup_days)
         self._before = OpenedNewsIndex(address, topics, group, window=self._window)
-        self._config_hash = config_hash
         self._news: dict[int, NewsPartition] = {}
-        self.hold: Callable[[int], None] = lambda _partition: None
-        self.release: Callable[[int], None] = lambda _partition: None
-        self.on_fatal: Callable[[BaseException], None] = lambda exc: None
         self.opened = self.repeated = self.poison = self.forwarded = 0
 
     @property
@@ -100,7 +107,7 @@ class Intake:
         p.waiting.append(record)
         p.arrived.set()
         if len(p.waiting) >= HIGH_WATER:
-            self.hold(record.partition)
+            self._fetching.hold(record.partition)
 
     def assign(self, numbers: set[int]) -> None:
         """Take these partitions. Each starts from its committed offset with a new index."""
@@ -132,7 +139,7 @@ class Intake:
                     await p.arrived.wait()
                 record = p.waiting.popleft()
                 if len(p.waiting) == LOW_WATER:
-                    self.release(number)
+                    self._fetching.release(number)
                 if record.offset < p.next_offset:
                     continue
                 if record.offset > p.next_offset:
@@ -141,7 +148,7 @@ class Intake:
         except asyncio.CancelledError:
             raise
         except Exception as exc:
-            self.on_fatal(exc)
+            self._ending.fail(exc)
 
     async def _read_gap(self, number: int, p: NewsPartition, until: int) -> None:
         # Markers of a foreign transactional writer look like a gap, and so do records that the stream dropped: look.
@@ -192,7 +199,7 @@ class Intake:
 
     def _done(self, p: NewsPartition, task: asyncio.Future[Any]) -> None:
         if not task.cancelled() and (exc := task.exception()) is not None:
-            self.on_fatal(exc)
+            self._ending.fail(exc)
             return
         self._advance(p)
 
@@ -203,7 +210,7 @@ class Intake:
     async def _open(self, case: str, news: News, record: Any, first: str | None, retries: str | None) -> None:
         event = EventReceived(
             news=news,
-            config_hash=self._config_hash(),
+            config_hash=self._configs.adopted,
             text_hash=news.text_hash,
             language=language_of(news),
             edits=first,

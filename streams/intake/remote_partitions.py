@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -18,13 +17,11 @@ from aiokafka.errors import KafkaError
 from infra.kafka.topics import KafkaAddress, committed_by, members_of
 from schemas.errors import TransientError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES
-from streams.intake.admission import Admission
 from streams.journal.fold import JournalFold
 from streams.journal.log import KafkaLog, record_ends
 from streams.journal.reader import JournalReader
 from streams.journal.tombstones import Tombstones
-from streams.runtime.options import WorkerOptions
-from streams.runtime.projector import Projector
+from streams.wake import Wake
 
 log = structlog.get_logger(__name__)
 
@@ -65,19 +62,26 @@ class _Followed:
 
 
 class RemotePartitions:
-    """The open cases of the partitions that others own. ``on_moved`` is called when more was read."""
+    """The open cases of the partitions that others own. ``wake`` is called when more was read."""
 
     def __init__(
-        self, address: KafkaAddress, topic: str, group: str, tombstones: Tombstones, *, limit: int, partitions: int
+        self,
+        address: KafkaAddress,
+        topic: str,
+        group: str,
+        tombstones: Tombstones,
+        wake: Wake,
+        *,
+        limit: int,
+        partitions: int,
     ) -> None:
         self._address, self._topic, self._group = address, topic, group
-        self._tombstones = tombstones
+        self._tombstones, self._wake = tombstones, wake
         self._reader = JournalReader(KafkaLog(address), topic, tombstones)
         self._limit, self._partitions = limit, partitions
         self._parts: dict[int, _Followed] = {}
         self._task: asyncio.Task[None] | None = None
         self.slice_of_news: int | None = None
-        self.on_moved: Callable[[], None] = lambda: None
 
     def open_in(self, partition: int, news_partition: int) -> int | None:
         """How many cases of this partition of ``news`` are open there; None while that is not known."""
@@ -131,23 +135,4 @@ class RemotePartitions:
                 for tp in tps:
                     if tp.partition not in self._parts and folds[tp].position >= ends[tp]:
                         self._parts[tp.partition] = parts[tp]
-                self.on_moved()
-
-
-def admitting(
-    address: KafkaAddress, topic: str, group: str, options: WorkerOptions, projector: Projector
-) -> tuple[RemotePartitions, Admission]:
-    """Return a worker's admission, and its view of the other workers' partitions, made for each other."""
-    elsewhere = RemotePartitions(
-        address, topic, group, projector.tombstones, limit=options.max_open_cases, partitions=options.partitions
-    )
-    parts = projector.partitions
-    admission = Admission(
-        options.max_open_cases,
-        options.partitions,
-        elsewhere,
-        position_of=lambda n: parts[n].accepted.position if n in parts else 0,
-        is_open=lambda n, case: n in parts and case in parts[n].cases,
-    )
-    elsewhere.on_moved = admission.wake
-    return elsewhere, admission
+                self._wake()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -59,10 +59,8 @@ class TextIndex(Free, Port):
         topics: Topics,
         *,
         window_days: int = 30,
-        also: Sequence[Callable[[Any], None]] = (),
     ) -> None:
-        """``also`` are shown every record that is read here: the journal is fetched once for all who follow it."""
-        self._also = also
+        self._heeding: list[Callable[[Any], None]] = []
         self._topic = topics.cases
         self._window = timedelta(days=window_days)
         self._consumer = address.consumer(fetch_max_wait_ms=100)
@@ -71,6 +69,10 @@ class TextIndex(Free, Port):
         self.moved = asyncio.Condition()
         self._reading: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[dict[TopicPartition, int]] | None = None
+
+    def heed(self, on_record: Callable[[Any], None]) -> None:
+        """Have ``on_record`` called with every record read from now on: the journal is fetched once for all who follow it."""
+        self._heeding.append(on_record)
 
     async def start(self) -> None:
         """Start reading the window's openings; requests wait until they are in."""
@@ -153,8 +155,8 @@ class TextIndex(Free, Port):
             for tp, records in got.items():
                 for record in records:
                     self._take(tp.partition, record)
-                    for shown in self._also:
-                        shown(record)
+                    for on_record in self._heeding:
+                        on_record(record)
             async with self.moved:
                 self.moved.notify_all()
 

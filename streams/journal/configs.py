@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 
 
 class ConfigStore:
-    """Every snapshot on the ``configs`` topic, by hash. :meth:`get` never waits; ``on_new`` is called for each arrival."""
+    """Every snapshot on the ``configs`` topic, by hash. ``adopted`` is the hash of the one that new cases pin."""
 
     def __init__(self, address: KafkaAddress, topics: Topics) -> None:
         self._topic = topics.configs
@@ -27,7 +27,8 @@ class ConfigStore:
         self._known: dict[str, Snapshot] = {}
         self._following: asyncio.Task[None] | None = None
         self._arrived = asyncio.Condition()
-        self.on_new: Callable[[str], None] = lambda _hash: None
+        self._heeding: list[Callable[[str], None]] = []
+        self.adopted = ""
         self.ignored = 0
 
     async def start(self) -> None:
@@ -53,6 +54,10 @@ class ConfigStore:
         """Return the snapshot, None while it has not arrived."""
         return self._known.get(config_hash)
 
+    def heed(self, on_new: Callable[[str], None]) -> None:
+        """Have ``on_new`` called with the hash of each snapshot that arrives from now on."""
+        self._heeding.append(on_new)
+
     def put_local(self, snapshot: Snapshot) -> None:
         """Know a snapshot without the topic; for readers that bring their own."""
         self._known[snapshot.config_hash] = snapshot
@@ -65,6 +70,11 @@ class ConfigStore:
             async with self._arrived:
                 await asyncio.wait_for(self._arrived.wait_for(lambda: config_hash in self._known), 60)
         return config_hash
+
+    async def adopt(self, snapshot: Snapshot, appender: Appender) -> str:
+        """Publish the snapshot, let new cases pin it from then on, and return its hash."""
+        self.adopted = await self.publish(snapshot, appender)
+        return self.adopted
 
     async def _follow(self) -> None:
         while True:
@@ -86,4 +96,5 @@ class ConfigStore:
             return
         if config_hash not in self._known:
             self._known[config_hash] = snapshot
-            self.on_new(config_hash)
+            for on_new in self._heeding:
+                on_new(config_hash)

@@ -28,6 +28,7 @@ from streams.failpoints import DRAINED, EFFECT_ANSWERED, EFFECT_BEFORE, hit
 from streams.journal.clock import utc_now
 from streams.runtime.crash_isolation import KILLED_ITS_WORKER, CrashIsolation
 from streams.runtime.deadlines import Deadlines, cut_off
+from streams.runtime.partition import Partitions
 from streams.runtime.results import Results
 from streams.runtime.running import Running
 from streams.runtime.worker_slot import WorkerSlot
@@ -49,6 +50,8 @@ class Dispatcher:
         results: Results,
         places: EffectSlots,
         slot: WorkerSlot,
+        partitions: Partitions,
+        put: Callable[[Step, CaseCore], None],
         *,
         suspect_after: int,
     ) -> None:
@@ -59,12 +62,9 @@ class Dispatcher:
         self._slot = slot
         self._deadlines = Deadlines()
         self._crash_isolation = CrashIsolation(slot, suspect_after)
-        self.put: Callable[[Step, CaseCore], None] = self.start
-        self.case_of: Callable[[int, str], CaseCore | None] = lambda _partition, _case_id: None
-        self.open_of: Callable[[int], list[CaseCore]] = lambda _partition: []
-        self._running = Running(slot)
-        self._running.is_head = self._is_head
-        self._running.on_end = self._on_end
+        self._put = put
+        self.case_of, self.open_of = partitions.case_of, partitions.open_of
+        self._running = Running(slot, is_head=self._is_head, on_end=self._on_end)
         self._queued: set[tuple[str, str, int]] = set()
         self._live_since: dict[int, datetime] = {}
         self.steps_started = 0
@@ -141,7 +141,7 @@ class Dispatcher:
         mark = (case.case_id, case.head_id, len(case.replies.calls))
         if mark not in self._queued:
             self._queued.add(mark)
-            self.put(step, case)
+            self._put(step, case)
 
     def start(self, step: Step, case: CaseCore) -> None:
         """Ask the step and start what it asks for. Called by the step's agent."""

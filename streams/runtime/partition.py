@@ -53,6 +53,27 @@ class Partition:
         self.live = False
 
 
+class Partitions(dict[int, Partition]):
+    """The journal partitions of this worker, by number. The projector alone changes them."""
+
+    def case_of(self, partition: int, case_id: str) -> Any:
+        """Return an open case, None where it is not open here."""
+        p = self.get(partition)
+        return None if p is None else p.cases.get(case_id)
+
+    def open_of(self, partition: int) -> list[Any]:
+        """Return the open cases of a partition that is held."""
+        return list(self[partition].cases.values())
+
+    def is_open(self, partition: int, case_id: str) -> bool:
+        """Whether the case is open here."""
+        return partition in self and case_id in self[partition].cases
+
+    def position_of(self, partition: int) -> int:
+        """The offset after the last record folded; 0 for a partition that is not held."""
+        return self[partition].accepted.position if partition in self else 0
+
+
 def unreadable_case(flow: Flow, env: wire.Envelope) -> CaseCore:
     """Return what can be said of a case whose opening record does not decode: enough to close it."""
     return flow.opened(flow.unreadable(env.time), env)

@@ -21,16 +21,17 @@ from agents.core.flow import Flow
 from infra.kafka.topics import KafkaAddress, committed_by
 from schemas import envelope as wire
 from schemas.acceptance import AcceptedEvents
-from schemas.calls import Call
 from schemas.envelope import NewerSchemaError
 from schemas.errors import ConfigError, ContractError
 from schemas.events import EFFECT_NAME, OPENINGS, TERMINAL_NAMES, Event
+from streams.effects.spending import Budget
+from streams.ending import Ending
 from streams.journal.configs import ConfigStore
 from streams.journal.fold import parse_record
 from streams.journal.log import KafkaLog, record_ends
 from streams.journal.retry import retry_while_unavailable
 from streams.journal.tombstones import Tombstones
-from streams.runtime.partition import NEVER, Listener, Partition, Quarantined, Record, unreadable_case
+from streams.runtime.partition import NEVER, Listener, Partition, Partitions, Quarantined, Record, unreadable_case
 from streams.runtime.pending_configs import PendingConfigs
 
 log = structlog.get_logger(__name__)
@@ -40,7 +41,17 @@ class Projector:
     """The state of all assigned journal partitions, folded from the log alone."""
 
     def __init__(
-        self, address: KafkaAddress, topic: str, group: str, flow: Flow, configs: ConfigStore, listener: Listener
+        self,
+        address: KafkaAddress,
+        topic: str,
+        group: str,
+        flow: Flow,
+        configs: ConfigStore,
+        listener: Listener,
+        partitions: Partitions,
+        tombstones: Tombstones,
+        budget: Budget,
+        ending: Ending,
     ) -> None:
         self.topic = topic
         self._flow = flow
@@ -48,16 +59,14 @@ class Projector:
         self._group = group
         self._configs = configs
         self._listener = listener
-        self.partitions: dict[int, Partition] = {}
-        self.on_fatal: Callable[[BaseException], None] = lambda exc: None
-        self.on_calls: Callable[[tuple[Call, ...]], None] = lambda calls: None
-        self.tombstones = Tombstones(self._log)
+        self.partitions, self.tombstones = partitions, tombstones
+        self._budget, self._ending = budget, ending
         self._turn = object()
         self._loading: asyncio.Task[None] | None = None
         self._fills: set[asyncio.Task[None]] = set()
         self._count: int | None = None
         self._unpinned = PendingConfigs()
-        configs.on_new = self._on_config
+        configs.heed(self._on_config)
         self.folded = 0
         self.gaps_filled = 0
 
@@ -138,7 +147,7 @@ class Projector:
                 if p.waiting is None and not p.live and p.accepted.position >= p.end:
                     self._go_live(number, p)
         except Exception as exc:  # not CancelledError, which is none
-            self.on_fatal(exc)
+            self._ending.fail(exc)
 
     async def _load_all(self, numbers: list[int], turn: object) -> None:
         bounds = await self._log.bounds(self.topic)
@@ -205,7 +214,7 @@ class Projector:
                 if p.waiting is None and not p.live and p.accepted.position >= p.end:
                     self._go_live(number, p)
             except Exception as exc:
-                self.on_fatal(exc)
+                self._ending.fail(exc)
 
         task = asyncio.create_task(fill(), name=f"gap-{number}")
         self._fills.add(task)
@@ -237,14 +246,14 @@ class Projector:
             opens = isinstance(event, OPENINGS)
             case = self._opened(number, env, event) if opens else self._flow.folded(p.cases[env.case_id], event, env)
         except NewerSchemaError as exc:
-            return self.on_fatal(exc)
+            return self._ending.fail(exc)
         except Exception as exc:  # whatever it does to the fold: its case is poisoned, not the partition
             if not isinstance(exc, ContractError):
                 log.exception("an event cannot be folded", case=env.case_id, type=env.type)
             self._quarantine(number, p, env, record, exc)
             return
         if not p.live and event.calls:
-            self.on_calls(event.calls)
+            self._budget.on_calls(event.calls)
         if case.closed:
             p.cases.pop(env.case_id, None)
             self._listener.on_closed(number, case)

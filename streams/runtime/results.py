@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 import structlog
@@ -18,6 +16,7 @@ from schemas import events as ev
 from schemas.effects import Failure
 from schemas.errors import ContractError
 from schemas.topics import Topics, partition_of
+from streams.effects.meter import Meter
 from streams.journal.appender import Appender
 from streams.journal.clock import utc_now
 
@@ -27,15 +26,15 @@ log = structlog.get_logger(__name__)
 class Results:
     """Appends results, and the dead letters that go with some of them. Whether a result is accepted is the log's to say."""
 
-    def __init__(self, registry: Registry, appender: Appender, topics: Topics, partitions: int) -> None:
+    def __init__(self, registry: Registry, appender: Appender, topics: Topics, meter: Meter, partitions: int) -> None:
         self._registry = registry
         self._appender = appender
+        self._meter = meter
         self._topics = topics
         self._flow = registry.flow
         self._topic = topics.journal(registry.flow.name)
         self._partitions = partitions
         self._asides: set[asyncio.Task[Any]] = set()
-        self.on_appending: Callable[[CaseCore, ev.Event, str, datetime], None] = lambda *_: None
 
     def partition_of(self, case_id: str) -> int:
         """Return the journal partition of a case."""
@@ -50,7 +49,7 @@ class Results:
         if letter and isinstance(event, ev.CaseFailed) and (asked := self._flow.letter(case)) is not None:
             await self._failed_case_letter(case, event, *asked)
         new_id, now = successor_id(case, event), utc_now()
-        self.on_appending(case, event, new_id, now)
+        self._meter.appending(case, event, new_id, now)
         key, value, headers = wire.encode(
             event, id=new_id, case_id=case.case_id, causation_id=case.head_id, run_id=case.run_id, time=now
         )

@@ -28,14 +28,13 @@ class Running:
     until its case moves, for asked again in between, by another reply's fold, it would be paid twice.
     """
 
-    def __init__(self, slot: WorkerSlot) -> None:
+    def __init__(self, slot: WorkerSlot, *, is_head: Callable[[str, str], bool], on_end: Callable[[], None]) -> None:
         self._slot = slot
+        self._is_head, self._on_end = is_head, on_end
         self._tasks: dict[Key, asyncio.Task[None]] = {}
         self._asking: set[asyncio.Task[Any]] = set()
         self._appended: dict[str, tuple[str, set[str]]] = {}
         self._per_head: Counter[str] = Counter()
-        self.is_head: Callable[[str, str], bool] = lambda _case_id, _head_id: False
-        self.on_end: Callable[[], None] = lambda: None
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -106,12 +105,12 @@ class Running:
             del self._per_head[key[1]]
             self._slot.ended(key[1])
             self._slot.forget(key[1])
-        self.on_end()
+        self._on_end()
         if task.cancelled():
             return
         if (exc := task.exception()) is not None:
             log.error("a result could not be appended", case=key[0], error=repr(exc))
-        elif self.is_head(key[0], key[1]):
+        elif self._is_head(key[0], key[1]):
             if (known := self._appended.get(key[0])) is None or known[0] != key[1]:
                 known = self._appended[key[0]] = (key[1], set())
             known[1].add(key[2])

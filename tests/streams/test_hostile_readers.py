@@ -27,11 +27,14 @@ from schemas.ids import LIVE_RUN
 from schemas.news import decode_news
 from schemas.published import read_publication, read_signal
 from schemas.topics import Topics
+from streams.effects.spending import Unlimited
+from streams.ending import Ending
 from streams.journal.clock import utc_now
 from streams.journal.configs import ConfigStore
 from streams.journal.fold import JournalFold, parse_record, run_of
-from streams.journal.tombstones import marks_of
-from streams.runtime.partition import Partition
+from streams.journal.log import KafkaLog
+from streams.journal.tombstones import Tombstones, marks_of
+from streams.runtime.partition import Partition, Partitions
 from streams.runtime.projector import Projector
 from streams.sink.journal import Progress, SinkJournal
 from tests.streams.records import TRIAGED, after, opening
@@ -121,10 +124,12 @@ def test_following_the_sink_and_the_projector_accept_the_same_records(numbers: l
 
 def folding(records: list[Any]) -> tuple[Projector, Heard]:
     heard = Heard()
-    fatal: list[BaseException] = []
-    configs = SimpleNamespace(get=lambda _hash: None, on_new=None)
-    projector = Projector(KafkaAddress(bootstrap="-"), "newsproof.cases", "g", NEWS, configs, heard)  # type: ignore[arg-type]
-    projector.on_fatal = fatal.append
+    address, ending = KafkaAddress(bootstrap="-"), Ending()
+    configs: Any = SimpleNamespace(get=lambda _hash: None, heed=lambda _on_new: None)
+    projector = Projector(
+        address, "newsproof.cases", "g", NEWS, configs, heard,
+        Partitions(), Tombstones(KafkaLog(address)), Unlimited(), ending,
+    )  # fmt: skip
     projector._unpinned = SimpleNamespace(add=lambda *_: None)  # type: ignore[assignment]
     projector._count = PARTITIONS
     p = projector.partitions.setdefault(0, Partition())
@@ -132,7 +137,7 @@ def folding(records: list[Any]) -> tuple[Projector, Heard]:
     p.waiting = None
     for record in records:
         projector.on_record(record)
-    assert not fatal
+    assert not ending.over
     return projector, heard
 
 
@@ -208,7 +213,8 @@ def test_no_bytes_in_headers_or_value_raise_anything_but_a_contract_error(header
 def test_the_store_of_snapshots_uses_none_whose_key_is_not_its_hash() -> None:
     generator = Generator(3, partitions=PARTITIONS, config_hash="0" * 32)
     store = ConfigStore.__new__(ConfigStore)
-    store._known, store.ignored, store.on_new = {}, 0, lambda _hash: pytest.fail("a foreign snapshot was announced")
+    store._known, store.ignored = {}, 0
+    store._heeding = [lambda _hash: pytest.fail("a foreign snapshot was announced")]
     of_configs = [r for n in range(2000) if (r := generator.record(n)).topic == "configs"]
     for record in of_configs:
         store._take(as_read(record, 0, 0))

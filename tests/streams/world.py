@@ -25,11 +25,15 @@ from schemas.events import CaseEvent, EventReceived
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.audit.audit import AuditReport, audit
-from streams.effects.spending import Budget
+from streams.budget.budget import BudgetLedger
+from streams.composition import worker_of
+from streams.effects.spending import Unlimited
+from streams.ending import Ending
 from streams.journal.fold import JournalFold
 from streams.journal.log import KafkaLog
 from streams.publish.publisher import Publisher
 from streams.runtime.options import WorkerOptions
+from streams.wake import Wake
 from streams.worker import Worker
 
 QUICK = Snapshot(provider_mode="simulated", retry_base_seconds=0.05)
@@ -87,16 +91,18 @@ class World:
         ports: Ports | None = None,
         snapshot: Snapshot = QUICK,
         slot: str = "0",
-        spending: Budget | None = None,
+        spending: BudgetLedger | None = None,
         **options: Any,
     ) -> AsyncIterator[Worker]:
         """Run a worker in this process until the block ends; then it ends in order."""
         chosen = WorkerOptions(
             slot=slot, slot_dir=self.slots, partitions=self.partitions, session_timeout_s=6.0, **options
         )
-        worker = Worker(
-            self.address, self.topics, registry, ports or simulated_ports(), snapshot, chosen, spending=spending
-        )
+        ending, wake = (Ending(), Wake()) if spending is None else (spending.ending, spending.wake)
+        worker = worker_of(
+            self.address, self.topics, registry, ports or simulated_ports(), snapshot, chosen,
+            ending=ending, wake=wake, budget=spending or Unlimited(),
+        )  # fmt: skip
         async with self._while_running(worker.run()):
             try:
                 yield worker

@@ -11,13 +11,12 @@ from agents.graphs import research
 from infra.kafka.topics import ensure_topics
 from infra.ports import Ports
 from infra.settings import Settings
-from newsproof.app.composition import address_of, budget_of, clickhouse_of, topics_of, worker_options
+from newsproof.app.composition import address_of, clickhouse_of, topics_of, worker_of, worker_options
 from newsproof.app.lifecycle import heed_signals, run_until
 from newsproof.app.processes.health import research_unready, serve_health
 from newsproof.app.processes.metrics import WorkerMetrics
 from newsproof.app.research_parts import research_ports_of, research_snapshot_of
 from streams.runtime.worker_slot import refuse_taken_slot
-from streams.worker import Worker
 
 log = structlog.get_logger(__name__)
 
@@ -48,8 +47,7 @@ async def serve_research(
     options = replace(options, slot=f"research-{options.slot}")
     ports = ports or research_ports_of(settings, clickhouse)
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
-    budget = budget_of(settings)
-    worker = Worker(address, topics, research(), ports, snapshot, options, spending=budget)
+    worker, budget = worker_of(settings, research(), ports, snapshot, options)
     if not take_over:
         await refuse_taken_slot(address, worker.group, options.slot)
     serve_health(settings, WorkerMetrics(worker, None, budget), lambda: research_unready(worker, budget))

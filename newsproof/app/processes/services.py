@@ -17,11 +17,13 @@ from infra.ports import Ports
 from infra.settings import Settings
 from newsproof.app.composition import (
     address_of,
-    budget_of,
     clickhouse_of,
-    ports_of,
+    journal_ports_of,
+    publisher_of,
+    sink_of,
     snapshot_of,
     topics_of,
+    worker_of,
     worker_options,
 )
 from newsproof.app.lifecycle import heed_signals, run_until
@@ -30,8 +32,6 @@ from newsproof.app.processes.hot_settings import HotSettings, hot_file, overlaid
 from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
 from schemas.errors import TransientError
 from streams.effects.search_cache import SearchCache
-from streams.intake.claim_index import ClaimIndex
-from streams.intake.text_index import TextIndex
 from streams.publish.publisher import Publisher
 from streams.runtime.worker_slot import refuse_taken_slot
 from streams.worker import Worker
@@ -65,20 +65,12 @@ async def run_worker(
     if not take_over:
         await refuse_taken_slot(address, topics.group("worker"), options.slot)
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
-    budget = budget_of(settings)
     searches = SearchCache(settings.search_cache_ttl_seconds)
     if ports is None:
-        days = settings.retraction_window_days
-        claims = ClaimIndex(address, topics, partitions=settings.topic_partitions, window_days=days)
-        also = (searches.on_record, claims.on_record)
-        texts = TextIndex(address, topics, window_days=settings.dedup_days, also=also)
-        claims.reads_with(texts)
-        ports = ports_of(settings, clickhouse, texts, claims)
+        ports, texts = journal_ports_of(settings, clickhouse, searches)
         await texts.start()
-    worker = Worker(
-        address, topics, registry or verification(), ports, snapshot, options, spending=budget, searches=searches
-    )
-    publisher = Publisher(address, topics, tombstones=worker.projector.tombstones)
+    worker, budget = worker_of(settings, registry or verification(), ports, snapshot, options, searches=searches)
+    publisher = publisher_of(settings, worker)
     hot = HotSettings(started, settings, ports, worker.adopt)
     serve_health(settings, WorkerMetrics(worker, publisher, budget), lambda: worker_unready(worker, publisher, budget))
     starting(worker, publisher)
@@ -93,12 +85,10 @@ async def run_sink(settings: Settings, *, registry: Registry | None = None) -> N
     Raises:
         NewsproofError: what a person must mend.
     """
-    from streams.sink.sink import Sink
-
     signalled = heed_signals()
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
-    sink = Sink(address, topics, clickhouse, registry=registry)
+    sink = sink_of(settings, clickhouse, registry)
     serve_health(settings, SinkMetrics(sink), lambda: sink_unready(sink))
     if not await _migrated(clickhouse, signalled):
         return

@@ -74,6 +74,7 @@ class Shadow:
         self._deciding = Deciding(verification(), self._snapshots, plan.change)
         self._stopping = asyncio.Event()
         self._arrived = asyncio.Event()
+        self._configs.heed(lambda _hash: self._arrived.set())
         self.following = asyncio.Event()
         self.exhausted = False
         self._held: Held
@@ -121,7 +122,6 @@ class Shadow:
         self._performer = Performer(
             self._ports, self._cost_limit, self._held, self._topic, on_miss=self._plan.on_miss, memory=memory
         )
-        self._configs.on_new = lambda _hash: self._arrived.set()
         await self._configs.start()
         self._stories = await recent_stories(KafkaLog(self._at.address), self._at.topics)
         await self._live.start()

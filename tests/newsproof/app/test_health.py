@@ -32,8 +32,10 @@ from schemas.budget import LimitsSet
 from schemas.effects import CallModel
 from schemas.errors import PermanentError
 from streams.budget.budget import BudgetLedger
+from streams.ending import Ending
 from streams.publish.publisher import Publisher
 from streams.sink.sink import Sink
+from streams.wake import Wake
 from streams.worker import Worker
 from tests.streams.graphs import degrading
 from tests.streams.world import World
@@ -244,7 +246,7 @@ def names_in(expression: str) -> set[str]:
 async def test_every_metric_of_the_dashboard_is_exposed_and_the_other_way_round(
     world: World, clickhouse_engine: EmbeddedClickHouse
 ) -> None:
-    budget = BudgetLedger(world.address, world.topics, LIMITS)
+    budget = BudgetLedger(world.address, world.topics, LIMITS, Ending(), Wake())
     await budget.start()
     async with tables_of(clickhouse_engine) as tables, world.working(plain_registry(asks=True)) as worker:
         sink, publisher = Sink(world.address, world.topics, tables), Publisher(world.address, world.topics)

@@ -14,6 +14,8 @@ from infra.settings import Settings
 from newsproof.app.composition import budget_of
 from schemas.budget import BudgetRecord, LimitsSet, Reserved, Settled, encode
 from schemas.topics import Topics
+from streams.ending import Ending
+from streams.wake import Wake
 from tests.newsproof.command import newsproof
 
 
@@ -87,6 +89,6 @@ async def test_the_limits_are_those_of_the_settings_to_the_cent(written_as: str)
     at = Settings(
         _env_file=None, kafka_bootstrap_servers="x:1", deep_analysis_monthly_budget=float(written_as), worker_slot="left"
     )  # fmt: skip
-    limits = budget_of(at)._limits
+    limits = budget_of(at, Ending(), Wake())._limits
     assert (limits.monthly_usd, limits.by) == (Decimal(str(float(written_as))), "left")
     assert (limits.daily_units, limits.triage_reserve_usd, limits.allow_unpriced) == (50, Decimal("3.0"), False)

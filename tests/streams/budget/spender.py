@@ -20,9 +20,11 @@ from schemas.calls import Call
 from schemas.effects import Effect, Search
 from schemas.topics import Topics
 from streams.budget.budget import BudgetLedger
+from streams.composition import worker_of
 from streams.effects.spending import Grant
+from streams.ending import Ending
 from streams.runtime.options import WorkerOptions
-from streams.worker import Worker
+from streams.wake import Wake
 from tests.streams.world import QUICK
 
 PARTITIONS = 2
@@ -55,7 +57,7 @@ async def granted_of(ledger: BudgetLedger, effects: list[Effect], port: Simulate
 
 
 async def _race(address: KafkaAddress, topics: Topics, count: int) -> None:
-    ledger = BudgetLedger(address, topics, limits_of(units=10))
+    ledger = BudgetLedger(address, topics, limits_of(units=10), Ending(), Wake())
     await ledger.start()
     print("ready", flush=True)
     await asyncio.to_thread(sys.stdin.readline)
@@ -86,8 +88,10 @@ async def _die(address: KafkaAddress, topics: Topics, slots: Path) -> None:
     port = Killed(cost_usd=CALL_USD, metered=True)
     ports = Ports(models={"light": port, "heavy": port}, search={}, recall=port, earlier=port)
     options = WorkerOptions(slot_dir=slots, partitions=PARTITIONS, session_timeout_s=6.0)
-    spending = Silent(address, topics, limits_of())
-    await Worker(address, topics, plain_registry(asks=True), ports, QUICK, options, spending=spending).run()
+    ending, wake = Ending(), Wake()
+    budget = Silent(address, topics, limits_of(), ending, wake)
+    registry = plain_registry(asks=True)
+    await worker_of(address, topics, registry, ports, QUICK, options, ending=ending, wake=wake, budget=budget).run()
 
 
 async def _main(bootstrap: str, password_file: str, prefix: str, what: str, value: str) -> None:

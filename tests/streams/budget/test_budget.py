@@ -32,7 +32,9 @@ from schemas.events import CaseEvent
 from streams.budget.audit import budget_overshoot, read_budget
 from streams.budget.budget import REFRESH_DAYS, BudgetLedger
 from streams.effects.spending import Grant
+from streams.ending import Ending
 from streams.journal.clock import utc_now
+from streams.wake import Wake
 from tests.streams.budget.spender import CALL_USD, granted_of, limits_of, search
 from tests.streams.world import World, news
 
@@ -44,7 +46,7 @@ FREE = Simulated()
 @asynccontextmanager
 async def ledger(world: World, limits: LimitsSet | None = None, **more: Any) -> AsyncIterator[BudgetLedger]:
     """A ledger for one block."""
-    made = BudgetLedger(world.address, world.topics, limits or limits_of(), **more)
+    made = BudgetLedger(world.address, world.topics, limits or limits_of(), Ending(), Wake(), **more)
     await made.start()
     try:
         yield made
@@ -200,12 +202,12 @@ async def test_garbage_is_passed_by_counted_and_kept_as_a_dead_letter_once(world
     ]
     for value in (*garbage, None):
         await world.producer.send_and_wait(world.topics.budget, value, key=b"k", partition=0)
-    async with ledger(world, limits_of(units=1)) as reader, ledger(world, elected=lambda: False) as other:
+    async with ledger(world, limits_of(units=1)) as reader, ledger(world) as other:
         assert reader.state.garbage == other.state.garbage == len(garbage) + 1
-        reader.tend()
-        other.tend()
+        reader.tend(elected=True)
+        other.tend(elected=False)
         await world.until(lambda: not reader.state.unreported and not other.state.unreported)
-        reader.tend()
+        reader.tend(elected=True)
         assert isinstance(await one(reader), Grant)
     letters = [letter for letter in await world.letters() if letter["dl_topic"] == world.topics.budget]
     assert sorted(int(letter["dl_offset"]) for letter in letters) == list(range(len(garbage) + 1))
@@ -213,13 +215,11 @@ async def test_garbage_is_passed_by_counted_and_kept_as_a_dead_letter_once(world
 
 
 async def test_a_record_of_newer_code_stops_the_worker_rather_than_let_it_decide_otherwise(world: World) -> None:
-    failed: list[BaseException] = []
     async with ledger(world) as reader:
-        reader.on_fatal = failed.append
         value = b'{"type":"newsproof.budget_settled","id":"a","usd":"1","by":"x","version":2}'
         await world.producer.send_and_wait(world.topics.budget, value, partition=0)
-        await world.until(lambda: failed)
-    assert "deploy it before its writers" in str(failed[0])
+        await world.until(lambda: reader.ending.over)
+    assert "deploy it before its writers" in str(reader.ending.error)
 
 
 async def test_a_worker_that_meets_a_record_of_newer_code_at_its_start_does_not_start(world: World) -> None:
@@ -233,12 +233,12 @@ async def test_a_worker_that_meets_a_record_of_newer_code_at_its_start_does_not_
 async def test_limits_that_grow_old_are_written_again_before_the_topic_forgets_them(world: World) -> None:
     async with ledger(world, limits_of(units=7)) as running, ledger(world, limits_of(units=8)) as later:
         await world.until(lambda: running.position == later.position)
-        running.tend()
+        running.tend(elected=True)
         assert running._tending is not None
         await running._tending
         end = (await world.ends(world.topics.budget))[0]
         running.state.limits_day -= timedelta(days=REFRESH_DAYS)
-        running.tend()
+        running.tend(elected=True)
         await world.until(lambda: running.position == end + 1)
         assert running.state.limits == later.state.limits == limits_of(units=8), "those in force, not its own"
         assert running.state.limits_day == running.state.day
@@ -249,7 +249,7 @@ async def test_limits_that_grow_old_are_written_again_before_the_topic_forgets_t
 
 async def test_every_paid_call_of_a_case_has_a_grant_of_its_own_and_is_settled(world: World) -> None:
     ports = simulated_ports(metered=True)
-    spending = BudgetLedger(world.address, world.topics, limits_of())
+    spending = BudgetLedger(world.address, world.topics, limits_of(), Ending(), Wake())
     async with world.working(plain_registry(asks=True), ports=ports, spending=spending):
         await world.publish(*range(5))
         await world.until_closed(5)
@@ -282,7 +282,7 @@ async def test_a_successor_settles_the_journalled_calls_of_a_worker_that_was_kil
             killed.kill()
     before = await read_budget(world.address, world.topics)
     assert len(before.held) == 3, "triage and recall are in the journal, the reply of plan is lost with its worker"
-    spending = BudgetLedger(world.address, world.topics, limits_of())
+    spending = BudgetLedger(world.address, world.topics, limits_of(), Ending(), Wake())
     async with world.working(plain_registry(asks=True), ports=simulated_ports(metered=True), spending=spending):
         await world.until_closed(1, within_s=60)
         await world.until(lambda: len(spending.state.held) == 1)
@@ -325,7 +325,7 @@ def denials(story: list[CaseEvent]) -> list[Call]:
 async def judged(world: World, limits: LimitsSet, *, priced: bool) -> tuple[list[CaseEvent], ev.SignalSynthesized]:
     """Run one piece of news through the whole graph; return its story and its end."""
     snapshot = replace(snapshot_of(Settings(newsproof_mode="offline", **FULL_PIPELINE)), retry_base_seconds=0.05)  # type: ignore[arg-type]
-    spending = BudgetLedger(world.address, world.topics, limits)
+    spending = BudgetLedger(world.address, world.topics, limits, Ending(), Wake())
     async with world.working(verification(), ports=offline_ports(priced=priced), snapshot=snapshot, spending=spending):
         await world.publish(news("hack", text=HACK, language="en"))
         await world.until_closed(1, within_s=60)
@@ -364,7 +364,7 @@ async def test_without_money_triage_still_runs_and_the_case_degrades_and_says_so
 
 
 async def test_when_triages_reserve_is_gone_too_news_waits_and_goes_on_when_there_is_money(world: World) -> None:
-    spending = BudgetLedger(world.address, world.topics, limits_of(usd="0", reserve="0.002"))
+    spending = BudgetLedger(world.address, world.topics, limits_of(usd="0", reserve="0.002"), Ending(), Wake())
     ports = simulated_ports(metered=True)
     async with world.working(plain_registry(asks=True), ports=ports, spending=spending) as worker:
         # Two cases spend the reserve: the plain graph triages with one call and fails at the next, which is no triage.

@@ -17,8 +17,10 @@ from schemas.effects import CallModel
 from schemas.ids import uuid5
 from streams.budget.audit import BudgetAudit, budget_overshoot
 from streams.budget.budget import BudgetLedger
+from streams.ending import Ending
 from streams.feed.turn_events import TurnTeller
 from streams.journal.clock import utc_now
+from streams.wake import Wake
 from tests.streams.budget.spender import limits_of
 from tests.streams.runtime.test_research import (
     QUESTION,
@@ -84,7 +86,7 @@ async def audited(world: World) -> BudgetAudit:
 
 
 def ledger(world: World, **limits: Any) -> BudgetLedger:
-    return BudgetLedger(world.address, world.topics, limits_of(reserve="0", **limits))
+    return BudgetLedger(world.address, world.topics, limits_of(reserve="0", **limits), Ending(), Wake())
 
 
 async def test_a_call_that_is_cut_off_after_a_stop_counts_in_full_and_what_was_paid_before_it_as_it_was(
@@ -133,7 +135,7 @@ async def test_an_answer_that_comes_after_the_stop_is_paid_passed_by_and_not_sho
 
 async def test_a_stop_before_the_grant_is_there_gives_it_back_and_asks_no_model(world: World) -> None:
     model = Priced()
-    spending = Dammed(world.address, world.topics, limits_of(reserve="0"))
+    spending = Dammed(world.address, world.topics, limits_of(reserve="0"), Ending(), Wake())
     async with world.working(research(), ports=ports(model), snapshot=SNAPSHOT, spending=spending) as worker:
         await world.until(lambda: spending.state.limits is not None)
         spending.dam = True

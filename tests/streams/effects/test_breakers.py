@@ -10,6 +10,7 @@ import pytest
 from schemas.effects import Failure, ModelReply, Reply
 from schemas.errors import FailureKind
 from streams.effects.breakers import Breaker, BreakerPolicy, Breakers, Permit
+from streams.wake import Wake
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 FINE = ModelReply(text="fine")
@@ -27,8 +28,8 @@ class Clock:
         return START + timedelta(seconds=self.s - 1000.0)
 
 
-def made(clock: Clock, *, draw: float = 0.0) -> tuple[Breakers, Breaker]:
-    every = Breakers(POLICY, clock=clock, now=clock.now, draw=lambda: draw)
+def made(clock: Clock, *, draw: float = 0.0, wake: Wake | None = None) -> tuple[Breakers, Breaker]:
+    every = Breakers(POLICY, wake=wake, clock=clock, now=clock.now, draw=lambda: draw)
     return every, every.of("model", "gemini", "flash")
 
 
@@ -198,9 +199,9 @@ async def test_a_probe_that_was_given_up_leaves_its_place_to_one_of_those_who_wa
 
 async def test_its_state_is_told_to_whoever_asks_and_each_change_to_its_owner() -> None:
     clock = Clock()
-    every, breaker = made(clock)
-    changes: list[str] = []
-    every.on_change = lambda: changes.append(breaker.view().state)
+    wake, changes = Wake(), list[str]()
+    every, breaker = made(clock, wake=wake)
+    wake.heed(lambda: changes.append(breaker.view().state))
     assert every.of("model", "gemini", "flash") is breaker
     assert every.of("model", "gemini", "pro") is not breaker, "one model may be overloaded while its siblings answer"
     await opened(breaker)

@@ -16,6 +16,8 @@ from schemas.events import OPENING_NAME, TERMINAL_NAMES
 from schemas.ids import uuid5
 from schemas.topics import partition_of
 from streams.intake.admission import GUARANTEED, Admission
+from streams.runtime.partition import Partition, Partitions
+from streams.wake import Wake
 from streams.worker import Worker
 from tests.streams.world import World, leave_at_once, news
 
@@ -197,12 +199,10 @@ class Others:
         return self.position
 
 
-def admission(limit: int, partitions: int, others: Others | None = None) -> tuple[Admission, dict[int, int], set[str]]:
-    positions = dict.fromkeys(range(partitions), 0)
-    cases: set[str] = set()
-    made = Admission(limit, partitions, others or Others(None), position_of=positions.__getitem__,
-                     is_open=lambda _n, case: case in cases)  # fmt: skip
-    return made, positions, cases
+def admission(limit: int, partitions: int, others: Others | None = None) -> tuple[Admission, Partitions]:
+    parts = Partitions({number: Partition() for number in range(partitions)})
+    wake = Wake()
+    return Admission(limit, partitions, others or Others(None), parts, may_admit=lambda _cases: None, wake=wake), parts
 
 
 def cases_of(partition: int, partitions: int, count: int) -> list[str]:
@@ -211,7 +211,7 @@ def cases_of(partition: int, partitions: int, count: int) -> list[str]:
 
 
 async def test_an_opening_that_is_passed_by_gives_its_place_back() -> None:
-    a, positions, _ = admission(1, 1)
+    a, parts = admission(1, 1)
     a.assign({0}, {0})
     a.on_live(0, [])
     first, second = cases_of(0, 1, 2)
@@ -221,14 +221,14 @@ async def test_an_opening_that_is_passed_by_gives_its_place_back() -> None:
     await asyncio.sleep(0)
     a.wake()
     assert not waiting.done(), "it is not folded yet"
-    positions[0] = 8  # folded, and nobody was told of a case: the rule passed it by
+    parts[0].accepted.position = 8  # folded, and nobody was told of a case: the rule passed it by
     a.wake()
     await asyncio.wait_for(waiting, 5)
     assert a.held == 1
 
 
 async def test_who_stops_waiting_leaves_no_place_behind() -> None:
-    a, _, _ = admission(1, 1)
+    a, _ = admission(1, 1)
     a.assign({0}, {0})
     a.on_live(0, [])
     first, second, third = cases_of(0, 1, 3)
@@ -243,14 +243,14 @@ async def test_who_stops_waiting_leaves_no_place_behind() -> None:
 
 
 async def test_of_those_that_wait_the_partition_that_holds_least_goes_first() -> None:
-    a, _, cases = admission(8, 2)
+    a, parts = admission(8, 2)
     a.assign({0, 1}, {0, 1})
     a.on_live(0, [])
     a.on_live(1, [])
     ids = cases_of(0, 2, 12)
     for case in ids[:7]:
         await a.enter(0, case)
-        cases.add(case)
+        parts[0].cases[case] = ...
         a.on_opened(0, case, 0)
     await a.enter(1, ids[7])
     hot, cold = (asyncio.create_task(a.enter(n, ids[8 + n])) for n in (0, 1))
@@ -263,7 +263,7 @@ async def test_of_those_that_wait_the_partition_that_holds_least_goes_first() ->
 
 async def test_other_workers_partitions_take_a_slice_and_own_news_leaves_theirs_free() -> None:
     others = Others(2)
-    a, _, _ = admission(8, 2, others)
+    a, _ = admission(8, 2, others)
     a.assign({0}, {0})
     a.on_live(0, [])
     near, far = cases_of(0, 2, 9), cases_of(1, 2, 3)

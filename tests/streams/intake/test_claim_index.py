@@ -34,9 +34,8 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def index_of(world: World, **options: Any) -> AsyncIterator[ClaimIndex]:
-    index = ClaimIndex(world.address, world.topics, partitions=world.partitions, **options)
-    texts = TextIndex(world.address, world.topics, also=(index.on_record,))
-    index.reads_with(texts)
+    texts = TextIndex(world.address, world.topics)
+    index = ClaimIndex(world.address, world.topics, texts, partitions=world.partitions, **options)
     await texts.start()
     try:
         yield index

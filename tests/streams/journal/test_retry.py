@@ -18,12 +18,15 @@ from infra.kafka.topics import KafkaAddress
 from lab.bench.graph import plain_registry
 from schemas.errors import TransientError
 from schemas.topics import Topics
+from streams.effects.spending import Unlimited
+from streams.ending import Ending
 from streams.journal import retry
 from streams.journal.clock import utc_now
 from streams.journal.log import KafkaLog
 from streams.journal.retry import retry_while_unavailable
+from streams.journal.tombstones import Tombstones
 from streams.publish.publisher import Publisher, _Lease
-from streams.runtime.partition import Partition
+from streams.runtime.partition import Partition, Partitions
 from streams.runtime.projector import Projector
 from streams.runtime.watchdog import Watchdog
 from tests.streams.records import opening, write
@@ -33,6 +36,16 @@ from tests.streams.world import World
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "AGAIN_S", 0.0)
+
+
+def projecting() -> tuple[Projector, Ending]:
+    """A projector of no broker, and what it would end its worker by."""
+    address, ending = KafkaAddress(bootstrap=""), Ending()
+    projector = Projector(
+        address, "cases", "group", NEWS, MagicMock(), MagicMock(),
+        Partitions(), Tombstones(KafkaLog(address)), Unlimited(), ending,
+    )  # fmt: skip
+    return projector, ending
 
 
 async def test_what_could_not_be_read_while_the_broker_was_away_is_read_again() -> None:
@@ -95,9 +108,7 @@ async def test_a_gap_is_not_read_on_for_a_partition_that_was_let_go(monkeypatch:
 
     monkeypatch.setattr("streams.journal.log.read_range", slow)
     monkeypatch.setattr(Projector, "_load", AsyncMock())
-    fatal: list[BaseException] = []
-    projector = Projector(KafkaAddress(bootstrap=""), "cases", "group", NEWS, MagicMock(), MagicMock())
-    projector.on_fatal = fatal.append
+    projector, ending = projecting()
     projector.partitions[0] = part = Partition()
     part.waiting = None
     projector.on_record(SimpleNamespace(partition=0, offset=7))
@@ -107,7 +118,7 @@ async def test_a_gap_is_not_read_on_for_a_partition_that_was_let_go(monkeypatch:
     await asyncio.wait([fill])
     await projector.stop()
     assert fill.cancelled()
-    assert fatal == []
+    assert not ending.over
 
 
 async def test_a_partition_that_is_being_taken_away_does_not_come_to_life_again(
@@ -162,9 +173,7 @@ async def test_a_load_whose_cancellation_was_lost_in_a_closing_client_touches_no
 
     monkeypatch.setattr("streams.journal.log.offsets_of", closing)
     monkeypatch.setattr("streams.runtime.projector.committed_by", AsyncMock(return_value={}))
-    fatal: list[BaseException] = []
-    projector = Projector(KafkaAddress(bootstrap=""), "cases", "group", NEWS, MagicMock(), MagicMock())
-    projector.on_fatal = fatal.append
+    projector, ending = projecting()
     projector.assign({0}, AsyncMock())
     await reading.wait()
     loading = projector._loading
@@ -173,7 +182,7 @@ async def test_a_load_whose_cancellation_was_lost_in_a_closing_client_touches_no
     await asyncio.wait([loading])
     await projector.stop()
     assert not loading.cancelled(), "the cancellation was lost"
-    assert fatal == []
+    assert not ending.over
 
 
 async def test_a_publisher_whose_broker_is_away_as_it_begins_to_lead_stands_by_and_tries_again(

@@ -18,8 +18,11 @@ from infra.ports import Answer, Ports
 from lab.bench.graph import plain_registry
 from schemas.news import News
 from schemas.topics import Topics
+from streams.composition import worker_of
+from streams.effects.spending import Unlimited
+from streams.ending import Ending
 from streams.runtime.options import WorkerOptions
-from streams.worker import Worker
+from streams.wake import Wake
 from tests.streams.graphs import asking, degrading
 from tests.streams.world import QUICK, news
 
@@ -52,7 +55,11 @@ async def _main(bootstrap: str, password_file: str, prefix: str, slots: str, whe
     port = Deadly(LATENCY_S) if where == "effect" else Simulated(LATENCY_S)
     ports = Ports(models={"light": port, "heavy": port}, search={}, recall=port, earlier=port)
     registry = degrading(asks=True, **exchanged)
-    await Worker(KafkaAddress.embedded(bootstrap, password_file), Topics(prefix), registry, ports, QUICK, options).run()
+    address = KafkaAddress.embedded(bootstrap, password_file)
+    worker = worker_of(
+        address, Topics(prefix), registry, ports, QUICK, options, ending=Ending(), wake=Wake(), budget=Unlimited()
+    )
+    await worker.run()
 
 
 if __name__ == "__main__":

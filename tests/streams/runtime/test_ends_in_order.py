@@ -28,14 +28,14 @@ MARGIN_S = 20.0
 SLOW_WORKER = """
 import asyncio, sys, time
 from pathlib import Path
+import newsproof.app.composition as composition
 import newsproof.app.processes.services as services
 from infra.offline.simulated import simulated_ports
 from infra.settings import load_settings
 from lab.bench.graph import plain_registry
 from newsproof.app.logs import configure_logs
-from streams.worker import Worker
 
-services.ports_of = lambda *_: simulated_ports(latency_s=60.0)
+composition.ports_of = lambda *_: simulated_ports(latency_s=60.0)
 services.verification = lambda: plain_registry(asks=True)
 configure_logs()
 asyncio.run(services.run_worker(load_settings()))
@@ -102,8 +102,8 @@ async def test_a_stalled_partition_ends_the_worker_with_a_status_that_is_started
             monkeypatch.setattr(watchdog, "STALL_EXIT_S", 0.5)
             monkeypatch.setattr(worker.projector, "is_at_the_end", never)
             # The broker says that there is more, and nothing comes: as when a fetcher is stuck.
-            monkeypatch.setattr(worker, "highwater", lambda topic, partition: 10 if partition == 0 else 0)
+            monkeypatch.setattr(worker.app, "highwater", lambda topic, partition: 10 if partition == 0 else 0)
             await world.until(lambda: worker.stalled_s(time.monotonic())[0] > 0)
-            await asyncio.wait_for(asyncio.shield(worker._ended), 60)
+            await asyncio.wait_for(worker.ending.wait(), 60)
     # The supervisor starts again whatever does not say that a person must mend something first.
     assert exits.status_of(error.value) not in (exits.OK, MUST_BE_MENDED)

@@ -69,9 +69,8 @@ async def test_a_bot_that_asks_for_it_gets_the_first_judgement_the_verified_one_
     world: World,
 ) -> None:
     wanted = {news.external_id: news for news in sample_news() if news.external_id in {"h09", "h41"}}
-    claims = ClaimIndex(world.address, world.topics, partitions=world.partitions)
-    texts = TextIndex(world.address, world.topics, also=(claims.on_record,))
-    claims.reads_with(texts)
+    texts = TextIndex(world.address, world.topics)
+    claims = ClaimIndex(world.address, world.topics, texts, partitions=world.partitions)
     await texts.start()
     async with world.working(verification(), ports=offline(texts, claims), snapshot=DEEP), world.publishing():
         # The denial is opened first: it waits for what it denies.
