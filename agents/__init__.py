@@ -1,1 +1,1 @@
-"""What is decided: steps, rules, prompts and tables. Pure; a flow is put together in ``graphs``, a signal in ``signal``."""
+"""The decision logic: steps, rules, prompts and tables. Pure. ``graphs`` assembles flows, ``signal`` builds signals."""

@@ -1,6 +1,6 @@
-"""Both graphs, put together from their steps: the pipeline from news to signals, and the research chat.
+"""The two graphs: the pipeline from news to signals, and the research chat.
 
-A step is found by its file: every module of the folders named here that has a ``STEP``.
+A step is found by its file: every module with a ``STEP`` in the packages named here.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ RESEARCH = Flow(
     open=open_turn,
     fold=fold_turn,
     unreadable=_unreadable_question,
-    letter=lambda _turn: None,  # who asked sees that it failed, and asks again
+    letter=lambda _turn: None,  # the asker sees the failure and can ask again
 )
 
 

@@ -1,4 +1,4 @@
-"""The one place where a case becomes a signal."""
+"""The construction of signals: no other module turns a case into a signal."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from schemas.signals import (
 )
 
 HORIZON_S: dict[Timeframe, int] = {"short": 24 * 3600, "medium": 7 * 24 * 3600, "long": 30 * 24 * 3600}
-"""Seconds that each timeframe stands for: a day, a week, a month (30 days). The backtest measures returns over them."""
+"""Seconds in each timeframe: a day, a week, a month (30 days). The backtest measures returns over them."""
 
 
 def preliminary_signal(case: Case) -> Signal:
-    """Return the signal of a case that the gate kept out: the draft as triage gave it, said plainly."""
+    """Return the signal of a case that the gate kept off the deep path: triage's draft, flagged as such."""
     return _drafted(case, case.replies, status="preliminary_only", at=case.head_at)
 
 
 def first_signal(case: Case, replies: Replies) -> Signal:
-    """Return what is published of a case that goes on: its draft, judged by nobody yet. ``replies`` are triage's."""
+    """Return the first signal of a case that goes on: triage's unverified draft. ``replies`` are triage's."""
     return _drafted(case, replies, status="preliminary", at=replies.at or case.head_at)
 
 
@@ -50,9 +50,10 @@ def judged_signal(
     extra_flags: tuple[str, ...] = (),
     reason: str = "",
 ) -> Signal:
-    """Return the signal of a case whose evidence was judged: the rules of :mod:`agents.evidence.policy` have the last word.
+    """Return the signal of a case after its evidence was judged, bounded by the rules of :mod:`agents.evidence.policy`.
 
-    ``draft`` is what the rules start from; ``chosen`` is the model's amount; ``reason`` its own words.
+    ``draft`` is the starting point of the rules, ``chosen`` the change of confidence that the model chose, and
+    ``reason`` the model's own words.
     """
     verdict = case.critique.verdict if case.critique else None
     flags = (*extra_flags, *case_flags(case), *budget_flags(case, replies))
@@ -72,7 +73,7 @@ def judged_signal(
 
 
 def case_flags(case: Case) -> tuple[str, ...]:
-    """Return the flags that follow from how the case went rather than from what was found."""
+    """Return the flags that follow from the course of the case, not from its evidence."""
     flags = []
     if case.triaged is not None and case.triaged.injection_suspected:
         flags.append("injection_suspected")
@@ -86,7 +87,7 @@ def case_flags(case: Case) -> tuple[str, ...]:
 
 
 def budget_flags(case: Case, replies: Replies) -> tuple[str, ...]:
-    """Return a flag for every kind of call that the budget denied this case; the last replies are not folded yet."""
+    """Return one flag for each kind of call that the budget denied. ``replies`` are the ones not folded yet."""
     denied = dict.fromkeys((*case.denied, *denied_kinds(replies.calls)))
     return tuple(dict.fromkeys("model_skipped:budget" if k == "model" else "search_skipped:budget" for k in denied))
 
@@ -146,7 +147,6 @@ def _signal(
 
 
 def evidence_of(findings: Findings | None) -> tuple[SignalEvidence, ...]:
-    """Return the pages of the findings as a signal names them."""
     return tuple(
         SignalEvidence(
             url=r.url,
@@ -162,7 +162,7 @@ def evidence_of(findings: Findings | None) -> tuple[SignalEvidence, ...]:
 
 
 def _made_with(case: Case, replies: Replies) -> tuple[tuple[PromptUse, ...], str | None]:
-    # The calls behind the closing event are not folded yet, so they are added to what the case knows.
+    # The calls of the closing event are not folded yet, so they are added to those of the case.
     calls = [c for c in replies.calls if c.kind == "model" and c.prompt_name is not None]
     now = (PromptUse(name=c.prompt_name or "", version=c.prompt_version or "", hash=c.prompt_hash or "") for c in calls)
     models = [c.model for c in calls if c.model]

@@ -1,12 +1,12 @@
-"""The specification of a step, and a case run in memory.
+"""A test kit for steps: specify one step, or run a case in memory.
 
     given(opened("Bybit 冷钱包遭攻击")).ask_gives(FindEarlier(...))
     given(opened("…"), triaged).told(RecallReply(entries=())).emits(ContextGathered(entries=(), memory="no_match"))
     given(opened("…"), triaged).told(Failure(kind="timeout", …)).fails_with("timeout")
     given(question("Is BTC bullish?"), routed).told(ModelReply(data=…)).emits(AnalysisPlanned(…))
 
-The step is the one that the registry finds for the last event, or the one that ``.step(name)`` names. Every question is
-put twice and must be answered alike, so a step that is not pure fails its specification whatever the test is about.
+The step is the one that the registry finds for the last event, or the one that ``.step(name)`` names. Each call to a
+step is made twice and must give equal results, so a step that is not pure fails every specification.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from schemas.news import News
 from schemas.research_events import ChatMessage, QuestionAsked
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-"""When a specified case is opened; each of its events comes a second later."""
+"""Opening time of a specified case. Each further event is one second later."""
 TICK = timedelta(seconds=1)
 
 
 def opened(
     text: str, *, source: str = "test", language: str = "en", at: datetime = START, external_id: str | None = None
 ) -> EventReceived:
-    """Return the opening event of a news item that was published at ``at`` (UTC)."""
+    """Return the opening event of a news item published at ``at`` (UTC)."""
     news = News(source=source, text=text, published_at=at, external_id=external_id, language=language)
     return EventReceived(news=news, config_hash="", text_hash=ids.text_hash(text), language=language)
 
 
 def question(message: str, *history: ChatMessage, language: str = "en") -> QuestionAsked:
-    """Return the opening event of a chat's turn, asked when a specified case is opened."""
+    """Return the opening event of a chat turn."""
     return QuestionAsked(message=message, config_hash="", language=language, chat_id="chat", history=history)
 
 
 def case_after(*events: Event, config: Snapshot | None = None) -> Any:
-    """Return the fold of these events, the first of which opens the case (or the turn), a second apart."""
+    """Fold these events, one second apart. The first must open a case or a turn."""
     first, *rest = events
     assert isinstance(first, EventReceived | QuestionAsked), (
         "begin with what opens a case: opened(...) or question(...)"
@@ -69,7 +69,7 @@ def case_after(*events: Event, config: Snapshot | None = None) -> Any:
 
 
 def given(*events: Event, config: Snapshot | None = None) -> Given:
-    """Begin a specification: a case with these events, under this configuration."""
+    """Start a specification: a case with these events under this configuration."""
     return Given(case_after(*events, config=config), _registry(type(events[0])))
 
 
@@ -87,7 +87,7 @@ class Given:
 
     @property
     def asked(self) -> Asked:
-        """What the step asks for, put to it twice."""
+        """What the step asks for. The call is made twice, to check that the step is pure."""
         step = self._step or self._registry.next_step(self.case)
         assert step is not None, f"{type(self.case.head).__name__} leads to no step"
         asked: Asked = _twice(lambda: step.ask(self.case))
@@ -100,7 +100,7 @@ class Given:
         return self
 
     def told(self, *replies: Reply) -> Told:
-        """Answer what the step asks for, one reply after the other, and tell it."""
+        """Answer the step's effects with these replies in order, then tell it."""
         step = self._step or self._registry.next_step(self.case)
         assert step is not None, f"{type(self.case.head).__name__} leads to no step"
         waiting = list(replies)
@@ -116,12 +116,12 @@ class Given:
         return Told(event.failure if isinstance(event, StepFailed) else event)
 
     def emits(self, event: Event) -> None:
-        """Assert the event of a step that asks for nothing."""
+        """Assert the event of a step that needs no effect."""
         self.told().emits(event)
 
 
 class Told:
-    """What the step made of the replies."""
+    """The outcome of a step after its replies."""
 
     def __init__(self, outcome: Event | Failure) -> None:
         self.outcome = outcome
@@ -133,24 +133,23 @@ class Told:
         return replace(self.outcome, calls=())
 
     def emits(self, event: Event) -> None:
-        """Assert the whole event, its calls apart."""
+        """Assert the whole event, without its calls."""
         assert self.event == event
 
     def emits_like(self, kind: type[Event], **fields: Any) -> Told:
-        """Assert the event's type and these of its fields."""
         assert isinstance(self.event, kind)
         assert {name: getattr(self.event, name) for name in fields} == fields
         return self
 
     def fails_with(self, kind: str, *, retryable: bool | None = None) -> None:
-        """Assert that the step could not go on, and why."""
+        """Assert that the step failed with this kind of failure."""
         assert isinstance(self.outcome, Failure), f"the step went on: {self.outcome}"
         assert self.outcome.kind == kind
         assert retryable is None or self.outcome.retryable == retryable
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A case run to its end: the last state, and every event in log order, ``EffectCompleted`` among them."""
+    """A finished case: its last state, and every event in log order, including ``EffectCompleted``."""
 
     case: Any
     events: tuple[Event, ...]
@@ -164,12 +163,12 @@ def run_case(
     registry: Registry | None = None,
     start: datetime = START,
 ) -> Run:
-    """Run one case in memory as the runtime would, its effects answered by ``perform``. Pure where ``perform`` is.
+    """Run one case in memory as the runtime would, with ``perform`` answering its effects. Pure if ``perform`` is.
 
-    Retries happen at once, at the logical time that they were due. Replies of several effects come one after the other.
+    Retries happen at once, at the logical time that they were due. Several effects are answered one after the other.
 
     Raises:
-        AssertionError: when the case does not end within 200 events.
+        AssertionError: the case does not end within 200 events.
     """
     graph = registry or _registry(type(event))
     case = replace(case_after(event, config=config), opened_at=start, head_at=start)
@@ -190,7 +189,7 @@ def run_case(
 
 
 def call_of(effect: Effect, reply: Reply, *, at: datetime = START, mode: Any = "offline") -> Call:
-    """Return the record of one free call."""
+    """Return the record of one call that costs nothing."""
     prompt = effect if isinstance(effect, CallModel) else None
     return Call(
         kind=KIND_OF[type(effect)],
@@ -210,7 +209,7 @@ def call_of(effect: Effect, reply: Reply, *, at: datetime = START, mode: Any = "
 
 
 def _next_event(case: Any, step: Step, perform: Callable[[Effect], Reply], now: Callable[[], datetime]) -> Event:
-    # One effect at a time, as if of several each reply came before the next was asked for.
+    # One effect at a time, as if each reply of several came before the next was requested.
     calls: tuple[Call, ...] = ()
     try:
         asked = _twice(partial(ask, step, case))

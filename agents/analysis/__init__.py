@@ -1,1 +1,1 @@
-"""Figures of the research chat: blocks of data, indicators, and numbers that no figure bears out. Pure."""
+"""The figures of the research chat: data blocks, indicators, and the check for unsupported numbers. Pure."""

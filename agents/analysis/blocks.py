@@ -1,6 +1,6 @@
-"""The blocks of data that a plan may ask for, which agent reads which, and the names that its indicators go by.
+"""The data blocks that a plan may request, which agent reads which, and the names of each agent's indicators.
 
-Nothing here invents a figure: what a source gave is looked up by name, and what none gave is named as missing.
+No figure is invented: figures that a source gave are looked up by name, all others are reported as missing.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from schemas.research_events import AgentName, AgentTask, DataCollected
 
 AGENTS: tuple[AgentName, ...] = get_args(AgentName)
 BLOCKS = ("price", "macro", "fear_greed", "candles", "onchain", "signals")
-"""What ``data_required`` of a plan may name."""
+"""The names that ``data_required`` of a plan may contain."""
 OWN: dict[AgentName, tuple[str, ...]] = {
     "MacroAgent": ("macro", "fear_greed"),
     "TAAgent": ("candles",),
     "OnChainAgent": ("onchain",),
 }
-"""The blocks without which an agent has nothing to judge: with none of them it is not asked."""
+"""The blocks that each agent judges. An agent with no figure in them is not asked."""
 EXPECTED: dict[AgentName, tuple[str, ...]] = {
     "MacroAgent": ("fed_funds_rate", "m2_growth", "dxy", "fear_greed", "treasury_yield"),
     "TAAgent": INDICATORS,
@@ -36,42 +36,42 @@ EXPECTED: dict[AgentName, tuple[str, ...]] = {
         "network_activity",
     ),
 }
-"""The indicators of each agent by their names. One that no source gave is kept without a value."""
+"""The indicators of each agent by name. One that no source gave is kept without a value."""
 SCALES: dict[AgentName, tuple[float, ...]] = {
     "MacroAgent": (0, 25, 50, 75, 100),
     "TAAgent": (0, 30, 50, 70, 100),
     "OnChainAgent": (1,),
 }
-"""Marks of the scales that an agent's prompt explains (fear and greed, RSI, MVRV): they are no figures of today."""
+"""Scale marks that an agent's prompt explains (fear and greed, RSI, MVRV). They are not current figures."""
 _CALLED = {
     "fear_greed_index": "fear_greed",
     "treasury_yield_10y": "treasury_yield",
     "transactions_per_day": "network_activity",
 }
-"""Names that sources give a figure → the name that an agent's indicator has. Data keeps the sources' own."""
+"""A source's name for a figure → the agent's name for the indicator. The collected data keeps the sources' names."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.%-]{0,59}")
 _CONTEXT = ("price",)
 
 
 def sound(values: Iterable[MarketValue]) -> tuple[MarketValue, ...]:
-    """Return the figures that can be told: finite ones whose names are names."""
+    """Return the usable figures: finite values with a valid name. Unit and source are cut to 80 characters."""
     kept = (v for v in values if _NAME.fullmatch(v.name) and abs(v.value) < float("inf"))
     return tuple(replace(v, unit=v.unit[:80], source=v.source[:80]) for v in kept)
 
 
 def of_block(data: DataCollected, block: str) -> tuple[MarketValue, ...]:
-    """Return the figures of one block; those of ``candles`` are the indicators computed from them."""
+    """Return the figures of one block. For ``candles`` these are the indicators computed from them."""
     found: tuple[MarketValue, ...] = getattr(data, "indicators" if block == "candles" else block)
     return found
 
 
 def has(data: DataCollected, block: str) -> bool:
-    """Whether anything came of this block."""
+    """Whether the block has any data."""
     return bool(data.signals if block == "signals" else of_block(data, block))
 
 
 def can_judge(agent: AgentName, data: DataCollected) -> bool:
-    """Whether there is any figure of those that this agent is there to judge."""
+    """Whether the data has any figure that this agent judges."""
     return any(has(data, block) for block in OWN[agent])
 
 
@@ -82,7 +82,7 @@ def blocks_of(task: AgentTask) -> tuple[str, ...]:
 
 
 def given(data: DataCollected, blocks: Iterable[str]) -> dict[str, MarketValue]:
-    """Return every figure of these blocks by the name that agents know it by; the first source of a name goes."""
+    """Return all figures of these blocks by the agents' names for them. The first source of a name wins."""
     found: dict[str, MarketValue] = {}
     for block in blocks:
         for value in () if block == "signals" else of_block(data, block):
@@ -91,18 +91,17 @@ def given(data: DataCollected, blocks: Iterable[str]) -> dict[str, MarketValue]:
 
 
 def own_figures(agent: AgentName, data: DataCollected) -> dict[str, MarketValue]:
-    """Return the figures that this agent is there to judge."""
     return given(data, OWN[agent])
 
 
 def missing(agent: AgentName, data: DataCollected) -> tuple[str, ...]:
-    """Return the indicators of this agent that no source gave."""
+    """Return the names of this agent's indicators that no source gave."""
     found = own_figures(agent, data)
     return tuple(name for name in EXPECTED[agent] if name not in found)
 
 
 def as_facts(figures: Mapping[str, MarketValue]) -> dict[str, Any]:
-    """Return figures as :func:`agents.core.asking.facts` of a prompt: value, unit, source and time by name."""
+    """Return figures for :func:`agents.core.asking.facts`: value, unit, source and time (UTC) by name."""
     return {
         name: {
             "value": told(v.value),
@@ -115,5 +114,5 @@ def as_facts(figures: Mapping[str, MarketValue]) -> dict[str, Any]:
 
 
 def told(value: float) -> float:
-    """Return the figure with eight significant digits: what arithmetic left behind them says nothing."""
+    """Return the figure with eight significant digits; later digits are artefacts of arithmetic."""
     return float(f"{value:.8g}")

@@ -1,7 +1,7 @@
-"""Technical indicators of complete bars, computed by talipp; none is given where there are too few bars for it.
+"""Technical indicators of complete bars, computed by talipp. An indicator with too few bars is left out.
 
-Averages and bands follow their textbooks: an EMA begins with the simple average of its first period, RSI smooths as
-Wilder did (New Concepts in Technical Trading Systems, 1978), the bands of Bollinger lie two population deviations apart.
+Averages and bands follow the textbooks: an EMA starts with the simple average of its first period, RSI uses Wilder's
+smoothing (New Concepts in Technical Trading Systems, 1978), and Bollinger bands lie two population deviations apart.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ INDICATORS = (
     "support",
     "resistance",
 )
-"""Names of what :func:`indicators` returns, each in the unit of the price but for those in :data:`UNITS`."""
+"""Names of what :func:`indicators` returns. The unit is that of the price, except for those in :data:`UNITS`."""
 UNITS = {
     "rsi_14": "0-100",
     "volume": "units of the asset",
@@ -43,15 +43,15 @@ UNITS = {
     "volume_ratio": "x",
 }
 COMPUTED_FROM = "computed from "
-"""Stands before the name of the bars' source."""
+"""Prefix of an indicator's ``source``, before the name of the bars' source."""
 LEVELS_WITHIN = 90
-"""Bars that support and resistance are looked for in."""
+"""The last bars in which support and resistance are searched."""
 PIVOT_SIDE = 2
-"""Bars on each side that a turn must stand out from: the five-bar fractal of Bill Williams (Trading Chaos, 1995)."""
+"""Bars on each side that a pivot must exceed: the five-bar fractal of Bill Williams (Trading Chaos, 1995)."""
 
 
 def indicators(candles: Iterable[Candle], *, unit: str, source: str) -> tuple[MarketValue, ...]:
-    """Return the indicators of these bars (in any order), as of the end of the last one. ``unit`` is that of prices."""
+    """Return the indicators of these bars (in any order), as of the end of the last bar. ``unit`` is that of prices."""
     bars = sorted((c for c in candles if _sound(c)), key=lambda c: c.ended_at)
     if not bars:
         return ()
@@ -80,19 +80,19 @@ def indicators(candles: Iterable[Candle], *, unit: str, source: str) -> tuple[Ma
 
 
 def sma(values: Sequence[float], period: int) -> float | None:
-    """Return the mean of the last ``period`` values."""
+    """Return the mean of the last ``period`` values, or None with fewer."""
     return _number(SMA(period, list(values)))
 
 
 def ema(values: Sequence[float], period: int) -> float | None:
-    """Return the exponential average: of weight 2 / (period + 1), begun with the mean of the first ``period`` values."""
+    """Return the exponential average, weight 2 / (period + 1), seeded with the mean of the first ``period`` values."""
     return _number(EMA(period, list(values)))
 
 
 def rsi(values: Sequence[float], period: int = 14) -> float | None:
-    """Return the relative strength index, 0–100, by Wilder's smoothing; 50 where nothing moved.
+    """Return the relative strength index, 0–100, with Wilder's smoothing; 50 if nothing moved.
 
-    The averages begin with the mean of the first ``period`` changes, as Wilder's; talipp's own RSI begins with one fewer.
+    As in Wilder's book, the averages start with the mean of the first ``period`` changes; talipp's RSI uses one fewer.
     """
     changes = [after - before for before, after in pairwise(values)]
     gain = _number(SMMA(period, [max(c, 0.0) for c in changes]))
@@ -103,7 +103,7 @@ def rsi(values: Sequence[float], period: int = 14) -> float | None:
 
 
 def macd(values: Sequence[float], fast: int = 12, slow: int = 26, signal: int = 9) -> Figures:
-    """Return the difference of two EMAs, its own EMA, and the difference of both; nothing with too few values."""
+    """Return the difference of two EMAs, its own EMA, and the difference of both; empty with too few values."""
     last = _last(MACD(fast, slow, signal, list(values)))
     if last is None or last.signal is None:
         return {}
@@ -111,7 +111,7 @@ def macd(values: Sequence[float], fast: int = 12, slow: int = 26, signal: int = 
 
 
 def bollinger(values: Sequence[float], period: int = 20, deviations: float = 2.0) -> Figures:
-    """Return the bands around the mean of the last ``period`` values."""
+    """Return the bands ``deviations`` away from the mean of the last ``period`` values; empty with too few."""
     last = _last(BB(period, deviations, list(values)))
     if last is None:
         return {}
@@ -119,7 +119,7 @@ def bollinger(values: Sequence[float], period: int = 20, deviations: float = 2.0
 
 
 def volume(volumes: Sequence[float], period: int = 20) -> Figures:
-    """Return the last volume, the mean of the last ``period`` ones, and the first over the second."""
+    """Return the last volume, the mean of the last ``period`` volumes, and the ratio of last to mean."""
     average = sma(volumes, period)
     if average is None:
         return {"volume": volumes[-1]} if volumes else {}
@@ -128,9 +128,9 @@ def volume(volumes: Sequence[float], period: int = 20) -> Figures:
 
 
 def levels(bars: Sequence[Candle], side: int = PIVOT_SIDE) -> Figures:
-    """Return the nearest earlier low below the last close, and the nearest earlier high above it, where there are any.
+    """Return support and resistance: the nearest earlier low below the last close, the nearest high above it.
 
-    A low (a high) counts when it is below (above) those of ``side`` bars on each side of it, in the last 90 bars.
+    A low (high) counts if it is below (above) those of ``side`` bars on each side, within the last 90 bars.
     """
     near = bars[-LEVELS_WITHIN:]
     close = near[-1].close

@@ -1,9 +1,8 @@
-"""Numbers in an agent's words that are in no figure it was given.
+"""Finds numbers in an agent's text that none of its input figures supports.
 
-What is written is compared with what was given as it was rounded: "61.9k", "61,900" and "6.19 万" all stand for 61,873,
-and so does "about 62,000". Dates, times, periods ("24h", "RSI-14", "200-day"), years, citations, numbers of a list and
-small counts ("3 of 5") are no figures. This is a check of words, not of thought: a number that is there for another
-reason passes.
+A written number matches a figure if it is a rounding of it: "61.9k", "61,900" and "6.19 万" all match 61,873, and so
+does "about 62,000". Dates, times, periods ("24h", "RSI-14", "200-day"), years, citations, list numbers and small counts
+("3 of 5") are ignored. The check covers words, not reasoning: a number that matches a figure by chance passes.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _NUMBER = re.compile(
     r"(?P<currency>[$€£¥])?\s?(?P<digits>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
     rf"(?:\s?(?P<suffix>{_SUFFIX})(?![A-Za-z]))?(?:\s?(?P<percent>[%\uff05\u2030]|per ?cent\b|bps?\b|basis points?))?"
 )
-_AFTER = r"(?![A-Za-z])"  # no \b: a Chinese character is a word's character too
+_AFTER = r"(?![A-Za-z])"  # not \b, for which a Chinese character is a word character too
 _NOT_INSIDE = r"(?<![\d.,])"
 _UNIT_OF_TIME = (
     r"(?:-?\s?(?:h|hr|hrs|hours?|d|days?|w|weeks?|months?|mo|y|yr|years?|min|minutes?|s|seconds?|bars?|candles?"
@@ -58,7 +57,7 @@ _NO_FIGURES = tuple(
         (_MONTH + r"\s+\d{4}(?!\d)", re.IGNORECASE),
         (r"\bUTC\s?[+-]?\s?\d{1,2}|24/7|(?<![A-Za-z])[QH][1-4](?!\d)", 0),
         (r"\b(?:in|since|by|during|from|until|before|after|early|late|mid|of)[ -](?:19|20)\d{2}(?![\d.,]*\d)", re.I),
-        # Citations, and the numbers of a list
+        # Citations and list numbers
         (r"\[\d{1,4}(?:\s?,\s?\d{1,4})*\]", 0),
         (r"^\s{0,20}(?:#+\s*)?\d{1,2}[.)\u3001]\s", 0),
         # Parameters of an indicator, RSI (14) or MACD(12, 26, 9); then names: RSI-14, EMA20, M2, ERC-20, web3.
@@ -75,7 +74,7 @@ _COUNT_MAX = 10
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A number as it stands in a text: ``value``, by how much what it stands for may differ, and whether it is bare."""
+    """A number in a text: ``value``, rounding tolerance ``slack``, and whether it is ``bare`` (digits alone)."""
 
     text: str
     value: float
@@ -87,10 +86,10 @@ class Written(msgspec.Struct, frozen=True):
 def unsupported_numbers(
     text: str, figures: Iterable[float], *, texts: Iterable[str] = (), scales: Iterable[float] = ()
 ) -> tuple[str, ...]:
-    """Return the numbers of ``text`` that no figure supports, as they are written, each once, at most twelve.
+    """Return the numbers of ``text`` that no figure supports, as written, each once, at most twelve.
 
-    ``texts``: words that were given; numbers in them count as given. ``scales``: marks of a scale, such as 70 of an RSI,
-    which support a bare number alone.
+    Numbers in ``texts``, the other text input, count as supported. ``scales`` are scale marks, such as 70 for an RSI;
+    they support only a bare number.
     """
     known = [abs(f) for f in figures]
     said = [w for given in texts for w in written(given)]
@@ -106,7 +105,7 @@ def unsupported_numbers(
 
 
 def written(text: str) -> Iterator[Written]:
-    """Yield the figures that a text states, in its order; dates, periods, counts and names are none."""
+    """Yield the figures that a text states, in order, without dates, periods, counts and names."""
     plain = text
     for pattern in _NO_FIGURES:
         plain = pattern.sub(lambda m: " " * len(m[0]), plain)
@@ -133,7 +132,7 @@ def _written(match: re.Match[str]) -> Written:
 
 
 def _slack(digits: str, scale: float, value: float) -> float:
-    """Return half of the last place that was written. A round number is rounder than it looks, by up to 1 %."""
+    """Return half of the last written place. A round number may be rounded further, by up to 1 %."""
     whole, _, decimals = digits.partition(".")
     half = 0.5 * 10.0 ** -len(decimals) * scale
     if scale > 1:

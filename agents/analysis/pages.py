@@ -1,4 +1,4 @@
-"""Where a person finds what an answer cites: the public page of a source of figures, or the page that a signal rests on."""
+"""Links for citations: the public page of a data source, or the page that a signal is based on."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ PAGES = {
     "fred M2SL": "https://fred.stlouisfed.org/series/M2SL",
     "glassnode": "https://studio.glassnode.com/",
 }
-"""``MarketValue.source`` → its page. Invented figures (``offline``) have none: nobody could look them up."""
+"""``MarketValue.source`` → its page. Invented figures (``offline``) have no page."""
 MAX_CHARACTERS = 2_000
 _ASSET = re.compile(r"[A-Z0-9]{1,15}")
 _WRITTEN = re.compile(r"[!#-;=?-\[\]_a-z~]+")
-"""The characters of an address (RFC 3986): no space, double quote, angle bracket or backslash, nothing invisible, and no letter
-that only looks like another."""
+"""The characters of a URL (RFC 3986): no space, double quote, angle bracket, backslash, invisible or look-alike one."""
 
 
 def page_of(source: str, asset: str) -> str | None:
-    """Return the page of a source of figures, or of what they were computed from; None for one that has none."""
+    """Return the public page of a data source, or of the source behind computed figures; None if it has none."""
     page = PAGES.get(source.removeprefix(COMPUTED_FROM))
     if page is None or not _ASSET.fullmatch(asset):
         return None if page is None or "{" in page else page
@@ -40,18 +39,18 @@ def page_of(source: str, asset: str) -> str | None:
 
 
 def page_behind(signal: FoundSignal) -> str | None:
-    """Return the first page that a signal names and that can be linked to; None where it names none."""
+    """Return the first linkable page that a signal names, or None."""
     return next((url for url in signal.sources if linkable(url)), None)
 
 
 def linkable(url: str) -> bool:
-    """Whether an address from outside may become a link: http or https, a host, and nothing that misleads about it."""
+    """Whether an address from outside may become a link: http or https, with a host, and no misleading user name."""
     if len(url) > MAX_CHARACTERS or not _WRITTEN.fullmatch(url):
         return False
     try:
         parts = urlsplit(url)
-        _ = parts.port  # raises where it is no number
+        _ = parts.port  # raises ValueError if it is not a number
     except ValueError:
         return False
-    # A name in front of the host reads as the host: https://sec.gov@evil.example.
+    # A user name reads like the host: https://sec.gov@evil.example.
     return parts.scheme in {"http", "https"} and bool(parts.hostname) and "@" not in parts.netloc

@@ -1,4 +1,4 @@
-"""The words of agents and sources, made fit to be shown: no links, no images, no invisible characters, bounded."""
+"""Sanitises the text of agents and sources for display: no links, images or invisible characters, bounded length."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _BLANKS = re.compile(r"\n{3,}")
 
 
 def paragraphs(text: str, limit: int) -> str:
-    """Return the text with its lines kept, each without addresses, images and invisible characters; at most ``limit``."""
+    """Return at most ``limit`` characters with line breaks, without addresses, images and invisible characters."""
     lines = (one_line(line, limit) for line in bounded(text, 2 * limit).splitlines())
     return _BLANKS.sub("\n\n", "\n".join(lines)).strip()[:limit].rstrip()
 
 
 def several(texts: list[str], most: int, limit: int) -> tuple[str, ...]:
-    """Return at most ``most`` lines that say something, each once."""
+    """Return at most ``most`` distinct non-empty lines, each at most ``limit`` characters."""
     return tuple(dict.fromkeys(line for text in texts if (line := one_line(text, limit))))[:most]

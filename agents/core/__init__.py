@@ -1,1 +1,1 @@
-"""What every case and every step has, whatever it is about: state, contract, flow, registry, failures, asking a model."""
+"""The core of every flow: case state, step contract, flow, registry, failure policy, model calls."""

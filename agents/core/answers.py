@@ -1,4 +1,4 @@
-"""What models answer, checked: nothing that a model wrote enters an event before it has passed through here."""
+"""Parsers for model replies. Nothing that a model writes enters an event before these types and functions check it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ RESERVED_FLAGS = frozenset(
         "confirmed",
     ]
 )
-"""Flags that code alone may set (VERIFICATION, "Synthesis"), and praise, which is no risk."""
+"""Flags that only code may set (VERIFICATION, "Synthesis"), and praise, which is not a risk."""
 MAX_KEYWORD_CHARACTERS = 160
 MAX_KEYWORD_WORDS = 24
 
@@ -67,7 +67,7 @@ class DraftAnswer(msgspec.Struct):
     spam: bool = False
 
     def draft(self) -> Draft:
-        """Return the draft with every field clamped. Links stay empty: no model invents one."""
+        """Return the draft with every field clamped. Links stay empty, so that no model can invent one."""
         return Draft(
             summary=cite_only(one_line(self.summary, 300), None),
             event_type=self.event_type,
@@ -95,7 +95,7 @@ class ClaimAnswer(msgspec.Struct):
 
 
 class CritiqueAnswer(msgspec.Struct):
-    """The reply of the critique (``critique.v2.schema.json``); version 1 knows no ``concerned``."""
+    """The reply of the critique (``critique.v2.schema.json``). Version 1 has no ``concerned``."""
 
     claims: list[ClaimAnswer]
     verdict: Verdict
@@ -124,17 +124,17 @@ class ExpandAnswer(msgspec.Struct):
 
 
 def answer(reply: Reply | None, kind: type[T]) -> T:
-    """Return the structured reply, checked against its type.
+    """Parse a structured reply.
 
     Raises:
-        StepFailure: the reply's own failure, or invalid_output where it does not fit; the text names the field.
+        StepFailure: the reply's own failure, or invalid_output if it does not match ``kind``; the text names the field.
     """
     data = needed(reply, ModelReply).data
     return checked(data, kind)
 
 
 def checked(data: Any, kind: type[T]) -> T:
-    """Return the data as ``kind``. Numbers written as text are read as numbers; nothing else is guessed.
+    """Convert the data to ``kind``. Numbers written as text become numbers; nothing else is coerced.
 
     Raises:
         StepFailure: invalid_output, naming the field.
@@ -146,12 +146,12 @@ def checked(data: Any, kind: type[T]) -> T:
 
 
 def clamped(value: float, low: float, high: float) -> float:
-    """Return the value inside [low, high]; the low end for what is not a number."""
+    """Return the value clamped to [low, high]; NaN gives ``low``."""
     return low if math.isnan(value) else min(max(value, low), high)
 
 
 def ticker(text: str) -> str:
-    """Return the first word if it can be a ticker, such as ``BTC`` of ``$btc (Bitcoin)``; ``UNKNOWN`` if not."""
+    """Return the first word if it can be a ticker, such as ``BTC`` for ``$btc (Bitcoin)``; otherwise ``UNKNOWN``."""
     found = _TICKER.match(bounded(text, 200).upper().strip().lstrip("$#"))
     return found[0].rstrip(".-") if found else "UNKNOWN"
 
@@ -159,7 +159,7 @@ def ticker(text: str) -> str:
 def one_line(text: str, limit: int) -> str:
     """Return the text on one line, at most ``limit`` characters, without invisible characters, addresses and images.
 
-    A page that shows the text would load an image, and a reader may follow an address: both come from evidence only.
+    A page that shows the text would load an image, and a reader may follow an address: both only come from evidence.
     """
     return " ".join(_unlinked(bounded(text, 4 * limit)).split())[:limit]
 
@@ -169,13 +169,13 @@ def _unlinked(text: str) -> str:
 
 
 def clean_flags(flags: list[str]) -> tuple[str, ...]:
-    """Return at most 8 flags that look like flags; those that only code may set are left out."""
+    """Return at most 8 well-formed flags, without those that only code may set."""
     slugs = (re.sub(r"[^a-z0-9]+", "_", f.lower()).strip("_") for f in flags)
     return tuple(dict.fromkeys(s for s in slugs if _FLAG.fullmatch(s) and s not in RESERVED_FLAGS))[:8]
 
 
 def clean_keywords(text: str) -> str:
-    """Return keywords that may become a tool's argument: no links, operators, brackets, filler words; bounded."""
+    """Return keywords safe for a tool argument: bounded, without links, operators, brackets and filler words."""
     plain = _FILLER.sub(" ", _NOT_KEYWORD.sub(" ", bounded(text, 1_000)))
     words = [w.strip("-+'/.,&") for w in plain.split()]
     kept = " ".join([w for w in words if w][:MAX_KEYWORD_WORDS])

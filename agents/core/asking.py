@@ -1,4 +1,4 @@
-"""How the steps of this folder put a question to a model: our words trusted, everything else untrusted and bounded."""
+"""Builders of model calls: our own words are trusted parts, everything else is untrusted and bounded."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from schemas.evidence import Findings, MemoryEntry, SearchResult
 from schemas.signals import EventType
 
 MAX_NEWS_CHARACTERS = 20_000
-"""What a model reads of one news item; the whole text stays in the log."""
+"""Characters of one news item that a model reads. The log keeps the whole text."""
 MAX_REFERENCE_CHARACTERS = 600
 MAX_PAGE_CHARACTERS = 6_000
 HEAVY_ABOVE_CHARACTERS = 5_000
-"""Longer content goes to the heavy model whatever the task (VERIFICATION, "Model routing and healing")."""
+"""Content longer than this uses the heavy model for every task (VERIFICATION, "Model routing and healing")."""
 EVENT_TYPES = ", ".join(get_args(EventType))
 
 
@@ -33,7 +33,9 @@ def ask_model(
     forced_function: str | None = None,
     **values: str,
 ) -> CallModel:
-    """Return the call of one prompt as the case's snapshot pins it. ``values`` fill its fields: our words only.
+    """Build the call of one prompt, in the version that the case's snapshot pins.
+
+    ``values`` fill the prompt's fields and must be our own words.
 
     Raises:
         StepFailure: (not retryable) when the snapshot holds no such prompt.
@@ -66,7 +68,7 @@ def ask_model(
 
 
 def news_parts(case: Case) -> tuple[Part, ...]:
-    """Return the news item: its time in our words, its source and text as untrusted ones."""
+    """Return the parts of the news item: its time as a trusted part, its source and text as untrusted ones."""
     news = case.news
     return (
         Trusted(f"News item, published {news.published_at.isoformat()}, language {case.language}:"),
@@ -76,12 +78,12 @@ def news_parts(case: Case) -> tuple[Part, ...]:
 
 
 def facts(**values: Any) -> Trusted:
-    """Return figures that our code computed, as one line of JSON. No text from outside may be among them."""
+    """Return values that our code computed, as one line of JSON. They must not contain text from outside."""
     return Trusted("Facts computed by code: " + json.dumps(values, ensure_ascii=False, sort_keys=True))
 
 
 def findings_facts(findings: Findings) -> dict[str, Any]:
-    """Return what the rules found, as :func:`facts` of a prompt: numbers, flags and stances, no outside words."""
+    """Return the results of the evidence rules for :func:`facts`: numbers, flags and stances, no text from outside."""
     return {
         "independent_sources": findings.independent_sources,
         "multi_source": findings.multi_source,
@@ -105,7 +107,7 @@ def findings_facts(findings: Findings) -> dict[str, Any]:
 
 
 def reference_parts(findings: Findings) -> tuple[Part, ...]:
-    """Return each reference as an untrusted part, labelled by its number."""
+    """Return each reference as an untrusted part, labelled with its number."""
     return tuple(
         Untrusted(
             f"reference {r.reference_number}", bounded(f"{r.title}\n{r.url}\n{r.snippet}", MAX_REFERENCE_CHARACTERS)
@@ -115,7 +117,6 @@ def reference_parts(findings: Findings) -> tuple[Part, ...]:
 
 
 def result_parts(results: Iterable[SearchResult]) -> tuple[Part, ...]:
-    """Return each search result as an untrusted part."""
     return tuple(
         Untrusted(f"search result {i}", bounded(f"{r.title}\n{r.url}\n{r.snippet}", MAX_REFERENCE_CHARACTERS))
         for i, r in enumerate(results, start=1)
@@ -123,7 +124,7 @@ def result_parts(results: Iterable[SearchResult]) -> tuple[Part, ...]:
 
 
 def page_parts(case: Case) -> tuple[Part, ...]:
-    """Return each opened page as an untrusted part, but for those that were dropped when their text was read."""
+    """Return each opened page as an untrusted part, without the pages that were dropped after their text was read."""
     seen: tuple[PagesScraped | SearchCompleted, ...] = (*case.scrapes, *case.searches)
     dropped = {d.url for s in seen if s.findings for d in s.findings.dropped}
     pages = (page for scraped in seen for page in scraped.pages if page.url not in dropped)
@@ -131,7 +132,7 @@ def page_parts(case: Case) -> tuple[Part, ...]:
 
 
 def memory_parts(entries: Iterable[MemoryEntry]) -> tuple[Part, ...]:
-    """Return each memory as an untrusted part: its summary came from a model that had read outside text."""
+    """Return each memory as an untrusted part: a model that had read outside text wrote its summary."""
     return tuple(
         Untrusted(
             f"memory {i}, similarity {e.similarity:.2f}",
@@ -145,7 +146,7 @@ def memory_parts(entries: Iterable[MemoryEntry]) -> tuple[Part, ...]:
 
 
 def claim_parts(claims: Iterable[EarlierClaim]) -> tuple[Part, ...]:
-    """Return each earlier claim as an untrusted part, labelled by its number from 1 and its time."""
+    """Return each earlier claim as an untrusted part, labelled with its number (from 1) and its time."""
     return tuple(
         Untrusted(f"earlier claim {i}, {c.as_of:%Y-%m-%d %H:%M} UTC", bounded(c.text, MAX_REFERENCE_CHARACTERS))
         for i, c in enumerate(claims, start=1)
@@ -153,5 +154,5 @@ def claim_parts(claims: Iterable[EarlierClaim]) -> tuple[Part, ...]:
 
 
 def bounded(text: str, limit: int) -> str:
-    """Return the text without invisible characters (they hide orders from people), cut at ``limit`` characters."""
+    """Return at most ``limit`` characters, without invisible characters, which can hide instructions from people."""
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cf", "Cc", "Co", "Cs"))[:limit]

@@ -1,7 +1,7 @@
-"""A case of the news pipeline: its state, and the fold that makes it from its events.
+"""The state of a news case, and the fold that builds it from events.
 
-``fold`` is the only way in which a case changes. It is pure and total over accepted events: the runtime, recovery, the
-backtest and the case view all build the same state from the same log.
+Only ``fold`` changes a case. It is pure and total over accepted events, so the runtime, recovery, the backtest and the
+case view all build the same state from the same log.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from schemas.signals import Draft
 __all__ = ["SINGLE_PASS", "Case", "Replies", "denied_kinds", "fold", "open_case"]
 
 SINGLE_PASS = "single_pass"
-"""The step that a case without the deep path ends by: its last resort."""
+"""The step that ends a case without the deep path: its last resort."""
 
 
 class Case(CaseCore, frozen=True, kw_only=True):
-    """The state of one news item's case."""
+    """The state of the case of one news item."""
 
     received: ev.EventReceived
     triaged: ev.CaseTriaged | None = None
@@ -39,22 +39,21 @@ class Case(CaseCore, frozen=True, kw_only=True):
 
     @property
     def news(self) -> News:
-        """The news item that the case is about."""
         return self.received.news
 
     @property
     def as_of(self) -> datetime:
-        """The case's own time: evidence published later is from the future."""
+        """The case's own time (UTC). Evidence published after it must not be used."""
         return self.received.news.as_of
 
     @property
     def language(self) -> str:
-        """zh, en or other: given by the listener or detected at intake."""
+        """zh, en or other: set by the listener or detected at intake."""
         return self.received.language
 
     @property
     def draft(self) -> Draft:
-        """The preliminary signal.
+        """Triage's draft of the signal.
 
         Raises:
             LookupError: before triage.
@@ -65,23 +64,22 @@ class Case(CaseCore, frozen=True, kw_only=True):
 
     @property
     def opened_pages(self) -> tuple[Page, ...]:
-        """Every page that was opened for the case, by a plan or because a search found it."""
+        """Every page opened for the case: requested by a plan, or found by a search."""
         return tuple(p for s in self.scrapes for p in s.pages) + tuple(p for s in self.searches for p in s.pages)
 
     @property
     def has_fallback(self) -> bool:
-        """Whether there is a preliminary signal to fall back on."""
+        """Whether the case has a preliminary signal to fall back on."""
         return self.triaged is not None
 
     def is_last_resort(self, step: str) -> bool:
-        """The single-pass analysis, and whatever a degraded case does."""
+        """True for the single-pass analysis, and for every step of a degraded case."""
         return self.degraded is not None or step == SINGLE_PASS
 
 
 def open_case(
     event: ev.EventReceived, *, case_id: str, event_id: str, run_id: str, at: datetime, config: Snapshot | None
 ) -> Case:
-    """Return the state after ``EventReceived``, with the snapshot that the event pins."""
     return Case(
         case_id=case_id,
         run_id=run_id,
@@ -96,7 +94,6 @@ def open_case(
 
 
 def fold(case: Case, event: ev.Event, *, event_id: str, at: datetime) -> Case:
-    """Return the state after one more accepted event."""
     return moved(case, event, event_id=event_id, at=at, apply=_APPLY)
 
 

@@ -1,7 +1,7 @@
-"""What every case has, whatever it is about: its head, its replies and failures, and how one more event moves it.
+"""The state that every kind of case has: head, replies and failures, and the transition for one more event.
 
-The runtime knows cases by this alone. A kind of case (:mod:`agents.core.case`, :mod:`agents.research.turn`) adds what its events
-say. A case is immutable, so a step that runs for seconds keeps the case as it was when it was asked.
+The runtime uses only this part of a case. Each kind of case (:mod:`agents.core.case`, :mod:`agents.research.turn`) adds
+the data of its own events. A case is immutable, so a step that runs for seconds keeps the state that it started from.
 """
 
 from __future__ import annotations
@@ -22,33 +22,34 @@ from schemas.signals import PromptUse
 R = TypeVar("R")
 C = TypeVar("C", bound="CaseCore")
 Apply = Mapping[type[Event], Callable[[Any, Any], dict[str, Any]]]
-"""What an event changes in the state of a kind of case, beside what it changes in every case."""
+"""Maps an event type to the changes that it makes in one kind of case, beside those made in every case."""
 
 
 class Replies(msgspec.Struct, frozen=True):
-    """The replies that a step has so far, in the order in which they were logged. Found by the effect that asked."""
+    """The replies to a step's effects so far, in log order."""
 
     calls: tuple[Call, ...] = ()
 
     def of(self, effect: Effect) -> Reply | None:
-        """Return the latest reply to this effect, None while it is unanswered."""
+        """Return the latest reply to this effect, or None if there is none yet."""
         wanted = request_hash(effect)
         return next((c.reply for c in reversed(self.calls) if c.request_hash == wanted), None)
 
     def all(self, kind: type[R]) -> tuple[R, ...]:
-        """Return every reply of this type, such as ``SearchReply`` or ``Failure``."""
+        """Return all replies of this type, such as ``SearchReply`` or ``Failure``."""
         return tuple(c.reply for c in self.calls if isinstance(c.reply, kind))
 
     @property
     def at(self) -> datetime | None:
-        """When the last of them came (UTC): the only clock that a step may read."""
+        """The time of the last reply (UTC): the only clock that a step may read."""
         return max((c.replied_at for c in self.calls), default=None)
 
 
 class CaseCore(msgspec.Struct, frozen=True, kw_only=True):
-    """The state that the runtime knows of. ``seq`` is the number of accepted events before the head; times are UTC log times.
+    """The state that the runtime uses.
 
-    ``denied`` names the kinds of calls that the budget denied, each once. ``config_hash`` is what the opening pins.
+    ``seq`` is the number of accepted events before the head. Times are UTC log times. ``denied`` lists the kinds of
+    calls that the budget denied, each once. ``config_hash`` is the configuration that the opening event pins.
     """
 
     case_id: str
@@ -68,10 +69,10 @@ class CaseCore(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def config(self) -> Snapshot:
-        """The pinned configuration. A case whose snapshot has not arrived yet is never handed to a step.
+        """The pinned configuration. The runtime never gives a step a case whose snapshot has not arrived.
 
         Raises:
-            LookupError: while the snapshot has not arrived.
+            LookupError: the snapshot has not arrived.
         """
         if self.pinned is None:
             raise LookupError(f"the snapshot {self.config_hash} of case {self.case_id} has not arrived")
@@ -79,31 +80,31 @@ class CaseCore(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def closed(self) -> bool:
-        """Whether a terminal event was accepted."""
+        """Whether the head is a terminal event."""
         return isinstance(self.head, TERMINAL)
 
     @property
     def deadline(self) -> datetime:
-        """When the case must have ended (``CASE_DEADLINE_SECONDS`` after it was opened)."""
+        """The time limit of the case: ``CASE_DEADLINE_SECONDS`` after it was opened."""
         return self.opened_at + timedelta(seconds=self.config.case_deadline_seconds)
 
     @property
     def deep_deadline(self) -> datetime:
-        """When the long way must have ended, so that the last resort still has a fifth of the time."""
+        """The time limit of the deep path: 80 % of the time, so that a fifth remains for the last resort."""
         return self.opened_at + timedelta(seconds=self.config.case_deadline_seconds * 0.8)
 
     @property
     def has_fallback(self) -> bool:
-        """Whether the case could end with something to say if no model answered from now on."""
+        """Whether the case could still end with a useful result if no model answered from now on."""
         return True
 
     def is_last_resort(self, step: str) -> bool:
-        """Whether nothing comes after this step: when it fails, the case gives up."""
+        """Whether no step follows this one: when it fails, the case gives up."""
         raise NotImplementedError
 
 
 def moved(case: C, event: Event, *, event_id: str, at: datetime, apply: Apply) -> C:
-    """Return the state after one more accepted event: what every case has, and what ``apply`` says of this kind."""
+    """Return the state after one more accepted event: the changes of every case, and those in ``apply``."""
     calls = event.calls
     changes = apply.get(type(event), _nothing)
     if isinstance(event, EffectCompleted):
@@ -124,7 +125,7 @@ def moved(case: C, event: Event, *, event_id: str, at: datetime, apply: Apply) -
 
 
 def _replies_kept(case: CaseCore, event: Event) -> Replies:
-    # Replies survive a failed attempt, so that only what is missing is asked again; failures among them are missing.
+    # Replies survive a failed attempt, so a retry asks only for what is missing. A failure counts as a missing reply.
     if not case.replies.calls:
         return case.replies
     if isinstance(event, StepFailed | StepStarted):

@@ -1,4 +1,4 @@
-"""What a failure leads to: retry, degrade, or give up. Decided once, by the worker that saw it, and logged."""
+"""The failure policy: retry, degrade or give up. The worker that saw the failure decides once and logs the decision."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from schemas.events import StepFailed
 from schemas.ids import content_hash
 
 MAX_INVALID_OUTPUT_ATTEMPTS = 2
-"""A reply that breaks its schema is asked for once more (VERIFICATION, "Synthesis")."""
+"""A reply that breaks its schema is requested once more (VERIFICATION, "Synthesis")."""
 MAX_BACKOFF_S = 60.0
 JITTER = 0.2
-"""A wait is lengthened by up to this share, so that cases which failed together do not come back together."""
+"""Each backoff grows by up to this share, so that cases which failed together do not retry together."""
 
 
 def failed(case: CaseCore, step: str, failure: Failure, *, now: datetime) -> StepFailed:
-    """Return the event that logs this failure; ``now`` is when it happened (UTC).
+    """Return the event that logs this failure and its outcome. ``now`` is the time of the failure (UTC).
 
-    Transient failures are retried with exponential backoff, no earlier than the provider asked for and never past the
-    deadline of the path; everything else degrades the case, and a last resort that fails gives up. A case that has nothing
-    to fall back on yet waits for an open breaker as long as its deadline allows.
+    Transient failures are retried with exponential backoff, not before the provider's ``retry_after_s`` and never past
+    the deadline of the path. Any other failure degrades the case; a last resort that fails gives up. A case without a
+    fallback waits for an open breaker as long as its deadline allows.
     """
     attempt = attempt_of(case, step)
-    # An open breaker asked nothing of anybody, so for a case that must wait for it, it is no attempt.
+    # An open breaker sends no request, so it does not count as an attempt for a case that has to wait for it.
     free = set[str]() if case.has_fallback else {"breaker_open"}
     tried = sum(1 for f in case.failures if f.step == step and f.failure.kind not in free)
     most = MAX_INVALID_OUTPUT_ATTEMPTS if failure.kind == "invalid_output" else case.config.step_max_attempts
@@ -43,5 +43,5 @@ def failed(case: CaseCore, step: str, failure: Failure, *, now: datetime) -> Ste
 
 
 def _lot(case_id: str, step: str, attempt: int) -> float:
-    # 0 ≤ x < 1, drawn from the case rather than at random: the same failure is decided alike in every run.
+    # 0 ≤ x < 1, derived from the case instead of drawn at random, so every run decides the same failure alike.
     return int(content_hash(("retry", case_id, step, attempt))[:12], 16) / 16**12

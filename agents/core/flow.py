@@ -1,6 +1,6 @@
-"""A flow: one kind of case, and the journal that holds it. The runtime runs any of them and knows none.
+"""A flow: one kind of case and its journal. The runtime runs any flow and depends on none.
 
-A registry of steps is of one flow. Which flows there are: :mod:`agents.graphs`.
+Each registry of steps belongs to one flow. :mod:`agents.graphs` defines the flows.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from schemas.errors import ContractError
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
-    """``opening`` is the event that opens a case, ``events`` all that its journal may hold.
+    """The definition of one kind of case.
 
-    ``entries`` are written by the runtime or a person, each with that writer's name in the picture: all must lead to a step.
-    ``source`` is what cases are opened for, ``sink`` who takes their ends, ``gives`` what is made of them. ``unreadable`` makes the opening of a case whose
-    own does not decode: enough to close the case by. ``letter``: key and value of the dead letter that a failed case leaves,
-    for sending it once more; None where nobody would.
+    ``opening`` is the event that opens a case; ``events`` are all the events that its journal may hold. ``entries`` are
+    the events that the runtime or a person writes, with the writer's name for the graph; each must lead to a step.
+    ``source``, ``sink`` and ``gives`` are labels for the graph: the input, the consumer of finished cases, and the
+    result. ``unreadable`` makes a substitute opening event for one that does not decode, sufficient to close the case.
+    ``letter`` returns key and value of the dead letter of a failed case, from which the input can be sent again; None
+    when the case leaves no dead letter.
     """
 
     name: str
@@ -39,7 +41,7 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     letter: Callable[[Any], tuple[bytes, bytes] | None]
 
     def opened(self, event: ev.Event, env: Envelope) -> CaseCore:
-        """Return the case that this event opens; its snapshot is to come.
+        """Return the case that this event opens. Its snapshot is not loaded yet.
 
         Raises:
             ContractError: the event opens a case of another flow (reason ``bad_event``).
@@ -54,17 +56,17 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
         """Return the case after one more accepted event.
 
         Raises:
-            ContractError: the event is none of this flow's (reason ``bad_event``).
+            ContractError: the event does not belong to this flow (reason ``bad_event``).
         """
         self.refuse_foreign(event)
         after: CaseCore = self.fold(case, event, event_id=env.id, at=env.time)
         return after
 
     def refuse_foreign(self, event: ev.Event) -> None:
-        """Refuse an event that belongs to another flow's journal.
+        """Refuse an event of another flow's journal.
 
         Raises:
-            ContractError: it does (reason ``bad_event``).
+            ContractError: the event does not belong to this flow (reason ``bad_event``).
         """
         if type(event) not in self.events:
             name = ev.WIRE_NAMES[type(event)]

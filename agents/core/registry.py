@@ -1,4 +1,4 @@
-"""The registry: derives the graph of a flow from what its steps take and emit, and refuses a graph that does not close."""
+"""The registry: derives a flow's graph from what its steps take and emit, and refuses an incomplete graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Registry:
     """The graph of one flow. Immutable once made.
 
     Raises:
-        ConfigError: when an event that is emitted leads to no step (dangling) or to two (duplicate), or two steps share a name.
+        ConfigError: an emitted event leads to no step (dangling) or to two (duplicate), or two steps share a name.
     """
 
     def __init__(self, steps: Iterable[Step], flow: Flow) -> None:
@@ -34,7 +34,7 @@ class Registry:
         self.depth = self._depths()
 
     def next_step(self, case: CaseCore) -> Step | None:
-        """Return the step that the head leads to, None when the case is closed. Pure.
+        """Return the step that the case's head leads to, or None when the case is closed. Pure.
 
         Raises:
             ContractError: as :meth:`step_after`.
@@ -42,10 +42,10 @@ class Registry:
         return self.step_after(case.head)
 
     def step_after(self, head: ev.Event) -> Step | None:
-        """Return the step that this head leads to: what :meth:`next_step` decides by.
+        """Return the step that this head leads to, or None when it leads to none.
 
         Raises:
-            ContractError: it names a step that this graph has not (reason ``unknown_step``).
+            ContractError: the head names a step that this graph does not have (reason ``unknown_step``).
         """
         if isinstance(head, ev.StepStarted) or (isinstance(head, ev.StepFailed) and head.outcome == "retry"):
             if head.step not in self.steps:
@@ -61,10 +61,10 @@ class Registry:
         return by_value.get(None if field is None else getattr(head, field))
 
     def edges(self) -> list[tuple[str, str, str]]:
-        """Return (who writes it, event with its route, who takes it) for every arrow, in flow order.
+        """Return (writer, event with its route, reader) for every arrow, in flow order.
 
-        Beside steps the ends are those of the flow: who opens a case and who takes its end, such as intake and publish,
-        any_step (whose failure it is) and whoever gives a command.
+        Beside steps, the ends are those of the flow: the writers of its entries, such as intake or any_step (for
+        ``StepFailed``), and the consumer of finished cases, such as publish.
         """
         arrows: list[tuple[str, str, str]] = []
         opening, *others = ((writer, (event,)) for writer, event in self.flow.entries)
@@ -85,7 +85,7 @@ class Registry:
         return arrows
 
     def mermaid(self) -> str:
-        """Return the graph as a Mermaid flow chart; the README's picture is this text."""
+        """Return the graph as a Mermaid flow chart. The README contains this text."""
         opens, (first, _) = self.flow.source, self.flow.entries[0]
         lines = ["flowchart LR", f"  {opens}([{opens}]) --> {first}"]
         lines += [f'  {a} -- "{label}" --> {b}' for a, label, b in self.edges()]
@@ -122,7 +122,7 @@ class Registry:
                 raise ConfigError(f"{event.__name__} with {field} {missing}, emitted by {by}, leads to no step")
 
     def _depths(self) -> dict[str, int]:
-        # Steps to the end of a case by the longest way without a loop: the scheduler finishes cases before it opens new ones.
+        # The most steps to the end of a case, without loops: the scheduler finishes cases before it opens new ones.
         after: dict[str, set[str]] = {name: set() for name in self.steps}
         for source, _, target in self.edges():
             if source in after and target in after:

@@ -5,10 +5,10 @@
         def ask(self, case): return CallModel(...)                 # what do we need from the world?
         def tell(self, case, replies): return CaseTriaged(...)     # what does the answer mean?
 
-``ask`` returns an event (nothing is needed), one effect, or a tuple of effects. The reply to one effect goes straight to
-``tell``. Of a tuple, each reply is logged as it arrives (``EffectCompleted``) and ``ask`` is asked again with the replies
-in ``case.replies``: it may add effects that depend on them (a tool loop, a check before a paid call), and what was
-answered is never asked twice. When everything asked for is answered, ``tell`` gets the logged replies.
+``ask`` returns an event (nothing is needed), one effect, or a tuple of effects. The reply to one effect goes straight
+to ``tell``. Of a tuple, each reply is logged as it arrives (``EffectCompleted``) and ``ask`` is asked again with the
+replies in ``case.replies``: it may add effects that depend on them (a tool loop, a check before a paid call), and what
+was answered is never asked twice. When everything asked for is answered, ``tell`` gets the logged replies.
 
 Guarantees: both may be called any number of times, in any process; for equal arguments they return equal values. They
 see no clock, no randomness, no environment. ``tell`` is called only with replies that were recorded, so a recorded case
@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 
 class On:
-    """Which head leads to a step: an event type, and the values of its routing fields where it has some."""
+    """The heads that lead to a step: an event type, and optionally the value of one routing field."""
 
     def __init__(self, event: type[Event], **routes: str) -> None:
         self.event = event
@@ -40,9 +40,9 @@ class On:
 
 
 class Step(Protocol):
-    """See the module's text; every file of ``agents/verification`` and ``agents/research`` holds one, as ``STEP``.
+    """The contract described in the module docstring. Each step's file holds one instance, as ``STEP``.
 
-    ``case`` is of the flow that the step belongs to: a ``Case`` or a ``Turn``.
+    ``case`` is that of the step's flow: a ``Case`` or a ``Turn``.
     """
 
     @property
@@ -56,7 +56,7 @@ class Step(Protocol):
 
 
 class StepFailure(Exception):  # noqa: N818 - it carries a Failure, the field's term for the value
-    """A step cannot go on. The runtime logs the failure as ``StepFailed`` and decides by it what comes next."""
+    """A step cannot go on. The runtime logs the failure as ``StepFailed`` and derives the outcome from it."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(f"{failure.kind}: {failure.message}")
@@ -67,7 +67,8 @@ def needed(reply: Reply | None, kind: type[R]) -> R:
     """Return the reply if it is of this type.
 
     Raises:
-        StepFailure: when it is a :class:`~schemas.effects.Failure` (that one), missing, or of another type.
+        StepFailure: with the reply itself if it is a :class:`~schemas.effects.Failure`; with invalid_output if it is
+            missing or of another type.
     """
     if isinstance(reply, kind):
         return reply
@@ -77,10 +78,10 @@ def needed(reply: Reply | None, kind: type[R]) -> R:
 
 
 def invalid_output(message: str) -> Failure:
-    """Return the failure of a reply that breaks its schema or its bounds; it is asked for once more, then degrades."""
+    """Return the failure of a reply that breaks its schema or bounds: one more request, then the case degrades."""
     return Failure(kind="invalid_output", message=message, retryable=True)
 
 
 def only_reply(replies: Replies) -> Any:
-    """Return the reply of a step that asked for one effect."""
+    """Return the reply for a step that asks for one effect, or None if there is none."""
     return replies.calls[-1].reply if replies.calls else None

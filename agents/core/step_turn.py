@@ -1,9 +1,9 @@
-"""A step's turn at a case: ask it, perform what is missing, tell it what came back. Pure; what drives it does the rest.
+"""One turn of a step on a case: ask, perform the missing effects, tell the replies. Pure; the driver does the I/O.
 
-A driver brings the calls, the time and the way back into the case. Where :func:`ask` gives :class:`Missing`, each reply goes
-to :func:`tell`; an ``EffectCompleted`` of it is folded, and the step is asked again. Any other event ends the turn, and so
-does an exception: ``failed(case, step.name, failure_of(exc), now=…)``, with the calls that were told (:func:`with_calls`).
-This is no turn of a research chat (:mod:`agents.research.turn`): that is a case.
+The driver supplies the calls and the time, and folds events into the case. When :func:`ask` returns :class:`Missing`,
+the driver passes each reply to :func:`tell`. It folds an ``EffectCompleted`` and asks again; any other event ends the
+turn. An exception ends the turn as ``failed(case, step.name, failure_of(exc), now=…)``, with the calls made so far
+(:func:`with_calls`). This is not a turn of a research chat (:mod:`agents.research.turn`), which is a case.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from schemas.ids import effect_id, event_id
 
 
 class Missing(msgspec.Struct, frozen=True):
-    """The effects without a reply so far, by request hash, in the order in which the step asks for them.
+    """The effects that have no reply yet, by request hash, in the step's order.
 
-    ``several``: the step asked for a tuple, so each reply is logged. Otherwise it is one effect, whose reply ends the turn.
+    ``several``: the step asked for a tuple, so each reply is logged. The reply to a single effect ends the turn.
     """
 
     effects: dict[str, Effect]
@@ -30,10 +30,10 @@ class Missing(msgspec.Struct, frozen=True):
 
 
 def ask(step: Step, case: CaseCore) -> Event | Missing:
-    """Return the step's event, or what must be answered before it can give one.
+    """Return the step's event, or the effects whose replies it needs first.
 
     Raises:
-        StepFailure: the step cannot go on, or gives an event that it does not declare.
+        StepFailure: the step cannot go on, or returns an event that it does not declare.
         Exception: a bug in the step.
     """
     asked = step.ask(case)
@@ -47,7 +47,7 @@ def ask(step: Step, case: CaseCore) -> Event | Missing:
 
 
 def tell(step: Step, case: CaseCore, missing: Missing, wanted: str, calls: tuple[Call, ...]) -> Event:
-    """Return the event, calls included, that the answer to the request ``wanted`` leads to.
+    """Return the event, with its calls, that follows from the reply to the request hash ``wanted``.
 
     Raises:
         StepFailure, Exception: as :func:`ask`; never for one of several effects.
@@ -61,7 +61,7 @@ def declared(step: Step, event: Event) -> Event:
     """Return the event if the step declares it.
 
     Raises:
-        StepFailure: when it does not; the graph was checked without this event.
+        StepFailure: the step does not declare the event, so the graph was checked without it.
     """
     if type(event) in step.emits:
         return event
@@ -70,24 +70,27 @@ def declared(step: Step, event: Event) -> Event:
 
 
 def with_calls(event: Event, calls: tuple[Call, ...]) -> Event:
-    """Return the event with the calls that bought it."""
+    """Return the event with these calls added to its own."""
     return replace(event, calls=(*event.calls, *calls)) if calls else event
 
 
 def failure_of(exc: Exception) -> Failure:
-    """Return what the exception that ended a turn is to the case: a bug in a step is not retried."""
+    """Return the failure to log for an exception that ended a turn. A bug in a step is not retried."""
     if isinstance(exc, StepFailure):
         return exc.failure
     return Failure(kind="internal", message=f"{type(exc).__name__}: {exc}", retryable=False)
 
 
 def attempt_of(case: CaseCore, step: str) -> int:
-    """Return which attempt of this step comes now, from 1."""
+    """Return the number of the step's next attempt, from 1."""
     return 1 + sum(1 for f in case.failures if f.step == step)
 
 
 def successor_id(case: CaseCore, event: Event | None = None) -> str:
-    """Return the id of the event after the case's head: one for all that move it, and one per request for replies."""
+    """Return the id of the event after the case's head.
+
+    All events that move the head share one id; each ``EffectCompleted`` has its own, derived from the request hash.
+    """
     if isinstance(event, EffectCompleted):
         return effect_id(case.run_id, case.case_id, case.head_id, event.request_hash)
     return event_id(case.run_id, case.case_id, case.head_id)

@@ -1,7 +1,7 @@
-"""Judge search results: which pages may be used, what they say of the claim, who stands behind them.
+"""The evaluation of search results: which pages may be used, what they say of the claim, who published them.
 
-Pure and deterministic. What a person may want to change is in the tables of the pinned snapshot (``agents/tables``);
-the grammar that reads the tables is here. Start reading at :func:`agents.evidence.findings.assess`.
+Pure and deterministic. Editable words and sources are in the tables of the pinned snapshot (``agents/tables``); the
+grammar that reads the tables is here. Start reading at :func:`agents.evidence.findings.assess`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Amounts in a text, zh and en, as plain numbers: what tells “$200M stolen” from “$1.4B stolen”, across languages."""
+"""Parses amounts (zh and en) as plain numbers, to tell “$200M stolen” from “$1.4B stolen” across languages."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _NOT = re.compile(
     r"|而非|而不是|并非|不是|此前|之前|原先|最初|误[报写作称]"
 )
 _REACH = 24
-"""Characters between the word that sets an amount aside and the amount."""
+"""Maximum characters between a word that rejects an amount and the amount."""
 _PLAIN_FROM = 1_000
 _YEARS = range(1990, 2101)
 SAME = 0.02
-"""Amounts this close to each other are one: reports round."""
+"""Relative difference up to which two amounts are equal, since reports round."""
 
 
 class Amounts:
-    """The amounts that a text gives. ``wrong`` are those that it sets aside, as “not 500,000” does."""
+    """The amounts that a text states as ``given``, and those that it rejects as ``wrong``, such as “not 500,000”."""
 
     __slots__ = ("given", "wrong")
 
     def __init__(self, text: str) -> None:
-        """``text`` is folded and in lower case."""
+        """``text`` must be folded and in lower case."""
         given, wrong = set[float](), set[float]()
         for match in _AMOUNT.finditer(text):
             value = float(match["number"].replace(",", "")) * _SCALE.get(match["scale"] or "", 1.0)
@@ -39,17 +39,17 @@ class Amounts:
                 continue
             before = text[max(0, match.start() - _REACH) : match.start()]
             set_aside = list(_NOT.finditer(before))
-            # “not 500,000 but 401,000”: the word counts for the next amount only.
+            # “not 500,000 but 401,000”: the rejecting word applies only to the next amount.
             aside = bool(set_aside) and not any(c.isdigit() for c in before[set_aside[-1].end() :])
             (wrong if aside else given).add(value)
         self.given, self.wrong = frozenset(given), frozenset(wrong)
 
     @property
     def all(self) -> frozenset[float]:
-        """Every amount, whatever the text says of it."""
+        """Every amount, stated or rejected."""
         return self.given | self.wrong
 
 
 def share(one: frozenset[float], other: frozenset[float]) -> bool:
-    """Whether some amount of one is some amount of the other."""
+    """Whether any amount of one set equals any of the other, within ``SAME``."""
     return any(abs(a - b) <= SAME * max(a, b) for a in one for b in other)

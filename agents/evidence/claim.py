@@ -10,9 +10,9 @@ from agents.core.case import Case
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the news says, and of whom. ``entity`` is whom it is about, None where triage named nobody.
+    """What the news says, and about whom. ``entity`` is the party it is about, None if triage named none.
 
-    ``as_of`` (UTC) is the case's own time. ``source_url`` is the page of the news itself, which is no evidence for it.
+    ``as_of`` (UTC) is the case's own time. ``source_url`` is the page of the news itself, which is not evidence for it.
     """
 
     text: str

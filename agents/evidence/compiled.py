@@ -13,11 +13,11 @@ from schemas.config import Entity, Tables
 from schemas.ids import content_hash
 
 _KEPT = 8
-"""How many tables stay compiled; a worker meets a new one only at a hot change, a backtest a handful."""
+"""Size of the cache. A worker meets new tables only at a hot configuration change, a backtest a handful."""
 
 
 class Compiled:
-    """Everything that judging needs from one set of tables."""
+    """All compiled lookups that the evaluation needs from one set of tables."""
 
     def __init__(self, tables: Tables) -> None:
         lexicon = tables.lexicon
@@ -41,7 +41,7 @@ class Compiled:
         self.filler = words_regex(lexicon.get("filler", ()))
 
     def is_user_content(self, url: str) -> bool:
-        """Whether anybody can publish at this address, although its domain may be official."""
+        """Whether anybody can publish at this address, even on an official domain."""
         host = host_of(url)
         if (
             any(host == h or host.endswith(f".{h}") for h in self._user_hosts)
@@ -59,7 +59,7 @@ _by_content: OrderedDict[str, Compiled] = OrderedDict()
 def compiled(tables: Tables) -> Compiled:
     """Return the compiled tables. Equal tables give the same object.
 
-    The cache holds the tables themselves, so that the id of one which is cached is never given to another.
+    The cache keeps a reference to the tables, so that the ``id`` of a cached one is never reused.
     """
     known = _by_identity.get(id(tables))
     if known is not None:

@@ -1,4 +1,4 @@
-"""Quality control: relevance, content, copies, score, the best ten (VERIFICATION, "Quality control")."""
+"""Quality control: relevance, content, duplicates, score, the best ten (VERIFICATION, "Quality control")."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schemas.evidence import DroppedResult
 
 
 def controlled(pages: list[JudgedPage], snapshot: Snapshot, dropped: list[DroppedResult]) -> list[JudgedPage]:
-    """Return the best pages, best first, with their scores; what is left out is added to ``dropped`` with the reason."""
+    """Return the best pages with their scores, best first. Other pages are added to ``dropped`` with the reason."""
 
     def drop(page: JudgedPage, reason: str) -> None:
         dropped.append(DroppedResult(url=page.result.url, title=page.result.title, reason=reason))
@@ -24,7 +24,7 @@ def controlled(pages: list[JudgedPage], snapshot: Snapshot, dropped: list[Droppe
         else:
             good.append(page)
     kept: list[JudgedPage] = []
-    # Of copies the best-founded stays: the official page, then the page of the better-known house, then the first.
+    # Of duplicates, keep the official page, then the page of the more trusted publisher, then the first.
     for page in sorted(good, key=lambda p: (not p.official_host, p.own_page, -p.trust, -p.result.score, p.order)):
         if any(_same_page(page, other) for other in kept):
             drop(page, "duplicate")
@@ -41,7 +41,7 @@ def controlled(pages: list[JudgedPage], snapshot: Snapshot, dropped: list[Droppe
 def _same_page(page: JudgedPage, other: JudgedPage) -> bool:
     if page.address == other.address:
         return True
-    # A text and its negation share nearly all words; they are never copies.
+    # A text and its negation share nearly all words but are never duplicates.
     if page.shape.singles != other.shape.singles and (page.reading.stance == "denies") != (
         other.reading.stance == "denies"
     ):

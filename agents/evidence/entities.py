@@ -1,4 +1,4 @@
-"""Who a text speaks of, and who may speak officially about a claim."""
+"""Finds the entities that a text names, and those that may speak officially about a claim."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHAIN_EVENTS = frozenset({"product", "governance", "airdrop", "funding", "hack"
 
 
 class EntityIndex:
-    """The official table, compiled: names to entities, domains to entities, authorities to their cues."""
+    """The compiled table of official sources: names → entities, domains → entities, authorities → their cue words."""
 
     def __init__(self, tables: Tables) -> None:
         self._by_name: dict[str, list[Entity]] = {}
@@ -54,7 +54,7 @@ class EntityIndex:
         self._filing = re.compile(words_pattern(lexicon.get("filing_words", ())))
 
     def mentioned(self, text: str) -> tuple[Entity, ...]:
-        """Return the entities that a text names, in its order; the longest name wins where names overlap."""
+        """Return the entities that a text names, in order. The longest name wins where names overlap."""
         found: dict[int, Entity] = {}
         written = fold_han(text)
         low = written.lower()
@@ -77,24 +77,24 @@ class EntityIndex:
         after = written[at + len(name) : at + len(name) + 1]
         if after.isascii() and after.isalnum():
             return False
-        # “it took thirty sec”, “full circle”: such names are words unless they are written as names.
+        # “it took thirty sec”, “full circle”: such names are ordinary words unless they are capitalised.
         spelled = written[at : at + len(name)]
         return not spelled.islower() or (name not in self._ambiguous and len(name) > 3)
 
     def named(self, name: str) -> tuple[Entity, ...]:
-        """Return the entities that bear this name, in any case; else those that the name contains whole."""
+        """Return the entities with this name, ignoring case; otherwise those whose whole name it contains."""
         exact = self._by_name.get(fold_han(name).lower())
         return tuple(exact) if exact else self.mentioned(name)
 
     def parties(self, claim: Claim) -> tuple[Entity, ...]:
-        """Return everybody of the table whom the claim is about: the entity, who is named in it, the asset's issuer."""
+        """Return all entities of the claim: its ``entity``, those that its text names, and the asset's issuer."""
         found = list(self.named(claim.entity)) if claim.entity else []
         found += self.mentioned(f"{claim.text} | {claim.asset_name}")
         found += self._by_asset.get(claim.asset.upper(), [])
         return tuple({id(e): e for e in found}.values())
 
     def speakers(self, claim: Claim) -> frozenset[str]:
-        """Return the registrable domains whose word on this claim is official."""
+        """Return the registrable domains whose statements on this claim are official."""
         text = fold_han(claim.text)
         own = {id(e) for e in self.named(claim.entity)} if claim.entity else set()
         allowed = [e for e in self.parties(claim) if id(e) in own or self._may_speak(e, claim.event_type, text)]
@@ -121,7 +121,7 @@ class EntityIndex:
         if places and by_place:
             # “Dubai's regulator fines …” names the authority by its place alone.
             return [n for n, (of, _) in self._cues.items() if places & set(of)]
-        # Unsaid, these matters are American in this field: ETF forms, guilty pleas, Chapter 11.
+        # Without a named place, these matters are American in this field: ETF forms, guilty pleas, Chapter 11.
         places = places or {"US"}
         return [n for n, (of, cues) in self._cues.items() if places & set(of) and cues.search(text)]
 
@@ -131,7 +131,7 @@ _TICKER_IN_TEXT = re.compile(r"[$(]([A-Z][A-Z0-9]{1,9})\b")
 
 
 def names_in(text: str, stopwords: frozenset[str]) -> frozenset[str]:
-    """Return the proper names of a text in lower case: capitalised words that are no ordinary ones."""
+    """Return the proper names of a text in lower case: capitalised words that are not ordinary words."""
     return frozenset(w.lower() for w in _PROPER.findall(fold_han(text)) if w.lower() not in stopwords and len(w) > 1)
 
 

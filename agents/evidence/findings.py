@@ -1,7 +1,7 @@
-"""From search results to findings: what may be used, who is independent, who is official, what the pages say.
+"""Builds the findings from search results: usable pages, independent and official sources, and stances.
 
-In order: drop what must not be used (from after the case, imitated hosts, texts that steer the model), quality control,
-independence, official pages, and the plain-counting figures beside (VERIFICATION, "Search" and "Better than counting").
+The order is: drop unusable pages (from after the case, imitated hosts, prompt injection), quality control,
+independence, official pages, and beside them the plain counts (VERIFICATION, "Search" and "Better than counting").
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def assess(
 ) -> Findings:
     """Judge the results of all searches so far as evidence for or against the claim.
 
-    ``earlier`` are the references of the rounds before, which keep the stance that was read from their whole texts;
-    ``opened`` the main texts of pages among them, which are read in place of the snippets.
+    ``earlier`` are the references of earlier rounds; they keep the stance that was read from their whole texts.
+    ``opened`` are the main texts of pages among them, which are read in place of the snippets.
 
-    The references are numbered from 1, best first. ``independent_sources`` counts usable pages of any stance;
-    ``multi_source`` asks for more: with an official confirmation that so many stand at all, without one that so many
-    support, since a hedge gives no support. A hedged page that still tells the story stands against a denial
-    (``conflict``).
+    References are numbered from 1, best first. ``independent_sources`` counts usable pages of any stance.
+    ``multi_source`` compares with the snapshot's threshold: with an official confirmation it counts all independent
+    pages, without one only those that support, since a hedge gives no support. A hedged page that still tells the story
+    conflicts with a denial (``conflict``).
     """
     judge = Judge(claim, compiled(snapshot.tables))
     dropped: list[DroppedResult] = []

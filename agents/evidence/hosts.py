@@ -1,4 +1,4 @@
-"""Hosts: the registrable domain of an address, and hosts that imitate an official one."""
+"""Registrable domains of addresses, and detection of hosts that imitate an official one."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import tldextract
 
 from agents.text.skeleton import ascii_skeleton, host_skeleton
 
-# The suffix list inside the wheel: no network, no cache directory, and the same answer on every machine.
+# The suffix list inside the wheel: no network, no cache directory, and the same result on every machine.
 _EXTRACT = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None)
 _TRACKING = re.compile(r"^(?:utm_|spm|from$|ref$|source$|fbclid$|gclid$|share)", re.IGNORECASE)
 _TLDS = frozenset({"com", "co", "io", "org", "net", "gov", "us", "cn", "hk", "to", "xyz", "app", "finance", "info"})
 _DIGIT_SWAP_MIN = 5
 """Shorter brands collide with ordinary words once 0/o and 1/l are folded."""
 _TYPO_MIN = 6
-"""A slip of one letter in a shorter name gives another name too often."""
+"""In a shorter name, a one-letter typo too often gives another real name."""
 
 
 @lru_cache(maxsize=4096)
 def host_of(url: str) -> str:
-    """Return the host of an address in lower case, without port, user and trailing dot; empty when there is none."""
+    """Return the host of an address in lower case, without port, user and trailing dot; empty if there is none."""
     try:
         host = urlsplit(url if "//" in url else f"//{url}").hostname or ""
     except ValueError:
@@ -32,7 +32,7 @@ def host_of(url: str) -> str:
 
 
 def path_of(url: str) -> str:
-    """Return the path of an address in lower case; empty when the address is no address."""
+    """Return the path of an address in lower case; empty for an invalid address."""
     try:
         return urlsplit(url).path.lower()
     except ValueError:
@@ -41,7 +41,7 @@ def path_of(url: str) -> str:
 
 @lru_cache(maxsize=4096)
 def registrable_domain(host: str) -> str:
-    """Return the registrable domain; the last two labels where the public-suffix list is silent (``.example``)."""
+    """Return the registrable domain, or the last two labels if the public-suffix list has no match (``.example``)."""
     found = _EXTRACT(host)
     if found.suffix:
         return f"{found.domain}.{found.suffix}" if found.domain else host
@@ -54,7 +54,7 @@ def _is_address(host: str) -> bool:
 
 
 def canonical_url(url: str) -> str:
-    """Return what tells two addresses of one page apart: no scheme, ``www.``, tracking, fragment or trailing slash."""
+    """Return a canonical form for comparing addresses: no scheme, ``www.``, tracking, fragment or trailing slash."""
     try:
         parts = urlsplit(url if "//" in url else f"//{url}")
     except ValueError:
@@ -67,7 +67,7 @@ def canonical_url(url: str) -> str:
 
 
 def brand_of(domain: str) -> str:
-    """Return the label that a registrable domain is known by: ``sec`` of sec.gov."""
+    """Return the first label of a registrable domain: ``sec`` of sec.gov."""
     return domain.split(".", 1)[0]
 
 
@@ -86,7 +86,7 @@ class Imitations:
         self._embedded = re.compile(rf"(?:^|[.\-])(?:{alternation})(?=[.\-])")
 
     def imitates(self, url: str, claim_brands: Iterable[str]) -> bool:
-        """Whether the host imitates an official domain. Slips of a letter count for the claim's own names only."""
+        """Whether the host imitates an official domain. One-letter typos count only for the claim's own names."""
         host = host_of(url)
         if not host or _is_address(host):
             return False
@@ -95,7 +95,7 @@ class Imitations:
         domain = registrable_domain(host)
         if domain in self._official:
             return False
-        # Everything left of the registrable domain is its owner's free choice, and so proves nothing.
+        # The owner freely chooses everything left of the registrable domain, so it proves nothing.
         looks = host_skeleton(host)
         if self._embedded.search(f"{host}.") or self._embedded.search(f"{looks}."):
             return True
@@ -121,7 +121,7 @@ class Imitations:
         return registrable_domain(plain_host) in self._official or self._embedded.search(f"{plain_host}.") is not None
 
     def _poses(self, left: list[str], label: str, brand: str) -> bool:
-        # “coinbase.co.listing.example”, “sec.gov-filings.example”: a brand to the left, dressed as a domain of its own.
+        # “coinbase.co.listing.example”, “sec.gov-filings.example”: a brand on the left, as if it were the domain.
         if brand not in left or len(brand) < 3:
             return False
         after = left[left.index(brand) + 1 :]
@@ -141,7 +141,7 @@ class Imitations:
 
 
 def _has_user(url: str) -> bool:
-    # “https://www.sec.gov@evil.example/”: no honest page is cited with a user name in its address.
+    # “https://www.sec.gov@evil.example/”: an honest citation has no user name in its address.
     return "@" in url.split("//", 1)[-1].split("/", 1)[0]
 
 
@@ -155,7 +155,7 @@ def _shown(label: str) -> str:
 
 
 def _one_slip(a: str, b: str) -> bool:
-    # One letter inserted, left out, replaced or swapped with its neighbour; a plural is another word, not a slip.
+    # One letter inserted, left out, replaced or swapped with its neighbour. A plural is another word, not a typo.
     if a in (f"{b}s", b.removesuffix("s")) or abs(len(a) - len(b)) > 1 or a == b:
         return False
     start = 0

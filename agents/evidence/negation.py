@@ -1,4 +1,4 @@
-"""How a text says that something is not so: what a negation reaches, and what is called false (zh and en)."""
+"""Regular expressions for negation (zh and en): words that a negation covers, phrases that call a report false."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _ZH_NEGATION = (
 
 
 def negation_of(pattern: str) -> re.Pattern[str]:
-    """Compile the negation of the words that a pattern stands for."""
+    """Compile the negation of the words that ``pattern`` matches."""
     return re.compile(rf"(?:{_EN_NEGATION}|{_ZH_NEGATION})(?:{pattern})")
 
 
 def negation_of_words(words: Iterable[str]) -> re.Pattern[str] | None:
     """Compile the negation of a claim's own words, given as stems and pairs of characters; None without any.
 
-    Beside the known verbs it finds “I am not leaving” and “并未停摆”.
+    It finds negations of verbs outside the lexicon: “I am not leaving” and “并未停摆”.
     """
     words = sorted(words)
     en = "|".join(rf"{re.escape(w)}[a-z]*" for w in words if w.isascii() and w.isalpha() and len(w) > 3)

@@ -1,4 +1,4 @@
-"""One search result as the judgement sees it: its host, its owner, its text and what it says of the claim."""
+"""The evaluation of one search result: its host, its owner, its text, and its stance on the claim."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schemas.config import Entity
 from schemas.evidence import Credibility, Page, SearchReference, SearchResult
 
 FRESH_BEFORE = timedelta(days=3)
-"""A page that says the opposite counts as a denial only this shortly before the claim; older, it is how things were."""
+"""Maximum age at which a page that says the opposite is a denial. An older one tells how things were before."""
 _URL_DATE = re.compile(r"[/\-_](20[12]\d)[/\-_]?(0[1-9]|1[0-2])[/\-_]?(0[1-9]|[12]\d|3[01])(?![0-9])")
 SNIPPET = 300
 """Characters of a page that its reference keeps."""
@@ -25,7 +25,7 @@ _NAMED_EVENTS = frozenset({"listing", "partnership", "product", "funding", "aird
 
 
 class Material:
-    """What is to be judged: a search result, or a reference of an earlier round, and its main text where it was opened."""
+    """The input of the evaluation: a search result or a reference of an earlier round, with its main text if opened."""
 
     __slots__ = ("earlier", "opened", "published", "result", "text")
 
@@ -36,7 +36,7 @@ class Material:
 
 
 class JudgedPage:
-    """A usable page and its marks. Mutable on purpose: quality control and independence fill in their part."""
+    """A usable page and its marks. Mutable, because quality control and independence fill in their fields later."""
 
     def __init__(self, material: Material, as_of: datetime, order: int) -> None:
         result = material.result
@@ -49,7 +49,7 @@ class JudgedPage:
         self.body = fold_han(material.text[:READ_LIMIT]) if material.opened else snippet
         self.text = f"{heading} {self.body}".strip()
         self.title = " ".join(units(heading))
-        # Copies are told by the search results, never by an opened page: there a whole site stands around the text.
+        # Duplicates are found by the search results, never by an opened page, whose text includes much of its site.
         self.shape = Shape(snippet, folded=True)
         self.head = snippet[:SNIPPET]
         self.words = frozenset(self.title.split()) | (
@@ -61,7 +61,7 @@ class JudgedPage:
         self.trust, self.quality = 0, 30.0
 
     def looks_like(self, other: JudgedPage) -> bool:
-        """Whether both contents are one text. Of an earlier round only the head is kept: then heads are compared."""
+        """Whether both contents are one text. Earlier rounds keep only heads, so across rounds heads are compared."""
         if self.earlier == other.earlier:
             return near_duplicates(self.shape, other.shape)
         return near_duplicates(Shape(self.head, folded=True), Shape(other.head, folded=True))
@@ -86,7 +86,7 @@ class Judge:
         self._brands = frozenset(brand_of(d) for e in parties for d in e.domains) - tables.spoof_affixes
         self._names = self._claim_names()
         self._slugs = frozenset(s for s in (_SLUG.sub("", n.lower()) for n in self._names | self._brands) if len(s) > 1)
-        # Of the parties, whoever issues the asset is what the claim is about; the others are its venue or its partner.
+        # The claim is about the party that issues the asset; the other parties are its venue or its partner.
         others = [e for e in parties if claim.asset.upper() not in e.assets]
         self._subjects = self._subject_names([n for e in others for n in (e.name, *e.aliases)])
         names = self._subjects | {n.lower() for e in parties for n in (e.name, *e.aliases)} | self._slugs
@@ -94,7 +94,7 @@ class Judge:
         self._units = frozenset(units(fold_han(claim.text)))
         claimed = fold_han(claim.text).casefold()
         self._names_a_subject = any(_names(n, claimed, self._units) for n in self._subjects)
-        # “Jump rejects talk of closure” names Jump Crypto: the first word of a name stands for it where it is telling.
+        # “Jump rejects talk of closure” names Jump Crypto: the first word of a name stands for it if it is distinctive.
         first = fold_han(claim.entity or "").split(" ")[0]
         telling = len(first) > 3 and first.isascii() and first.lower() not in tables.name_stopwords
         whole = " " in (claim.entity or "").strip() and first.lower() not in tables.ambiguous_names
@@ -103,7 +103,6 @@ class Judge:
         self._count = 0
 
     def imitates(self, url: str) -> bool:
-        """Whether the host imitates an official one."""
         listed = self._tables.credibility.lists(host_of(url))
         return not listed and self._tables.imitations.imitates(url, self._brands)
 
@@ -191,7 +190,7 @@ class Judge:
         return len(words & self._units) >= 3 or self._tables.grammar.shares_topic(self._sense, text.lower(), least=2)
 
     def _parties_in(self, text: str, low: str, path: str) -> list[Entity]:
-        # Most pages name no party; a plain look for the names is far cheaper than reading who is named.
+        # Most pages name no party, and a plain substring search is far cheaper than finding the entities.
         if not any(name in low for name in self._party_names):
             return []
         named = self._tables.entities.mentioned(f"{text} | {path.title()}")
@@ -210,12 +209,12 @@ def _names(name: str, low: str, words: frozenset[str]) -> bool:
 
 
 def utc(moment: datetime) -> datetime:
-    """Return the moment in UTC; one without a zone is taken as UTC."""
+    """Return the time in UTC. A time without a zone is taken as UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def published_at(result: SearchResult) -> datetime | None:
-    """Return when a page was published (UTC): the provider's word, else a date in its address, else None."""
+    """Return when a page was published (UTC): the provider's date, or a date in its address, or None."""
     if result.published_at is not None:
         return utc(result.published_at)
     found = _URL_DATE.search(result.url)

@@ -1,7 +1,7 @@
 """The quantified rules of synthesis, enforced by code (VERIFICATION, "Synthesis"; every number is from there).
 
-One base rule applies, the first that matches; then memory pulls, then the result is held in 0-1. What was done is
-listed, and the listed amounts add up to the change of confidence.
+The first base rule that matches applies; then memory adjusts the result, and it is clamped to 0-1. Every adjustment is
+listed, and the amounts add up to the change of confidence.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ RANGES: dict[BaseRule, tuple[float, float]] = {
 }
 """Rule -> (lowest, highest) change of confidence."""
 MEMORY_SIMILARITY = 0.8
-"""A past case counts above this cosine."""
+"""A past case counts above this cosine similarity."""
 MEMORY_PULL = 0.10
-"""The most that memory may move the confidence, either way."""
+"""The maximum change of confidence by memory, in either direction."""
 LOW_CONFIDENCE = 0.4
-"""Below this the signal carries ``confidence_low``."""
+"""Below this confidence the signal carries ``confidence_low``."""
 DIGITS = 4
 _DIRECTIONS: dict[Action, Direction] = {"buy": "long", "sell": "short", "observe": "neutral"}
 
 
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
-    """What the rules make of a draft. ``adjustments`` add up to ``confidence`` minus the draft's, to 4 decimals."""
+    """A draft after the rules. ``adjustments`` add up to ``confidence`` minus the draft's, to 4 decimals."""
 
     confidence: float
     action: Action
@@ -72,11 +72,11 @@ def conclude(
     chosen: float | None,
     extra_flags: tuple[str, ...] = (),
 ) -> Conclusion:
-    """Apply the rules to a draft. ``findings`` is None when nothing was looked up; ``chosen`` is the model's amount.
+    """Apply the rules to a draft. ``findings`` is None if nothing was searched; ``chosen`` is the model's change.
 
-    Without a choice (None, or not a number) the middle of the range is taken; a choice outside is moved to the nearest
-    end, and listed. ``chosen`` never moves the result out of the rule's range. A claim that the critique refutes, or
-    that an official page denies and none confirms, ends as ``observe`` with the flag ``refuted``, model or not.
+    Without a choice (None, or NaN) the middle of the range applies. A choice outside the range is clamped to it, and
+    listed. ``chosen`` never moves the result out of the rule's range. A claim that the critique refutes, or that an
+    official page denies and none confirms, ends as ``observe`` with the flag ``refuted``, model or not.
     """
     rule, low, high = bounds(findings, verdict)
     start = draft.confidence if math.isfinite(draft.confidence) else 0.0
@@ -102,8 +102,8 @@ def conclude(
 
 
 def _is_refuted(findings: Findings | None, verdict: Verdict | None) -> bool:
-    # The word of whom the claim is about needs no critic, and no critic outweighs it: nobody trades on what its own
-    # party denies. Two official voices that disagree are a conflict, not a refutation.
+    # A denial by the party itself needs no critic, and no critic outweighs it: nobody trades on what the party denies.
+    # Two official sources that disagree are a conflict, not a refutation.
     official = {r.stance for r in findings.references if r.official} if findings else set()
     return verdict == "refuted" or ("denies" in official and "supports" not in official)
 
@@ -141,7 +141,7 @@ def _base_steps(rule: BaseRule, low: float, high: float, chosen: float | None) -
         amount = round(min(high, max(low, chosen)), DIGITS)
     yield Adjustment(rule=rule, amount=amount, reason=_REASONS[rule])
     if chosen is not None and (math.isnan(chosen) or abs(amount - chosen) > 10**-DIGITS):
-        # The amount above is already the allowed one, so that the list still adds up: the clamp itself moves nothing.
+        # The amount above is already the allowed one, so the clamp adds 0 and the list still adds up.
         reason = f"the model chose {chosen:+.2f}, the rule allows {low:+.2f} to {high:+.2f}"
         yield Adjustment(rule="choice_clamped", amount=0.0, reason=reason)
 
@@ -175,7 +175,7 @@ def _flags(
         flags.append("old_news")
     if _is_refuted(findings, verdict):
         flags.append("refuted")
-    # A preliminary doubt that verification has lifted must not stick to the final signal.
+    # A preliminary doubt that verification has lifted must not remain on the final signal.
     kept = [f for f in flags if f != "confidence_low"]
     if confidence < LOW_CONFIDENCE:
         kept.append("confidence_low")
@@ -183,7 +183,7 @@ def _flags(
 
 
 def notes(language: str, preliminary: float, final: float, conclusion: Conclusion, findings: Findings | None) -> str:
-    """Return the notes of a signal in the language of its news: what changed, and which references say so."""
+    """Return the notes of a signal in the language of its news: the changes, and the references behind them."""
     zh = language == "zh"
     parts = [_ZH[conclusion.base_rule] if zh else _EN[conclusion.base_rule]]
     parts += _evidence_parts(findings, zh) if findings else []

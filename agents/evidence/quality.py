@@ -1,4 +1,4 @@
-"""Quality control: credibility, the score, and which pages say the same (VERIFICATION, "Quality control")."""
+"""Page quality: credibility by domain, timeliness, completeness, total score (VERIFICATION, "Quality control")."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from agents.text.matching import width
 from schemas.evidence import Credibility, SearchResult
 
 MIN_WIDTH = 50
-"""Shortest content, in columns."""
+"""Minimum width of a page's content, in columns."""
 _POINTS: dict[Credibility, float] = {"high": 100.0, "medium": 70.0, "unknown": 60.0, "low": 40.0}
 _FIVE_YEARS_H = 5 * 365.25 * 24
 _UNDATED_POINTS = 75.0
 """Timeliness of a page without a date: that of a month-old one."""
 _FULL_WIDTH = 240
-"""From this width on a text counts as complete: about the two sentences that carry a news item."""
+"""Width from which a text counts as complete: about the two sentences that carry a news item."""
 
 
 class CredibilityTable:
-    """Domain table: exact domains, and patterns such as ``*.gov`` or ``*.gov.*``."""
+    """The credibility table by domain: exact domains, and patterns such as ``*.gov`` or ``*.gov.*``."""
 
     def __init__(self, table: Mapping[str, tuple[str, ...]]) -> None:
         self._exact: dict[str, Credibility] = {}
@@ -68,7 +68,7 @@ def timeliness(published_at: datetime | None, as_of: datetime) -> float:
 
 
 def completeness(result: SearchResult) -> float:
-    """Return 0-100: a full text with a title; a provider that cut its text loses a third."""
+    """Return 0-100: a full text with a title; a text that the provider cut loses a third."""
     points = (
         40.0
         + 50.0 * min(1.0, width(result.snippet.strip()[: 2 * _FULL_WIDTH]) / _FULL_WIDTH)

@@ -1,4 +1,4 @@
-"""One search query per provider from a claim (VERIFICATION, "Query builder" and the keyword rules of "Plan")."""
+"""Builds one search query per provider from a claim (VERIFICATION, "Query builder" and the keyword rules of "Plan")."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _WORD = re.compile(r"(?<![A-Za-z-])[a-z][a-z-]{4,}")
 
 
 def build_query(claim: Claim, *, provider: str, tables: Tables) -> str:
-    """Return the query for a provider, at most 400 characters: what is concrete first, then the words of the event.
+    """Return the query for a provider, at most 400 characters: concrete terms first, then the words of the event.
 
     Tavily (and any other web search) gets Chinese and English mixed for Chinese news, Bocha and RAGFlow the language of
-    the news, Arxiv English terms of method. Words of no weight (news, report, 新闻, 消息) are never put in.
+    the news, Arxiv English terms of method. Filler words (news, report, 新闻, 消息) are left out.
     """
     known = compiled(tables)
     text = fold(strip_invisible(claim.text[:_HEAD]))
@@ -49,7 +49,7 @@ def build_query(claim: Claim, *, provider: str, tables: Tables) -> str:
 
 
 def fit_query(keywords: str, claim: Claim, *, provider: str, tables: Tables) -> str:
-    """Return a model's keywords in the form that a provider wants; what they cannot be turned into is built anew.
+    """Return a model's keywords in the form that a provider needs, or a built query if they cannot be converted.
 
     Arxiv always gets method terms. Bocha and RAGFlow get the Chinese of mixed keywords, with the names and the amounts.
     """
@@ -76,7 +76,7 @@ def _concrete(known: Compiled, claim: Claim, text: str) -> list[str]:
     proper = [p for p in _PROPER.findall(text) if not all(w.lower() in known.name_stopwords for w in p.split())]
     amounts = [a.strip(" ,.") for a in _AMOUNT.findall(text)]
     asset = [claim.asset] if claim.asset and claim.asset.lower() not in {"unknown", "none", "n/a"} else []
-    # Names and amounts take turns, so that neither fills the query alone.
+    # Names and amounts alternate, so that neither fills the query alone.
     return [*named, *asset, *written[:3], *amounts[:2], *_trimmed(known, proper)[:4]]
 
 
@@ -99,7 +99,7 @@ def _en_words(known: Compiled, text: str, limit: int) -> tuple[str, ...]:
 
 
 def _event_terms(claim: Claim, tables: Tables, text: str) -> list[str]:
-    """Terms of the event type, then of every finer entry that the text itself names."""
+    """Return the terms of the event type, then those of every finer entry that the text names."""
     out = list(tables.event_terms.get(claim.event_type, ()))
     low = text.casefold()
     for key, terms in tables.event_terms.items():

@@ -1,7 +1,7 @@
-"""What a denial is aimed at: the claim, its delay, or another matter altogether.
+"""Determines what a denial is about: the claim, its delay, or another matter.
 
-“It denied rumours of a delay and confirmed the listing” denies nothing of the listing. A denial is taken for one of the
-claim unless its target is plainly something else: only then are its words taken out of the text that is read on.
+“It denied rumours of a delay and confirmed the listing” does not deny the listing. A denial counts as one of the claim
+unless its object is plainly something else; only then is its clause removed from the text before further reading.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ENDS = re.compile(
     r"[,;:!?。]|\.(?:\s|$)|\s(?:but|while|although|though|whereas|yet)\s"
     r"|\s(?:and|then)\s(?=(?:also\s|has\s|have\s)?(?:confirm|said|says|say|added|adds|insist|announc|reiterat|repeat|call|went|go|plan|will|is|are|was|were)\w*\b)"
 )
-"""Where the reach of a denial ends."""
+"""The characters and words that end the scope of a denial."""
 _ABOUT = re.compile(
     r"\b(?:rumou?rs?|reports?|claims?|speculation|talks?|stories|story|allegations?|suggestions?|chatter|posts?|news)\s+"
     r"(?:of|about|that|on|regarding|over|claiming|concerning|suggesting|it|he|she|they)\s+(?P<en>.+)"
@@ -28,7 +28,7 @@ _ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ies", "ers", "ed
 
 
 def stem(word: str) -> str:
-    """Return what the forms of an English word share, roughly: leaving, leaves and leave give ``leav``."""
+    """Return a rough common stem of an English word's forms: leaving, leaves and leave give ``leav``."""
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word.removesuffix(ending)
@@ -37,11 +37,11 @@ def stem(word: str) -> str:
 
 
 class Target(frozenset[str]):
-    """The stems of what a text is specifically about: English words by their first letters, Chinese pairs of characters."""
+    """The stems of a text's specific subject: English words by their first letters, Chinese pairs of characters."""
 
 
 class Scope:
-    """Takes denials of other matters out of a text. Lists: ``denial_acts``, ``elsewhere``, ``plain_words``."""
+    """Removes denials of other matters from a text. Word lists: ``denial_acts``, ``elsewhere``, ``plain_words``."""
 
     def __init__(self, lexicon: Mapping[str, tuple[str, ...]]) -> None:
         self._acts = lower_words_regex(lexicon.get("denial_acts", ()))
@@ -56,7 +56,7 @@ class Scope:
         return self._elsewhere.search(text) is not None
 
     def target(self, text: str, names: frozenset[str] = frozenset()) -> Target:
-        """Return what a text (in lower case) is specifically about, beside names and words that say nothing of it."""
+        """Return the specific subject of a text (in lower case), without names and unspecific words."""
         found = {stem(w) for w in _EN_WORD.findall(text) if w not in names}
         found -= self._plain_en
         for run in _ZH_RUN.findall(self._plain_zh.sub(" ", text)):
@@ -73,10 +73,10 @@ class Scope:
         postpones: bool,
         told: bool,
     ) -> str:
-        """Return the text (lower case) without the clauses that deny something else than the claim.
+        """Return the text (lower case) without the clauses that deny something other than the claim.
 
-        ``denial`` tells whether a clause denies, ``on_claim`` whether words speak of what is claimed, ``told``
-        whether the page tells the claimed story elsewhere; without that, a denial in other words still counts.
+        ``denial`` tells whether a clause denies, ``on_claim`` whether words are about the claim, and ``told`` whether
+        the page tells the claimed story elsewhere. Without ``told``, a denial in other words still counts.
         """
         kept = []
         for clause in _clauses(text):
@@ -94,11 +94,11 @@ class Scope:
         if not postpones and self._elsewhere.search(object_):
             return True
         if self._causes.search(object_) and not self._causes.search(" ".join(sorted(claim))):
-            return True  # Whoever denies the cause grants that it happened.
+            return True  # Denying only the cause admits that it happened.
         if not told or on_claim(object_):
             return False
         target = self.target(object_)
-        # Words of another script cannot be compared; what reports are said to claim is then taken for the claim.
+        # Words in another script cannot be compared, so a denial of reports there counts as a denial of the claim.
         if _ABOUT.search(clause) and not any(has_cjk(t) == has_cjk(c) for t in target for c in claim):
             return False
         return len(target) > 1 and not target & claim
@@ -111,12 +111,12 @@ class Scope:
         if act is None:
             return None
         after = clause[act.end() :]
-        # “对收购一事予以否认”, “the purchase was denied by both”: the object stands before.
+        # “对收购一事予以否认”, “the purchase was denied by both”: the object comes first.
         return after if self.target(after) and not after.lstrip().startswith("by ") else clause[: act.start()]
 
 
 def _clauses(text: str) -> list[str]:
-    """Split at the ends of clauses, which stay with the clause before, so that joining gives the text again."""
+    """Split after the ends of clauses. Each end stays with its clause, so joining the parts gives the text again."""
     parts, start = [], 0
     for match in _ENDS.finditer(text):
         parts.append(text[start : match.end()])

@@ -1,7 +1,7 @@
-"""What a page says of a claim: supports, denies, hedges, or speaks of something else (zh and en).
+"""Reads the stance of a page on a claim: supports, denies, hedges, or is about something else (zh and en).
 
-The words are in the lexicon of the tables; this is the grammar that joins them: what a negation reaches, what is called
-false, and which claims are denials themselves, so that a page that denies the same thing supports them.
+The words are in the lexicon of the tables; this module is the grammar: what a negation covers, what is called false,
+and which claims are denials themselves, so that a page that denies the same thing supports them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from schemas.evidence import Stance
 _HEAD = 1200
 """Characters of the news that count as its claim."""
 READ_LIMIT = 8000
-"""Characters of a page that its stance is read from: articles say what they say at their head, and time is bounded."""
+"""Characters of a page that its stance is read from: articles state their message first, and the time is bounded."""
 _YET = re.compile(r"\byet\b|尚未|暂未|还未|暂无|尚无")
 _CLAUSES = re.compile(r"[,,。;;!?!?]|\.\s|\.$|\s[-–—]\s")
 _SENTENCES = re.compile(r"[。;!!]|[.?]\s|[.]$|(?<=\?)")
@@ -25,12 +25,12 @@ _WORDS = re.compile(r"[a-z0-9]+|[\u4e00-\u9fff]{2,}")
 _NOT = re.compile(r"\b(?:not|no|never|without)\b|n't|[?]|未|没|无|不")
 _REFUSED = re.compile(r"\b(?:den(?:y|ies|ied|ying|ials?)|reject(?:s|ed|ion)?|dismiss(?:es|ed|al)?)\b")
 _OPEN_ENDED = frozenset({"approve"})
-"""Events whose opposite is another event, and no denial: an approval and a rejection."""
+"""Events whose opposite is another event, not a denial: an approval and a rejection."""
 _MODAL_REACH = r"[\s-]+(?:also|soon|be|get|being|land|gain|secure|on|to|in|\w+ly)?(?:[\s-]+)?"
 
 
 class ClaimSense:
-    """What matters of a claim for reading pages against it, worked out once."""
+    """The parsed features of a claim that pages are read against."""
 
     __slots__ = (
         *("account_hack", "denial", "future", "groups", "hedged_modal", "limited", "names", "negated", "postpones"),
@@ -49,7 +49,7 @@ class ClaimSense:
 
 
 class Reading:
-    """A page's stance. ``carries`` tells whether a page that hedges tells the story itself."""
+    """A page's stance. ``carries`` tells whether a hedging page still tells the story itself."""
 
     __slots__ = ("carries", "stance")
 
@@ -95,9 +95,9 @@ class Grammar:
         self._any_modal = re.compile(modal)
 
     def sense(self, claim_text: str, names: frozenset[str] = frozenset()) -> ClaimSense:
-        """Read a claim once. What is claimed stands at the head of the news; what follows is background.
+        """Parse a claim once. Only the head of the news states the claim; the rest is background.
 
-        ``names`` (lower case) are those of whom and what it is about.
+        ``names`` (lower case) are those of its parties and its subject.
         """
         text = fold_han(claim_text[:_HEAD]).lower()
         out = ClaimSense(names)
@@ -123,7 +123,7 @@ class Grammar:
         return out
 
     def _with_converses(self, groups: Iterable[str]) -> tuple[str, ...]:
-        # What one side buys the other sells: a page may tell the deal from either side.
+        # One side's purchase is the other's sale: a page may report the deal from either side.
         found = dict.fromkeys(groups)
         for members in self._converses:
             if not found.keys().isdisjoint(members):
@@ -131,9 +131,9 @@ class Grammar:
         return tuple(found)
 
     def read(self, claim: ClaimSense, title: str, content: str, *, fresh: bool) -> Reading:
-        """Return the stance of a page that speaks of the claim, its texts folded by :func:`fold_han`.
+        """Return the stance of a page about the claim's subject. Its texts must be folded by :func:`fold_han`.
 
-        ``fresh``: published about when the claim was.
+        ``fresh``: published at about the time of the claim.
         """
         text = f"{title.rstrip('. ')}. {content}".lower()
         cleaned = self._cleaned(text, claim)
@@ -145,7 +145,7 @@ class Grammar:
             denies = False
         hedges = not confirms and self._hedges(claim, about if cleaned == text else self._on_claim(claim, text))
         if claim.denial:
-            # A page that repeats what the claim denies mostly came before it: no support, no denial.
+            # A page that repeats what the claim denies usually came before it: neither support nor denial.
             return Reading("supports" if denies else "hedges", False)
         if denies:
             return Reading("denies", False)
@@ -158,7 +158,7 @@ class Grammar:
         return any(self._predicates[g].search(text) for g in claim.groups + claim.negated)
 
     def shares_topic(self, claim: ClaimSense, text: str, least: int = 1) -> bool:
-        """Whether a text (folded, in lower case) speaks of what the claim is about beside its parties and its verb."""
+        """Whether a text (folded, in lower case) shares ``least`` words with the claim, besides parties and verbs."""
         found = {w if has_cjk(w) else stem(w) for w in claim.topic_words.findall(text)}
         return len(found & claim.topic) >= least
 
@@ -166,10 +166,10 @@ class Grammar:
         text = self._not_denial.sub(" ; ", text)
         text = self._always_suit.sub(" ; ", text)
         text = self._suit_denial.sub(" ; ", text) if claim.suit else text
-        # Most pages hold none of these words; looking for them first is what keeps a page at a fraction of a millisecond.
+        # Most pages have none of these words; checking for them first keeps a page at a fraction of a millisecond.
         if any(w in text for w in ("den", "reject", "dismiss")):
             text = self._act_denied.sub(" ; ", text)
-            # Where the claim is that something was refused, “the denial” is the event.
+            # If the claim is that something was refused, “the denial” is the event.
             text = _REFUSED.sub(" ; ", text) if claim.refusal else text
         return text
 
@@ -179,7 +179,7 @@ class Grammar:
         if not self._false_word.search(text):
             return False
         attributive, predicative = self._false
-        # In a suit “false statements” are what is sued for; there only “the report is false” denies.
+        # In a lawsuit “false statements” are the matter of the suit; there only “the report is false” denies.
         return predicative.search(text) is not None or (not suit and attributive.search(text) is not None)
 
     def _negates(self, claim: ClaimSense, text: str) -> bool:
@@ -212,7 +212,7 @@ class Grammar:
                 continue
             clause = _around(text, match.start(), match.end())
             if not claim.limited and self._limits.search(clause):
-                continue  # “No user funds were stolen”: what was spared, not whether it happened.
+                continue  # “No user funds were stolen” tells what was spared, not whether it happened.
             if self._names_claim(claim, clause) or not self._tells(claim, text[: match.start()]):
                 return True
         return False
@@ -221,7 +221,7 @@ class Grammar:
         return self._self_names.search(clause) is not None or not claim.names.isdisjoint(_WORDS.findall(clause))
 
     def _tells(self, claim: ClaimSense, text: str) -> bool:
-        """Whether some sentence says, as a fact, what is claimed."""
+        """Whether some sentence states the claim as a fact."""
         return any(
             self.speaks_of(claim, part)
             and not _NOT.search(part)
@@ -254,7 +254,7 @@ class Grammar:
         return not claim.hedged_modal and any(self._modals[g].search(text) for g in claim.groups)
 
     def _carries(self, claim: ClaimSense, text: str) -> bool:
-        # “用户称热钱包异常转出, 消息未经证实”: the second clause hedges, the first tells the story all the same.
+        # “用户称热钱包异常转出, 消息未经证实”: the second clause hedges, but the first still tells the story.
         content = text.split(". ", 1)[-1]
         return any(part.strip() and _long(part) and not self._hedge.search(part) for part in _CLAUSES.split(content))
 
@@ -267,7 +267,7 @@ def _words_of(target: Target) -> re.Pattern[str]:
 
 
 def _around(text: str, start: int, end: int) -> str:
-    """Return the clause that a match stands in."""
+    """Return the clause that contains a match."""
     before = max((m.end() for m in _CLAUSES.finditer(text, max(0, start - 200), start)), default=max(0, start - 200))
     after = _CLAUSES.search(text, end)
     return text[before : after.start() if after else len(text)]

@@ -1,1 +1,1 @@
-"""What to look up next: the plan of a round, the tools that it may use, and what they answered."""
+"""The planning of a round: what to look up next, the tools for it, and their answers."""

@@ -1,4 +1,4 @@
-"""How many things a news text claims: what decides whether one search can answer for all of it."""
+"""Counts the claims of a news text, to decide whether one search can cover all of them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from agents.text.matching import units
 from schemas.config import Tables
 
 COMPLEX_FROM = 3
-"""So many claims make a case complex. Two are mostly one fact and its circumstance, which one query finds together."""
+"""Claims that make a case complex. Two are mostly a fact and its circumstance, which one query finds together."""
 MAX_CLAIMS = 5
 _READ = 3_000
-"""Characters of the news that claims are counted in: a story has said by then what it claims."""
+"""Characters of the news in which claims are counted: a story makes its claims within them."""
 _LEAST_UNITS = 6
-"""Words, or Chinese characters, of the shortest sentence that can be true or false on its own."""
+"""Minimum words, or Chinese characters, of a sentence that can be true or false on its own."""
 _END = re.compile(r"[。!?!?;;\n]+|(?<=[\w)%\"'”])\.\s+(?=[A-Z\"'“$])")
 
 
 def claims_in(text: str, tables: Tables) -> tuple[str, ...]:
-    """Return the sentences that state something checkable: they hold a figure, or name somebody of the tables.
+    """Return the checkable sentences: those with a figure, or with a name from the tables.
 
     At most ``MAX_CLAIMS``, in the text's order, each once.
     """
@@ -31,7 +31,7 @@ def claims_in(text: str, tables: Tables) -> tuple[str, ...]:
 
 
 def claim_count(case: Case) -> int:
-    """Return the number of claims of the case's news, at least 1."""
+    """Return the number of claims in the case's news, at least 1."""
     return max(1, len(claims_in(case.news.text, case.config.tables)))
 
 

@@ -1,4 +1,4 @@
-"""Plan: what to look up next. Rules decide where they can; only then a model is paid to."""
+"""The plan step: decides what to look up next. Rules decide where they can; otherwise a model is asked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schemas.events import ContextGathered, Event, KeywordsExpanded, SubTask, To
 
 
 class Decision(msgspec.Struct):
-    """The arguments of ``decide_next_tools``, as the model wrote them. ``tasks`` is a help, and looked at one by one."""
+    """The arguments of ``decide_next_tools``, as the model wrote them. ``tasks`` is optional, checked item by item."""
 
     tools: list[str]
     reason: str
@@ -31,7 +31,7 @@ class Decision(msgspec.Struct):
 
 
 class PlanTools:
-    """Rules in the order of VERIFICATION, "Plan"; where they say none, no call is made."""
+    """Apply the rules in the order of VERIFICATION, "Plan". If they choose no tools, no call is made."""
 
     name = "plan"
     takes = (On(ContextGathered), On(KeywordsExpanded, route="plan"))
@@ -76,7 +76,7 @@ def _keywords(decision: Decision, wanted: tuple[RequestedTask, ...]) -> str:
 
 
 def _without_model(case: Case, replies: Replies, failure: Failure) -> ToolPlanned:
-    # A forced search needs no model: only its keywords would have been better.
+    # A forced search needs no model, which could only have improved the keywords.
     if failed(case, STEP.name, failure, now=replies.at or case.head_at).outcome == "retry":
         raise StepFailure(failure)
     keywords = build_query(

@@ -1,4 +1,4 @@
-"""Which rule of planning applies, in the order of the design; only where none does, a model decides."""
+"""The planning rules, in the order of the design. Only when none applies does a model decide."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agents.planning.tools import TOOLS, offered_tools
 NEVER_SEARCH = frozenset({"macro", "governance", "airdrop", "celebrity"})
 FORCE_SEARCH = frozenset({"hack", "regulation", "partnership"})
 NUMERIC = frozenset({"depeg", "liquidation"})
-"""Events that figures tell better than news: the price and the chain are read in the first round, where switched on."""
+"""Events that figures show sooner than news: the first round reads price and on-chain data, where switched on."""
 NUMERIC_TOOLS = ("price_check", "onchain_check")
 DecidedBy = Literal["never_search", "force_search", "evidence_there", "rounds_used", "disabled", "model"]
 KeywordsFrom = Literal["model", "query_builder", "fallback", "none"]
@@ -24,7 +24,7 @@ WHY_NOTHING: dict[DecidedBy, str] = {
 
 
 def decided_by(case: Case) -> DecidedBy:
-    """Return the first rule that applies; ``model`` where none does."""
+    """Return the first rule that applies, or ``model``."""
     tools, kind = offered_tools(case), case.draft.event_type
     if not any(TOOLS[name].reads in ("evidence", "page", "figures") for name in tools):
         return "disabled"
@@ -38,7 +38,7 @@ def decided_by(case: Case) -> DecidedBy:
 
 
 def needed_tools(case: Case) -> tuple[str, ...]:
-    """Return the tools that this plan uses whatever a model says, as far as they are offered."""
+    """Return the offered tools that this plan uses whatever a model chooses."""
     first = not case.plans
     forced = ("search",) if first and case.draft.event_type in FORCE_SEARCH else ()
     numbers = NUMERIC_TOOLS if first and case.draft.event_type in NUMERIC else ()

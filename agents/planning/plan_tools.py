@@ -1,4 +1,4 @@
-"""The function that a planning model is forced to call, and the sub-tasks that its choice becomes."""
+"""The function call that a planning model is forced to make, and the sub-tasks made from it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from schemas.effects import CallModel, FunctionDeclaration, Part, Untrusted
 from schemas.events import KeywordsExpanded, SubTask
 
 _GIVEN_APART = ("query", "asset")
-"""Arguments that every sub-task has, and the one that the case itself decides."""
+"""The argument that every sub-task has, and the one that the case itself determines."""
 
 
 def question(case: Case) -> CallModel:
-    """Return the call of the planning model: what is known so far, and what it may choose from."""
+    """Return the call of the planning model: what is known so far, and the tools that it may choose."""
     config, findings, tools = case.config, findings_so_far(case), offered_tools(case)
     known = facts(
         **findings_facts(findings),
@@ -53,7 +53,7 @@ def question(case: Case) -> CallModel:
 
 
 def decide_next_tools(tools: tuple[str, ...]) -> FunctionDeclaration:
-    """Return the function that the model is forced to call: the tools that are offered, with all their arguments."""
+    """Return the declaration of the forced function: the offered tools, with all their arguments."""
     choice = "; ".join(f"{name}: {TOOLS[name].about}" for name in tools)
     arguments: dict[str, Any] = {}
     for name in tools:
@@ -88,14 +88,14 @@ def decide_next_tools(tools: tuple[str, ...]) -> FunctionDeclaration:
 
 
 def expanded_keywords(case: Case) -> tuple[Part, ...]:
-    """Return the keywords that the expansion found in the evidence, where it led to this plan. Words from outside."""
+    """Return the keywords of the latest expansion as an untrusted part; empty without one."""
     if not isinstance(case.head, KeywordsExpanded) and not case.expansions:
         return ()
     return (Untrusted("expanded_keywords", bounded(", ".join(case.expansions[-1].keywords), 300)),)
 
 
 def unopened_parts(case: Case, tools: tuple[str, ...]) -> tuple[Part, ...]:
-    """Return title and address of the references whose pages were not opened, where one may be asked for."""
+    """Return title and address of the unopened references as untrusted parts; empty if no offered tool opens pages."""
     urls = unopened(case) if "web_scrape" in tools else ()
     shown = (r for r in findings_so_far(case).references if r.url in urls)
     return tuple(Untrusted(f"unopened {r.reference_number}", f"{bounded(r.title, 120)}\n{r.url}") for r in shown)
@@ -104,8 +104,8 @@ def unopened_parts(case: Case, tools: tuple[str, ...]) -> tuple[Part, ...]:
 def queries_allowed(case: Case) -> int:
     """Return how many different queries the next plan may search for, at least 1.
 
-    One in the simple path. A complex case asks claim by claim: as many in a round as ``DEEP_ANALYSIS_MAX_TOOL_CALLS``
-    has rounds, and ``MAX_TASKS`` in all its rounds, after which each further round has one.
+    The simple path has one. A complex case searches claim by claim: up to ``DEEP_ANALYSIS_MAX_TOOL_CALLS`` (the number
+    of rounds) in a round and ``MAX_TASKS`` in all rounds; after that each further round has one.
     """
     if not is_complex(case):
         return 1
@@ -116,11 +116,11 @@ def queries_allowed(case: Case) -> int:
 def sub_tasks(
     case: Case, tools: tuple[str, ...], keywords: str, wanted: tuple[RequestedTask, ...] = ()
 ) -> tuple[SubTask, ...]:
-    """Return the sub-tasks of a round: independent of each other, so that all of them run side by side.
+    """Return the independent sub-tasks of a round, which run concurrently.
 
-    The keywords go to every provider of the event's role (without keywords: the query builder's own), each further claim
-    of a complex case to one. At most ``MAX_TASKS``, searches and figures first, but no provider of the keywords is left
-    out. What was asked before is not asked again, unless no provider would be asked at all.
+    The keywords (or built queries) go to every provider of the event's role, each further claim of a complex case to
+    one. There are at most ``MAX_TASKS``, searches and figures first, but every provider of the keywords is kept.
+    Earlier queries are not repeated, unless no provider would be asked at all.
     """
     asked = {(task.tool, task.query, task.domains) for plan in case.plans for task in plan.tasks}
 
@@ -141,7 +141,7 @@ def sub_tasks(
 
 
 def _claim_by_claim(case: Case, keywords: str, wanted: tuple[RequestedTask, ...]) -> list[SubTask]:
-    # One provider is enough for a claim beside the main one: what matters more was asked of all of them.
+    # One provider is enough for a side claim: the main one went to all of them.
     other = [w for w in wanted if w.tool == "search" and w.query and w.query != keywords]
     tasks = []
     for wish in other[: queries_allowed(case) - 1]:

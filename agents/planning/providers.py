@@ -1,4 +1,4 @@
-"""Which search providers a case asks, and what: the role that its event calls for, from a table that a person edits."""
+"""The choice of search providers for a case, by the role of its event in an editable table."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from schemas.effects import Search
 
 DEFAULT_ROLE = "verification"
 SITE_BLIND = frozenset({"arxiv", "ragflow"})
-"""Providers of one collection each: they cannot be limited to sites of the web."""
+"""Providers with a single collection each. They cannot limit a search to web sites."""
 _AT_HOME = {"zh": "bocha", "en": "tavily"}
 
 
 def providers_of(config: Snapshot, event_type: str) -> tuple[str, ...]:
-    """Return the providers to ask, in order of priority: those of the role that the snapshot has, else all it has.
+    """Return the providers to ask, by priority: the configured ones of the role, or else all configured ones.
 
-    ``agents/tables/search_roles.json`` names the providers of each role, and with ``event:<type>`` the role of an event
-    type; every other event has the role ``verification``.
+    ``agents/tables/search_roles.json`` lists the providers of each role, and maps an event type to its role with
+    ``event:<type>``. Every other event has the role ``verification``.
     """
     roles = config.tables.search_roles
     role = next(iter(roles.get(f"event:{event_type}", ())), DEFAULT_ROLE)
@@ -27,7 +27,7 @@ def providers_of(config: Snapshot, event_type: str) -> tuple[str, ...]:
 
 
 def one_provider(case: Case) -> str | None:
-    """Return the web search to ask where one is enough: that of the news' language, else the first; None without one."""
+    """Return the one web search provider to ask: that of the news' language, else the first; None without any."""
     asked = providers_of(case.config, case.draft.event_type)
     web = [name for name in (*asked, *case.config.search_providers) if name not in SITE_BLIND]
     home = _AT_HOME.get(case.language)
@@ -35,9 +35,9 @@ def one_provider(case: Case) -> str | None:
 
 
 def search_of(case: Case, provider: str, query: str, *, domains: tuple[str, ...] = (), days: int = 0) -> Search:
-    """Return the search of one provider, as of the case's own time; ``domains`` in place of the configured ones.
+    """Return the search of one provider, as of the case's own time. ``domains`` replace the configured ones.
 
-    ``days``: how old a page may be by then, 0 = of any age.
+    ``days`` is the maximum age of a page at that time; 0 means any age.
     """
     return Search(
         provider=provider,

@@ -1,7 +1,7 @@
-"""What a model wants of a tool, cleaned: nothing that it wrote becomes an argument before it has passed through here.
+"""Sanitised tool requests: nothing that a model writes becomes a tool argument before it has passed through here.
 
-A model reads text from outside, and may write what that text asks for. So words lose links, operators and brackets,
-names of sites must be in our table, numbers have bounds, and an address must be one that the evidence holds already.
+A model reads outside text and may repeat what that text asks for. So links, operators and brackets are removed, site
+names must be in our table, numbers are bounded, and an address must already be in the evidence.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ PLATFORMS: dict[str, tuple[str, ...]] = {
     "reddit": ("reddit.com",),
     "telegram": ("t.me",),
 }
-"""The sites of a platform search."""
+"""Platform → the sites that a platform search covers."""
 _ALSO = {"微信": "wechat", "知乎": "zhihu", "小红书": "xiaohongshu", "抖音": "douyin", "twitter": "x"}
 TIME_RANGES = {"day": 1, "week": 7, "month": 30, "year": 365}
-"""Days before the case's time."""
+"""Time range → days before the case's time."""
 MAX_DAYS = 365
 _MAX_ITEMS = 20
-"""Of a list that a model wrote; the rest is not looked at."""
+"""Items read from a list that a model wrote; the rest is ignored."""
 
 
 class RequestedTask(msgspec.Struct, frozen=True, kw_only=True):
-    """One sub-task as a model wants it, cleaned. Empty fields were not given, or held nothing that may pass.
+    """One sub-task that a model asks for, sanitised. A field that was missing or not acceptable is empty.
 
-    ``url`` is only bounded: the tool that takes it compares it with the addresses of the evidence.
+    ``url`` is only bounded here; the tool that takes it compares it with the addresses of the evidence.
     """
 
     tool: str
@@ -50,9 +50,9 @@ class RequestedTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wanted_tasks(raw: Any) -> tuple[RequestedTask, ...]:
-    """Return the sub-tasks that a model wrote, each once, at most ``MAX_TASKS``. What is no sub-task is left out.
+    """Return the sub-tasks that a model wrote, each once, at most ``MAX_TASKS``.
 
-    They are a help: a reply is not refused for the sake of a malformed one.
+    Malformed items are skipped: sub-tasks are optional, so they do not invalidate the reply.
     """
     items = raw[:_MAX_ITEMS] if isinstance(raw, list) else []
     cleaned = (_wanted(item) for item in items if isinstance(item, dict))

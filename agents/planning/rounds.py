@@ -1,4 +1,4 @@
-"""What the steps of the deep path share about rounds: what is found so far, what was not looked up, what is left."""
+"""The state of the search rounds of the deep path: findings so far, failed searches, rounds left."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from schemas.evidence import Findings, Page, SearchResult
 from schemas.signals import Draft
 
 MAX_PAGES = 3
-"""Pages opened in one round: the best carry nearly all of the evidence, each more costs seconds."""
+"""Pages opened in one round. The best pages carry nearly all the evidence, and each more costs seconds."""
 
 
 def findings_so_far(case: Case) -> Findings:
-    """Return the findings of all rounds together, with what opened pages said; over nothing while no search was made."""
+    """Return the findings of all rounds, with the texts of opened pages; empty findings before the first search."""
     if not case.searches:
         return assess(claim_of(case), (), query="", snapshot=case.config)
     last = case.searches[-1]
@@ -29,10 +29,10 @@ def findings_so_far(case: Case) -> Findings:
 def judged_again(
     case: Case, *, query: str, found: Sequence[SearchResult] = (), opened: Sequence[Page] = ()
 ) -> Findings:
-    """Return the findings over all rounds with what is new: results of a further search, or texts of opened pages.
+    """Return the findings of all rounds with new search results or new texts of opened pages.
 
-    What was read from a page's whole text in an earlier round stands. What was dropped stays dropped, and so do the
-    flags for it: a spoof found once stays found.
+    A stance read from a page's whole text in an earlier round is kept. Dropped pages stay dropped, and their flags stay
+    set: a spoof found once stays found.
     """
     earlier = findings_so_far(case) if case.searches else None
     known = earlier.references if earlier else ()
@@ -46,18 +46,18 @@ def judged_again(
 
 
 def evidence_is_there(findings: Findings) -> bool:
-    """Whether another search would buy nothing: evidence with multi_source is enough, unless its sources disagree."""
+    """Whether another search would add nothing: multi_source evidence is enough, unless its sources disagree."""
     return findings.multi_source and not findings.conflict
 
 
 def rounds_left(case: Case, *, ahead: int = 0) -> bool:
-    """Whether another round of planning and searching fits the bounds of the case, ``ahead`` steps from its head."""
+    """Whether another round of planning and searching fits the limits of the case, ``ahead`` steps from its head."""
     config = case.config
     return len(case.plans) < config.deep_analysis_max_tool_calls and case.steps_done + ahead < config.max_steps
 
 
 def may_expand(case: Case, findings: Findings) -> bool:
-    """Whether new keywords may be looked for: something to read, something still open, and a round to use them in."""
+    """Whether to look for new keywords: there are references, open questions, and a round left to use them."""
     return (
         case.config.tool_expand_enabled
         and bool(findings.references)
@@ -67,20 +67,20 @@ def may_expand(case: Case, findings: Findings) -> bool:
 
 
 def pages_worth_opening(case: Case, findings: Findings) -> tuple[str, ...]:
-    """Return the addresses of the best references that were not opened yet, official ones first."""
+    """Return the addresses of the best unopened references, official ones first."""
     opened = {p.url for p in case.opened_pages}
     best = sorted(findings.references, key=lambda r: (not r.official, not r.independent, r.reference_number))
     return tuple(r.url for r in best if r.url not in opened)[:MAX_PAGES]
 
 
 def skipped_flags(rounds: Iterable[tuple[ProviderOutcome, ...]]) -> tuple[str, ...]:
-    """Return ``search_skipped:<kind>`` for every kind of failure that left a whole round without an answer."""
+    """Return ``search_skipped:<kind>`` for each kind of failure that left a whole round without an answer."""
     kinds = (_why_unanswered(outcomes) for outcomes in rounds)
     return tuple(dict.fromkeys(f"search_skipped:{k}" for k in kinds if k is not None))
 
 
 def judged_as(case: Case, draft: Draft) -> Case:
-    """Return the case as if triage had given this draft: a degraded case may have none."""
+    """Return the case as if triage had given this draft. A degraded case may have no draft of its own."""
     return replace(case, triaged=CaseTriaged(draft=draft, route="single_pass", gate_reason="", rollout_bucket=0.0))
 
 

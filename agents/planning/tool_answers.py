@@ -1,4 +1,4 @@
-"""What the tools of a round answered: kept beside the evidence, and put before the models that judge it."""
+"""The tool answers of a round: stored beside the evidence and given to the models that judge it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ MAX_TEXTS = 3
 MAX_TEXT_CHARACTERS = 300
 MAX_ENTRIES = 10
 MOODS = ("panic", "neutral", "optimistic")
-"""Word lists of the lexicon (VERIFICATION, "Search": one per text and class)."""
+"""Word lists of the lexicon (VERIFICATION, "Search": at most one count per text and class)."""
 _EVEN = (0.33, 0.34, 0.33)
 _SENTENCE = re.compile(r"[。!?!?;;\n]+|\.\s+")
 
 
 def in_time(hits: Iterable[SearchResult], case: Case, task: SubTask) -> tuple[SearchResult, ...]:
-    """Return the hits that are not older than the sub-task allows; one without a date may be of any."""
+    """Return the results within the sub-task's maximum age. A result without a date is always kept."""
     oldest = case.as_of - timedelta(days=task.days) if task.days else None
     return tuple(h for h in hits if oldest is None or h.published_at is None or h.published_at >= oldest)
 
 
 def observed(case: Case, task: SubTask, reply: Reply | None) -> Observation:
-    """Return what a tool other than a search for evidence answered. No answer is never "nothing found"."""
+    """Return the answer of a tool other than an evidence search. A missing reply never counts as "nothing found"."""
     tool = task.tool.partition(":")[0]
     match reply:
         case RecallReply(entries=entries):
@@ -47,7 +47,7 @@ def observed(case: Case, task: SubTask, reply: Reply | None) -> Observation:
 
 
 def sentiment(case: Case, task: SubTask, findings: Findings, pages: Iterable[Page]) -> Observation:
-    """Return the shares of the mood's classes over the texts that the sub-task names, and opinions where asked for."""
+    """Return the share of each mood over the texts that the sub-task names, with opinions if requested."""
     read, texts = task.query.split(), list[str]()
     texts += [case.news.text] if "news" in read else []
     texts += [f"{r.title} {r.snippet}" for r in findings.references] if "references" in read else []
@@ -65,7 +65,7 @@ def sentiment(case: Case, task: SubTask, findings: Findings, pages: Iterable[Pag
 
 
 def tool_facts(case: Case) -> dict[str, Any]:
-    """Return figures that tools read or computed, for :func:`~agents.core.asking.facts`; empty without any."""
+    """Return the figures that tools read or computed, for :func:`~agents.core.asking.facts`; empty without any."""
     market = [
         {"name": v.name, "value": v.value, "unit": v.unit, "source": v.source, "observed_at": v.observed_at.isoformat()}
         for s in case.searches
@@ -80,7 +80,7 @@ def tool_facts(case: Case) -> dict[str, Any]:
 
 
 def tool_parts(case: Case) -> tuple[Part, ...]:
-    """Return the words of the tools' answers as untrusted parts: pages, and summaries of models that read outside text."""
+    """Return the text of tool answers as untrusted parts: pages, and summaries by models that read outside text."""
     seen = [o for s in case.searches for o in s.observations]
     texts = [(o.tool, text) for o in seen for text in (*o.texts, *map(_told, o.entries))]
     return tuple(
@@ -111,7 +111,7 @@ def _changes(case: Case, entries: tuple[MemoryEntry, ...]) -> dict[str, float]:
 
 
 def _quoted(texts: Iterable[str]) -> tuple[str, ...]:
-    # What speaks to the model is left out here as it is among the evidence.
+    # Texts that try to steer the model are left out here, as they are from the evidence.
     lines = (" ".join(bounded(text, MAX_TEXT_CHARACTERS).split()) for text in texts if not steers_model(text))
     return tuple(dict.fromkeys(line for line in lines if line))[:MAX_TEXTS]
 

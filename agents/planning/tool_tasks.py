@@ -1,4 +1,4 @@
-"""From a cleaned wish for a tool to its sub-tasks, and from a sub-task to its effect: what the rows of ``tools`` name."""
+"""Converters for the tool table in ``tools``: sanitised request → sub-tasks, and sub-task → effect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schemas.effects import Recall, Scrape, Search
 from schemas.events import SubTask
 
 TIMELINE_DAYS = 90
-"""How far back a timeline goes where nobody says: a quarter."""
+"""Default length of a timeline: a quarter."""
 TIMELINE_CASES = 20
 MAX_PEERS = 4
 _HOME_PLATFORMS = {"zh": ("wechat", "zhihu")}
@@ -25,7 +25,7 @@ _ABROAD = ("x", "reddit")
 
 
 def searched(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
-    """Return one search per provider of the event's role, each of the provider's own kind; without words a built one."""
+    """Return one search per provider of the event's role, in the provider's form; a built query without keywords."""
     claim, tables = claim_of(case), case.config.tables
     tasks = []
     for provider in providers_of(case.config, case.draft.event_type):
@@ -36,12 +36,11 @@ def searched(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
 
 
 def search_effect(case: Case, task: SubTask) -> Search:
-    """Return the search of the provider that the sub-task names."""
     return search_of(case, task.tool.partition(":")[2], task.query, domains=task.domains, days=task.days)
 
 
 def platforms(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
-    """Return one search over the sites of the platforms, where a provider can be limited to sites."""
+    """Return one search limited to the platforms' sites; empty if no provider supports that."""
     provider = one_provider(case)
     query = wanted.query or build_query(claim_of(case), provider=provider or "", tables=case.config.tables)
     names = wanted.platforms or _HOME_PLATFORMS.get(case.language, _ABROAD)
@@ -57,7 +56,7 @@ def platforms(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
 
 
 def competitors(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
-    """Return one search for the peers of whom the claim is about, all names from the table; at most one in a case."""
+    """Return one search for the peers of the named party, with names only from the table; at most one per case."""
     index = compiled(case.config.tables).entities
     claim, provider = claim_of(case), one_provider(case)
     entity = next(iter(index.named(wanted.subject)), None) if wanted.subject else next(iter(index.parties(claim)), None)
@@ -76,7 +75,7 @@ def _peers(case: Case, entity: Entity) -> list[Entity]:
 
 
 def recalled(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
-    """Return one question to memory in other words than the news'."""
+    """Return one memory query in other words than the news."""
     query = wanted.query or case.draft.summary
     subject = _asset(case, wanted.subject) or case.draft.asset
     return (
@@ -85,7 +84,6 @@ def recalled(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
 
 
 def recall_effect(case: Case, task: SubTask) -> Recall:
-    """Return the question to memory, as of the case's own time."""
     timeline = task.tool == "timeline_query"
     return Recall(
         text=task.query,
@@ -98,7 +96,7 @@ def recall_effect(case: Case, task: SubTask) -> Recall:
 
 
 def timeline(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
-    """Return one question for a subject's past cases; without a subject, for those of the claim's own party or asset."""
+    """Return one query for a subject's past cases. The default subject is the claim's own party or asset."""
     named = wanted.subject or case.draft.entity or case.draft.asset
     asset = _asset(case, wanted.subject) if wanted.subject else case.draft.asset
     days = min(wanted.days or TIMELINE_DAYS, MAX_DAYS)
@@ -106,7 +104,7 @@ def timeline(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
 
 
 def _asset(case: Case, subject: str) -> str:
-    # A subject may be a ticker, or somebody who has a token of their own; else it is a name in a summary, or nothing.
+    # A subject may be a ticker, or a party with its own token. Otherwise it is a name to find in summaries, or nothing.
     known = compiled(case.config.tables).entities.named(subject) if subject else ()
     tokens = [asset for entity in known for asset in entity.assets]
     written = subject.removeprefix("$")
@@ -114,24 +112,23 @@ def _asset(case: Case, subject: str) -> str:
 
 
 def scraped(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
-    """Return one page to open: only an address that a reference of this case has, and that was not opened before."""
+    """Return one page to open. The address must be that of an unopened reference of this case."""
     known = wanted.url if wanted.url in unopened(case) else ""
     return (SubTask(tool="web_scrape", query=known, claim=_claim(case, wanted)),) if known else ()
 
 
 def scrape_effect(_case: Case, task: SubTask) -> Scrape:
-    """Return the page."""
     return Scrape(url=task.query)
 
 
 def unopened(case: Case) -> tuple[str, ...]:
-    """Return the addresses of the references so far whose pages were not opened."""
+    """Return the addresses of the references whose pages were not opened yet."""
     opened = {p.url for p in case.opened_pages}
     return tuple(r.url for r in findings_so_far(case).references if r.url not in opened)
 
 
 def mood(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
-    """Return one reading of the mood of the evidence; ``query`` names what is read."""
+    """Return one sentiment analysis of the evidence. ``query`` lists the texts to read."""
     read = wanted.texts or ("references", "pages")
     return (SubTask(tool="analyze_sentiment", query=" ".join(read), claim=_claim(case, wanted), detail=wanted.detail),)
 

@@ -1,7 +1,7 @@
-"""The tools of a plan, in one table: to add a tool, add one row. What each one answers is read in ``tool_answers``.
+"""The table of planning tools. To add a tool, add one row; ``tool_answers`` reads the answers.
 
-A row says what a model is told of the tool, when it is offered, which sub-tasks a wish for it becomes, and which effect
-performs a sub-task. Every argument of an effect comes from the case, from our tables, or through ``wanted``.
+A row states how the tool is described to a model, when it is offered, which sub-tasks a request for it becomes, and
+which effect performs a sub-task. Every effect argument comes from the case, from our tables, or through ``wanted``.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _FLAG: dict[str, Any] = {"type": "boolean"}
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. ``parameters`` are the properties of its JSON Schema, of which ``required`` must be given.
+    """One row. ``parameters`` are the properties of the tool's JSON Schema, and ``required`` those that must be given.
 
-    ``setting`` switches it on (None: always on); ``makes_sense`` says for which cases. ``reads``: what its answer is for
-    the case. Evidence, pages and figures are worth a plan of their own; the others help beside one.
+    ``setting`` switches the tool on (None: always on). ``makes_sense`` tells whether a case can use it. ``reads`` is
+    the kind of its answer: evidence, pages and figures justify a plan of their own; the others only accompany one.
     """
 
     name: str
@@ -43,13 +43,12 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def declaration(self) -> FunctionDeclaration:
-        """The function schema of this tool alone."""
         schema = {"type": "object", "properties": self.parameters, "required": list(self.required)}
         return FunctionDeclaration(name=self.name, description=self.about, parameters=schema)
 
 
 def _market(kind: Literal["price", "macro", "onchain"], name: str) -> dict[str, Any]:
-    # The asset is always the case's own: a figure of another one would end as this signal's reference price.
+    # The asset is always the case's own: another asset's figure would become this signal's reference price.
     def tasks(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:
         return (SubTask(tool=name, query=case.draft.asset, claim=wanted.claim or case.draft.summary),)
 
@@ -159,17 +158,17 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in _ROWS}
 
 
 def offered_tools(case: Case) -> tuple[str, ...]:
-    """Return the tools that are switched on and make sense for the case as it is."""
+    """Return the tools that are switched on and make sense for the case in its present state."""
     on = (t for t in _ROWS if t.setting is None or getattr(case.config, t.setting))
     return tuple(tool.name for tool in on if tool.makes_sense(case))
 
 
 def tool_of(task: SubTask) -> Tool | None:
-    """Return the tool of a sub-task; None for one that today's code no longer knows."""
+    """Return the tool of a sub-task, or None if the current code does not know it."""
     return TOOLS.get(task.tool.partition(":")[0])
 
 
 def effect_of(case: Case, task: SubTask) -> Effect | None:
-    """Return what a sub-task asks of the world; None where the answer lies in the case itself."""
+    """Return the effect of a sub-task, or None if the case itself holds the answer."""
     tool = tool_of(task)
     return tool.effect(case, task) if tool else None

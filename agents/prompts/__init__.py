@@ -1,9 +1,9 @@
-"""Prompts: versioned Markdown files with front matter, read once from the package, and pinned by content hash.
+"""Prompts: versioned Markdown files with front matter, read once from the package and pinned by content hash.
 
-A file is called ``<name>.v<version>.md``; a changed prompt is a new file, so that a case decided under the old one can
-be decided under it again. The schema of a structured reply is a JSON file beside it, named in the front matter.
-Those of this folder are the news pipeline's; those of the research chat are in the folder ``research``, apart, so that a
-change of one leaves the configuration hash of the other as it is.
+A file is named ``<name>.v<version>.md``. A changed prompt is a new file, so that a case decided under the old version
+can be decided under it again. The front matter names the JSON schema file of a structured reply. This folder holds the
+prompts of the news pipeline; those of the research chat are in ``research``, so that a change of one leaves the
+configuration hash of the other unchanged.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _REQUIRED = ("name", "version", "tier")
 
 @lru_cache(maxsize=2)
 def all_prompts(folder: str = "") -> tuple[Prompt, ...]:
-    """Return every version of every prompt, by name and version: the news pipeline's, or those of ``folder``.
+    """Return every version of every prompt, sorted by name and version: the news pipeline's, or those of ``folder``.
 
     Raises:
-        ConfigError: when a file is malformed; the text names it.
+        ConfigError: a file is malformed; the text names it.
     """
     place = resources.files(__name__).joinpath(folder) if folder else resources.files(__name__)
     files = sorted((f for f in place.iterdir() if f.name.endswith(".md")), key=lambda f: f.name)
@@ -39,12 +39,12 @@ def all_prompts(folder: str = "") -> tuple[Prompt, ...]:
 
 
 def load_prompts(folder: str = "", **versions: str) -> dict[str, Prompt]:
-    """Return the newest version of every prompt by name; ``versions`` picks another one, such as ``triage="1"``.
+    """Return the newest version of each prompt by name. ``versions`` selects another one, such as ``triage="1"``.
 
-    ``folder``: "" for the news pipeline's, ``research`` for those of the research chat.
+    ``folder``: "" for the news pipeline, ``research`` for the research chat.
 
     Raises:
-        ConfigError: when a version that is asked for does not exist.
+        ConfigError: a requested version does not exist.
     """
     chosen = {p.name: p for p in all_prompts(folder)}
     for name, version in versions.items():
@@ -57,12 +57,12 @@ def load_prompts(folder: str = "", **versions: str) -> dict[str, Prompt]:
 
 
 def every_task() -> frozenset[str]:
-    """Return the tasks that models are asked for: the names of all prompts, of the news pipeline and of the chat."""
+    """Return the names of all model tasks: all prompts of the news pipeline and of the chat."""
     return frozenset(p.name for folder in ("", "research") for p in all_prompts(folder))
 
 
 def tuned(prompt: Prompt, *, temperature: float | None = None, max_output_tokens: int | None = None) -> Prompt:
-    """Return the prompt with these in place of its front matter's; None leaves its own. Its hash is another then."""
+    """Return the prompt with these settings and so a new hash. None keeps the value of its front matter."""
     chosen = replace(
         prompt,
         temperature=prompt.temperature if temperature is None else temperature,
@@ -73,11 +73,11 @@ def tuned(prompt: Prompt, *, temperature: float | None = None, max_output_tokens
 
 
 def render(prompt: Prompt, **values: str) -> str:
-    """Return the prompt's text with each ``{{field}}`` replaced once. What a value contains is never substituted again.
+    """Return the prompt's text with each ``{{field}}`` replaced once. Values are not substituted again.
 
     Raises:
-        LookupError: when the prompt names a field that was not given. Only our own words may be values: text from
-            outside travels as ``Untrusted`` parts.
+        LookupError: the prompt names a field that was not given. Values must be our own words: text from outside
+            travels as ``Untrusted`` parts.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -89,7 +89,7 @@ def render(prompt: Prompt, **values: str) -> str:
 
 
 def parse_prompt(where: str, raw: str, folder: Any) -> Prompt:
-    """Return the prompt of a file's text; ``where`` names it in errors, ``folder`` holds the schema that it may name.
+    """Parse the text of a prompt file. ``where`` names it in errors; ``folder`` holds the schema that it may name.
 
     Raises:
         ConfigError: the front matter is missing or incomplete.
@@ -125,5 +125,5 @@ def _parse(file: str, raw: str, folder: Any) -> Prompt:
 
 
 def _with_hash(prompt: Prompt) -> Prompt:
-    # Over everything that changes what the model sees, so that two texts under one version number are told apart.
+    # The hash covers everything that changes what the model sees, to distinguish two texts under one version number.
     return replace(prompt, hash=content_hash(prompt))

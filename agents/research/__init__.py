@@ -1,1 +1,1 @@
-"""The steps of a research chat, one file each; :mod:`agents.research.turn` is their case."""
+"""The steps of the research chat, one file each; ``agents.research.turn`` is their case."""

@@ -1,6 +1,6 @@
-"""What MacroAgent, TAAgent and OnChainAgent are asked: the figures of their blocks, the question, and no history.
+"""The calls of MacroAgent, TAAgent and OnChainAgent: the figures of their blocks and the question, without history.
 
-Pure in the turn: the same turn gives the same request, so the request of a recorded reply can be found again.
+Pure in the turn: the same turn gives the same request, so the request of a recorded reply can be rebuilt.
 """
 
 from __future__ import annotations
@@ -33,19 +33,18 @@ PROMPT_OF: dict[AgentName, str] = {
     "OnChainAgent": "research_onchain",
 }
 LAST_BARS = 12
-"""Bars that TAAgent reads as they are, beside the indicators of all."""
+"""The last bars that TAAgent reads directly, beside the indicators over all bars."""
 MAX_SIGNAL_CHARACTERS = 500
 MAX_REPORT_CHARACTERS = 1_500
 AGAIN = "The last reply did not fit the schema. Reply once more, with nothing but JSON that fits it."
 
 
 def task_of(plan: AnalysisPlanned, agent: AgentName) -> AgentTask:
-    """Return what the plan asks of this agent."""
     return next(t for t in plan.task_breakdown if t.agent == agent)
 
 
 def agents_to_ask(turn: Turn) -> tuple[tuple[AgentName, ...], tuple[AgentName, ...]]:
-    """Return who is asked side by side, and who after them: the planned ones that there is anything to judge for."""
+    """Return the agents to ask concurrently, and those to ask after them: planned agents with data to judge."""
     if turn.plan is None or turn.data is None:
         return (), ()
     data, strategy = turn.data, turn.plan.execution_strategy
@@ -55,7 +54,9 @@ def agents_to_ask(turn: Turn) -> tuple[tuple[AgentName, ...], tuple[AgentName, .
 
 
 def question(turn: Turn, agent: AgentName, before: Iterable[AgentResult] = (), *, again: bool = False) -> CallModel:
-    """Return the call of one agent. ``before``: results that it sees. ``again``: its last reply did not fit the schema.
+    """Return the call of one agent.
+
+    ``before`` are the results that the agent sees. ``again``: its last reply did not match the schema.
 
     Raises:
         StepFailure: the snapshot holds no such prompt.
@@ -77,19 +78,18 @@ def question(turn: Turn, agent: AgentName, before: Iterable[AgentResult] = (), *
 
 
 def agent_of(prompt_name: str | None) -> AgentName | None:
-    """Return the agent whose prompt this is."""
     return next((a for a in AGENTS if PROMPT_OF[a] == prompt_name), None)
 
 
 def signal_parts(signals: Iterable[FoundSignal]) -> tuple[Part, ...]:
-    """Return each signal of the news pipeline as an untrusted part, labelled by the number it is cited by."""
+    """Return each signal of the news pipeline as an untrusted part, labelled with its citation number."""
     return tuple(Untrusted(f"signal {s.number}", bounded(signal_text(s), MAX_SIGNAL_CHARACTERS)) for s in signals)
 
 
 def signal_text(signal: FoundSignal) -> str:
-    """Return a signal on one line: what it is about, what it says, how sure it is, and of when; and that it is invented."""
+    """Return a signal on one line: subject, judgement, confidence, time and summary, and a mark if it is not live."""
     flags = f" flags: {', '.join(signal.risk_flags)}" if signal.risk_flags else ""
-    # An installation that was tried out before it got its keys holds signals of both kinds.
+    # An installation that was tried out before it got its keys holds both invented and live signals.
     made = f"[{signal.provider_mode}] " if signal.provider_mode not in {"", "live"} else ""
     return made + (
         f"{signal.asset} {signal.event_type} {signal.action}/{signal.direction} confidence {signal.confidence:.2f} "
@@ -98,7 +98,7 @@ def signal_text(signal: FoundSignal) -> str:
 
 
 def report_parts(results: Iterable[AgentResult]) -> tuple[Part, ...]:
-    """Return what agents concluded: their judgement and their words, which came of reading outside text."""
+    """Return the agents' conclusions as untrusted parts, because the agents read outside text."""
     return tuple(
         Untrusted(
             f"report of {r.agent_name}",
@@ -113,7 +113,7 @@ def report_parts(results: Iterable[AgentResult]) -> tuple[Part, ...]:
 
 
 def unavailable_parts(data: DataCollected) -> tuple[Part, ...]:
-    """Return what no source gave, with the reasons, in which sources may be quoted."""
+    """Return what no source gave, with the reasons, as untrusted parts: reasons may quote sources."""
     if not data.unavailable:
         return ()
     return (Untrusted("unavailable data", bounded("\n".join(data.unavailable), 2_000)),)

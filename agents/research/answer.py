@@ -1,4 +1,4 @@
-"""Answer: GeneralAnalysisAgent writes the turn up, from anything between nothing and everything."""
+"""The answer step: GeneralAnalysisAgent writes the final answer from whatever results there are, possibly none."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from schemas.research_events import AgentResult, AgentsReported, AnswerGiven, An
 
 
 class Answer:
-    """The last resort of a turn. Where its model does not answer, code tells what is there; with nothing, the turn fails."""
+    """The last resort of a turn. If the model fails, code writes an answer; without any data, the turn fails."""
 
     name = ANSWER
     takes = (On(AgentsReported), On(FinishRequested), On(StepFailed, outcome="degrade"))
     emits = (AnswerGiven, AnswerStopped)
 
     def ask(self, turn: Turn) -> Asked:
-        if turn.stopped is not None:  # and then asked to finish: a stop is a stop
+        if turn.stopped is not None:  # stopped, then asked to finish: the stop wins
             return AnswerStopped(requested_by=turn.stopped.requested_by, reason=turn.stopped.reason)
         if turn.routed is not None and turn.routed.direct_answer:
-            return direct_answer(turn)  # it was there already when somebody asked to finish
+            return direct_answer(turn)  # routed before somebody asked to finish
         return writing(with_data_so_far(turn))
 
     def tell(self, turn: Turn, replies: Replies) -> Event:

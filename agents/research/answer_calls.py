@@ -1,4 +1,4 @@
-"""What GeneralAnalysisAgent is asked: the question, the figures, what the agents concluded, and what it may cite."""
+"""The call of GeneralAnalysisAgent: the question, the figures, the agents' conclusions, and the citable sources."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FINISH = (
 
 
 def results_of(turn: Turn) -> tuple[AgentResult, ...]:
-    """Return what the agents concluded, as far as they have: reported, or answered before the turn was cut short."""
+    """Return the agents' results: the reported ones, or those that had arrived when the turn was cut short."""
     return turn.reported.results if turn.reported else results_so_far(turn)
 
 
 def writing(turn: Turn) -> CallModel:
-    """Return the call that writes the answer up; it works with anything from nothing to everything."""
+    """Return the call that writes the answer. It works with any amount of data, including none."""
     results, data = results_of(turn), turn.data
     known = facts(
         asset=data.asset if data else (turn.plan.asset if turn.plan else ""),
@@ -34,7 +34,7 @@ def writing(turn: Turn) -> CallModel:
         agents_missing=list(agents_missing(turn, results)),
         blocks_without_data=list(without_data(turn)),
         signals=[s.number for s in data.signals] if data else [],
-        # Titles of signals are words from outside; they come with the signals themselves.
+        # Signal titles are outside text; they come as untrusted parts with the signals.
         sources=[{"number": s.number, "of": s.title} for s in sources_of(data) if s.kind == "market"],
         highest_confidence=ceiling(turn, results, unsupported=False, by_code=False),
     )
@@ -54,7 +54,7 @@ def writing(turn: Turn) -> CallModel:
 
 
 def agents_missing(turn: Turn, results: tuple[AgentResult, ...]) -> tuple[str, ...]:
-    """Return the agents without a result: planned ones, or those whose failure ended the way before there was a plan."""
+    """Return the agents without a result: planned ones, or the agent that failed before there was a plan."""
     done = {r.agent_name for r in results}
     planned = tuple(t.agent for t in turn.plan.task_breakdown if t.agent not in done) if turn.plan else ()
     early = ("SuperAgent",) if turn.routed is None else ("PlanningAgent",) if turn.plan is None else ()

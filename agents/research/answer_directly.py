@@ -1,4 +1,4 @@
-"""Answer directly: what SuperAgent said is the answer. No data was read, and no source is cited."""
+"""The direct-answer step: SuperAgent's reply is the answer. No data was read, and no source is cited."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from schemas.research_events import AnswerGiven, AnswerMetadata, QuestionRouted
 
 
 class AnswerDirectly:
-    """Needs nothing from the world. Numbers that neither the question nor the chat had are named: no source gave them."""
+    """Needs no effect. Numbers that are neither in the question nor in the chat are listed as unsupported."""
 
     name = "answer_directly"
     takes = (On(QuestionRouted, route="answer"),)
@@ -29,7 +29,7 @@ def direct_answer(turn: Turn) -> AnswerGiven:
     """Return the answer that the routing gave.
 
     Raises:
-        LookupError: it gave none.
+        LookupError: the routing gave no answer.
     """
     if turn.routed is None or not turn.routed.direct_answer:
         raise LookupError(f"turn {turn.case_id} was not answered directly")

@@ -1,4 +1,4 @@
-"""What the agents of a chat reply, as they wrote it. Each is checked and bounded before any of it enters an event."""
+"""The reply types of the chat's agents. Each reply is checked and bounded before it enters an event."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RouteAnswer(msgspec.Struct):
 
 
 class PlanAnswer(msgspec.Struct):
-    """The reply of PlanningAgent (``research_plan.v1.schema.json``). Tasks and strategy are looked at field by field."""
+    """The reply of PlanningAgent (``research_plan.v1.schema.json``). Tasks and strategy are checked field by field."""
 
     asset: str
     task_breakdown: list[Any]
@@ -28,7 +28,7 @@ class PlanAnswer(msgspec.Struct):
 
 
 class IndicatorAnswer(msgspec.Struct):
-    """How an agent weighed one figure. There is no value in it: values are the sources'."""
+    """An agent's weighting of one figure. It has no value: values come only from the sources."""
 
     name: str
     impact: Outlook
@@ -47,7 +47,7 @@ class AgentAnswer(msgspec.Struct):
 
 
 class FinalAnswer(msgspec.Struct):
-    """The reply of GeneralAnalysisAgent (``research_answer.v1.schema.json``). Sources and metadata are made by code."""
+    """The reply of GeneralAnalysisAgent (``research_answer.v1.schema.json``). Code adds sources and metadata."""
 
     answer: str
     summary: str

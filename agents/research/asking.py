@@ -1,7 +1,7 @@
-"""How the agents of a chat are asked: our words trusted, the question and all else from outside untrusted.
+"""Builders of the chat's model calls: our own words are trusted parts, the question and all other text untrusted.
 
-How much of the chat an agent sees is part of its contract: the two that decide what to do see the last five messages
-whole, the three that read data see none, and the one that writes the answer sees the beginnings of the last three.
+The amount of history is part of an agent's contract. The two agents that decide what to do see the last five messages
+whole; the three that read data see none; the one that writes the answer sees the beginnings of the last three.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from agents.research.turn import Turn
 from schemas.effects import CallModel, Failure, Part, Trusted, Untrusted
 
 MAX_QUESTION_CHARACTERS = 8_000
-"""What an agent reads of one question; the whole text stays in the log."""
+"""Characters of one question that an agent reads. The log keeps the whole text."""
 WHOLE_MESSAGES = 5
 """Messages before the question that SuperAgent and PlanningAgent see, whole."""
 CLIPPED_MESSAGES = 3
-"""Messages before the question that GeneralAnalysisAgent sees…"""
+"""Messages before the question that GeneralAnalysisAgent sees, clipped."""
 CLIPPED_CHARACTERS = 80
-"""…and how much of each."""
+"""Characters of each clipped message."""
 _LANGUAGES = {"zh": "Chinese (中文)", "en": "English"}
 
 
 def ask_agent(turn: Turn, prompt_name: str, parts: Iterable[Part], **values: str) -> CallModel:
-    """Return the call of one prompt as the turn's snapshot pins it. ``values`` fill its fields: our words only.
+    """Build the call of one prompt, in the version that the turn's snapshot pins.
+
+    ``values`` fill the prompt's fields and must be our own words.
 
     Raises:
         StepFailure: (not retryable) when the snapshot holds no such prompt.
@@ -50,7 +52,7 @@ def ask_agent(turn: Turn, prompt_name: str, parts: Iterable[Part], **values: str
 
 
 def question_parts(turn: Turn) -> tuple[Part, ...]:
-    """Return the question, with the time at which it was asked in our words."""
+    """Return the question as an untrusted part, and the time it was asked as a trusted one."""
     return (
         Trusted(f"The question, asked at {turn.as_of:%Y-%m-%d %H:%M} UTC:"),
         Untrusted("question", bounded(turn.asked.message, MAX_QUESTION_CHARACTERS)),
@@ -68,13 +70,13 @@ def clipped_history(turn: Turn) -> tuple[Part, ...]:
 
 
 def sent(call: CallModel) -> str:
-    """Return the call as text for people: what an agent was asked. Delimiters, which are random, are left out."""
+    """Return the call as readable text, without the random delimiters."""
     parts = (p.text if isinstance(p, Trusted) else f"<{p.label}>\n{p.text}\n</{p.label}>" for p in call.parts)
     return "\n\n".join((call.system.strip(), *parts))
 
 
 def _history(turn: Turn, messages: int, characters: int | None) -> tuple[Part, ...]:
-    # Cut first, then cleaned: the rule counts characters as they were sent.
+    # Clip first, then clean: the limit applies to the characters as they were sent.
     return tuple(
         Untrusted(f"history, {m.role}", bounded(m.content[:characters], len(m.content)))
         for m in turn.asked.history[-messages:]

@@ -1,4 +1,4 @@
-"""How sure an answer may be. The writer says how sure it is; what it was written without bounds that from above.
+"""The upper bound of an answer's confidence. The writer states its confidence; missing inputs limit it.
 
     complete                                    at most 0.90
     each planned agent without a result         0.15 less
@@ -8,7 +8,7 @@
     neither a figure nor a signal is there      at most 0.20
     the answer was put together by code alone   at most 0.25
 
-Never below 0.05: an answer that is given says something.
+The bound is never below 0.05, since an answer that is given has some content.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COUNTED = ("price", "macro", "fear_greed", "candles", "onchain")
 
 
 def ceiling(turn: Turn, results: tuple[AgentResult, ...], *, unsupported: bool, by_code: bool) -> float:
-    """Return the most that the confidence of this turn's answer may be, 0.05–0.9."""
+    """Return the upper bound of the confidence of this turn's answer, 0.05–0.9."""
     planned = turn.plan.task_breakdown if turn.plan else ()
     lacking = without_data(turn)
     high = MOST - AN_AGENT * max(len(planned) - len(results), 0) - A_BLOCK * len(lacking)
@@ -38,17 +38,17 @@ def ceiling(turn: Turn, results: tuple[AgentResult, ...], *, unsupported: bool, 
 def bounded_confidence(
     said: float, turn: Turn, results: tuple[AgentResult, ...], *, unsupported: bool, by_code: bool = False
 ) -> float:
-    """Return the confidence inside its bounds, with four decimals."""
+    """Return the stated confidence clamped to its bounds, with four decimals."""
     high = ceiling(turn, results, unsupported=unsupported, by_code=by_code)
     return round(clamped(said, LEAST, high), 4)
 
 
 def without_data(turn: Turn) -> tuple[str, ...]:
-    """Return the blocks that the planned agents read, and that no source gave a figure for; all that count, unplanned."""
+    """Return the blocks without a figure that the planned agents read; without a plan, of all that count."""
     read = {b for task in turn.plan.task_breakdown for b in blocks_of(task)} if turn.plan else set(COUNTED)
     return tuple(b for b in COUNTED if b in read and (turn.data is None or not has(turn.data, b)))
 
 
 def anything(data: DataCollected) -> bool:
-    """Whether any source gave anything."""
+    """Whether any source gave any data."""
     return any(has(data, block) for block in (*COUNTED, "signals"))

@@ -1,4 +1,4 @@
-"""An answer that code puts together: where the writer cannot be reached, what is there is still told, and nothing else."""
+"""The answer written by code when the writing model fails: only the data and the results that are there."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WORDS = {
 
 
 def answered_by_code(turn: Turn, failure: Failure) -> AnswerGiven | None:
-    """Return what is there as an answer, None where there is nothing. ``failure``: why nobody wrote it up."""
+    """Return an answer made of the available data, or None without any. ``failure``: why no model wrote it."""
     results = results_of(turn)
     if not results and (turn.data is None or not anything(turn.data)):
         return None
@@ -50,7 +50,10 @@ def answered_by_code(turn: Turn, failure: Failure) -> AnswerGiven | None:
 def metadata_of(
     turn: Turn, results: tuple[AgentResult, ...], unsupported: tuple[str, ...], removed: int, *, writer: bool = True
 ) -> AnswerMetadata:
-    """Return how the answer came to be; ``removed``: citations that pointed nowhere, ``writer``: whether a model wrote it."""
+    """Return how the answer was made.
+
+    ``removed`` counts citations of unknown sources; ``writer`` tells whether a model wrote the answer.
+    """
     lacking = (*agents_missing(turn, results), *(() if writer else (WRITER,)))
     unavailable = turn.data.unavailable if turn.data else ("data: none was collected",)
     whole = not (lacking or without_data(turn) or turn.finishing)
@@ -67,7 +70,7 @@ def metadata_of(
 
 
 def put_together(turn: Turn, results: tuple[AgentResult, ...], failure: Failure) -> tuple[str, str, tuple[str, ...]]:
-    """Return answer (Markdown that cites its sources), summary and insights. ``failure``: why the writer did not."""
+    """Return answer (Markdown with citations), summary and insights. ``failure`` is why no model wrote them."""
     words = _WORDS["zh" if turn.language == "zh" else "en"]
     verdicts = tuple(f"{r.agent_name}: {r.signal}, {words['confidence']} {r.confidence:.2f}" for r in results)
     blocks = [f"{words['summary']} ({failure.kind})"]

@@ -1,4 +1,4 @@
-"""What an answer may cite, and what becomes of a citation: the list of sources is made by code, never by a model."""
+"""The sources that an answer may cite, and the check of its citations. Code, never a model, makes the list."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_PREVIEW_FIGURES = 8
 
 
 def sources_of(data: DataCollected | None) -> tuple[Source, ...]:
-    """Return everything that may be cited: the signals by their own numbers, then each source of figures."""
+    """Return all citable sources: the signals under their own numbers, then each source of figures."""
     if data is None:
         return ()
     by_source: dict[str, list[MarketValue]] = {}
@@ -33,7 +33,7 @@ def sources_of(data: DataCollected | None) -> tuple[Source, ...]:
 
 
 def cited_only(text: str, sources: Iterable[Source]) -> tuple[str, int]:
-    """Return the text with every citation as ``[n]``, without those that point nowhere, and how many those were."""
+    """Return the text with citations as ``[n]``, without those of unknown sources, and the number removed."""
     known, removed = {s.number for s in sources}, 0
 
     def kept(match: re.Match[str]) -> str:
@@ -47,7 +47,7 @@ def cited_only(text: str, sources: Iterable[Source]) -> tuple[str, int]:
 
 
 def used(texts: Iterable[str], sources: tuple[Source, ...]) -> tuple[Source, ...]:
-    """Return the sources that these texts cite; all of them where none is cited, for the answer rests on them."""
+    """Return the sources that these texts cite, or all sources if none is cited, since the answer is based on them."""
     numbers = {int(n) for text in texts for match in _CITED.finditer(text) for n in _NUMBER.findall(match[1])}
     return tuple(s for s in sources if s.number in numbers) or sources
 

@@ -1,4 +1,4 @@
-"""Collect: every source is asked at once for what it knows of the asset; one that does not answer is named, with why."""
+"""The collect step: queries all sources about the asset concurrently. A failed source is listed with its reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schemas.research_events import AnalysisPlanned, DataCollected
 
 
 class Collect:
-    """Never fails while any source gave anything. When none did, it is retried as long as it may help, then says so."""
+    """Succeeds if any source gave data. If none did, retries while retries are left, then continues with no data."""
 
     name = COLLECT
     takes = (On(AnalysisPlanned),)

@@ -1,4 +1,4 @@
-"""What the sources of a turn are asked for, and what their answers amount to: block by block, with what did not answer."""
+"""The queries to a turn's data sources, and their answers block by block, including the sources that failed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from schemas.research_events import DataCollected
 
 INTERVAL: Literal["1d"] = "1d"
 BARS = 240
-"""Enough daily bars for the longest average, of 200, and for the EMAs to have forgotten how they began."""
+"""Daily bars: enough for the longest average (200), and for the EMAs to lose the influence of their first value."""
 SIGNALS_SINCE = timedelta(days=14)
 MAX_SIGNALS = 8
 _KINDS: dict[str, Literal["price", "economy", "sentiment", "network"]] = {
@@ -40,7 +40,7 @@ _KINDS: dict[str, Literal["price", "economy", "sentiment", "network"]] = {
 
 
 def questions_to_sources(turn: Turn) -> dict[str, Effect]:
-    """Return block → what its source is asked."""
+    """Return block → the query to its source."""
     assert turn.plan is not None
     asset, as_of = turn.plan.asset, turn.as_of
     return {
@@ -51,19 +51,19 @@ def questions_to_sources(turn: Turn) -> dict[str, Effect]:
 
 
 def answers_of(turn: Turn, replies: Replies) -> dict[str, Reply | None]:
-    """Return block → what its source answered; None while it has not."""
+    """Return block → the reply of its source, or None if there is none yet."""
     return {block: replies.of(effect) for block, effect in questions_to_sources(turn).items()}
 
 
 def with_data_so_far(turn: Turn) -> Turn:
-    """Return the turn with what its sources have answered, where an early end came before all of them had."""
+    """Return the turn with the replies so far as its data, if it ended before all sources had answered."""
     if turn.data is not None or turn.plan is None or not turn.source_calls:
         return turn
     return replace(turn, data=collected(turn, answers_of(turn, Replies(turn.source_calls))))
 
 
 def collected(turn: Turn, answered: dict[str, Reply | None]) -> DataCollected:
-    """Return the answers as one event; a source that failed, or has not answered, is named with why."""
+    """Return the replies as one event. A source that failed or has not answered is listed with the reason."""
     assert turn.plan is not None
     found: dict[str, Any] = {}
     unavailable: list[str] = []

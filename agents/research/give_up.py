@@ -1,4 +1,7 @@
-"""Give up: no model wrote the answer before the deadline. Code tells what is there; with nothing, the turn fails and says why."""
+"""The give-up step: no model wrote the answer before the deadline.
+
+Code answers from the available data; without any, the turn fails with the reason.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from schemas.research_events import AnswerGiven
 
 
 class GiveUp:
-    """Needs nothing from the world. What was paid for is told, even if nobody wrote it up."""
+    """Needs no effect. The user gets the results that were paid for, although no model wrote the answer."""
 
     name = "give_up"
     takes = (On(StepFailed, outcome="give_up"),)

@@ -1,4 +1,4 @@
-"""Plan: PlanningAgent picks the agents, the data that they need, and their order."""
+"""The plan step: PlanningAgent picks the agents, the data that they need, and their order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schemas.research_events import AnalysisPlanned, QuestionRouted
 
 
 class Plan:
-    """PlanningAgent sees the last five messages whole; its plan is sanitised by code."""
+    """PlanningAgent sees the last five messages whole. Code sanitises its plan."""
 
     name = "plan"
     takes = (On(QuestionRouted, route="plan"),)

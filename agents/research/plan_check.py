@@ -1,6 +1,6 @@
-"""A plan as the model wrote it, made one that can be carried out: known agents, known data, an asset that can be one.
+"""Sanitises a model's plan: only known agents, known data blocks, and a plausible asset remain.
 
-Whatever a reply says, at least one agent is asked, each at most once, and no argument of a tool comes of free text.
+Whatever the reply says, at least one agent is asked, each at most once, and free text never becomes a tool argument.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from agents.research.answers import PlanAnswer
 from schemas.research_events import AgentName, AgentTask, AnalysisPlanned, ExecutionStrategy
 
 DEFAULT_ASSET = "BTC"
-"""The market's own coin: what a question about "the market" is read for."""
+"""The default asset, for a question about "the market"."""
 _ASSET = re.compile(r"[A-Z0-9]{2,10}")
 _ADDRESS = re.compile(r"[:&=?#%\\<>]|\.\.")
 _QUOTES = ("USDT", "USDC", "USD")
@@ -23,7 +23,7 @@ _PRIORITIES: tuple[Literal["high", "medium", "low"], ...] = ("high", "medium", "
 
 
 def sanitised(said: PlanAnswer) -> AnalysisPlanned:
-    """Return the plan with what is known of it: agents, blocks, and an order in which every agent has one place."""
+    """Return the executable plan: known agents and blocks, and an order in which every agent has one place."""
     tasks = _tasks(said.task_breakdown)
     return AnalysisPlanned(
         task_breakdown=tasks,
@@ -34,8 +34,8 @@ def sanitised(said: PlanAnswer) -> AnalysisPlanned:
 
 
 def plausible_asset(text: str) -> str:
-    """Return the ticker that the text begins with, without the currency it is quoted in; ``BTC`` where there is none."""
-    # An address or a query is no ticker, though it may begin with letters.
+    """Return the ticker that the text begins with, without its quote currency, or ``BTC`` if there is none."""
+    # An address or a query is not a ticker, even if it begins with letters.
     symbol = "" if _ADDRESS.search(text) else re.split(r"[-.]", ticker(text))[0]
     for quote in _QUOTES:
         if symbol.endswith(quote) and len(symbol) > len(quote) + 1:
@@ -50,7 +50,7 @@ def _tasks(said: list[Any]) -> tuple[AgentTask, ...]:
         agent = _agent(one.get("agent")) if isinstance(one, dict) else None
         if agent is not None and agent not in found:
             found[agent] = _task(agent, one)
-    # Nobody named: everybody is asked, rather than nobody.
+    # If the plan names no known agent, ask all of them rather than none.
     return tuple(found.values()) or tuple(_task(agent, {"reason": "the plan named no known agent"}) for agent in AGENTS)
 
 

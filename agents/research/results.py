@@ -1,7 +1,7 @@
-"""What an agent concluded, from the reply that was logged: checked, bounded, and every value put in by code.
+"""Builds an agent's result from its logged reply: checked, bounded, with every value filled in by code.
 
-An agent weighs figures; it does not state them. Its confidence is bounded by the share of its indicators that there was
-data for: with none of them it could say at most 0.3, with all 0.9.
+An agent weighs figures but does not state them. Its confidence is limited by the share of its indicators that have
+data: at most 0.3 with none of them, 0.9 with all.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ MAX_RESPONSE_CHARACTERS = 20_000
 
 
 def agent_result(turn: Turn, call: Call) -> AgentResult | Failure:
-    """Return the checked result of one call of ``analyze``, or why there is none. Pure.
+    """Return the checked result of one call of ``analyze``, or the failure. Pure.
 
-    The turn is one to which the call belongs, at any time after its data was collected.
+    The turn may be in any state after its data was collected.
     """
     agent = agent_of(call.prompt_name)
     if agent is None or turn.data is None or turn.plan is None:
@@ -46,7 +46,7 @@ def agent_result(turn: Turn, call: Call) -> AgentResult | Failure:
 
 
 def fits(reply: ModelReply) -> bool:
-    """Whether a reply is an agent's result at all: one that is not is asked for once more."""
+    """Whether the reply matches the schema of an agent's result. One that does not is requested once more."""
     try:
         answer(reply, AgentAnswer)
     except StepFailure:
@@ -55,7 +55,7 @@ def fits(reply: ModelReply) -> bool:
 
 
 def supported_words(result: AgentResult) -> str:
-    """Return an agent's words without the numbers that nothing supports: what they still say may be repeated."""
+    """Return an agent's text without its unsupported numbers. Later texts may repeat the numbers that remain."""
     words = "\n".join((result.reasoning, *result.key_factors, result.risk_assessment))
     for number in sorted(result.unsupported_numbers, key=len, reverse=True):
         words = words.replace(number, " ")
@@ -63,7 +63,7 @@ def supported_words(result: AgentResult) -> str:
 
 
 def results_so_far(turn: Turn) -> tuple[AgentResult, ...]:
-    """Return the results of the agents that have answered, in the order of the plan; a later reply replaces an earlier."""
+    """Return the results so far, in the order of the plan. A later reply of an agent replaces an earlier one."""
     found: dict[AgentName, AgentResult] = {}
     for call in turn.agent_calls:
         result = agent_result(turn, call)
@@ -74,7 +74,7 @@ def results_so_far(turn: Turn) -> tuple[AgentResult, ...]:
 
 
 def seen_by(turn: Turn, agent: AgentName) -> tuple[AgentResult, ...]:
-    """Return the results that an agent sees: those of the ones before it, where the plan puts it after others."""
+    """Return the earlier results that an agent sees: those of the agents that the plan puts before it."""
     first, later = agents_to_ask(turn)
     if agent not in later:
         return ()
@@ -106,7 +106,7 @@ def _checked(turn: Turn, data: DataCollected, agent: AgentName, said: AgentAnswe
 
 
 def level(confidence: float) -> Level:
-    """Return the word for a confidence: low below 0.4, high from 0.7."""
+    """Return the level of a confidence: low below 0.4, high from 0.7."""
     return "low" if confidence < 0.4 else "medium" if confidence < 0.7 else "high"
 
 
@@ -117,7 +117,7 @@ def _indicators(agent: AgentName, said: list[IndicatorAnswer], own: dict[str, Ma
 
 def _indicator(said: IndicatorAnswer | None, figure: MarketValue | None) -> Indicator:
     if figure is None:
-        # What nobody measured weighs nothing, whatever was said of it.
+        # A figure that was not measured has no weight, whatever the model said of it.
         return Indicator(value=None, impact="NEUTRAL", weight=0.0)
     return Indicator(
         value=told(figure.value),

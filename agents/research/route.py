@@ -1,4 +1,4 @@
-"""Route: SuperAgent answers at once what needs no data, and sends on what needs an analysis."""
+"""The route step: SuperAgent answers a question that needs no data, or passes it on to the analysis."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Route:
 
     def tell(self, turn: Turn, replies: Replies) -> Event:
         said = answer(only_reply(replies), RouteAnswer)
-        # Nothing was read yet, so nothing can be cited.
+        # No data has been read yet, so there is nothing to cite.
         direct, _ = cited_only(paragraphs(said.direct_answer, 6_000), ())
         answers = said.decision == "DIRECT_ANSWER" and bool(direct)
         reasoning = one_line(said.reasoning, 600)

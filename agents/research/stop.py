@@ -1,4 +1,4 @@
-"""Stop: its user ended the turn. The question stays in the history; there is no answer."""
+"""The stop step: ends a turn that its user stopped. The question stays in the history, without an answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from schemas.research_events import AnswerStopped
 
 
 class Stop:
-    """Needs nothing from the world."""
+    """End the turn; needs no effect."""
 
     name = "stop"
     takes = (On(CancelRequested),)

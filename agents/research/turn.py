@@ -1,4 +1,4 @@
-"""A turn of a research chat, as a case: its state, and the fold that makes it from its events."""
+"""The state of a chat turn (a case of the research flow), and the fold that builds it from events."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ from schemas.effects import Failure
 from schemas.events import CancelRequested, EffectCompleted, Event, StepFailed
 
 ANSWER = "answer"
-"""The step that writes the answer up: a turn's last resort."""
+"""The step that writes the answer: a turn's last resort."""
 ANALYZE = "analyze"
-"""The step that asks the agents."""
 COLLECT = "collect"
-"""The step that asks the sources."""
 
 
 class Turn(CaseCore, frozen=True, kw_only=True):
     """The state of one question.
 
-    ``source_calls`` and ``agent_calls`` are the calls of the sources and agents that have answered so far. They are kept when
-    a person asks to finish, or the time is up, so that the answer is written from what is there. ``finishing``: that has
-    happened before every agent had reported. ``stopped``: by whom, when a person did.
+    ``source_calls`` and ``agent_calls`` are the calls answered so far. They are kept so that the answer can use them if
+    a person asks to finish or the time is up. ``finishing``: that happened before every agent had reported. ``stopped``
+    is the request of the person who stopped the turn.
     """
 
     asked: rev.QuestionAsked
@@ -40,23 +38,22 @@ class Turn(CaseCore, frozen=True, kw_only=True):
 
     @property
     def as_of(self) -> datetime:
-        """The turn's own time: what was known then is what it may use."""
+        """The turn's own time (UTC). Only information known by then may be used."""
         return self.opened_at
 
     @property
     def language(self) -> str:
-        """zh, en or other: that of the question."""
+        """zh, en or other: the language of the question."""
         return self.asked.language
 
     def is_last_resort(self, step: str) -> bool:
-        """The answer, from whatever is there."""
+        """True for the answer step, and for every step of a turn that is finishing."""
         return self.finishing or step == ANSWER
 
 
 def open_turn(
     event: rev.QuestionAsked, *, case_id: str, event_id: str, run_id: str, at: datetime, config: Snapshot | None
 ) -> Turn:
-    """Return the state after ``QuestionAsked``, with the snapshot that it pins."""
     return Turn(
         case_id=case_id,
         run_id=run_id,
@@ -71,7 +68,6 @@ def open_turn(
 
 
 def fold_turn(turn: Turn, event: Event, *, event_id: str, at: datetime) -> Turn:
-    """Return the state after one more accepted event."""
     return moved(turn, event, event_id=event_id, at=at, apply=_APPLY)
 
 

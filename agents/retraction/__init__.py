@@ -1,7 +1,7 @@
-"""Whom a denial or a correction concerns: pure rules over the denying news and the earlier claims of the journal.
+"""The rules that match a denial or a correction to earlier claims of the journal. Pure.
 
-``statement`` reads one news text: what it claims, what it denies, which amounts it puts right. ``concerned`` compares two
-of them. Nothing here asks anybody anything; the step that does is ``agents.verification.critique``.
+``statement`` parses one news text: what it claims, what it denies, and which amounts it corrects. ``concerned``
+compares two statements. The step that reads the journal is ``agents.verification.critique``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which earlier claims does this news deny or correct? Hard rules bound the candidates, likeness says which are the same claim.
+"""Finds the earlier claims that a news item denies or corrects.
 
-A candidate is about the same asset and party, says the opposite, and nothing in it speaks of another matter (another
-predicate, another amount, an account instead of a vault). ``same_claim`` asks for more: what is denied is what it claims.
-A model may choose among the candidates; without one, those of the same claim are taken.
+A candidate is about the same asset and party, says the opposite, and does not concern another matter (another
+predicate, another amount, an account instead of a vault). ``same_claim`` also requires that the candidate claims what
+the news denies. A model may choose among the candidates; without a choice, those with ``same_claim`` are taken.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from schemas.events import ConcernedSignal
 from schemas.ids import signal_id
 
 MAX_CANDIDATES = 12
-"""What a critic is shown at most; the newest, of the same claim first."""
+"""Maximum candidates shown to a critic: ``same_claim`` first, then the newest."""
 ENOUGH = 0.5
-"""Share of what is denied that a claim must speak of, to be the claim that is denied."""
+"""Minimum share of the denied statement that a claim must contain to count as the denied claim."""
 _OF_ITSELF = frozenset(
     {"hack", "halt", "bankrupt", "depeg", "resign", "arrest", "liquidate", "raid", "freeze", "layoff", "ban"}
 )
-"""Predicates that say enough of their subject; the others need their object compared: approved, listed, bought what?"""
+"""Predicates that are specific with their subject alone. Others need their object compared: approved or listed what?"""
 Kind = Literal["retracted", "superseded"]
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier claim that may be meant. ``same_claim``: by the rules it is what this news denies or corrects."""
+    """An earlier claim that may be meant. ``same_claim``: by the rules, this news denies or corrects it."""
 
     claim: EarlierClaim
     kind: Kind
@@ -44,7 +44,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def question(case: Case) -> FindConcerned | None:
-    """Return what to ask the journal; None for news that denies and corrects nothing, or names nobody."""
+    """Return the journal query; None for news that denies and corrects nothing, or names nobody."""
     news = _statement_of(case)
     names = _names(case, news)
     if not (news.denial or news.correction or news.refutes_denial) or not names:
@@ -73,7 +73,7 @@ def candidates(case: Case, claims: Iterable[EarlierClaim]) -> tuple[Candidate, .
 
 
 def chosen(case: Case, given: Sequence[Candidate], numbers: Collection[int] | None) -> tuple[ConcernedSignal, ...]:
-    """Return the signals of the candidates that a critic chose by number, from 1; of the same claims where nobody did."""
+    """Return the signals of the candidates chosen by number (from 1); without a choice, those of ``same_claim``."""
     meant = [c for n, c in enumerate(given, start=1) if (c.same_claim if numbers is None else n in numbers)]
     return tuple(
         ConcernedSignal(
@@ -91,7 +91,8 @@ def _statement_of(case: Case) -> Statement:
 
 
 def _assets(case: Case, news: Statement) -> tuple[str, ...]:
-    # Triage may take another asset for a denial than for the claim: an exchange's own coin, or the coin that was lost.
+    # Triage may name another asset for the denial than for the claim: an exchange's own coin, or the coin that was
+    # lost.
     names = compiled(case.config.tables).asset_names
     named = {ticker for ticker, words in names.items() if any(fold_han(w).lower() in news.low for w in words)}
     issued = {a for e in news.entities.values() for a in e.assets}
@@ -126,7 +127,7 @@ def _corrected(news: Statement, earlier: Statement, claim: EarlierClaim) -> Cand
 
 
 def _party(news: Statement, earlier: Statement) -> Literal["same", "unclear", "other"]:
-    """Whether both speak of one party. “Kroger and Litecoin” is not what “no deal of Walmart and Litecoin” denies."""
+    """Whether both name the same party. “No deal of Walmart and Litecoin” does not deny “Kroger and Litecoin”."""
     mine, theirs = news.parties | _unlisted(news), earlier.parties | _unlisted(earlier)
     if mine and theirs:
         by_name = (news.entity and news.entity in earlier.low) or (earlier.entity and earlier.entity in news.low)
@@ -156,7 +157,7 @@ def _same_matter(news: Statement, earlier: Statement) -> bool:
 
 
 def _likeness(news: Statement, earlier: Statement) -> float:
-    """Return the share of what is denied that the earlier claim speaks of, 0–1."""
+    """Return the share of the denied statement that the earlier claim contains, 0–1."""
     shared = news.denied & earlier.predicates
     if news.denied and not shared:
         return 0.0
@@ -164,6 +165,6 @@ def _likeness(news: Statement, earlier: Statement) -> float:
         return 1.0
     if news.cjk == earlier.cjk:
         return len(news.words & earlier.told) / len(news.words) if news.words else 1.0
-    # Across languages the verb counts as well: the terms of one that both tables know need not be in the other.
+    # Across languages the verb counts as well: terms that the tables know in one language may be missing in the other.
     said, told = len(news.concepts) + len(news.denied), len(news.concepts & earlier.concepts) + len(shared)
     return told / said if said else 1.0

@@ -1,4 +1,4 @@
-"""Retract: say of each earlier signal that this case denies or corrects it, one event a signal, before the case's own."""
+"""The retract step: emits one retraction per earlier signal that this case denies or corrects, then its own signal."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from schemas.events import ConcernedSignal, Event, EvidenceCritiqued, Retraction
 from schemas.signals import SignalEvidence
 
 MAX_EVIDENCE = 5
-"""Pages that a retraction names: the official ones first."""
+"""Maximum pages that a retraction lists, official ones first."""
 
 
 class RetractSignals:
-    """Needs nothing from the world: the critique has found whom it concerns. Publish makes a revision of each event."""
+    """Needs no effect: the critique has found the signals. Publish makes a revision from each event."""
 
     name = "retract"
     takes = (On(EvidenceCritiqued, route="retract"), On(RetractionFound, route="more"))
@@ -48,7 +48,7 @@ def _reason(case: Case, one: ConcernedSignal) -> str:
 
 
 def _evidence(case: Case) -> tuple[SignalEvidence, ...]:
-    # What supports the denial stands against what is denied.
+    # Evidence that supports the denial is evidence against the denied claim.
     believed = [e for e in evidence_of(findings_so_far(case)) if e.stance == "supports"]
     best = sorted(believed, key=lambda e: (not e.official, not e.independent, e.reference_number))[:MAX_EVIDENCE]
     return tuple(replace(e, stance="denies") for e in best)

@@ -1,4 +1,4 @@
-"""One news text, read as something that may be denied, or that denies: whom it is about, what it says happened, how much."""
+"""Parses one news text as a statement: its parties, predicates, amounts, and what it denies or corrects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agents.text.matching import fold_han, has_cjk, words_regex
 from schemas.config import Entity, Tables
 
 HEAD = 1_200
-"""Characters of a news item that count as its claim; what follows is background."""
+"""Characters of a news item that count as its claim; the rest is background."""
 _CLAUSES = re.compile(r"[;。!!??]|[,,::](?!\d)|\.\s|\.$|\s[-–—]\s|\s(?:but|while|although|whereas)\s")
 _DENIAL_DENIED = re.compile(
     r"\b(?:fake|false|fabricated|forged|fraudulent|bogus)\s+(?:denial|rebuttal)"
@@ -32,7 +32,7 @@ _CORRECTION = re.compile(
 )
 _SPEECH = re.compile(r"\b(?:post|posts|tweet|tweets|message|messages|announcement)\b|帖子|推文|消息|公告|言论")
 _RELEASE = re.compile(r"\b(?:press|news)\s+releases?\b|新闻稿|通稿")
-"""“Release” is a verb of launches; a press release launches nothing."""
+"""“Release” is a verb of launches, but a press release launches nothing."""
 _SAID = re.compile(
     r"辟谣|否认|澄清|驳斥|不实|不属实|虚假|伪造|冒用|假的|假消息|谣言|传闻|传言|网传|消息|声明|公告|官方|账号|账户|公司|主席|发言人|"
     r"创始人|首席执行官|与|和|的|系|为|是|没有|没|未|从未|并未|并|不|无|任何|一事|相关|遭|被|入侵"
@@ -46,7 +46,7 @@ wednesday thursday friday saturday sunday calls call called billion million tril
 claim rumor rumours rumors agency commission regulator own page site website clarifies clarify clarified announces
 announced announcement announce major press release year his her its their
 """
-"""Words that say nothing of what a claim is about: who speaks, where, when, and that it is true or false."""
+"""Words that do not identify the subject of a claim: speakers, places, times, and words for true or false."""
 _PLAIN = frozenset(stem(word) for word in re.findall(r"\w+", _PLAIN_WORDS))
 
 
@@ -54,7 +54,7 @@ _BYSTANDERS = frozenset({"court", "network"})
 
 
 class Statement:
-    """What the rules of retraction read of one text. ``denied`` are the predicates that it says did not happen."""
+    """The parsed statement of one text. ``denied`` holds the predicates that it says did not happen."""
 
     def __init__(self, of: Tables, text: str, *, entity: str | None, asset: str) -> None:
         tables = compiled(of)
@@ -84,7 +84,7 @@ class Statement:
 
     @property
     def correction(self) -> bool:
-        """Whether it puts another amount in place of one that was told before, rather than denying all of it."""
+        """Whether the text replaces an amount reported before, instead of denying the whole claim."""
         return (
             _CORRECTION.search(self.low) is not None
             and bool(self.amounts.given)
@@ -93,9 +93,9 @@ class Statement:
 
     @property
     def parties(self) -> frozenset[str]:
-        """Everybody named but for the asset's own project, which every claim about it shares, and for bystanders.
+        """All parties named, except the asset's own project, which every claim about it shares, and bystanders.
 
-        Those are chains that carry the asset and courts, where the news is not about them: “Chapter 11” names a court.
+        Bystanders: chains that carry the asset, and courts, unless the news is about them (“Chapter 11” names a court).
         """
         aside = {n for n, e in self.entities.items() if e.kind in _BYSTANDERS and n != self.primary}
         return frozenset(self.entities) - self.own - aside
@@ -107,7 +107,7 @@ class Statement:
             if sense.denial:
                 found.append((clause, sense.negated or _spoken(tables, sense.groups, clause), sense.account_hack))
         if not any(groups for _, groups, _ in found):
-            # “The report that …, spread on Tuesday, is false”: what is denied stands in another clause.
+            # “The report that …, spread on Tuesday, is false”: the denied matter is in another clause.
             sense = tables.grammar.sense(self.low)
             meant = sense.negated or _spoken(tables, sense.groups, self.low)
             groups = tuple(g for g in meant if not (g == "hack" and sense.account_hack))
@@ -121,7 +121,7 @@ class Statement:
 
 
 def _spoken(tables: Compiled, groups: Iterable[str], text: str) -> tuple[str, ...]:
-    # Evidence takes a purchase for the other side's sale; of one party, “has not sold” denies no purchase.
+    # Evidence treats a purchase as the other side's sale; for a single party, “has not sold” denies no purchase.
     found = []
     for group in groups:
         one = ClaimSense()
@@ -152,7 +152,7 @@ _terms: WeakKeyDictionary[Compiled, _Terms] = WeakKeyDictionary()
 
 def _concepts(of: Tables, tables: Compiled, text: str) -> frozenset[str]:
     if (known := _terms.get(tables)) is None:
-        # “ETFs” and “listings” are the table's “ETF” and “listing”.
+        # “ETFs” and “listings” match the table's “ETF” and “listing”.
         known = tuple(
             (name, words_regex(t if has_cjk(t) else f"{t}*" for t in terms)) for name, terms in of.event_terms.items()
         )

@@ -1,7 +1,8 @@
-"""The tables that a person edits, read once from the JSON files beside this module.
+"""The editable tables, read once from the JSON files beside this module.
 
 ``entities.json`` (official sources, one row a line), ``entities_demo.json`` (their synthetic ``.example`` twins),
-``event_terms.json``, ``credibility.json``, ``lexicon.json``, ``search_roles.json`` (who is asked, by role and event). This is the one place in ``agents`` that reads files.
+``event_terms.json``, ``credibility.json``, ``lexicon.json``, ``search_roles.json`` (providers by role and event).
+No other module reads these files.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ _Words = dict[str, tuple[str, ...]]
 
 @lru_cache(maxsize=2)
 def load_tables(*, demo: bool) -> Tables:
-    """Return the packaged tables; with ``demo`` also the synthetic official hosts of the bundled corpus.
+    """Return the packaged tables; with ``demo``, also the synthetic official hosts of the bundled corpus.
 
     Raises:
-        msgspec.ValidationError: when an edited file no longer has the shape of its table.
+        msgspec.ValidationError: an edited file does not match the shape of its table.
     """
     entities = _read("entities.json", tuple[Entity, ...])
     if demo:

@@ -1,1 +1,1 @@
-"""Reading text (zh and en): scripts, keywords, look-alike characters, word lists, and words that try to steer a model."""
+"""Text processing (zh and en): scripts, keywords, look-alike characters, word lists, prompt-injection detection."""

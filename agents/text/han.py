@@ -1,7 +1,7 @@
-"""Traditional Chinese characters read as the simplified ones, so that one word list serves both scripts.
+"""Converts traditional Chinese characters to simplified ones, so that one word list serves both scripts.
 
-Source: the character table of OpenCC (TSCharacters, Apache License 2.0), held to characters of the Big5 set whose simplified
-form is in GB 2312 and which are no simplified character themselves.
+Source: the character table of OpenCC (TSCharacters, Apache License 2.0), limited to Big5 characters whose simplified
+form is in GB 2312 and which are not themselves simplified characters.
 """
 
 from __future__ import annotations
@@ -112,5 +112,5 @@ _TABLE = str.maketrans(_TRADITIONAL, _SIMPLIFIED)
 
 
 def simplified(text: str) -> str:
-    """Return the text with simplified characters, one for one."""
+    """Return the text in simplified characters, converted one for one."""
     return text if text.isascii() else text.translate(_TABLE)

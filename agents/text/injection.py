@@ -1,7 +1,7 @@
-"""Texts that try to steer the model, and the invisible characters that hide them.
+"""Detects prompt injection: text that tries to steer the model, and invisible characters that hide it.
 
-A match does not prove an attack. It drops a page from the evidence and flags the signal, which costs one source; the
-opposite mistake would let a page write its own verdict.
+A match does not prove an attack. It drops a page from the evidence and flags the signal, which costs one source; a
+missed attack would let a page write its own verdict.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INVISIBLE = re.compile(
 
 
 def strip_invisible(text: str) -> str:
-    """Return the text without what a reader does not see: zero width, bidi, tags, most controls."""
+    """Return the text without invisible characters: zero width, bidi, tags, most controls."""
     return _INVISIBLE.sub("", text)
 
 
@@ -74,7 +74,7 @@ _FIELD_WORDS = ("confidence", "official", "multi", "risk", "independent", "actio
 _SUBJECTS = ("analyst", "model", "assistant", "ai", "llm", "verifier", "agent", "classifier", "reviewer", "system")
 _DUTIES = ("must", "should", "shall", "has to", "needs to", "is to")
 _ORDERS = ("instruction", "prompt", "directive")
-# One row per pattern above: of each group, a text that matches holds one. Looking for them first saves most of the time.
+# One row per pattern above: a matching text contains a word of each group. Checking them first saves most of the time.
 _NEEDS: tuple[tuple[tuple[str, ...], ...], ...] = (
     (("ignore", "disregard", "forget", "override", "bypass", "skip"),
      (*_ORDERS, "rules", "direction", "guideline", "context", "message", "check")),
@@ -101,7 +101,7 @@ _NEEDS: tuple[tuple[tuple[str, ...], ...], ...] = (
 )  # fmt: skip
 _BETWEEN_HAN = re.compile(rf"(?<=[{CJK}])\s+(?=[{CJK}])")
 _TAGS = {0xE0000 + letter: letter for letter in range(0x20, 0x7F)}
-"""Tag characters repeat ASCII invisibly; a model reads them."""
+"""Tag characters repeat ASCII invisibly, and models read them."""
 _STEERS_EN = tuple(zip(_NEEDS, (re.compile(p) for p in _EN), strict=True))
 _STEERS_ZH = re.compile("|".join(f"(?:{p})" for p in _ZH), re.IGNORECASE)
 _SPACED = re.compile(r"\b(?:[a-z][ ._\-*]){5,}[a-z]\b", re.IGNORECASE)
@@ -112,10 +112,11 @@ _JOINED = re.compile(
 
 
 def steers_model(text: str) -> bool:
-    """Whether a text speaks to the model that reads it rather than to people.
+    """Whether a text addresses the model that reads it rather than people.
 
-    It is compared in compatible form (full width, mathematical and circled letters are plain ones), in lower case, as lines
-    and with all white space collapsed. What it misses is counted in tests/agents/verification/test_attacks.py.
+    The text is compared in NFKC form (full-width, mathematical and circled letters become plain) and in lower case,
+    with its line breaks and with white space collapsed. tests/agents/verification/test_attacks.py counts what it
+    misses.
     """
     low = unicodedata.normalize("NFKC", strip_invisible(text.translate(_TAGS))).lower()
     collapsed = " ".join(low.split())
@@ -125,7 +126,7 @@ def steers_model(text: str) -> bool:
         plain = ascii_skeleton(collapsed)
         if plain != collapsed and _steers(plain):
             return True
-    # Letters set apart (“i g n o r e”) are read by a model and missed by a pattern.
+    # Models read spaced letters (“i g n o r e”), which the patterns miss.
     return any(_JOINED.search(_GAPS.sub("", m.group())) for m in _SPACED.finditer(low))
 
 
@@ -133,5 +134,5 @@ def _steers(low: str) -> bool:
     for needs, pattern in _STEERS_EN:
         if all(any(word in low for word in group) for group in needs) and pattern.search(low):
             return True
-    # Both scripts are read as one, and Han characters that were set apart as words.
+    # Traditional characters are folded to simplified ones, and spaces between Han characters removed.
     return has_cjk(low) and _STEERS_ZH.search(_BETWEEN_HAN.sub("", simplified(low))) is not None

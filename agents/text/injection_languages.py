@@ -1,8 +1,8 @@
-"""Words that steer a model in languages beside English and Chinese: a short list for each, not a grammar.
+"""Prompt-injection patterns for languages other than English and Chinese: a short word list for each, not a grammar.
 
-A sentence is suspected when words of three groups of one language stand near each other, for one of them alone is ordinary
-news; or when it tells a model what it must take this very page for. Words are compared in lower case and without accents.
-What these lists miss is counted by the test of the attacks.
+A text is suspected when words of three groups of one language stand close together, since a single group is ordinary
+news. It is also suspected when it tells a model how to treat this very page. Words are compared in lower case and
+without accents. The test of the attacks counts what these lists miss.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import NamedTuple
 from agents.text.skeleton import without_marks
 
 _NEAR = 90
-"""Characters before and after the first word in which the others are looked for: about a sentence."""
-# One row a language: three columns that mean “forget · the former · orders” (not “all orders”: who ignores all rules is in the
-# news every day); a pattern for “the model must mark this page”;
-# and what is suspected alone: a note to an AI, a new role for it, its system prompt. Stems, with | between them.
-# The pattern wants its words in order and next to each other, and this very page for their object: analysts, models and
-# systems that must do something are everyday news, and so is advice to buy.
+"""Characters before and after the first word in which the others are searched: about a sentence."""
+# One row per language family: three columns that mean “forget · the former · orders” (not “all orders”: news about
+# somebody who ignores all rules is common); a pattern for “the model must mark this page”; and phrases that are
+# suspected alone: a note to an AI, a new role for it, its system prompt. Stems, with | between them. The pattern needs
+# its words adjacent, in order, and with this very page as the object: analysts, models and systems that must do
+# something are everyday news, and so is advice to buy.
 _TABLE = (
     # Spanish, Portuguese, Italian
     ("ignora|ignore|olvida|olvide|esqueca|esquece|dimentica|descarta|desconsidere", "anterior|previ|precedent",
@@ -107,7 +107,7 @@ _LANGUAGES = tuple(map(_language, _TABLE))
 
 
 def steers_in_some_language(low: str) -> bool:
-    """Whether a text in lower case, with single spaces, orders about a model. Takes time in proportion to its length."""
+    """Whether a text (lower case, single spaces) tries to steer a model. The time is linear in its length."""
     bare = without_marks(low)
     return any(
         any(word in bare for word in language.alone) or _near(bare, language.orders) or language.duty.search(bare)

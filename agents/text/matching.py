@@ -1,4 +1,4 @@
-"""Texts as the judgement sees them: folded, measured, compared, and matched against word lists of the tables."""
+"""Text normalisation, near-duplicate detection, and compilation of the tables' word lists."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ NEVER = re.compile(r"(?!)")
 
 
 def fold(text: str) -> str:
-    """Return the text in compatible Unicode form (no full width), with plain quotes and single spaces."""
+    """Return the text in NFKC form (no full-width characters), with plain quotes and single spaces."""
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
     return " ".join(plain.replace("\u2019", "'").replace("\u2018", "'").split())
 
 
 def fold_han(text: str) -> str:
-    """Return :func:`fold` of the text, in simplified characters: what is compared and matched."""
+    """Return :func:`fold` of the text in simplified characters: the form for comparing and matching."""
     return simplified(fold(text))
 
 
 def has_cjk(text: str) -> bool:
-    """Whether the text holds Chinese, Japanese or Korean characters."""
+    """Whether the text contains Chinese, Japanese or Korean characters."""
     return _HAS_CJK.search(text) is not None
 
 
@@ -42,12 +42,12 @@ def width(text: str) -> int:
 
 
 def units(text: str) -> tuple[str, ...]:
-    """Return the words of a text in order: Latin words and numbers whole, CJK characters one by one, in lower case."""
+    """Return the units of a text in order and in lower case: whole Latin words and numbers, single CJK characters."""
     return tuple(_UNIT.findall(text.lower()))
 
 
 class Shape:
-    """What near-duplicate search compares: the set of units, and the set of pairs of neighbours."""
+    """The features that near-duplicate detection compares: the set of units, and the set of pairs of neighbours."""
 
     __slots__ = ("pairs", "prefix", "singles", "size")
 
@@ -60,15 +60,15 @@ class Shape:
 
 
 _MIN_UNITS = 6
-"""Shorter texts say too little to be told apart by overlap; only equal ones are the same."""
+"""Shorter texts have too few units for overlap to be meaningful; they must be equal to count as duplicates."""
 
 
 def near_duplicates(a: Shape, b: Shape) -> bool:
-    """Whether two contents are one text, up to small edits.
+    """Whether two contents are the same text, up to small edits.
 
-    Own thresholds, set on edited copies of newswire sentences against independent reports of one event: edited copies
-    share over 0.55 of their neighbour pairs (overlap coefficient), independent reports under 0.35, in zh and en alike.
-    The overlap test needs similar lengths, so that a report which quotes a notice stays its own text.
+    The thresholds are our own, set on edited copies of newswire sentences against independent reports of one event.
+    Edited copies share over 0.55 of their neighbour pairs (overlap coefficient), independent reports under 0.35, in zh
+    and en alike. The overlap test requires similar lengths, so a report that quotes a notice stays a separate text.
     """
     if a.singles == b.singles and a.pairs == b.pairs:
         return True
@@ -97,7 +97,7 @@ def words_pattern(entries: Iterable[str]) -> str:
     return "|".join(parts) or r"(?!)"
 
 
-# A list is compiled as a tree of its letters: Python's matcher tries a flat alternation word by word, at every position.
+# The list becomes a prefix tree: Python's matcher would try a flat alternation word by word at every position.
 def _plant(tree: dict[str, Any], entry: str) -> None:
     for letter in entry.removesuffix("*"):
         tree = tree.setdefault(letter, {})
@@ -112,10 +112,10 @@ def _branches(tree: dict[str, Any]) -> str:
 
 
 def words_regex(entries: Iterable[str]) -> re.Pattern[str]:
-    """Compile :func:`words_pattern`, without regard to case."""
+    """Compile :func:`words_pattern`, ignoring case."""
     return re.compile(words_pattern(entries), re.IGNORECASE)
 
 
 def lower_words_regex(entries: Iterable[str]) -> re.Pattern[str]:
-    """Compile :func:`words_pattern` for texts in lower case, which is several times faster than ignoring case."""
+    """Compile :func:`words_pattern` for lower-case texts, which is several times faster than ignoring case."""
     return re.compile(words_pattern(e.lower() for e in entries))

@@ -1,7 +1,7 @@
 """Chinese keywords by TF-IDF, from jieba's bundled dictionary.
 
-The dictionary takes about a second to read; it is read at the first Chinese text and kept. jieba's own cache file is
-passed by, since pure code writes nothing: the table is built from the packaged dictionary each time a process starts.
+Loading the dictionary takes about a second; it is loaded at the first Chinese text and kept. jieba's cache file is
+bypassed, because pure code writes nothing: each process builds the table from the packaged dictionary.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from functools import lru_cache
 from typing import Any
 
 _MAX_TEXT = 600
-"""Characters that keywords are taken from: a claim stands at the head of its news, and the query has 5 ms."""
+"""Characters that keywords are taken from: news states its claim first, and the query has 5 ms."""
 
 
 @lru_cache(maxsize=1)
 def _extractor() -> Any:
     with warnings.catch_warnings():
-        # jieba 0.42 imports pkg_resources where it is there; its deprecation is not ours to report.
+        # jieba 0.42 imports pkg_resources where available; that deprecation warning is not ours to report.
         warnings.simplefilter("ignore")
         import jieba
         from jieba.analyse import TFIDF
@@ -33,11 +33,11 @@ def _extractor() -> Any:
 
 
 def zh_keywords(text: str, limit: int) -> tuple[str, ...]:
-    """Return the Chinese text's words of most weight, heaviest first, of two characters or more."""
+    """Return the highest-weighted words of a Chinese text, heaviest first, of two characters or more."""
     found: list[str] = _extractor().extract_tags(text[:_MAX_TEXT], topK=limit * 2)
     return tuple(w for w in found if len(w) > 1 and not w.isascii())[:limit]
 
 
 def warm_up() -> None:
-    """Read the dictionary now, so that the first query does not wait for it."""
+    """Load the dictionary now, so that the first query does not wait for it."""
     _extractor()

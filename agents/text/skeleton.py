@@ -1,4 +1,4 @@
-"""Fold look-alike characters, so that what a person would read alike compares equal.
+"""Folds look-alike characters, so that texts that look the same to a person compare equal.
 
 Source: the letters of Unicode's confusables (UTS #39) that imitate a-z in Cyrillic, Greek, Armenian and
 Latin extensions; only those that browsers show in host names.
@@ -58,7 +58,7 @@ def ascii_skeleton(text: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """Return the text without accents; its letters stay those of their script."""
+    """Return the text without accents; letters stay in their script."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
@@ -66,6 +66,6 @@ def without_marks(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def host_skeleton(label: str) -> str:
-    """Return what a label of a host name looks like: also folds digits and pairs such as ``rn`` (m), ``vv`` (w)."""
+    """Return the visual form of a host name's label: also folds digits and pairs such as ``rn`` (m), ``vv`` (w)."""
     folded = ascii_skeleton(label.lower()).lower().replace("rn", "m").replace("vv", "w").replace("cl", "d")
     return folded.translate(_DIGITS)

@@ -1,4 +1,4 @@
-"""Conclude: a case that the gate kept out ends with its preliminary signal, and says so."""
+"""The conclude step: ends a case that the gate kept off the deep path with its preliminary signal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from schemas.events import CaseTriaged, Event, SignalSynthesized
 
 
 class ConcludePreliminary:
-    """Needs nothing from the world."""
+    """Publish triage's draft; needs no effect."""
 
     name = "conclude"
     takes = (On(CaseTriaged, route="preliminary"),)

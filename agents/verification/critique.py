@@ -1,4 +1,4 @@
-"""Critique: what does the evidence say of each claim, who contradicts whom, and which earlier signals does that concern?"""
+"""The critique step: a verdict for each claim, contradictions between sources, and the earlier signals to retract."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from schemas.events import (
 MAX_CLAIMS = 5
 MAX_CONTRADICTIONS = 5
 BELIEVED = frozenset({"multi_source_official", "multi_source", "official_alone"})
-"""Base rules by which a denial is believed; one that is not believed retracts nothing."""
+"""Base rules under which a denial is believed. A denial that is not believed retracts nothing."""
 
 
 class CritiqueEvidence:
-    """The heavy model reads references and pages; with none of either, code says that there is not enough evidence.
+    """Ask the heavy model to judge references and pages; without either, return ``not_enough_evidence`` without a call.
 
-    News that denies or corrects, and is believed, is first compared with what earlier cases claim (free, from the journal).
+    News that denies or corrects, and is believed, is first compared with earlier cases' claims (a free journal read).
     """
 
     name = "critique"
@@ -91,12 +91,12 @@ def _critique(case: Case, earlier: tuple[Candidate, ...]) -> CallModel:
 
 
 def _candidates(case: Case, replies: Replies) -> tuple[Candidate, ...]:
-    # A journal that could not be read in time retracts nothing: the case's own signal is of use all the same.
+    # If the journal cannot be read in time, nothing is retracted: the case's own signal is still useful.
     return tuple(c for reply in replies.all(ConcernedReply) for c in candidates(case, reply.claims))
 
 
 def _claim(said: ClaimAnswer, numbers: set[int]) -> ClaimVerdict:
-    # A model may cite a reference that does not exist; a verdict that rests on nothing else is not enough evidence.
+    # A model may cite a reference that does not exist. A verdict without a valid citation is not enough evidence.
     cited = tuple(n for n in dict.fromkeys(said.reference_numbers) if n in numbers)
     return ClaimVerdict(
         claim=one_line(said.claim, 300),

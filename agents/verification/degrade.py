@@ -1,4 +1,4 @@
-"""Degrade: the deep path gave up on a step; the single-pass analysis takes over, and the signal will say why."""
+"""The degrade step: hands a case whose deep path failed to the single-pass analysis. The signal states the reason."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from schemas.events import CaseDegraded, Event, StepFailed
 
 
 class DegradeCase:
-    """The reason is the kind of the failure, never its text: error text is no content."""
+    """Record the kind of the failure as the reason, never its text: error text is not content."""
 
     name = "degrade"
     takes = (On(StepFailed, outcome="degrade"),)

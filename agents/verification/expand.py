@@ -1,4 +1,4 @@
-"""Expand: does the evidence name something concrete that is worth one more search?"""
+"""The expand step: asks a model whether the evidence names something concrete that is worth one more search."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_KEYWORDS = 3
 
 
 class ExpandKeywords:
-    """A help, not a need: when the model cannot say, the case goes on to the critique with what it has."""
+    """Optional: if the model does not answer, the case continues to the critique with the evidence it has."""
 
     name = "expand"
     takes = (On(SearchCompleted, route="expand"), On(PagesScraped, route="expand"))
@@ -22,7 +22,7 @@ class ExpandKeywords:
 
     def ask(self, case: Case) -> Asked:
         findings = findings_so_far(case)
-        # A model wrote the keywords, and it had read text from outside: they are none of our own words.
+        # A model that had read outside text wrote these keywords, so they are untrusted.
         asked = [Untrusted("searched", p.search_keywords) for p in case.plans if p.search_keywords]
         known = facts(**findings_facts(findings), searches=len(asked))
         return ask_model(
@@ -44,7 +44,7 @@ class ExpandKeywords:
 
 
 def new_keywords(case: Case, wanted: list[str]) -> tuple[str, ...]:
-    """Return the keywords that no search of this case has asked for, cleaned, at most ``MAX_KEYWORDS``."""
+    """Return the cleaned keywords that no search of this case has used, at most ``MAX_KEYWORDS``."""
     asked = " ".join(p.search_keywords for p in case.plans).casefold()
     cleaned = (clean_keywords(k[:60]) for k in wanted)
     return tuple(dict.fromkeys(k for k in cleaned if k and k.casefold() not in asked))[:MAX_KEYWORDS]

@@ -1,7 +1,7 @@
-"""Give up: nothing worked before the deadline, or a person cancelled the case.
+"""The give-up step: ends a case whose last resort failed, or that a person cancelled.
 
-A case that was triaged ends in a published signal all the same: its preliminary one, marked with what failed. Only a case
-without one ends as failed, and leaves a dead letter.
+A triaged case that was not cancelled publishes its preliminary signal, marked with the failure. Any other case ends as
+``CaseFailed`` and leaves a dead letter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from schemas.events import CancelRequested, CaseFailed, Event, SignalSynthesized
 
 
 class GiveUp:
-    """Needs nothing from the world; the runtime writes the dead letter."""
+    """Needs no effect; the runtime writes the dead letter."""
 
     name = "give_up"
     takes = (On(StepFailed, outcome="give_up"), On(CancelRequested))

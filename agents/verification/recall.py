@@ -1,4 +1,4 @@
-"""Recall: what did we think of news like this before?"""
+"""The recall step: finds earlier cases like this one in memory."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from schemas.effects import Failure, Recall, RecallReply
 from schemas.events import CaseTriaged, ContextGathered, Event
 
 MAX_RECALL_CHARACTERS = 2_000
-"""What is compared with past cases; embeddings blur beyond it."""
+"""Characters compared with past cases; embeddings lose precision on longer texts."""
 
 
 def recall_of(case: Case) -> Recall:
-    """Return the question to memory, as of the case's own time."""
+    """Return the memory query, as of the case's own time."""
     return Recall(
         text=case.news.text[:MAX_RECALL_CHARACTERS],
         asset=case.draft.asset if case.triaged else "",
@@ -23,7 +23,7 @@ def recall_of(case: Case) -> Recall:
 
 
 class RecallMemory:
-    """Memory is a help, not a need: without it the case goes on and says so."""
+    """Optional: without memory the case goes on, and records that memory was unavailable."""
 
     name = "recall"
     takes = (On(CaseTriaged, route="deep"),)

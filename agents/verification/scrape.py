@@ -1,4 +1,7 @@
-"""Scrape: open the best pages, and judge the findings again with their main texts. A page that stays shut is a value, not an end."""
+"""The scrape step: opens the best pages and judges the findings again with their main texts.
+
+A page that cannot be opened is recorded as a failure and does not end the case.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from schemas.events import Event, PagesScraped, SearchCompleted
 
 
 class ScrapePages:
-    """At most ``MAX_PAGES`` a round, side by side; the adapter guards the addresses."""
+    """Open at most ``MAX_PAGES`` pages a round, concurrently. The adapter guards against unsafe addresses."""
 
     name = "scrape"
     takes = (On(SearchCompleted, route="scrape"),)

@@ -1,4 +1,4 @@
-"""Search: perform the round's sub-tasks, and judge everything found so far by the rules of evidence."""
+"""The search step: performs the round's sub-tasks and judges everything found so far by the rules of evidence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from schemas.evidence import Findings, Observation, Page
 
 
 class SearchEvidence:
-    """A failure is a value: recorded per provider, and never mistaken for "no results"."""
+    """Record a failure per provider; a failed search never counts as "no results"."""
 
     name = "search"
     takes = (On(ToolPlanned, route="search"),)
@@ -45,7 +45,7 @@ class SearchEvidence:
             findings=findings,
             outcomes=outcomes,
             market=tuple(v for reply in replies.all(MarketReply) for v in reply.values),
-            # What the budget has denied once is not asked for again in a further round.
+            # A kind of call that the budget denied is not requested again in a later round.
             route="critique" if "search" in denied_kinds(replies.calls) else route_after(case, findings),
             observations=tuple(_observations(case, replies, findings, pages)),
             pages=pages,
@@ -59,7 +59,7 @@ def _answered(case: Case, replies: Replies, reads: Reads) -> list[tuple[SubTask,
 
 
 def _observations(case: Case, replies: Replies, findings: Findings, pages: tuple[Page, ...]) -> Iterator[Observation]:
-    # Figures have a place of their own in the event; here only what could not be read of them, or of a page.
+    # Figures have their own field in the event. Here are only the failures to read figures or a page.
     for task, _, reply in (*_answered(case, replies, "figures"), *_answered(case, replies, "page")):
         if not isinstance(reply, MarketReply | PageReply):
             yield observed(case, task, reply)
@@ -71,7 +71,7 @@ def _observations(case: Case, replies: Replies, findings: Findings, pages: tuple
 
 
 def outcome(search: Search, reply: object) -> ProviderOutcome:
-    """Return how one provider did. A missing reply counts as a failure, never as nothing found."""
+    """Return the result of one provider's search. A missing reply counts as a failure, never as "no results"."""
     if isinstance(reply, SearchReply):
         hits, cached, cut = len(reply.results), reply.cached, reply.truncated
         return ProviderOutcome(provider=search.provider, query=search.query, hits=hits, cached=cached, truncated=cut)
@@ -81,14 +81,15 @@ def outcome(search: Search, reply: object) -> ProviderOutcome:
 
 
 def route_after(case: Case, findings: Findings) -> Literal["scrape", "expand", "critique"]:
-    """Return where the case goes with these findings."""
+    """Return the route for the case after these findings."""
     if case.config.tool_scrape_enabled and pages_worth_opening(case, findings):
         return "scrape"
     return "expand" if may_expand(case, findings) else "critique"
 
 
 def _retry_while_it_helps(case: Case, replies: Replies, outcomes: tuple[ProviderOutcome, ...]) -> None:
-    # All providers down for now: wait for the one that is back soonest while the runtime would; then go on with what there is.
+    # All providers are down for now: retry after the earliest retry time while retries are left, then go on without
+    # them.
     failures = [o.failure for o in outcomes if o.failure is not None]
     passing = [f for f in failures if f.retryable]
     if not passing or len(failures) < len(outcomes):

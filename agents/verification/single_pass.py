@@ -1,4 +1,4 @@
-"""The single pass: a model with two functions, then the signal. The way outside the rollout, and the net below."""
+"""The single-pass step: a model with two functions, then the signal. For cases outside the rollout, and as fallback."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from schemas.signals import Draft, SignalStatus
 
 
 class SinglePass:
-    """Choose functions, perform what was chosen (each at most once), judge. The rules of evidence hold here as well."""
+    """Let the model choose functions, perform each at most once, then judge by the same rules of evidence."""
 
     name = "single_pass"
     takes = (On(CaseTriaged, route="single_pass"), On(CaseDegraded))
@@ -91,7 +91,7 @@ def _known(hit: SearchResult, case: Case) -> bool:
 
 
 def _draft(case: Case, said: Draft) -> Draft:
-    # Triage's judgement stands where there is one; reading more may only make the action more careful.
+    # Triage's judgement stands where there is one. The second reading may only soften the action to observe.
     if case.triaged is None:
         return said
     action = "observe" if said.action == "observe" else case.draft.action

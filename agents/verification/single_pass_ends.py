@@ -1,4 +1,4 @@
-"""How a single pass ends: what its searches found, and the signal of a case whose last model call the budget denied."""
+"""The findings of a single pass, and its signal when the budget denies the last model call."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from schemas.signals import Draft
 
 
 def findings_of(case: Case, draft: Draft, replies: Replies, query: str) -> Findings:
-    """Return what the rules of evidence make of the searches of this step."""
+    """Judge the results of this step's searches by the rules of evidence."""
     hits = tuple(hit for reply in replies.all(SearchReply) for hit in reply.results)
     return assess(claim_of(judged_as(case, draft)), hits, query=query, snapshot=case.config)
 
 
 def unpaid(case: Case, replies: Replies, stop: StepFailure) -> Event:
-    """Return the signal that needs no further call: triage's draft, judged by the evidence that was paid for before.
+    """Return a signal that needs no further call: triage's draft, judged by the evidence that was already paid for.
 
     Raises:
-        StepFailure: ``stop``, where it is no denial by the budget, or there is no draft.
+        StepFailure: ``stop``, if it is not a denial by the budget, or if there is no draft.
     """
     if stop.failure.kind != "budget" or case.triaged is None:
         raise stop

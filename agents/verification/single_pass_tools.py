@@ -1,4 +1,4 @@
-"""The two functions of the single pass, and the effects that a model's calls of them become."""
+"""The two functions of the single pass, and the effects for a model's calls of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def functions(config: Snapshot) -> tuple[FunctionDeclaration, ...]:
 
 
 def chosen_effects(case: Case, reply: ModelReply) -> tuple[Effect, ...]:
-    """Return what the calls ask for: each function at most once, arguments cleaned, only what is switched on."""
+    """Return the effects for the model's calls: each enabled function at most once, with cleaned arguments."""
     calls = {c.name: c for c in reversed(reply.function_calls)}
     effects: list[Effect] = [recall_of(case)] if FETCH_MEMORIES.name in calls else []
     if SEARCH_NEWS.name in calls and case.config.tool_search_enabled:

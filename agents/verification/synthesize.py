@@ -1,4 +1,4 @@
-"""Synthesize: the final signal. The rules fix the bounds; a model chooses inside them and writes the reason."""
+"""The synthesize step: the final signal. Rules set the bounds; a model chooses inside them and writes the reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from schemas.signals import Draft, SignalStatus
 
 
 class SynthesizeSignal:
-    """The model may soften an action to observe; it may not turn buy into sell, nor leave the bounds."""
+    """The model may soften an action to observe. It cannot turn buy into sell or leave the bounds."""
 
     name = "synthesize"
     takes = (On(EvidenceCritiqued, route="synthesize"), On(RetractionFound, route="synthesize"))
@@ -63,7 +63,7 @@ class SynthesizeSignal:
 
 
 def _status(case: Case) -> SignalStatus:
-    # Verified means looked up: a case for which no search was answered was only thought about.
+    # "Verified" requires at least one answered search.
     answered = any(outcome.failure is None for search in case.searches for outcome in search.outcomes)
     return "verified" if answered else "preliminary_only"
 

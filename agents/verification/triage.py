@@ -1,4 +1,4 @@
-"""Triage: is this news new, is it news at all, what does it claim, and does it deserve the deep path?"""
+"""The triage step: detects duplicates and spam, drafts the claim, and chooses the path."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from schemas.ids import content_hash, normalise_text
 from schemas.signals import Draft
 
 ALWAYS_DEEP = frozenset({"depeg", "liquidation", "hack"})
-"""Deep whatever the confidence (VERIFICATION, "Triage")."""
+"""Event types that take the deep path at any confidence (VERIFICATION, "Triage")."""
 NEVER_DEEP = frozenset({"macro", "other", "airdrop", "governance", "celebrity", "scam_alert"})
 Route = Literal["deep", "single_pass", "preliminary"]
 
 
 class Triage:
-    """Ask first, for free, whether another case has this text; only then pay for a judgement."""
+    """Check first, at no cost, whether another case has this text; only then pay for a model call."""
 
     name = "triage"
     takes = (On(EventReceived),)
@@ -64,7 +64,7 @@ class Triage:
 
 
 def gate(draft: Draft, bucket: float, config: Snapshot) -> tuple[Route, str]:
-    """Return the way of the case and why (VERIFICATION, "Triage"); ``bucket`` is 0 ≤ b < 1."""
+    """Return the route of the case and the reason (VERIFICATION, "Triage"). ``bucket`` is 0 ≤ b < 1."""
     kind, confidence = draft.event_type, draft.confidence
     threshold = config.high_value_confidence_threshold
     if kind in NEVER_DEEP:
@@ -83,12 +83,12 @@ def gate(draft: Draft, bucket: float, config: Snapshot) -> tuple[Route, str]:
 
 
 def rollout_bucket(case_id: str) -> float:
-    """Return the stable bucket of a case, 0 ≤ b < 1, uniform over cases. The same in every run and every backtest."""
+    """Return the stable bucket of a case, 0 ≤ b < 1, uniform over cases; the same in every run and backtest."""
     return int(content_hash(("rollout", case_id))[:12], 16) / 16**12
 
 
 def _check(case: Case) -> FindEarlier:
-    # Another attempt asks in the name of the first one, which has the text.
+    # A later attempt uses the id of the first one, which owns the text.
     first = case.case_id if case.received.retries is None else case.news.case_id
     return FindEarlier(text_hash=case.received.text_hash, case_id=first)
 
@@ -98,7 +98,7 @@ def _judgement(case: Case) -> CallModel:
 
 
 def _first_case(reply: object) -> str | None:
-    # A check that failed stops nothing: a second signal on the same text is a smaller harm than none.
+    # A failed duplicate check does not stop the case: a second signal on one text is less harmful than none.
     return reply.first_case if isinstance(reply, EarlierReply) else None
 
 
