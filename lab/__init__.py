@@ -1,1 +1,1 @@
-"""The lab: what puts the product to the test and is not shipped with it."""
+"""The lab: chaos, hostile-input, outage and benchmark runs that test the product and do not ship with it."""

@@ -56,11 +56,11 @@ once a process is in it. second: item {SECOND} after it. idle: no item, for as l
 polls during the items too, and is not taken off."""
 
 Call = tuple[int, str]
-"""A thread's id, and the called function's file, relative to the project."""
+"""(thread id, file of the called function relative to the project)."""
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """What a recording amounts to. ``*_by_package``: by top-level package; ``calls_by_file``: most calls first."""
+    """Figures of a recording. ``*_by_package``: by top-level package; ``calls_by_file``: most calls first."""
 
     files: int
     changes: int
@@ -72,7 +72,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def figures(calls: Iterable[Call], *, seconds: float) -> Figures:
-    """Count files, calls, and the changes of file within each thread; a thread's first call is no change."""
+    """Count files, calls, and file changes within each thread; a thread's first call is not a change."""
     by_file, changes = Counter[str](), Counter[str]()
     last: dict[int, str] = {}
     for thread, file in calls:
@@ -89,19 +89,19 @@ def figures(calls: Iterable[Call], *, seconds: float) -> Figures:
 
 
 class Recorder:
-    """Keeps calls of our own files. :meth:`observe` is a profile function, for ``sys.setprofile``."""
+    """Records calls of the project's own files. :meth:`observe` is a profile function for ``sys.setprofile``."""
 
     def __init__(self) -> None:
         self._calls: list[Call] | None = None
 
     def observe(self, frame: FrameType, event: str, _argument: Any) -> None:
-        """Keep a call while a recording runs."""
+        """Record a call while a recording runs."""
         path = frame.f_code.co_filename
         if self._calls is not None and event == "call" and path.startswith(OWN):
             self._calls.append((threading.get_ident(), path[len(ROOT) :]))
 
     async def during(self, work: Awaitable[object]) -> Figures:
-        """Return the figures of what runs until ``work`` is done."""
+        """Return the figures of everything that runs until ``work`` is done."""
         calls: list[Call] = []
         self._calls, began = calls, time.monotonic()
         sys.setprofile(self.observe)
@@ -114,10 +114,10 @@ class Recorder:
 
 
 async def follow() -> dict[str, Figures]:
-    """Run an installation on a directory of its own; return the figures of the first item, the second, and of no item."""
+    """Run a separate installation; return the figures of the first item, the second item, and an idle period."""
     items = {item.external_id: item for item in sample_news()}
     recorder = Recorder()
-    threading.setprofile(recorder.observe)  # threads of the pool are made long before an item comes
+    threading.setprofile(recorder.observe)  # the pool's threads start long before the first item
     try:
         async with _installation() as through:
             first = await recorder.during(through(items[FIRST]))
@@ -129,7 +129,9 @@ async def follow() -> dict[str, Figures]:
 
 @asynccontextmanager
 async def _installation() -> AsyncIterator[Callable[[News], Coroutine[Any, Any, None]]]:
-    """Yield what publishes an item and waits for its rows. The settings are the defaults, whatever the environment says."""
+    """Yield a function that publishes an item and waits for its rows. Settings are the defaults; the environment is
+    ignored.
+    """
     with TemporaryDirectory(prefix="newsproof-follow-") as directory:
         settings = settings_for(Settings.model_construct(), Path(directory))
         async with servers(settings) as found:
@@ -163,7 +165,7 @@ def _through(item: News, at: Settings, running: Sequence[asyncio.Task[None]]) ->
 
     async def through() -> None:
         await publish([item], kafka=address, prefix=prefix)
-        async with httpx.AsyncClient() as http:  # our own client would be counted
+        async with httpx.AsyncClient() as http:  # the calls of our own client would be counted
 
             async def there() -> bool:
                 reply = await http.post(url, params=database, content=sql)

@@ -1,1 +1,1 @@
-"""The backtest put to the test at length."""
+"""Long self-tests of the backtest."""

@@ -1,7 +1,8 @@
-"""News that nobody wrote, as many as are wanted, no two alike: what a self-test sends through a real installation.
+"""Generates synthetic news, all different, for a self-test that sends them through a real installation.
 
-Drawn from a seed alone. Of every kind that a step decides by: claims in English and Chinese, rumours, variants of the
-sample's real texts (the offline corpus has evidence on those), copies by other sources, edits, denials of earlier claims, spam.
+The items depend on the seed alone. They cover every kind that a step decides by: claims in English and Chinese,
+rumours, variants of the sample's real texts (for which the offline corpus has evidence), copies by other sources,
+edits, denials of earlier claims, and spam.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from schemas.news import News
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 APART = timedelta(seconds=90)
-"""Between two items: ten thousand are ten days."""
+"""Time between two items: ten thousand items span ten days."""
 SOURCES = ("wire-a", "wire-b", "channel-c", "feed-d")
 _KINDS = {"claim": 62, "rumour": 8, "sample": 16, "copy": 4, "edit": 3, "denial": 5, "spam": 2}
 _FIRMS = ("Binance", "Coinbase", "Kraken", "OKX", "Bybit", "Bitfinex", "Gemini", "KuCoin", "Circle", "Tether", "BlackRock",
@@ -46,7 +47,7 @@ _SPAM = "Airdrop! Send {coin} to this address and get double back, bonus code {a
 
 
 def generated_news(count: int, *, seed: int) -> Iterator[News]:
-    """Yield this many items in the order of their publication; the same ones for the same seed."""
+    """Yield ``count`` items in the order of their publication; the same seed yields the same items."""
     draw, sample = random.Random(seed), sample_news()
     told: list[News] = []
     for number in range(count):
@@ -88,5 +89,5 @@ def _text(kind: str, number: int, draw: random.Random) -> str:
 
 
 def _amount(number: int, draw: random.Random) -> str:
-    """Return an amount that no other item has: its last digits are the item's number."""
+    """Return an amount unique to the item: its last digits are the item's number."""
     return f"{draw.randrange(1, 900)},{number // 1000 % 1000:03d},{number % 1000:03d}"

@@ -39,13 +39,13 @@ from schemas.events import OPENING_NAME, TERMINAL_NAMES
 from streams.journal.fold import JournalFold
 
 AT_ONCE = 32
-"""Open cases: more would only wait for memory, and then say that it was away."""
+"""Maximum of open cases. More would only queue for memory recalls and then report that memory is unavailable."""
 QUIET_S = 300.0
 SAY_EVERY_S = 20.0
 
 
 class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it. ``ends``: cases by how they ended; ``events`` of the journal; times in seconds."""
+    """Result of a self-test. ``ends``: cases by terminal event; ``events``: records of the journal; times in seconds."""
 
     cases: int
     identical: int
@@ -61,7 +61,7 @@ class SelfTest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Watched:
-    """The journal, read on from where the last look ended. ``ends``: of ended cases, by event."""
+    """Follows the journal incrementally. ``ends`` counts ended cases by terminal event."""
 
     def __init__(self, settings: Settings) -> None:
         self._address, self._topic = address_of(settings), topics_of(settings).cases
@@ -71,7 +71,7 @@ class Watched:
         self.ends: Counter[str] = Counter()
 
     async def look(self) -> None:
-        """Read what is new."""
+        """Read the new records."""
         bounds = await offsets_of(self._address, self._topic)
         fresh = {tp: (self._read.get(tp.partition, first), end) for tp, (first, end) in bounds.items()}
         async for tp, records in read_range(self._address, fresh):
@@ -85,10 +85,10 @@ class Watched:
 
 
 async def self_test(directory: Path, *, cases: int, seed: int, kills: int) -> SelfTest:
-    """Record and verify.
+    """Record the cases and verify them.
 
     Raises:
-        NewsproofError: a server does not start, or nothing happens any more.
+        NewsproofError: a server does not start, or the journal makes no progress.
     """
     began = time.monotonic()
     async with pipeline(_settings(directory)) as running:
@@ -107,7 +107,7 @@ async def self_test(directory: Path, *, cases: int, seed: int, kills: int) -> Se
 
 
 def _settings(directory: Path) -> Settings:
-    """Servers of its own, the offline providers without a pause, the deep path for every case that passes the gate."""
+    """Return settings: embedded servers, offline providers without latency, the deep path for all cases past the gate."""
     return Settings(_env_file=None).model_copy(  # type: ignore[call-arg]
         update={
             **FULL_PIPELINE,
@@ -127,7 +127,7 @@ def _settings(directory: Path) -> Settings:
 
 
 async def _recorded(running: Pipeline, *, cases: int, seed: int, kills: int) -> Watched:
-    """Publish the news, kill the worker so many times on the way, wait until every case has ended."""
+    """Publish the news, kill the worker ``kills`` times on the way, and wait until every case has ended."""
     await _publish(running.settings, cases=cases, seed=seed)
     seen, worker = Watched(running.settings), running.services[0]
     due = [cases * (number + 1) // (kills + 1) for number in range(kills)]
@@ -160,7 +160,6 @@ async def _publish(settings: Settings, *, cases: int, seed: int) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run it from the command line."""
     parser = argparse.ArgumentParser(
         prog="python -P -m lab selftest", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,1 +1,1 @@
-"""Benchmarks: figures as ratios against something measured in the same run."""
+"""Benchmarks: figures as ratios to a baseline measured in the same run."""

@@ -1,4 +1,4 @@
-"""The audit of a large journal: written directly, without a worker, in the shapes that the plain graph leaves; published as ever."""
+"""Benchmarks the audit of a large journal, written directly in the shapes of the plain graph and published as usual."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from streams.publish.publisher import Publisher
 
 EVENTS = 120_000
 EVENTS_A_CASE = 6
-"""The opening, four steps and the end, as the plain graph has them."""
+"""The opening, four steps and the end, as in the plain graph."""
 
 
 async def audited(events: int = EVENTS) -> list[Figure]:
-    """Write this many events with their news, and measure the audit of all of it; reading alone is the baseline."""
+    """Write this many events with their news and measure a full audit; plain reading is the baseline."""
     async with world() as w:
         cases = events // EVENTS_A_CASE
         await _write(w, cases)

@@ -1,4 +1,4 @@
-"""What an exact grant costs: latency that a call waits for it, reservations a second, and the time to fold the topic."""
+"""Benchmarks exact budget grants: latency added to a call, reservations per second, and the time to fold the topic."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AT_ONCE = 256
 
 
 async def budget(calls: int = 20_000, workers: int = 4) -> list[Figure]:
-    """Reserve and settle, alone and under load, by one worker and by several in one process."""
+    """Reserve and settle, idle and under load, with one worker and with several in one process."""
     async with world() as w, AsyncExitStack() as stack:
         ledgers = [await _started(w, stack)]
         acknowledged = await _appends(w, 500)

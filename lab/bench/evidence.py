@@ -1,4 +1,4 @@
-"""The time that judging takes: quality control, the whole judgement, and a query. No server, no network."""
+"""Benchmarks judging: quality control, the whole judgement, and building a query. No server, no network."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TOPICS = (
 
 
 async def evidence(rounds: int = 300) -> list[Figure]:
-    """Judge 20 results of about 350 characters; build a mixed Chinese query. Processor time of this thread."""
+    """Judge 20 results of about 350 characters; build a mixed Chinese query. Measures this thread's processor time."""
     snapshot = Snapshot(tables=load_tables(demo=False))
     claim = Claim(text=_CLAIM, language="en", event_type="hack", asset="ETH", entity="Bybit", as_of=AT)
     zh = Claim(
@@ -50,7 +50,7 @@ async def evidence(rounds: int = 300) -> list[Figure]:
 
 
 def _batch(number: int) -> list[SearchResult]:
-    # Every text differs, so that no cache and no duplicate makes the work smaller than it is.
+    # Every text differs, so that neither caches nor duplicates reduce the work.
     return [
         SearchResult(
             title=f"Report {i}: {_TOPICS[(number + i) % len(_TOPICS)][:40]}",
@@ -65,7 +65,7 @@ def _batch(number: int) -> list[SearchResult]:
 
 
 def _control(results: list[SearchResult], snapshot: Snapshot) -> None:
-    # Folding the texts and taking their shapes is the larger part, and counts.
+    # Folding the texts and computing their shapes is the larger part, and is included.
     controlled([JudgedPage(Material(r), AT, n) for n, r in enumerate(results)], snapshot, [])
 
 

@@ -1,4 +1,4 @@
-"""A graph of plain steps for benchmarks and chaos runs: the real runtime, with as little in the steps as can be."""
+"""A graph of plain steps for benchmarks and chaos runs: the real runtime with minimal steps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ class Plain:
         self.emits = (type(event),)
 
     def ask(self, case: Case) -> Asked:
-        """One call, or the event at once."""
         if not self._asks:
             return self._event
         return CallModel(
@@ -52,7 +51,6 @@ class Plain:
         )
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
-        """The fixed event."""
         return self._event
 
 
@@ -65,7 +63,6 @@ class Finish:
         self.takes, self._asks = takes, asks
 
     def ask(self, case: Case) -> Asked:
-        """One call, or the signal at once."""
         if not self._asks:
             return self.tell(case, Replies())
         return CallModel(
@@ -79,12 +76,11 @@ class Finish:
         )
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
-        """A signal with nothing to say."""
         return ev.SignalSynthesized(signal=plain_signal(case), path="deep")
 
 
 def plain_signal(case: Case) -> Signal:
-    """Return a valid signal of no content."""
+    """Return a valid signal without content."""
     d = DRAFT
     return Signal(
         schema_version=SIGNAL_SCHEMA_VERSION,
@@ -126,7 +122,7 @@ def plain_signal(case: Case) -> Signal:
 
 
 def plain_registry(*, asks: bool) -> Registry:
-    """Return four steps in a row and an end: EventReceived, four waits, SignalSynthesized."""
+    """Return four consecutive steps and an end: EventReceived, four waits, SignalSynthesized."""
     other = (
         On(ev.CaseTriaged, route="single_pass"),
         On(ev.CaseTriaged, route="preliminary"),

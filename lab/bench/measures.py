@@ -1,4 +1,4 @@
-"""The measurements. Each returns figures and, beside them, a baseline of the same machine in the same run."""
+"""The measurements. Each returns figures with a baseline from the same machine in the same run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WAIT_S = 0.5
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """One measured figure. ``target`` is the issue's; ``ratio`` compares with ``baseline``, measured in the same run."""
+    """One measured figure. ``target`` is the required value; ``ratio`` is relative to ``baseline``, from the same run."""
 
     name: str
     value: float
@@ -46,7 +46,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def waiting(cases: int = 4000) -> list[Figure]:
-    """Four waiting steps of 0.5 s, 2,000 cases in flight, one worker. The limit of waiting alone is the baseline."""
+    """Run four waiting steps of 0.5 s with 2,000 cases in flight on one worker. Baseline: the limit of waiting alone."""
     async with world() as w:
         await w.publish(cases)
         process = w.worker(latency=WAIT_S)
@@ -64,7 +64,7 @@ async def waiting(cases: int = 4000) -> list[Figure]:
 
 
 async def steps_and_reading(cases: int = 20_000) -> list[Figure]:
-    """Zero-latency steps on one worker; then the journal that they made, read and folded, audited, and caught up."""
+    """Run zero-latency steps on one worker; then read and fold the resulting journal, audit it, and catch up on it."""
     async with world() as w:
         await w.publish(cases)
         process = w.worker(latency=0.0, commit_s=1e6)
@@ -100,7 +100,7 @@ async def _reading(w: World, events: int) -> list[Figure]:
 
 
 async def latency(rate: int = 50, seconds: int = 30) -> list[Figure]:
-    """From the send of a news item to a read_committed subscriber, instant effects, at a steady rate."""
+    """Measure from the send of a news item to a read_committed subscriber, with instant effects at a steady rate."""
     async with world() as w:
         process = w.worker(latency=1e-9)
         try:
@@ -159,7 +159,7 @@ def _case_of(value: bytes) -> str:
 
 
 async def _bare_echo(w: World, count: int) -> float:
-    # What a loop without any of ours does: read a record, append one of the same size, keep 2,000 in flight.
+    # The baseline without our code: read a record, append one of the same size, keep 2,000 in flight.
     producer = w.address.producer(linger_ms=4)
     await producer.start()
     begin, done, waiting = time.perf_counter(), 0, set()

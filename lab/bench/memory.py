@@ -1,4 +1,4 @@
-"""Recall over a memory of its full size, on the real engine: exact search among entries spread over two years.
+"""Benchmarks recall over a full-size memory on the real engine: exact search among entries spread over two years.
 
 Every entry has its signal and the outcomes of four horizons in their tables, as in an installation of that age.
 """
@@ -35,7 +35,7 @@ AT_ONCE = 4
 WARMING = 6
 ROWS_AT_ONCE = 5_000
 NOISE = 0.6
-"""Of an entry's vector: the rest is that of one of the sample's texts, so that recalls find something."""
+"""Share of noise in an entry's vector; the rest is the vector of a sample text, so that recalls find something."""
 DAYS = 730
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -48,9 +48,7 @@ async def memory(entries: int = ENTRIES) -> list[Figure]:
             await migrate(client)
             await _fill(client, entries)
             recalling = _Recalling(client)
-            await _times(
-                recalling.one, WARMING, at_once=AT_ONCE
-            )  # connections, and files that later ones find in memory
+            await _times(recalling.one, WARMING, at_once=AT_ONCE)  # warm up connections and the file cache
             before = _cpu_s(server.pid)
             alone = await _times(recalling.one, RECALLS)
             cpu_ms = (_cpu_s(server.pid) - before) / RECALLS * 1000
@@ -112,7 +110,7 @@ def _row(number: int, entries: int, vector: list[int]) -> tuple[Any, ...]:
 
 
 class _Recalling:
-    """Recalls of the sample's news, one after the other."""
+    """Recalls the sample's news, one after the other."""
 
     def __init__(self, client: ClickHouse) -> None:
         self._memory = ClickHouseMemory(client, timeout_s=30.0)
@@ -129,7 +127,7 @@ class _Recalling:
 
 
 async def _times(work: Callable[[], Coroutine[Any, Any, Any]], times: int, *, at_once: int = 1) -> list[float]:
-    """Return what each of so many took, in milliseconds, the least first."""
+    """Return the durations of this many recalls in milliseconds, ascending."""
     taken: list[float] = []
 
     async def in_a_row() -> None:

@@ -1,4 +1,4 @@
-"""Memory under a queue: news by the hundred thousand before a slow worker, and what its process holds meanwhile."""
+"""Benchmarks memory under a queue: hundreds of thousands of news items before a slow worker, and its process's memory."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from schemas.events import OPENING_NAME
 
 NEWS = 100_000
 LATENCY_S = 0.5
-"""Of each of a case's four calls: with MAX_OPEN_CASES = 2,000 at most 1,000 cases a second end."""
+"""Latency of each of a case's four calls: with MAX_OPEN_CASES = 2,000 at most 1,000 cases per second end."""
 SAMPLE_S = 5.0
 WARM_UP = 0.1
-"""The part of the run before which memory is not compared: code is still loaded and buffers are filled."""
+"""Initial part of the run without memory comparison, while code loads and buffers fill."""
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """One look: seconds since the worker started, journal records so far, resident memory in MiB."""
+    """One sample: seconds since the worker started, journal records so far, resident memory in MiB."""
 
     at_s: float
     events: int
@@ -31,7 +31,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 async def queue(news: int = NEWS) -> list[Figure]:
-    """Publish ``news`` items, let a slow worker take them, and compare its memory early and late."""
+    """Publish ``news`` items, let a slow worker process them, and compare its memory early and late."""
     async with world() as w:
         await w.publish(news)
         process = w.worker(latency=LATENCY_S)
@@ -67,7 +67,7 @@ async def _watch(w: World, pid: int, news: int) -> list[Sample]:
         samples.append(sample)
         print(f"  {sample.at_s:6.0f} s  {events:9,} events  {sample.rss_mib:6.0f} MiB", file=sys.stderr, flush=True)
         if before and events == before:
-            break  # nothing moves any more; the figures say how far it came
+            break  # no more progress; the figures show how far it came
     return samples
 
 

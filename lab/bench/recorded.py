@@ -1,7 +1,7 @@
-"""A journal as a real installation leaves it: the demo's 42 cases, run once offline, then told again under new ids.
+"""A journal as a real installation leaves it: the demo's 42 cases, run once offline, then copied under new ids.
 
-Every event keeps its size, its calls and their replies; ids, keys and partitions are those of a case of its own. Cases are
-interleaved as a busy worker leaves them.
+Every event keeps its size, its calls and their replies. Each copy has the ids, keys and partitions of a separate case.
+Cases are interleaved as a busy worker leaves them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from streams.effects.host import EffectsHost
 from streams.journal.clock import utc_now
 
 AT_ONCE = 200
-"""Cases that are open at the same time in the journal that is written."""
+"""Number of cases open at the same time in the written journal."""
 Told = tuple[Event, str, str | None]
-"""An event, its id and its cause."""
+"""(event, its id, its cause)."""
 
 
 class RecordedCase(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class RecordedCase(msgspec.Struct, frozen=True):
 
 
 async def recorded_cases() -> list[RecordedCase]:
-    """Run the demo's news through the real steps with offline providers; no server takes part."""
+    """Run the demo's news through the real steps with offline providers, without a server."""
     settings = Settings(_env_file=None, newsproof_mode="offline").model_copy(update=FULL_PIPELINE)  # type: ignore[call-arg]
     snapshot = snapshot_of(settings)
     remembered = _Remembered()
@@ -67,7 +67,7 @@ async def recorded_cases() -> list[RecordedCase]:
 
 
 class _Remembered(Free):
-    """Memory and the journal's index, answered from the cases run so far."""
+    """Answers for memory and the journal's index from the cases run so far."""
 
     provider, mode = "offline", "offline"
 
@@ -133,7 +133,7 @@ async def _answered(host: EffectsHost, step: Step, case: Case) -> list[Event]:
 def told_again(
     cases: list[RecordedCase], events: int, *, partitions: int
 ) -> Iterator[tuple[dict[str, Any], Signal | None]]:
-    """Yield at least so many journal records, as arguments of a producer's ``send``, and the signal that a record holds."""
+    """Yield at least this many journal records, as arguments of a producer's ``send``, each with the signal it holds."""
     number, left = 0, events
     while left > 0:
         together: list[list[tuple[dict[str, Any], Signal | None]]] = []

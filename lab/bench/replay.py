@@ -1,6 +1,6 @@
-"""The replay of recorded cases with full reuse: one core, no server. Three logs, each beside decoding it alone.
+"""Benchmarks the replay of recorded cases with full reuse: one core, no server, three logs. Baseline: decoding alone.
 
-The sample log is repeated under other case ids, so that no case is seen twice and the memory of what was seen would grow.
+The sample log is repeated under other case ids, so that no case is seen twice and a cache of seen cases would grow.
 """
 
 from __future__ import annotations
@@ -28,18 +28,20 @@ from streams.replay import Change, Recordings, reused_alone
 
 CASES = 100_000
 LOOK_AFTER = 10_000
-"""Cases between two looks at the memory."""
+"""Number of cases between two memory samples."""
 LEAST_ASKED = 300
 
 
 async def replayed(cases: int = CASES) -> list[Figure]:
-    """As :func:`_replayed`, with the garbage collection of the commands."""
+    """Run :func:`_replayed` with the garbage collection settings of the commands."""
     with rarely_collected():
         return _replayed(cases)
 
 
 def _replayed(cases: int) -> list[Figure]:
-    """Replay this many cases of the plain graph and of the sample; and as many of the sample, asking every step, as take a while."""
+    """Replay this many cases of the plain graph and of the sample, then a smaller number of the sample asking every
+    step.
+    """
     registry, snapshot = plain_registry(asks=False), Snapshot()
     plain = {snapshot.config_hash: snapshot}
     log = read_log_file()
@@ -126,7 +128,7 @@ def _copies(log: LogFile, cases: int, *, own: bool = False) -> Iterator[list[Any
 
 
 def _rounds(log: LogFile, cases: int) -> Iterator[list[Any]]:
-    # Under their own ids, for steps decide by those too; so each round is a log of its own.
+    # Keep the recorded ids, since steps depend on them too; so each round is a separate log.
     records = [r for batch in _copies(log, 0, own=True) for r in batch]
     rounds = -(-cases // len({dict(r.headers)["ce_subject"] for r in records}))
     yield from (records for _ in range(rounds))

@@ -1,4 +1,4 @@
-"""The sink, from topic to table: a journal as the demo leaves it, at its real size, into the real engine."""
+"""Benchmarks the sink from topic to table: a journal with real sizes, as the demo leaves it, into the real engine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BARE_BLOCK_ROWS = 20_000
 
 
 async def sink(events: int = EVENTS) -> list[Figure]:
-    """Write a journal with its signals, let a sink catch up, and compare with a plain read and a bare insert of the same."""
+    """Write a journal with its signals and let a sink catch up. Baselines: a plain read and a bare insert of the same."""
     async with world() as w, EmbeddedClickHouse(Path(w.directory) / "clickhouse") as engine:
         held, size = await _write(w, events)
         read = await _timed(_read(w))
@@ -85,7 +85,7 @@ async def _read(w: World) -> None:
 
 
 async def _sunk(w: World, client: ClickHouse) -> tuple[float, float]:
-    sink = Sink(w.address, w.topics, client)  # loads the steps' modules: once a process, whatever there is to insert
+    sink = Sink(w.address, w.topics, client)  # loads the steps' modules once per process, whatever there is to insert
     begin, cpu = time.perf_counter(), time.process_time()
     running = asyncio.create_task(sink.run())
     try:
@@ -97,7 +97,7 @@ async def _sunk(w: World, client: ClickHouse) -> tuple[float, float]:
 
 
 async def _bare_insert(client: ClickHouse, bare: ClickHouse) -> float:
-    # The rows as the engine writes them, in the columns' own form: nothing is left to convert.
+    # The rows as the engine writes them, in native column format, so that nothing needs conversion.
     took = 0.0
     for table, columns in COLUMNS.items():
         names, rows = ", ".join(columns), await _count(client, f"SELECT count() FROM {table}")

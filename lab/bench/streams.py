@@ -1,8 +1,8 @@
-"""The live page under load: many open streams, signals at a steady rate, one web process beside the broker.
+"""Benchmarks the live page: many open streams, signals at a steady rate, one web process beside the broker.
 
-The window that streams read from is full before the first one opens. Every stream must get every signal, once and in order.
-A signal's way is measured from when it was due to its arrival at the client, its transaction included, in this process; the
-web service is a child.
+The window that streams read from is full before the first stream opens. Every stream must get every signal, once and in
+order. Latency runs from a signal's due time to its arrival at the client, transaction included, measured in this
+process; the web service is a child process.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TOKEN = "of this measurement alone"
 
 
 class Client:
-    """One open stream: what came, and how long it took (seconds)."""
+    """One open stream: the signals received and their latencies (seconds)."""
 
     def __init__(self) -> None:
         self.got: list[int] = []
@@ -47,7 +47,7 @@ class Client:
         self.connected = asyncio.Event()
 
     async def read(self, address: str, wanted: int) -> None:
-        """Read until that many signals have come."""
+        """Read until this many signals have arrived."""
         at = urlsplit(address)
         reader, writer = await asyncio.open_connection(at.hostname, at.port, limit=1024 * 1024)
         asked = f"GET /api/v1/stream HTTP/1.1\r\nHost: {at.netloc}\r\nAuthorization: Bearer {_TOKEN}\r\n\r\n"
@@ -65,10 +65,10 @@ class Client:
 
 
 async def streams(seconds: int = SECONDS) -> list[Figure]:
-    """Open the streams, publish, and compare what every one of them got with what was sent."""
+    """Open the streams, publish, and compare what each received with what was sent."""
     wanted = seconds * SIGNALS_PER_S
     async with world() as w, _web(w) as (address, process):
-        await _fill(w, WINDOW_ITEMS)  # from here on memory can only grow by what is wrong
+        await _fill(w, WINDOW_ITEMS)  # from here on, memory growth is a leak
         clients = [Client() for _ in range(STREAMS)]
         reading = [asyncio.create_task(client.read(address, wanted)) for client in clients]
         async with asyncio.timeout(_WITHIN_S):
@@ -146,7 +146,7 @@ async def _fill(w: World, count: int) -> None:
 
 
 async def _publish(w: World, wanted: int) -> None:
-    """Evenly, in transactions of what is due, as publish writes them: one signal each while there is time."""
+    """Publish at an even rate, one signal per transaction as ``publish`` does; when late, all due signals in one."""
     producer = w.address.producer(transactional_id=w.topics.transactional_id("bench"))
     await producer.start()
     began, number = time.monotonic(), 0
@@ -155,7 +155,7 @@ async def _publish(w: World, wanted: int) -> None:
             await asyncio.sleep(max(0.0, began + number / SIGNALS_PER_S - time.monotonic()))
             due = min(wanted, max(number, int((time.monotonic() - began) * SIGNALS_PER_S)) + 1)
             async with producer.transaction():
-                # One partition: across partitions nobody promises an order.
+                # One partition: Kafka guarantees no order across partitions.
                 for one in range(number, due):
                     record = _signal(w, one, began + one / SIGNALS_PER_S)
                     await producer.send(w.topics.signals, partition=0, **record)

@@ -24,7 +24,7 @@ from streams.wake import Wake
 
 
 def main() -> None:
-    """Run until SIGTERM; exit 1 when the worker could not go on."""
+    """Run until SIGTERM; exit 1 on a fatal error of the worker."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--password-file", required=True, help="of the embedded broker there")

@@ -1,4 +1,4 @@
-"""What every measurement needs: embedded Kafka on a fresh directory, topics, news to publish, worker processes."""
+"""The environment of every measurement: embedded Kafka on a fresh directory, topics, published news, worker processes."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class World:
-    """One embedded broker with its topics; ``directory`` is gone afterwards."""
+    """One embedded broker with its topics; ``directory`` is removed afterwards."""
 
     def __init__(self, address: KafkaAddress, directory: Path) -> None:
         self.address, self.directory = address, directory
         self.topics = Topics()
 
     async def publish(self, count: int, *, first: int = 0) -> None:
-        """Write ``count`` small news items as fast as the broker takes them."""
+        """Write ``count`` small news items as fast as the broker accepts them."""
         producer = self.address.producer(linger_ms=5)
         await producer.start()
         for i in range(first, first + count):
@@ -58,14 +58,14 @@ class World:
         return process
 
     async def ends(self) -> dict[TopicPartition, int]:
-        """End offsets of the journal."""
+        """Return the end offsets of the journal."""
         return {tp: end for tp, (_, end) in (await offsets_of(self.address, self.topics.cases)).items()}
 
     async def wait_for_events(self, count: int, *, timeout_s: float) -> None:
         """Wait until the journal holds this many records.
 
         Raises:
-            TimeoutError: with what was there.
+            TimeoutError: the text says how many it holds.
         """
         until = time.monotonic() + timeout_s
         while (held := sum((await self.ends()).values())) < count:
@@ -105,7 +105,7 @@ async def world() -> AsyncIterator[World]:
 
 
 async def end(process: ChildProcess, *, kill: bool = False) -> float:
-    """End a worker process and return the CPU seconds that it used."""
+    """Stop a worker process and return its CPU seconds."""
     times = psutil.Process(process.pid).cpu_times()
     if kill:
         process.kill()

@@ -1,1 +1,1 @@
-"""The chaos harness: a whole installation under faults, and what the log says of it afterwards."""
+"""The chaos harness: runs a whole installation under injected faults, then audits its log."""

@@ -1,4 +1,4 @@
-"""The adapters of chaos workers: they ask the provider process and translate its failures as real adapters do."""
+"""The adapters of chaos workers: they call the provider process and translate its failures as real adapters do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEARCH_COST_USD = Decimal("0.00001")
 
 
 class ProviderClient(asyncio.Protocol):
-    """One connection for all calls of a worker; connects at the first one, and again when it was lost."""
+    """One connection for all calls of a worker. Connects at the first call and reconnects after a loss."""
 
     def __init__(self, port: int, inflight: InFlight) -> None:
         self._port, self._inflight = port, inflight
@@ -55,7 +55,6 @@ class ProviderClient(asyncio.Protocol):
             self._waiting.pop(number, None)
 
     async def close(self) -> None:
-        """Let go of the connection."""
         if self._transport is not None:
             self._transport.close()
 
@@ -71,19 +70,18 @@ class ProviderClient(asyncio.Protocol):
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
         self._transport = transport  # type: ignore[assignment]
         self._rest = b""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail what waits; the next call connects anew."""
+        """Fail the pending calls; the next call reconnects."""
         self._transport = None
         for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(ConnectionResetError("the connection to the provider process was lost"))
 
     def data_received(self, data: bytes) -> None:
-        """Hand whole lines to whoever waits for them."""
+        """Resolve the pending call of each complete line."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             number, _, rest = line.partition(b" ")
@@ -102,7 +100,6 @@ class ChaosPort(Port):
         self.provider = provider
 
     async def perform(self, effect: Any) -> Answer:
-        """Ask once."""
         kind = "model" if isinstance(effect, CallModel) else "search"
         said = await self._client.ask(kind, request_hash(effect))
         body = _checked(said)
@@ -117,15 +114,13 @@ class ChaosPort(Port):
         )
 
     def worst_case_usd(self, effect: Any) -> Decimal | None:
-        """Return what a call costs: the price is fixed."""
+        """Return the fixed price of a call."""
         return MODEL_COST_USD if isinstance(effect, CallModel) else SEARCH_COST_USD
 
     def quota_units(self, effect: Any) -> int:
-        """Return 1 for a search."""
         return int(isinstance(effect, Search))
 
     async def close(self) -> None:
-        """Let go of the connection."""
         await self._client.close()
 
 
@@ -152,7 +147,7 @@ def _reply(effect: Effect, body: Any) -> Reply:
 
 
 def chaos_ports(client: ProviderClient) -> Ports:
-    """Return the ports of a chaos worker. Nothing recalls: the chaos graph has no such step."""
+    """Return the ports of a chaos worker. The chaos graph has no recall step."""
     model = ChaosPort(client, "chaos")
     search: dict[str, Port] = {name: ChaosPort(client, name) for name in PROVIDERS}
     return Ports(models={"light": model, "heavy": model}, search=search, recall=model, earlier=model)

@@ -1,4 +1,4 @@
-"""The processes of a chaos run: each one a child that can be struck and started again, its calls in flight on file."""
+"""The child processes of a chaos run: each can be killed and restarted, and keeps its calls in flight in a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 async def until(ready: Callable[[], bool], *, within_s: float, every_s: float = 0.05) -> bool:
-    """Wait until ``ready()``; False when that took longer than ``within_s``."""
+    """Wait until ``ready()``; return False when that takes longer than ``within_s``."""
     give_up = time.monotonic() + within_s
     while not ready():
         if time.monotonic() > give_up:
@@ -29,13 +29,13 @@ async def until(ready: Callable[[], bool], *, within_s: float, every_s: float = 
 
 
 class Child:
-    """One service, started again and again. Every start is an incarnation with a file of counters of its own."""
+    """One service that is restarted repeatedly. Each start is an incarnation with its own counter file."""
 
     def __init__(self, name: str, what: str, directory: Path, env: Mapping[str, str], provider: int) -> None:
         self.name = name
         self.incarnations = 0
         self.struck = False
-        """True while a blow is being dealt: its end is no surprise, and whoever deals the blow starts it again."""
+        """True while a fault is injected: its exit is then expected, and the injector restarts it."""
         self._what, self._directory, self._provider = what, directory, provider
         self._control = directory / f"{name}.failpoint"
         self._ready = self._control.with_suffix(".ready")
@@ -47,7 +47,7 @@ class Child:
 
     @property
     def counters(self) -> Counters:
-        """The counters of this incarnation."""
+        """The counters of the current incarnation."""
         return read_counters(self._file(self.incarnations))
 
     @property
@@ -57,12 +57,12 @@ class Child:
 
     @property
     def listening(self) -> bool:
-        """Whether a failpoint can be armed in it."""
+        """Whether a failpoint can be armed in the process."""
         return self.running and self._ready.exists() and self._ready.read_text("ascii") == str(self._process.pid)
 
     @property
     def working(self) -> bool:
-        """Whether it can be struck, and (a worker) has calls under way."""
+        """Whether the process can be a target; a worker must also have calls in flight."""
         return self.listening and not self.struck and (self._what == "sink" or self.counters.open > 0)
 
     def start(self) -> None:
@@ -76,31 +76,31 @@ class Child:
         self._process.start()
 
     def arm(self, failpoint: str) -> None:
-        """Let the process kill itself at this failpoint."""
+        """Make the process kill itself at this failpoint."""
         self._control.write_text(failpoint, "ascii")
         self.signal(signal.SIGUSR1)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to a process that runs."""
+        """Send a signal if the process is running."""
         if self.running:
             os.kill(self._process.pid, number)
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self._process.kill()
 
     async def ended(self, within_s: float) -> bool:
-        """Wait for its end; False when it still runs."""
+        """Wait for the process to exit; return False when it is still running."""
         return await until(lambda: not self.running, within_s=within_s)
 
     async def stop(self) -> int | None:
-        """End it in order; return its status."""
+        """Stop the process gracefully; return its exit status."""
         self.struck = True
         self.signal(signal.SIGCONT)
         return await self._process.stop(timeout_s=30.0)
 
     def last_words(self) -> str:
-        """What the command line said of the error, else the last line of the log."""
+        """Return the command line's error message, else the last line of the log."""
         lines = self._process.log_tail(50).splitlines() or ["it logged nothing"]
         said = [line for line in lines if line.startswith(SAYS)]
         return (said or lines)[-1][:300]
@@ -110,7 +110,7 @@ class Child:
 
 
 class ProviderProcess:
-    """The provider process, and the harness's line to it."""
+    """The provider process, and the harness's connection to it."""
 
     def __init__(self, directory: Path, env: Mapping[str, str], *, latency_s: float, seed: int) -> None:
         self._address = directory / "provider.address"
@@ -125,7 +125,7 @@ class ProviderProcess:
         return int(self._address.read_text("ascii"))
 
     async def start(self) -> None:
-        """Start it and wait until it listens.
+        """Start the process and wait until it listens.
 
         Raises:
             ConfigError: it did not start.
@@ -135,7 +135,7 @@ class ProviderProcess:
             raise ConfigError(f"the provider process did not start: {self._process.log_tail()}")
 
     async def fault(self, name: str, share: float) -> None:
-        """Let this share of the calls fail; ``none`` and 0 end it."""
+        """Make this share of the calls fail; ``none`` and 0 end the fault."""
         await self._say(f"!fault {name} {share}")
 
     async def counts(self) -> tuple[int, int]:
@@ -143,7 +143,6 @@ class ProviderProcess:
         return await self._say("!count")
 
     async def stop(self) -> None:
-        """End it."""
         await self._process.stop()
 
     async def _say(self, line: str) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Dealing blows. Each one is dealt to a process that is at work, and is over when what it struck works again."""
+"""Injects faults. Each fault hits a process that is at work, and is over when its target works again."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from newsproof.app.servers import Say
 from schemas.errors import TransientError
 
 PATIENCE_S = 120.0
-"""How long a process may take to be at work again after a blow; longer is a finding."""
+"""Time for a process to be at work again after a fault; taking longer is a finding."""
 FAILPOINT_S = 20.0
-"""How long to wait for an armed failpoint; then the process is killed where it is."""
+"""Time to wait for an armed failpoint; then the process is killed wherever it is."""
 FAULT_SHARE = 0.3
 FAULTS_A_PHASE = 60
 PUBLISH = "publish:"
 BESIDE: tuple[Kind, ...] = ("sink_kill", "clickhouse", "fault")
-"""Blows that need not wait for workers, nor workers for them."""
+"""Faults that run concurrently with faults to workers."""
 
 
 class FaultInjector:
-    """Deals what the plan says and counts what was dealt."""
+    """Injects the planned faults and counts them."""
 
     def __init__(self, installation: Installation, watch: Watch, shape: Shape, say: Say) -> None:
         self._at, self._watch, self._shape, self._say = installation, watch, shape, say
@@ -34,16 +34,16 @@ class FaultInjector:
         self._joined = 0
         self.dealt: Counter[str] = Counter()
         self.points: Counter[str] = Counter()
-        """Boundary → kills there, of workers and sink."""
+        """Failpoint → kills there, of workers and the sink."""
         self.provider_faults: Counter[str] = Counter()
         self._beside: list[asyncio.Task[None]] = []
         self._turn = {kind: asyncio.Lock() for kind in BESIDE}
 
     async def deal(self, blow: Blow) -> None:
-        """Deal one blow; those to sink, ClickHouse and providers fall beside the others, one at a time of each kind.
+        """Inject one fault. Faults to sink, ClickHouse and providers run beside the others, one at a time of each kind.
 
         Raises:
-            TransientError: what was struck did not come back to work.
+            TransientError: the target did not resume work.
         """
         if blow.kind in BESIDE:
             self._beside.append(asyncio.create_task(self._deal_beside(blow), name=f"chaos-{blow.kind}"))
@@ -51,7 +51,7 @@ class FaultInjector:
             await self._deal(blow)
 
     async def over(self) -> None:
-        """Wait until every blow is over.
+        """Wait until every fault is over.
 
         Raises:
             TransientError: as :meth:`deal`.
@@ -112,7 +112,7 @@ class FaultInjector:
     async def _freeze(self, child: Child) -> None:
         child.struck = True
         child.signal(signal.SIGSTOP)
-        # The injected pause itself: past the session's end, and long enough for the others to have taken over.
+        # The injected pause: past the session timeout, and long enough for the others to take over.
         await asyncio.sleep(self._shape.session_s + 3.0)
         started = child.counters.started
         child.signal(signal.SIGCONT)
@@ -120,7 +120,7 @@ class FaultInjector:
         back = await until(lambda: child.counters.started > started or not child.running, within_s=PATIENCE_S)
         if not back:
             self._say(f"{child.name} has had no work since it was thawed")
-        child.struck = False  # should it have ended, the keeper starts it again
+        child.struck = False  # the keeper restarts it if it has exited
 
     async def _join(self) -> None:
         self._joined += 1
@@ -170,7 +170,7 @@ class FaultInjector:
 
     async def _clickhouse(self) -> None:
         self._at.clickhouse.kill()
-        await asyncio.sleep(0.5 + self._order.random())  # away for a moment, so that the sink meets nobody there
+        await asyncio.sleep(0.5 + self._order.random())  # down for a moment, so that the sink fails to connect
         await self._at.clickhouse.start()
         self.dealt["clickhouse"] += 1
 

@@ -1,9 +1,10 @@
-"""The graph of chaos runs: the real event types and runtime, cheap steps, and every way that a case can go.
+"""The graph of chaos runs: the real event types and runtime, cheap steps, and every path that a case can take.
 
     EventReceived ─triage─► CaseTriaged ─search─► 2 × EffectCompleted, SearchCompleted ─critique─► EvidenceCritiqued
       ─finish─► SignalSynthesized          a step that gives up: CaseDegraded ─single_pass─► SignalSynthesized or CaseFailed
 
-Four calls a case: two of a model (money) and two searches (units of the tool quota). One step has several effects.
+Each case makes four calls: two model calls (money) and two searches (units of the tool quota). One step has several
+effects.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from schemas.effects import CallModel, Failure, ModelReply, Search, SearchReply,
 from schemas.evidence import Findings, Sentiment
 
 CALLS_A_CASE = 4
-"""Of a case at which nothing fails."""
+"""Calls of a case without failures."""
 EVENTS_A_CASE = 7
 PROVIDERS = ("chaos-a", "chaos-b")
 _SKIPPED = frozenset({"budget", "breaker_open", "not_configured"})
-"""Failures that a case goes on without; the others are tried again."""
+"""Failures that a case tolerates; other calls are retried."""
 
 
 def _model(case: Case, task: str) -> CallModel:
@@ -44,28 +45,26 @@ class Triage:
     name, takes, emits = "triage", (On(ev.EventReceived),), (ev.CaseTriaged,)
 
     def ask(self, case: Case) -> Asked:
-        """Ask the model."""
         return _model(case, self.name)
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
-        """Every case takes the deep path."""
+        """Route every case to the deep path."""
         needed(only_reply(replies), ModelReply)
         return ev.CaseTriaged(draft=DRAFT, route="deep", gate_reason="chaos", rollout_bucket=0.0)
 
 
 class SearchTwice:
-    """Two searches side by side, each logged as it arrives."""
+    """Two concurrent searches, each logged as it arrives."""
 
     name, takes, emits = "search", (On(ev.CaseTriaged, route="deep"),), (ev.SearchCompleted,)
 
     def ask(self, case: Case) -> Asked:
-        """Ask both providers."""
         return tuple(
             Search(provider=name, query=case.case_id, max_results=1, as_of=case.news.published_at) for name in PROVIDERS
         )
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
-        """Note the outcomes; what failed for a passing reason is asked again, alone."""
+        """Record the outcomes. A search with a transient failure is retried alone."""
         for call in replies.calls:
             if isinstance(call.reply, Failure) and call.reply.kind not in _SKIPPED:
                 raise StepFailure(call.reply)
@@ -83,22 +82,20 @@ class SearchTwice:
 
 
 class Critique:
-    """One more model call."""
+    """A second model call."""
 
     name, takes, emits = "critique", (On(ev.SearchCompleted, route="critique"),), (ev.EvidenceCritiqued,)
 
     def ask(self, case: Case) -> Asked:
-        """Ask the model."""
         return _model(case, self.name)
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
-        """Nothing was found."""
         needed(only_reply(replies), ModelReply)
         return ev.EvidenceCritiqued(claims=(), verdict="not_enough_evidence")
 
 
 class Finish:
-    """The end of the deep path; needs nothing."""
+    """Ends the deep path with a signal, without effects."""
 
     name, emits = "finish", (ev.SignalSynthesized,)
     takes = (
@@ -110,25 +107,21 @@ class Finish:
     )
 
     def ask(self, case: Case) -> Asked:
-        """End with a signal."""
         return self.tell(case, case.replies)
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
-        """A signal without content."""
         return ev.SignalSynthesized(signal=plain_signal(case), path="deep")
 
 
 class Degrade:
-    """A step gave up: the single-pass analysis takes over."""
+    """Switches to the single-pass analysis after a step gave up."""
 
     name, takes, emits = "degrade", (On(ev.StepFailed, outcome="degrade"),), (ev.CaseDegraded,)
 
     def ask(self, case: Case) -> Asked:
-        """Say why."""
         return self.tell(case, case.replies)
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
-        """The reason is the failure's kind."""
         return ev.CaseDegraded(reason=case.head.failure.kind, failed_step=case.head.step)
 
 
@@ -138,27 +131,23 @@ class SinglePass:
     name, takes, emits = "single_pass", (On(ev.CaseDegraded),), (ev.SignalSynthesized,)
 
     def ask(self, case: Case) -> Asked:
-        """Ask the model."""
         return _model(case, self.name)
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
-        """A degraded signal."""
         needed(only_reply(replies), ModelReply)
         return ev.SignalSynthesized(signal=plain_signal(case), path="degraded")
 
 
 class GiveUp:
-    """Nothing worked: an end without a signal, and a dead letter."""
+    """Ends the case without a signal, with a dead letter."""
 
     name, emits = "give_up", (ev.CaseFailed,)
     takes = (On(ev.StepFailed, outcome="give_up"), On(ev.CancelRequested))
 
     def ask(self, case: Case) -> Asked:
-        """End."""
         return self.tell(case, case.replies)
 
     def tell(self, case: Case, replies: Replies) -> ev.Event:
-        """Say what was tried last."""
         head = case.head
         if isinstance(head, ev.StepFailed):
             return ev.CaseFailed(reason=head.failure.message, failed_step=head.step, attempts=head.attempt)
@@ -166,7 +155,7 @@ class GiveUp:
 
 
 def chaos_registry() -> Registry:
-    """Return the graph of the module's text."""
+    """Return the graph described in the module docstring."""
     return Registry([Triage(), SearchTwice(), Critique(), Finish(), Degrade(), SinglePass(), GiveUp()], NEWS)
 
 

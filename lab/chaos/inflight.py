@@ -1,9 +1,10 @@
-"""Calls in flight: what a worker has asked of providers without a durable result, in a file that outlives the process.
+"""Calls in flight: a worker's provider calls without a durable result, counted in a file that survives the process.
 
-Independent of the log: a call begins when the adapter is about to send it and ends with the task that appends its result.
-The counters are memory-mapped, so that a SIGKILL leaves them as they were. A call is *exposed* (it may be paid again) when
-its process dies, when its task is cancelled, when it still runs after the grace of a rebalance, and when its process was
-frozen: others have taken over, and until it notices everything that a thawed process starts is exposed as well.
+The count is independent of the log: a call begins when the adapter is about to send it, and ends with the task that
+appends its result. The counters are memory-mapped, so a SIGKILL preserves them. A call is *exposed* (it may be paid
+again) when its process dies, when its task is cancelled, when it outlives the grace of a rebalance, or when its process
+was frozen. In the last case others have taken over, so every call that the thawed process begins before it notices is
+exposed as well.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _BYTES = 8 * _FIELDS
 
 
 class Counters(msgspec.Struct, frozen=True):
-    """What stands in the file. ``open`` counts calls in flight that are not exposed yet."""
+    """The content of the file. ``open`` counts calls in flight that are not exposed yet."""
 
     started: int = 0
     open: int = 0
@@ -32,12 +33,12 @@ class Counters(msgspec.Struct, frozen=True):
 
     @property
     def at_death(self) -> int:
-        """Exposed calls when the process is dead."""
+        """Number of exposed calls once the process is dead."""
         return self.open + self.exposed
 
 
 def read_counters(path: Path) -> Counters:
-    """Read the file of a process, alive or dead; zeros when it never began."""
+    """Read the file of a process, alive or dead; zeros when it never started."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -47,7 +48,7 @@ def read_counters(path: Path) -> Counters:
 
 
 class _Work:
-    """One task of a step: its calls so far."""
+    """The calls of one step's task."""
 
     __slots__ = ("exposed", "open")
 
@@ -60,7 +61,7 @@ _current: ContextVar[_Work | None] = ContextVar("chaos_work", default=None)
 
 
 class InFlight:
-    """The writer's side, one a process."""
+    """The writer, one per process."""
 
     def __init__(self, path: Path) -> None:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -71,7 +72,7 @@ class InFlight:
         self._frozen = False
 
     def work_begins(self) -> None:
-        """Called in the task that will make the call and append its result."""
+        """Register the current task, which will make the call and append its result."""
         task = asyncio.current_task()
         assert task is not None
         work = _Work()
@@ -80,7 +81,7 @@ class InFlight:
         task.add_done_callback(lambda done: self._work_ended(work, done))
 
     def call_begins(self) -> None:
-        """Called by the adapter before it sends."""
+        """Count a call; the adapter calls this before it sends."""
         self._counts[_STARTED] += 1
         work = _current.get()
         if work is None or work.exposed or self._frozen:
@@ -90,17 +91,17 @@ class InFlight:
             self._counts[_OPEN] += 1
 
     def thawed(self) -> None:
-        """The process was frozen and goes on: others may have taken over long ago."""
+        """Record that the process was frozen: others may have taken over its work long ago."""
         self._frozen = True
         self._expose_all()
 
     def drained(self) -> None:
-        """A rebalance has given what ran its grace; from now on this process knows what is its own."""
+        """Record that the grace of a rebalance has passed; from now on this process knows its own partitions."""
         self._expose_all()
         self._frozen = False
 
     def publishing(self, active: bool) -> None:
-        """Say whether this process holds the publisher's lease."""
+        """Record whether this process holds the publisher's lease."""
         self._counts[_PUBLISHING] = int(active)
 
     def _expose_all(self) -> None:

@@ -1,4 +1,4 @@
-"""The installation under test: servers, workers, sink and provider, all of its own, in a directory of its own."""
+"""The installation under test: its own servers, workers, sink and provider in a directory of their own."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from newsproof.app.servers import Say
 
 _KEEP_EVERY_S = 0.2
 RESTART_S = 1.0
-"""As a supervisor waits: a process that finds no broker must not burn the processor until there is one."""
+"""Restart delay, as a supervisor's: a process that finds no broker must not burn the processor until there is one."""
 
 
 class Installation:
-    """Everything that a run strikes. Made by :func:`installation`."""
+    """All targets of a run's faults. Made by :func:`installation`."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Installation:
         self.gone: list[Child] = []
         """Workers that joined and left again."""
         self.surprises: list[str] = []
-        """Ends that no blow caused; the keeper starts such a process again, as a supervisor would."""
+        """Exits that no injected fault caused; the keeper restarts such a process, as a supervisor would."""
         self.broker_return_s: list[float] = []
         self._say = say
         self._directory = settings.newsproof_data_dir
@@ -53,24 +53,24 @@ class Installation:
             self.add_worker(str(n))
 
     def add_worker(self, slot: str) -> Child:
-        """Describe one more worker; nothing starts yet."""
+        """Define one more worker without starting it."""
         self.workers[slot] = self._child(f"worker-{slot}", "worker", slot)
         return self.workers[slot]
 
     @property
     def exposed(self) -> int:
-        """Calls in flight at kills and rebalances, of all workers there ever were."""
+        """Calls in flight at kills and rebalances, over all workers that ever ran."""
         return sum(child.exposed for child in [*self.workers.values(), *self.gone])
 
     async def kill_broker(self) -> None:
-        """SIGKILL the broker, start it again, and note how long it was away."""
+        """SIGKILL the broker, restart it, and record its downtime."""
         began = time.monotonic()
         self.kafka.kill()
         await self.kafka.start()
         self.broker_return_s.append(time.monotonic() - began)
 
     async def keep(self) -> None:
-        """Start again whatever ends of itself, until cancelled."""
+        """Restart processes that exit unexpectedly, until cancelled."""
         while True:
             for child in [*self.workers.values(), self.sink]:
                 if not child.running and not child.struck:
@@ -82,7 +82,7 @@ class Installation:
             await asyncio.sleep(_KEEP_EVERY_S)
 
     async def stop_services(self) -> None:
-        """End workers, then the sink, in order."""
+        """Stop the workers, then the sink."""
         await asyncio.gather(*(worker.stop() for worker in self.workers.values()))
         await self.sink.stop()
 
@@ -92,14 +92,14 @@ class Installation:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """Return the environment of the children: these settings, whatever the user's own say."""
+    """Return the children's environment: these settings override the user's own."""
     paths = (str(PROJECT), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
     return environment_of(settings) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
 
 
 @contextlib.asynccontextmanager
 async def installation(directory: Path, shape: Shape, say: Say) -> AsyncIterator[Installation]:
-    """Start everything; end everything, whatever happens.
+    """Start everything, and stop everything on exit.
 
     Raises:
         ConfigError: a server does not start.
@@ -107,7 +107,7 @@ async def installation(directory: Path, shape: Shape, say: Say) -> AsyncIterator
     kafka = EmbeddedKafka(directory / "kafka", progress=say)
     clickhouse = EmbeddedClickHouse(directory / "clickhouse", port=free_ports(1)[0], memory_bytes=1024**3)
     async with contextlib.AsyncExitStack() as stack:
-        # In the opposite order of the ends: whoever speaks to a server ends before it.
+        # Started in reverse order of stopping: a client of a server stops before it.
         await asyncio.gather(kafka.start(), clickhouse.start())
         stack.push_async_callback(kafka.stop)
         stack.push_async_callback(clickhouse.stop)
@@ -124,7 +124,7 @@ async def installation(directory: Path, shape: Shape, say: Say) -> AsyncIterator
 
 
 def settings_of(directory: Path, shape: Shape, kafka: EmbeddedKafka, clickhouse: EmbeddedClickHouse) -> Settings:
-    """Return the settings of the installation: nothing of the user's servers or keys is in them."""
+    """Return the settings of the installation, without any of the user's servers or keys."""
     return load_settings(
         newsproof_mode="simulated",
         newsproof_data_dir=directory,
@@ -139,7 +139,7 @@ def settings_of(directory: Path, shape: Shape, kafka: EmbeddedKafka, clickhouse:
         effects_in_flight=shape.max_open,
         step_concurrency=shape.max_open,
         session_timeout_seconds=shape.session_s,
-        # Two searches a case: the quota is gone when 70 % of the cases have had theirs, then cases go on without.
+        # Two searches per case: the quota is used up after 70 % of the cases, and the others continue without searches.
         deep_analysis_tool_daily_limit=int(1.4 * shape.cases),
         gemini_api_key=None,
         tavily_api_key=None,

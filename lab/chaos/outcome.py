@@ -1,4 +1,4 @@
-"""The outcome of a chaos run: what was dealt, what was found, and how it is shown."""
+"""The outcome of a chaos run: the injected faults, the findings, and their tables."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from newsproof.app import invocation
 from streams.publish.publisher import TRANSACTION_TIMEOUT_MS
 
 HOLD_LIMIT_S = TRANSACTION_TIMEOUT_MS / 1000 + 10.0
-"""The transaction's own time-out, the broker's look for timed-out ones (1 s), and room for a machine that is too busy to look."""
+"""The transaction timeout, the broker's scan for timed-out transactions (1 s), and slack for an overloaded machine."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The keys of ``lab chaos --json``.
 
-    ``kills`` are SIGKILLs of workers, ``kills_by_boundary`` those of workers and the sink by failpoint. ``lost`` counts news
-    without an end and ends without their signal. ``provider_calls`` is what the provider process received, ``case_calls``
-    what the accepted events hold; ``repeated_calls`` is the difference, and may be as large as
+    ``kills`` are SIGKILLs of workers, ``kills_by_boundary`` those of workers and the sink by failpoint. ``lost`` counts
+    news without an end and ends without their signal. ``provider_calls`` is what the provider process received,
+    ``case_calls`` what the accepted events hold. ``repeated_calls`` is the difference, and may be as large as
     ``calls_in_flight_at_kills`` (kills, freezes and rebalances), which the workers counted outside the log.
     """
 
@@ -91,12 +91,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def held(self) -> bool:
-        """Whether every promise held."""
+        """Whether every invariant held."""
         return all(row[3] for row in self.invariants())
 
 
 def show(outcome: Outcome) -> None:
-    """Print the two tables."""
     o = outcome
     faults: list[tuple[str, Any]] = [
         *((f"worker or sink killed at {point}", count) for point, count in sorted(o.kills_by_boundary.items())),

@@ -1,4 +1,4 @@
-"""The plan of a chaos run: how large it is, and which blow falls when. Drawn from the seed alone."""
+"""The plan of a chaos run: its size, and the schedule of its faults. Depends on the seed alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lab.chaos.provider import FAULTS
 from streams import failpoints
 
 PLAIN = "anywhere"
-"""A SIGKILL at whatever moment it comes."""
+"""A SIGKILL at a random moment."""
 WORKER_POINTS: tuple[str, ...] = (
     failpoints.EFFECT_BEFORE,
     failpoints.EFFECT_ANSWERED,
@@ -29,10 +29,10 @@ Kind = Literal["kill", "sink_kill", "terminate", "zombie", "join", "leave", "bro
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True):
-    """How large a run is. Times in seconds; ``max_open`` is per worker; a joining worker leaves again later.
+    """The size of a run. Times in seconds; ``max_open`` is per worker; a joining worker leaves again later.
 
-    ``partitions`` divides by the workers and by one more: the assignor gives each at most its rounded-up share, and a
-    worker that joins the others could otherwise get none.
+    ``partitions`` must be divisible by the number of workers, and by that number plus one: the assignor gives each
+    worker at most its rounded-up share, so a joining worker could otherwise get none.
     """
 
     cases: int = 100_000
@@ -67,11 +67,11 @@ SHORT = Shape(
     max_open=150,
     session_s=6.0,
 )
-"""A run of under three minutes that still has every kind of blow; its kills are the first of :data:`WORKER_POINTS`."""
+"""A run of under three minutes that still has every kind of fault; its kills are the first of :data:`WORKER_POINTS`."""
 
 
 class Blow(msgspec.Struct, frozen=True):
-    """One blow, dealt once ``at`` cases have ended. ``point`` is a failpoint, a provider's fault, or empty."""
+    """One fault, injected once ``at`` cases have ended. ``point`` is a failpoint, a provider's fault, or empty."""
 
     kind: Kind
     at: int
@@ -79,7 +79,7 @@ class Blow(msgspec.Struct, frozen=True):
 
 
 def scaled(shape: Shape, cases: int) -> Shape:
-    """Return the shape with another number of cases, and blows in proportion (each kind at least once)."""
+    """Return the shape with another number of cases, and faults in proportion (each kind at least once)."""
     share = cases / shape.cases
     counts = (
         "kills",
@@ -95,7 +95,7 @@ def scaled(shape: Shape, cases: int) -> Shape:
 
 
 def plan(shape: Shape) -> list[Blow]:
-    """Return the blows in the order in which they fall: boundaries rotate, the order and the moments are drawn."""
+    """Return the faults in order of injection. Failpoints rotate; order and times are drawn from the seed."""
     order = random.Random(shape.seed)
     wanted: list[tuple[Kind, str]] = []
     wanted += [("kill", WORKER_POINTS[i % len(WORKER_POINTS)]) for i in range(shape.kills)]
@@ -119,7 +119,7 @@ def plan(shape: Shape) -> list[Blow]:
 
 
 def shaped(*, short: bool, seed: int | None, cases: int | None, **counts: int) -> Shape:
-    """Return the shape of a command line. A seed that was not given is drawn; printed, it repeats the plan."""
+    """Return the shape of a command line. A missing seed is drawn; the printed seed reproduces the plan."""
     shape = SHORT if short else Shape()
     if cases is not None:
         shape = scaled(shape, cases)

@@ -31,7 +31,7 @@ _BODIES = {
 
 
 class Provider:
-    """What all connections share."""
+    """State shared by all connections."""
 
     def __init__(self, calls_file: Path, latency_s: float, seed: int) -> None:
         self.latency_s = latency_s
@@ -42,7 +42,7 @@ class Provider:
         self._fd = os.open(calls_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
 
     def answer(self, lines: list[bytes]) -> bytes:
-        """Take the lines of one read; return the answers."""
+        """Process the lines of one read; return the answers."""
         answers: list[bytes] = []
         asked: list[bytes] = []
         for line in lines:
@@ -72,7 +72,7 @@ class Provider:
 
 
 class Connection(asyncio.Protocol):
-    """One worker's connection, or the harness's."""
+    """One connection, of a worker or of the harness."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
@@ -80,16 +80,15 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The worker is gone; what it asked for was counted."""
+        """Forget the connection; its calls are already counted."""
         self._transport = None
 
     def data_received(self, data: bytes) -> None:
-        """Take whole lines; answer all of them after the latency, in one write."""
+        """Answer all complete lines after the latency, in one write."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         if lines and (answers := self._provider.answer(lines)):
             asyncio.get_running_loop().call_later(self._provider.latency_s, self._send, answers)

@@ -1,4 +1,4 @@
-"""``lab chaos``: an installation of its own, a steady stream of cases, blows by plan, quiet, and the verdict."""
+"""``lab chaos``: a separate installation, a steady stream of cases, planned faults, a quiet phase, and the verdict."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from newsproof.app.servers import Say
 from schemas.errors import NewsproofError, TransientError
 
 STUCK_S = 180.0
-"""No case ends for so long: a finding, and the end of waiting."""
+"""Without an ended case for this long, the run records a finding and stops waiting."""
 QUIET_S = 120.0
 SAY_EVERY_S = 10.0
 TRICKLE, TRICKLE_PER_S = 5, 25.0
-"""News beyond the gate while a blow is being dealt: enough for every worker to have calls under way."""
+"""News beyond the gate while a fault is injected: enough for every worker to have calls in flight."""
 BREATHER = 0.4
-"""Of the plan's distance between blows: how many cases end at least between two of them."""
+"""Fraction of the planned distance between faults: at least this many cases end between two of them."""
 
 
 class Run:
-    """One run. ``findings`` are what went wrong before the logs were read."""
+    """One run. ``findings`` holds the problems found before the logs are read."""
 
     def __init__(self, at: Installation, shape: Shape, say: Say) -> None:
         self._at, self._shape, self._say = at, shape, say
@@ -44,10 +44,10 @@ class Run:
         self._all_dealt = False
         self._fed = asyncio.Event()
         self.sent = 0
-        """Cases published: as many as asked for, and more where the blows took longer than those lasted."""
+        """Cases published: the requested number, and more when the faults took longer."""
 
     async def drive(self) -> None:
-        """Deal every blow while cases stream by, then wait for quiet."""
+        """Inject every fault while cases stream, then wait for quiet."""
         await self.watch.start()
         striking = asyncio.create_task(self._strike())
         beside = [asyncio.create_task(work) for work in (self._at.keep(), self._report(), self._feed())]
@@ -64,7 +64,7 @@ class Run:
     async def _strike(self) -> None:
         apart = self._shape.cases / max(len(blows := plan(self._shape)), 1)
         for blow in blows:
-            # Between two blows work goes on, also where the last one took longer than the plan allows for.
+            # Some cases must end between two faults, even when the last one took longer than planned.
             due = max(blow.at, len(self.watch.ended) + int(apart * BREATHER))
             self._gate = due + self._backlog
             await self._ended(due)
@@ -87,7 +87,7 @@ class Run:
             await asyncio.sleep(0.1)
 
     async def _quiet(self) -> None:
-        """Wait until every group has committed the journal's end: nothing is open, published and inserted is all."""
+        """Wait until every group has committed the journal's end: nothing is open, and all is published and inserted."""
         self._say("every case has ended; waiting for quiet")
         give_up = time.monotonic() + QUIET_S
         while True:
@@ -101,7 +101,7 @@ class Run:
             await asyncio.sleep(1.0)
 
     async def _feed(self) -> None:
-        """Publish news: up to the backlog ahead of the next blow, and beyond it a trickle, so that work never ends."""
+        """Publish news up to the backlog ahead of the next fault, then a trickle, so that the workers are never idle."""
         async with self._at.address.producer(linger_ms=5) as producer:
             while not self._all_dealt or self.sent < self._shape.cases:
                 upto = min(self.sent + 200, self._gate)
@@ -116,9 +116,9 @@ class Run:
                     await asyncio.gather(*futures)
                     self.sent = upto
                 except KafkaError:
-                    pass  # the broker is away: the same news again, which is one case however often it comes
+                    pass  # the broker is down: send the same news again; repeated news is one case
             self._fed.set()
-            await asyncio.get_running_loop().create_future()  # until cancelled: this is no end of the run
+            await asyncio.get_running_loop().create_future()  # wait for cancellation: returning would end the run
 
     async def _report(self) -> None:
         while True:
@@ -140,7 +140,7 @@ def news(number: int) -> tuple[bytes, bytes]:
 
 
 async def chaos(shape: Shape, *, say: Say, keep: bool = False) -> Outcome:
-    """Run it. The directory of its data is removed afterwards unless ``keep``.
+    """Run it. The data directory is removed afterwards unless ``keep``.
 
     Raises:
         ConfigError: a server does not start.

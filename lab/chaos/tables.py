@@ -1,4 +1,4 @@
-"""The tables after a run, against the log: every accepted event once, every call once, every signal once."""
+"""Compares the tables with the log after a run: every accepted event, call and signal must be there exactly once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from infra.clickhouse.client import ClickHouse
 from lab.chaos.tally import CALLS_A_RECORD, Tally, place
 
 STILL_S = 30.0
-"""A sink that inserts nothing for so long has caught up, or never will."""
+"""A sink that inserts nothing for this long has either caught up or is stuck."""
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """One table: how many rows the log says, and what differs. Rows are counted as they lie there, without ``FINAL``."""
+    """The comparison of one table with the log. Rows are counted as stored, without ``FINAL``."""
 
     table: str
     expected: int
@@ -29,7 +29,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 async def compare_tables(client: ClickHouse, tally: Tally) -> list[Compared]:
-    """Wait until the tables hold as many rows as the log says, or stand still; then compare row by row."""
+    """Wait until the tables hold as many rows as the log says, or stop growing; then compare row by row."""
     wanted = {table: len(keys) for table, keys in tally.rows.items()}
     held, since = await _held(client, wanted), time.monotonic()
     while any(held[table] < count for table, count in wanted.items()) and time.monotonic() - since < STILL_S:

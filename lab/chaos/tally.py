@@ -1,4 +1,4 @@
-"""What the logs say after a run: one pass of the journal, one of signals. Nothing of the runtime's state is asked."""
+"""Counts the logs' content after a run, in one pass of the journal and one of signals, without any runtime state."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from schemas.topics import Topics
 from streams.journal.fold import JournalFold
 
 CALLS_A_RECORD = 256
-"""Room for the call's index in a row's key."""
+"""Factor that leaves room for the call's index in a row's key."""
 _NEVER_MADE = frozenset({"breaker_open", "budget", "not_configured"})
-"""Records of calls that no provider ever saw: a breaker or the budget answered."""
+"""Errors of calls that never reached a provider: a breaker, the budget or missing configuration answered."""
 _SYNTHESIZED = WIRE_NAMES[SignalSynthesized]
 
 
 def place(partition: int, offset: int) -> int:
-    """Return one number for a record's place in the journal."""
+    """Return one number for a record's position in the journal."""
     return partition << 48 | offset
 
 
@@ -40,10 +40,11 @@ class _Costs(msgspec.Struct):
 
 
 class Tally:
-    """The rows that ClickHouse must hold, the calls that cases own, and the offsets that were committed too far.
+    """The rows that ClickHouse must hold, the calls of the cases, and offsets that were committed too far.
 
-    ``rows`` maps a table to the keys of its rows: the record's place, times :data:`CALLS_A_RECORD` plus the call's index
-    where a row is a call. ``case_calls`` counts the calls in accepted events that reached a provider.
+    ``rows`` maps a table to the keys of its rows: the record's position; where a row is a call, that times
+    :data:`CALLS_A_RECORD` plus the call's index. ``case_calls`` counts the calls in accepted events that reached a
+    provider.
     """
 
     def __init__(self, samples: Iterable[Sample]) -> None:
@@ -60,11 +61,11 @@ class Tally:
 
     @property
     def unpublished(self) -> int:
-        """Ends with a signal that no read_committed reader finds."""
+        """Number of signal ends whose signal no read_committed reader finds."""
         return len(self.rows["memories"] - self.rows["signals"])
 
     async def read(self, address: KafkaAddress, topics: Topics) -> None:
-        """Read both topics up to their ends as they are now."""
+        """Read both topics up to their current ends."""
         bounds = await offsets_of(address, topics.cases)
         parts = {tp: JournalFold(first) for tp, (first, _) in bounds.items()}
         async for tp, records in read_range(address, bounds):
@@ -84,7 +85,7 @@ class Tally:
                 self.signals_seen.add((record.key, headers[REVISION]))
 
     def _check_samples(self, partition: int, part: JournalFold, upto: int) -> None:
-        """Judge the samples whose end lies at or before this record: the state is that of the moment of the sample."""
+        """Check the samples whose end lies at or before this record, since the fold's state is that of their time."""
         waiting = self._samples[partition]
         while waiting and waiting[0].end <= upto:
             sample = waiting.popleft()

@@ -1,4 +1,4 @@
-"""The verdict: when all is quiet, what the logs, the tables and the provider say, beside what was dealt."""
+"""The verdict: compares the logs, the tables and the provider's counts with the injected faults, once all is idle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streams.journal.log import KafkaLog
 
 
 async def verdict(at: Installation, watch: Watch, blows: FaultInjector, findings: list[str]) -> Outcome:
-    """Read everything, end the services, and return the outcome; its ``seconds`` are left to the caller."""
+    """Read everything, stop the services, and return the outcome; the caller sets its ``seconds``."""
     tally = Tally(watch.samples)
     await tally.read(at.address, at.topics)
     async with clickhouse_of(at.settings) as client:

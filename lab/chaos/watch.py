@@ -1,6 +1,6 @@
-"""What is watched while blows fall: the journal's progress, a subscriber, committed offsets, and held readers.
+"""Observers of a chaos run: the journal's progress, a subscriber, committed offsets, and stalled readers.
 
-Everything here is an ordinary reader of the log, in the harness's own process, which nothing strikes.
+They are ordinary readers of the log in the harness's own process, which gets no faults.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Watch:
-    """Readers that run for the whole run. Start with :meth:`start`, end with :meth:`stop`."""
+    """Readers that run for the whole run. Call :meth:`start` first and :meth:`stop` last."""
 
     def __init__(self, address: KafkaAddress, topics: Topics) -> None:
         self._address, self._topics = address, topics
         self.opened: set[bytes] = set()
         self.ended: set[bytes] = set()
         self.seen: Counter[tuple[bytes, bytes]] = Counter()
-        """(signal, revision) → how often the subscriber of the whole run saw it."""
+        """(signal, revision) → how often the whole-run subscriber saw it."""
         self.samples: list[Sample] = []
         self.longest_hold_s = 0.0
         self._broker_left_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Begin to watch; the topics exist."""
+        """Start the readers; the topics must exist."""
         works = {
             "journal": self._follow(),
             "signals": self._subscribe(),
@@ -61,23 +61,22 @@ class Watch:
         self._tasks = [asyncio.create_task(work, name=f"chaos-{name}") for name, work in works.items()]
 
     async def stop(self) -> None:
-        """Stop watching."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def check(self) -> None:
-        """Raise what ended a watcher, if anything did."""
+        """Raise the exception of a reader that failed."""
         for task in self._tasks:
             if task.done() and not task.cancelled():
                 task.result()
 
     def broker_was_away(self) -> None:
-        """Note that nobody could read for a while: that is no publisher's doing."""
+        """Record a broker outage: readers stalled by it are not held by a publisher."""
         self._broker_left_at = time.monotonic()
 
     async def sample_once(self) -> None:
-        """Read the committed offsets of every group, then the ends."""
+        """Read the committed offsets of every group, then the end offsets."""
         found = {group: await committed_by(self._address, self._topics.group(group)) for group in READERS}
         ends = await offsets_of(self._address, self._topics.cases)
         self.samples += [
@@ -112,7 +111,7 @@ class Watch:
                 for records in (await consumer.getmany(timeout_ms=1000, max_records=2000)).values():
                     for record in records:
                         yield record
-                await asyncio.sleep(0.1)  # larger and fewer batches: this process shares two cores with what it watches
+                await asyncio.sleep(0.1)  # larger and fewer batches: this process shares two cores with its subject
         finally:
             await consumer.stop()
 
@@ -122,11 +121,11 @@ class Watch:
                 async with asyncio.timeout(30):
                     await self.sample_once()
             except _AWAY:
-                pass  # the broker is away: there is nothing to commit to either
+                pass  # the broker is down, so nobody can commit either
             await asyncio.sleep(SAMPLE_EVERY_S)
 
     async def _hold(self) -> None:
-        """Measure how long a read_committed reader stands still although there is more."""
+        """Measure how long a read_committed reader stalls although there are more records."""
         plain, committed = self._address.consumer(), self._address.consumer(isolation_level="read_committed")
         await plain.start()
         await committed.start()

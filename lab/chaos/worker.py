@@ -26,9 +26,9 @@ from streams.worker import Worker
 
 _LOOK_S = 0.1
 STARVED_S = 3.0
-"""An event loop that stood still for so long may have missed its heartbeats, as if the process had been frozen."""
+"""An event loop stalled for this long may have missed its heartbeats, as if the process had been frozen."""
 NOTICED_S = 5.0
-"""By then a process that lost its membership has been told."""
+"""Time after which a process that lost its group membership has been notified."""
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
 
 def _listen(control: Path) -> None:
     failpoints.listen(control)
-    # From now on SIGUSR1 arms; before, it would end the process.
+    # From now on SIGUSR1 arms a failpoint; earlier it would have ended the process.
     control.with_suffix(".ready").write_text(str(os.getpid()), "ascii")
 
 
@@ -58,7 +58,7 @@ async def _worker(args: argparse.Namespace) -> None:
     inflight = InFlight(args.inflight)
     failpoints.arm(failpoints.EFFECT_BEFORE, inflight.work_begins)
     failpoints.arm(failpoints.DRAINED, inflight.drained)
-    # Not the loop's handler: that one would come after whatever the loop has ready, and calls could begin before it.
+    # Not the loop's signal handler: it would run after the loop's ready callbacks, which could begin calls before it.
     signal.signal(signal.SIGCONT, lambda _number, _frame: inflight.thawed())
     looking: list[asyncio.Task[None]] = []
 

@@ -1,1 +1,1 @@
-"""Hostile input: a seeded generator of records that nobody should send, and the run that sends them and counts."""
+"""Hostile input: a seeded generator of malformed and forged records, and the run that sends and accounts for them."""

@@ -1,4 +1,4 @@
-"""The accounts: what became of every hostile record, read from the log and compared with what had to."""
+"""Accounting: reads the fate of every hostile record from the log and compares it with the expected one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Place = tuple[str, int, int]
 
 
 class Log(msgspec.Struct):
-    """What the log says: where letters came from, how cases ended, what every journal record and news item is."""
+    """Contents of the log: sources of dead letters, ends of cases, and the classification of journal records and news."""
 
     letters: set[Place] = msgspec.field(default_factory=set)
     ends: dict[str, str] = msgspec.field(default_factory=dict)
@@ -106,7 +106,7 @@ async def _read_foreign(address: KafkaAddress, topics: Topics, name: str, read: 
 
 
 def settle(log: Log, sent: Iterable[Sent]) -> tuple[Counter[str], Counter[str]]:
-    """Return how many records met each fate, and those that met another one than they had to, by kind."""
+    """Return the number of records by fate, and the number of unexpected fates by kind."""
     fates: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
     for one in sent:

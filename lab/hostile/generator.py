@@ -1,4 +1,4 @@
-"""The generator: the n-th record of a seed is always the same, whatever was made before it."""
+"""The generator: record n of a seed is always the same, whatever was generated before it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ SHARES = {
     "news": 40, "cases": 34, "signals": 8, "budget": 5, "configs": 5, "dead-letters": 4, "research": 3,
     "publisher-lease": 1,
 }  # fmt: skip
-"""Of a hundred records, how many go to which topic."""
+"""Records per topic in a hundred."""
 
 
 class Generator:
-    """Makes hostile records for one installation. ``journal.victims`` may grow meanwhile."""
+    """Generates hostile records for one installation. ``journal.victims`` may grow meanwhile."""
 
     def __init__(self, seed: int, *, partitions: int, config_hash: str) -> None:
         self._seed = seed
         self.journal = HostileJournal(partitions, config_hash)
 
     def record(self, number: int) -> HostileRecord:
-        """Return the record of this number."""
         rng = Random(f"{self._seed}:{number}")
         mark = f"{self._seed}-{number}"
         topic = rng.choices(list(SHARES), list(SHARES.values()))[0]

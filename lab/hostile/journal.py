@@ -1,4 +1,4 @@
-"""Hostile records for ``cases`` and ``research``: forged, misplaced, damaged, of another run, of a version from tomorrow."""
+"""Hostile records for ``cases`` and ``research``: forged, misplaced, damaged, of another run or a newer schema version."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REQUIRED = ("ce_id", "ce_type", "ce_time", "ce_subject", "ce_schemaversion", "c
 
 
 class HostileJournal:
-    """Makes journal records. ``victims`` are cases of honest news that are over; ``config_hash`` is one that exists."""
+    """Makes journal records. ``victims`` are ended cases of good news; ``config_hash`` is one that exists."""
 
     def __init__(self, partitions: int, config_hash: str) -> None:
         self._partitions = partitions
@@ -31,7 +31,6 @@ class HostileJournal:
         self.victims: list[str] = []
 
     def record(self, rng: Random, mark: str, *, topic: str = "cases") -> HostileRecord:
-        """Return one record."""
         kinds = {**_FOREIGN, **_PASSED_BY, **_FORGED} if topic == "cases" else _FOREIGN
         kind = rng.choices(list(kinds), [weight for weight, _ in kinds.values()])[0]
         key, value, headers, fate = kinds[kind][1](self, rng, mark)
@@ -46,10 +45,10 @@ class HostileJournal:
             kind=f"{topic}: {kind}", topic=topic, fate=fate, key=key, value=value, headers=headers, partition=partition
         )
 
-    # What honest code would have written
+    # Well-formed records
 
     def opening(self, mark: str, *, config_hash: str | None = None, run_id: str = LIVE_RUN) -> Written:
-        """Return the opening of a case of its own."""
+        """Return the opening event of a new case."""
         news = News(source="forged", external_id=mark, text=f"forged opening {mark}", published_at=NOW)
         event = ev.EventReceived(
             news=news, config_hash=config_hash or self._config_hash, text_hash=text_hash(news.text), language="en"
@@ -57,7 +56,7 @@ class HostileJournal:
         return self._written(event, news.case_id, uuid5("forged", mark), None, run_id)
 
     def event(self, rng: Random, case: str, *, cause: str | None = None) -> Written:
-        """Return any event of a case, at a head that it never had."""
+        """Return a random event of a case whose cause was never the case's head."""
         event = rng.choice(_events())
         causation = None if isinstance(event, ev.COMMANDS) else cause or uuid5("no head", case, str(rng.random()))
         return self._written(event, case, uuid5("forged", str(rng.random())), causation, LIVE_RUN)
@@ -70,7 +69,7 @@ class HostileJournal:
         return key, value, list(headers)
 
     def whole(self, rng: Random, mark: str) -> Written:
-        """Return an opening or an event of a case that was never opened."""
+        """Return an opening, or an event of a case that was never opened."""
         return self.opening(mark) if rng.random() < 0.5 else self.event(rng, uuid5("nobody's case", mark))
 
 
@@ -101,7 +100,7 @@ def _events() -> tuple[ev.Event, ...]:
     )
 
 
-# Records of no journal: dead letters
+# Records that are no journal records: dead letters
 
 
 def _changed(headers: Headers, name: str, value: bytes | None) -> Headers:
@@ -156,7 +155,7 @@ def _garbage(j: HostileJournal, rng: Random, mark: str) -> Made:
     return rng.choice((None, b"", mark.encode(), b"\xff")), rng.choice(BYTES), headers, "letter"
 
 
-# Whole records that the rule of acceptance passes by
+# Complete records that the acceptance rule ignores
 
 
 def _of_nobody(j: HostileJournal, rng: Random, mark: str) -> Made:
@@ -190,7 +189,7 @@ def _opening_with_a_cause(j: HostileJournal, rng: Random, mark: str) -> Made:
     return key, value, [*headers, ("ce_causationid", b"something")], "passed_by"
 
 
-# Records that the rule accepts: only whoever may write the journal can make them, and that is what access control is for
+# Records that the acceptance rule accepts. Making them takes write access to the journal: access control prevents them.
 
 
 def _forged_opening(j: HostileJournal, rng: Random, mark: str) -> Made:

@@ -1,4 +1,4 @@
-"""``lab hostile``: the run from the command line, its table and its line of JSON."""
+"""``lab hostile``: runs from the command line and prints its tables or one line of JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from newsproof.app.servers import say_on_stderr
 
 
 async def hostile(settings: Settings, *, records: int, seed: int, keep: Path | None, as_json: bool) -> int:
-    """Run, print what came of it, and return the exit status: 1 when something is not as it has to be.
+    """Run, print the result, and return the exit status: 1 when there is a finding.
 
     Raises:
         NewsproofError: a server does not start.
@@ -35,7 +35,7 @@ async def hostile(settings: Settings, *, records: int, seed: int, keep: Path | N
 
 
 def settings_for(settings: Settings, directory: Path) -> Settings:
-    """Return settings of an installation of its own: embedded, offline, in this directory."""
+    """Return the settings of a separate installation: embedded, offline, in this directory."""
     return settings.model_copy(
         update={
             "newsproof_mode": "offline",

@@ -1,4 +1,4 @@
-"""Hostile records for ``news``: whoever speaks Kafka may write there, so this is where most of them come."""
+"""Hostile records for ``news``: any Kafka client may write to this topic, so most hostile records go there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MB = 1024 * 1024
 
 
 def hostile_news(rng: Random, mark: str) -> HostileRecord:
-    """Return one record; ``mark`` makes its text and id unlike all others."""
+    """Return one record; ``mark`` makes its text and id unique."""
     kinds, weights = zip(*((name, weight) for name, (weight, _) in _KINDS.items()), strict=True)
     kind = rng.choices(kinds, weights)[0]
     value, fate, headers = _KINDS[kind][1](rng, mark)
@@ -46,7 +46,7 @@ def _source(rng: Random, mark: str) -> Made:
 
 
 def _collision(rng: Random, mark: str) -> Made:
-    # a:b + c and a + b:c would have one key, were the seam not marked.
+    # a:b + c and a + b:c would have the same key if the boundary were not marked.
     source, external = rng.choice((("a:b", f"c{mark}"), ("a", f"b:c{mark}")))
     return _raw(mark, source=source, external_id=external), "case", []
 
@@ -158,7 +158,7 @@ def _blank(rng: Random, mark: str) -> Made:
 
 
 def _large(rng: Random, mark: str) -> Made:
-    # The larger ones pass the broker compressed, and are too large for a dead letter of their own.
+    # The larger ones pass the broker compressed, and exceed the size of a dead letter.
     return _raw(mark, extra={"x": "y" * (rng.choice((1, 1, 2, 3, 6, 32)) * _MB)}), "letter", []
 
 

@@ -1,4 +1,4 @@
-"""Hostile records for the topics without cases and letters: signals, configs, budget, dead letters, the publisher's lease."""
+"""Hostile records for the topics without cases: signals, configs, budget, dead letters, the publisher's lease."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, T
 
 
 def hostile_signal(rng: Random, mark: str) -> HostileRecord:
-    """Return a record that looks more or less like a signal; in one header at least it does not agree with itself."""
+    """Return a record that resembles a signal but contradicts itself in at least one header."""
     signal_id = uuid5("hostile signal", mark)
     headers: dict[str, bytes | None] = {
         "ce_id": uuid5("signal-revision", signal_id, "1").encode(),
@@ -58,7 +58,7 @@ def _like_a_signal(rng: Random, signal_id: str) -> bytes:
 
 
 def hostile_config(rng: Random, mark: str) -> HostileRecord:
-    """Return a record that is no snapshot, or one under a name that is not its hash."""
+    """Return a record that is not a snapshot, or a snapshot whose key is not its hash."""
     honest = Snapshot(code_version=mark)
     kind = rng.choice(("garbage", "another hash", "odd key", "a deleted one", "endless deadlines"))
     key, value = honest.config_hash.encode(), msgspec.json.encode(honest)
@@ -95,7 +95,7 @@ def hostile_budget(rng: Random, mark: str) -> HostileRecord:
 
 
 def hostile_letter(rng: Random, mark: str) -> HostileRecord:
-    """Return a record on the dead letters that no part of Newsproof put there."""
+    """Return a record on the dead letters that no part of Newsproof wrote."""
     headers: Headers = []
     for name in ("dl_topic", "dl_partition", "dl_offset", "dl_why", "dl_requeued_from"):
         if rng.random() < 0.5:
@@ -107,7 +107,7 @@ def hostile_letter(rng: Random, mark: str) -> HostileRecord:
 
 
 def hostile_lease(rng: Random, mark: str) -> HostileRecord:
-    """Return anything: the lease is the group's, not the topic's records."""
+    """Return an arbitrary record: the lease belongs to the consumer group, and the topic's records have no effect."""
     return HostileRecord(
         kind="publisher-lease: anything", topic="publisher-lease", fate="ignored", key=mark.encode(),
         value=rng.choice(BYTES), headers=[(b"\xff", b"\xff")], partition=0,

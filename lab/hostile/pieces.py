@@ -1,4 +1,4 @@
-"""Pieces that break readers: texts, times, numbers and bytes, each for a reason that somebody met."""
+"""Inputs that break parsers: texts, times, numbers and bytes, each for a fault met in practice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One hostile record, and what must become of it."""
+"""One hostile record and its expected fate."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Literal
 import msgspec
 
 Fate = Literal["case", "letter", "case_or_letter", "failed_case", "passed_by", "foreign", "ignored"]
-"""What must become of a record.
+"""The expected fate of a record.
 
-``case``: it opens a case, which ends like any other. ``letter``: it is a dead letter. ``failed_case``: a journal record
-that the rule accepts and nobody can read: its case ends as failed, with a dead letter. ``passed_by``: a whole journal
-record that the rule of acceptance passes by. ``foreign``: passed by on a topic that has neither cases nor letters, counted
-by the audit. ``ignored``: on the lease topic, whose records nobody reads.
+``case``: it opens a case, which ends like any other. ``letter``: it becomes a dead letter. ``failed_case``: a journal
+record that the acceptance rule accepts and that cannot be decoded; its case fails, with a dead letter. ``passed_by``: a
+complete journal record that the acceptance rule ignores. ``foreign``: ignored on a topic that has neither cases nor
+letters, and counted by the audit. ``ignored``: on the lease topic, whose records nobody reads.
 """
 
 Headers = list[tuple[str | bytes, bytes | None]]
-"""Names that are bytes go to the broker as they are."""
+"""Names given as bytes are sent to the broker unchanged."""
 
 
 class HostileRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """``topic`` is the name without its prefix. ``partition`` None: by the key. ``kind`` says what is wrong with it."""
+    """``topic`` has no prefix. ``partition`` None: chosen by the key. ``kind`` says what is wrong with the record."""
 
     kind: str
     topic: str

@@ -1,8 +1,8 @@
 """The run: embedded servers, a worker with its publisher, a sink and a subscriber; good news among hostile records.
 
-It goes in waves. A wave is over when every good item of it has its signal at the subscriber, so a partition that stands
-still is found in the wave in which it stopped. In the middle the worker and the sink are restarted, and read everything
-hostile that was written so far once more. Nothing here restarts a process that ended by itself: that is a finding.
+It runs in waves. A wave is over when the subscriber has the signal of each of its good items, so a stalled partition is
+found in the wave in which it stalled. In the middle the worker and the sink restart and read all hostile records so far
+again. Nothing restarts a process that exited by itself: that is a finding.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ GOOD_PER_WAVE = 40
 WAVE_WITHIN_S = 300.0
 RSS_BOUND_MB = 1024
 FD_SLACK = 24
-"""Open files may differ by connections that come and go, not by more."""
+"""Allowed growth of open files, for connections that come and go."""
 
 
 class Measured(msgspec.Struct):
-    """What a process used: most resident memory, and open files at the start and at the end of its life."""
+    """Resources of a process: peak resident memory, and open files at the start and end of its life."""
 
     rss_mb: int = 0
     files_first: int = 0
@@ -49,7 +49,7 @@ class Measured(msgspec.Struct):
 
 
 class Outcome(msgspec.Struct, kw_only=True):
-    """The figures of a run. ``unaccounted``: hostile records that met another fate than they had to."""
+    """The figures of a run. ``unaccounted`` counts hostile records with an unexpected fate."""
 
     seed: int
     records: int
@@ -74,7 +74,7 @@ class Outcome(msgspec.Struct, kw_only=True):
 
     @property
     def findings(self) -> list[str]:
-        """Return what is not as it has to be, in words."""
+        """Return the violated expectations in words."""
         found = [
             f"{name} is {value}, it has to be 0"
             for name in (
@@ -94,11 +94,11 @@ class Outcome(msgspec.Struct, kw_only=True):
 
 
 async def hostile_run(settings: Settings, *, records: int, seed: int, say: Callable[[str], None]) -> Outcome:
-    """Send ``records`` hostile records and return what came of them.
+    """Send ``records`` hostile records and return the outcome.
 
     Raises:
         NewsproofError: a server does not start.
-        TimeoutError: the pipeline stands still; the text says where.
+        TimeoutError: the pipeline stalls; the text says where.
     """
     began = time.monotonic()
     async with pipeline(settings, say=say) as running:
@@ -130,7 +130,7 @@ class _Run:
                 await self._wave(sender, number, range(first, min(first + WAVE, self._records)))
                 if number == len(waves) // 2:
                     await self._restart()
-            await self._wave(sender, len(waves), range(0))  # good news alone: whatever came before holds nothing up
+            await self._wave(sender, len(waves), range(0))  # good news alone: earlier records must not block it
         await self._quiet()
         await self._settle()
         return self.outcome
@@ -141,7 +141,7 @@ class _Run:
         began = time.monotonic()
         rng = Random(f"{self._seed}:wave:{number}")
         items = [self._good_item(number, n) for n in range(GOOD_PER_WAVE)]
-        # Some before, some after: the last good ones lie behind every hostile record of the wave.
+        # Half before, half after: the last good items lie behind every hostile record of the wave.
         half = GOOD_PER_WAVE // 2
         await publish(items[:half], kafka=self._address, prefix=self._topics.prefix)
         for first in range(numbers.start, numbers.stop, 250):

@@ -1,4 +1,4 @@
-"""Sends hostile records as a foreign client would: no idempotence, any compression, header names of any bytes."""
+"""Sends hostile records as a foreign client would: no idempotence, any compression, arbitrary bytes as header names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOO_LARGE_PLAIN = 2 * 1024 * 1024
 
 
 class Sent(NamedTuple):
-    """Where a record lies, and what must become of it."""
+    """The position of a record and its expected fate."""
 
     kind: str
     fate: Fate
@@ -30,7 +30,7 @@ class Sent(NamedTuple):
 
 
 class _RawName(str):
-    """A header name whose bytes are not those of any text."""
+    """A header name that encodes to arbitrary bytes."""
 
     raw: bytes
 
@@ -39,7 +39,7 @@ class _RawName(str):
 
 
 class Sender:
-    """Three producers: plain, compressed, and one that writes in transactions and aborts every second one."""
+    """Three producers: plain, compressed, and a transactional one that aborts every second transaction."""
 
     def __init__(self, topics: Topics, partitions: int, plain: Any, compressed: Any, transactional: Any) -> None:
         self._topics, self._partitions = topics, partitions
@@ -49,7 +49,7 @@ class Sender:
     @classmethod
     @asynccontextmanager
     async def connected(cls, address: KafkaAddress, topics: Topics, partitions: int) -> AsyncIterator[Sender]:
-        """Yield a sender; close its producers afterwards."""
+        """Yield a sender; close its producers on exit."""
         loose: dict[str, Any] = {"enable_idempotence": False, "acks": 1, "max_request_size": _LARGEST, "linger_ms": 5}
         async with AsyncExitStack() as stack:
             producers = [
@@ -65,7 +65,7 @@ class Sender:
             yield cls(topics, partitions, *producers)
 
     async def send(self, records: Iterable[HostileRecord], rng: Random) -> list[Sent]:
-        """Write the records and return where they lie."""
+        """Write the records and return their positions."""
         sent: list[tuple[HostileRecord, Any]] = []
         in_transaction: list[HostileRecord] = []
         for record in records:

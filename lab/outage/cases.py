@@ -1,6 +1,6 @@
-"""One worker without a log: it admits news, runs the real steps of each case, and keeps retries and deadlines.
+"""One worker without a log: admits news, runs the real steps of each case, and keeps retries and deadlines.
 
-What the runtime does besides (appending, folding what was appended, rebalances) takes no part in how an outage goes.
+The rest of the runtime (appending, folding what was appended, rebalances) does not affect an outage.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from streams.wake import Wake
 
 
 class Cases:
-    """Admits, also when woken; works, and hands each case that ended to ``on_end``."""
+    """Admits news, also when woken; runs the cases, and passes each ended case to ``on_end``."""
 
     def __init__(self, host: EffectsHost, config: Snapshot, wake: Wake, on_end: Callable[[Case], None]) -> None:
         self._host, self._config, self._on_end = host, config, on_end
@@ -40,13 +40,13 @@ class Cases:
         wake.heed(self._admit)
 
     def publish(self, news: News) -> None:
-        """Take a news item; it waits in the queue while nothing can be triaged."""
+        """Queue a news item; it waits while nothing can be triaged."""
         self._queue.append(news)
         self._admit()
         self.most_queued = max(self.most_queued, len(self._queue))
 
     async def finish(self) -> None:
-        """Wait until every case has ended. Raises what a case could not be run for."""
+        """Wait until every case has ended. Raises the exception of a case that could not run."""
         while self._open:
             await asyncio.gather(*self._open.values())
 
@@ -74,7 +74,7 @@ class Cases:
         self._admit()
 
     async def _answered(self, case: Case, step: Step, limit: datetime) -> list[Event]:
-        """Return the event that the step gives, or the replies to all that it asks for: then it is to be asked again."""
+        """Return the step's event, or the replies to all its effects, after which the step is asked again."""
         answers: list[tuple[Call, ...]] = []
         try:
             async with asyncio.timeout((limit - virtual_now()).total_seconds()):

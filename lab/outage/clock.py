@@ -1,6 +1,6 @@
-"""A clock that skips every wait: an asyncio loop whose time jumps to the next timer when nothing else is left to do.
+"""A virtual clock: an asyncio loop whose time jumps to the next timer when nothing else is ready.
 
-For code without sockets, files or threads. What takes ten minutes of waiting takes as long as its computing does.
+For code without sockets, files or threads. Ten minutes of waiting take only as long as their computation.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 START = datetime(2026, 1, 1, tzinfo=UTC)
-"""What :func:`virtual_now` shows when a run begins."""
+"""The date that :func:`virtual_now` returns at the start of a run."""
 
 
 class _Skipping(selectors.SelectSelector):
-    """Waits for nothing: hands the time that would pass to the loop instead."""
+    """A selector that never waits: it adds the timeout to the loop's time instead."""
 
     skipped = 0.0
 
@@ -32,19 +32,19 @@ class _Skipping(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """``time()`` starts at 0 and only moves while everything sleeps."""
+    """``time()`` starts at 0 and advances only while everything sleeps."""
 
     def __init__(self) -> None:
         self._skipping = _Skipping()
         super().__init__(self._skipping)
 
     def time(self) -> float:
-        """Return the seconds that were slept so far."""
+        """Return the seconds slept so far."""
         return self._skipping.skipped
 
 
 def run_virtually(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end on a clock of its own. Call it outside any running loop."""
+    """Run to completion on a virtual clock of its own. Call it outside any running loop."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)
 

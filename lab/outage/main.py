@@ -1,4 +1,4 @@
-"""Print how an outage goes."""
+"""``lab outage``: runs one outage and prints its table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from newsproof.app.logs import configure_logs
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one outage and print its minutes."""
+    """Run one outage and print it minute by minute."""
     parser = argparse.ArgumentParser(
         prog="python -P -m lab outage", description="A provider is away for ten simulated minutes."
     )

@@ -1,4 +1,4 @@
-"""The providers of an outage run: the offline ones, one of which is away for a while and counts who knocks."""
+"""The providers of an outage run: the offline ones, one of which fails for a while and counts its calls."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from schemas.calls import ProviderMode
 from schemas.errors import FailureKind, TransientError
 
 FAILS_AFTER_S: dict[str, float] = {"timeout": 10.0, "unavailable": 0.1, "rate_limit": 0.1, "network": 0.1}
-"""How long a failing call takes: a time-out its whole time (DEEP_ANALYSIS_TOOL_TIMEOUT), the others come at once."""
+"""Duration of a failing call: a timeout takes its full time (DEEP_ANALYSIS_TOOL_TIMEOUT), the others fail at once."""
 
 
 class Troubled(Free, Port):
-    """A provider that is away while ``away`` says so. ``asked`` counts calls by simulated minute, whatever came of them."""
+    """A provider that fails while ``away()`` is true. ``asked`` counts all calls by simulated minute."""
 
     mode: ProviderMode = "offline"
 
@@ -30,7 +30,7 @@ class Troubled(Free, Port):
         self.failed: Counter[int] = Counter()
 
     async def perform(self, effect: Any) -> Answer:
-        """Count, then fail or answer."""
+        """Count the call, then fail or answer."""
         minute = int(virtual_s() // 60)
         self.asked[minute] += 1
         if self._away():
@@ -41,4 +41,4 @@ class Troubled(Free, Port):
         return await self._inner.perform(effect)
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        pass

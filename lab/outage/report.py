@@ -1,4 +1,4 @@
-"""What an outage run came to, minute by minute, and the table that shows it."""
+"""The result of an outage run by minute, and its table."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import msgspec
 
 
 class Minute(msgspec.Struct, frozen=True, kw_only=True):
-    """One simulated minute. Cases count in the minute in which they were published; ``asked`` in that of the call.
+    """One simulated minute. Cases count in the minute in which they were published, ``asked`` in that of the call.
 
-    ``whole`` signals had their evidence looked up and judged; ``marked`` ones say what was missing; ``failed`` cases ended
-    without a signal. ``slowest_s`` is the longest time from publishing to the end.
+    ``whole`` signals had their evidence looked up and judged; ``marked`` ones say what was missing; ``failed`` cases
+    ended without a signal. ``slowest_s`` is the longest time from publishing to the end.
     """
 
     minute: int
@@ -22,7 +22,7 @@ class Minute(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutageReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One run. ``flags`` counts what the marked signals said; ``factor`` is simulated over real seconds."""
+    """One run. ``flags`` counts the flags of the marked signals."""
 
     trouble: str
     kind: str
@@ -36,7 +36,7 @@ class OutageReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def factor(self) -> float:
-        """How many simulated seconds passed in a real one."""
+        """Simulated seconds per real second."""
         return self.simulated_s / self.real_s
 
     def table(self) -> str:

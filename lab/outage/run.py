@@ -1,4 +1,4 @@
-"""Run an outage: a steady stream of news, one provider away for a while, and what came of every case."""
+"""Runs an outage: a steady stream of news, and one provider that is down for a while."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from streams.wake import Wake
 
 Trouble = Literal["search", "heavy", "light"]
 SAYS_SO = ("search_skipped:", "degraded:", "not_deep_analysed")
-"""Beginnings of the flags by which a signal tells that something could not be done."""
+"""Prefixes of the flags with which a signal reports that something could not be done."""
 
 
 def outage(
@@ -45,10 +45,10 @@ def outage(
     after_min: int = 5,
     news_per_min: int = 12,
 ) -> OutageReport:
-    """Run it in simulated time and return what happened. Call it outside any running loop; it takes seconds.
+    """Run an outage in simulated time and return its report. Call it outside any running loop; it takes seconds.
 
-    The steps, the effects host, the breakers and every time they keep are those of production; providers are the offline
-    ones, each answering after half a second.
+    The steps, the effects host, the breakers and all their delays are those of production. The providers are the
+    offline ones, each answering after half a second.
     """
     began = time.perf_counter()
     run = _Run(trouble, fallback, kind, (before_min, away_min, after_min), news_per_min)
@@ -111,7 +111,6 @@ class _Run:
         self._ended.append((number // self._per_min, virtual_s() - published_s, case))
 
     def report(self, simulated_s: float, real_s: float) -> OutageReport:
-        """Return the run, minute by minute."""
         flags: Counter[str] = Counter()
         minutes = []
         for minute in range(max([*self._port.asked, self._minutes - 1]) + 1):
@@ -146,7 +145,7 @@ def _said(case: Case) -> tuple[str, ...] | None:
 
 
 def _sample() -> list[dict[str, Any]]:
-    # Items that pass the gate on their own, so that every case needs every provider.
+    # Items that pass the gate by themselves, so that every case needs every provider.
     lines = resources.files("infra.offline").joinpath("sample/history.jsonl").read_bytes().splitlines()
     items = [msgspec.json.decode(line) for line in lines if line.strip()]
     return [item for item in items if item["event_type"] in {"hack", "depeg", "liquidation"}]

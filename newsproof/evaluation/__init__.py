@@ -1,1 +1,1 @@
-"""Judging the judgement: backtests, comparisons, shadow runs, evaluation, acceptance, and their statistics."""
+"""Evaluation of the verification: backtests, comparisons, shadow runs, judged cases, acceptance runs, statistics."""

@@ -1,1 +1,1 @@
-"""``newsproof acceptance``: messages of every kind through the whole pipeline, measured beside docs/verification.md's targets."""
+"""``newsproof acceptance``: messages of every kind through the whole pipeline, with targets from docs/verification.md."""

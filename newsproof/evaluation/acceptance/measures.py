@@ -1,4 +1,4 @@
-"""What an acceptance run measured, read from ClickHouse: as everything else is that is said about cost and latency."""
+"""Measurements of an acceptance run, read from ClickHouse like all other figures on cost and latency."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SELECT count() AS asked, countIf(error_type = '') AS answered FROM tool_calls FI
 
 
 class StepMeasure(msgspec.Struct, frozen=True, kw_only=True):
-    """One step over the run. Latency (ms) is from its cause to its result; None where it gave none."""
+    """One step over the run. Latency (ms) runs from the step's cause to its result; None when there was no result."""
 
     step: str
     results: int
@@ -64,7 +64,7 @@ class StepMeasure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CaseMeasure(msgspec.Struct, frozen=True, kw_only=True):
-    """One message. ``took_ms`` is from its opening to its end; ``cost_usd`` None = no call has a known price."""
+    """One message. ``took_ms`` runs from the case's opening to its end; ``cost_usd`` None = no call has a known price."""
 
     message: str
     status: str
@@ -77,7 +77,7 @@ class CaseMeasure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole run. ``seconds_by_step``: mean per deep message, rounds summed. Searches as planned for the first round."""
+    """A whole run. ``seconds_by_step``: mean per deep message, rounds summed. ``first_searches``: planned in round one."""
 
     steps: tuple[StepMeasure, ...]
     cases: tuple[CaseMeasure, ...]
@@ -88,12 +88,12 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def deep(self) -> tuple[CaseMeasure, ...]:
-        """The messages that were analysed deeply."""
+        """The messages that took the deep path."""
         return tuple(c for c in self.cases if c.path == "deep")
 
 
 async def measured(tables: ClickHouse, order: dict[str, int]) -> Measured:
-    """Read the measures of an installation that held nothing else; ``order`` ranks the steps for the table."""
+    """Read the measurements of an installation that held nothing else; ``order`` ranks the steps for the table."""
     steps = [StepMeasure(**row) for row in (await tables.query(_STEPS)).dicts()]
     cases = [CaseMeasure(**row) for row in (await tables.query(_CASES)).dicts()]
     seconds = {str(step): float(s) for step, s in (await tables.query(_STEP_SECONDS)).rows}
@@ -110,7 +110,7 @@ async def measured(tables: ClickHouse, order: dict[str, int]) -> Measured:
 
 
 async def ended(tables: ClickHouse) -> set[str]:
-    """Return the ids of the messages whose case has ended, as far as the tables know."""
+    """Return the ids of the messages whose case has ended according to the tables."""
     found = await tables.query(
         "SELECT JSONExtractString(payload, 'news', 'external_id') FROM events FINAL"
         " WHERE event_type = 'newsproof.event_received' AND case_id IN (SELECT case_id FROM events FINAL"

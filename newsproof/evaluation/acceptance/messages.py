@@ -1,4 +1,4 @@
-"""The messages of an acceptance run: three that the requirements name, others of their kinds, each in Chinese and English."""
+"""The messages of an acceptance run: three from the requirements and others of their kinds, in Chinese and English."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SOURCE = "acceptance"
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One message in both languages. ``kind`` names it in tables; nothing of it enters the pipeline."""
+    """One message in both languages. ``kind`` names it in tables and does not enter the pipeline."""
 
     kind: str
     zh: str
@@ -64,7 +64,7 @@ MESSAGES = (
 
 
 def acceptance_news(published_at: datetime) -> list[News]:
-    """Return every message as news of this time (UTC, aware)."""
+    """Return every message as news published at this time (UTC, aware)."""
     return [
         News(source=SOURCE, external_id=f"{m.kind}-{lang}", language=lang, text=text, published_at=published_at)
         for m in MESSAGES

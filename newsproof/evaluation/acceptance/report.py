@@ -1,4 +1,4 @@
-"""The report of an acceptance run: per message, per step, per target; as tables, Markdown or one line of JSON."""
+"""The report of an acceptance run, per message, step and target; as tables, Markdown or one line of JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from newsproof.evaluation.acceptance.targets import Verdict
 
 
 class AcceptanceReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The line that ``--json`` prints. ``mode`` says by whom it was judged: live, or simulated with scripted answers."""
+    """The line that ``--json`` prints. ``mode``: live, or simulated with scripted answers."""
 
     mode: str
     messages: int
@@ -28,7 +28,7 @@ class AcceptanceReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def report_of(mode: str, run: Measured, targets: Sequence[Verdict], seconds: float) -> AcceptanceReport:
-    """Return the report of a run that took so many seconds."""
+    """Return the report of a run that took ``seconds``."""
     return AcceptanceReport(
         mode=mode,
         messages=len(run.cases),
@@ -43,7 +43,7 @@ def report_of(mode: str, run: Measured, targets: Sequence[Verdict], seconds: flo
 
 
 def print_report(report: AcceptanceReport, *, markdown: bool) -> None:
-    """Print three tables on standard output."""
+    """Print the three tables on standard output."""
     show = _markdown if markdown else _table
     show(
         "Messages",

@@ -1,4 +1,4 @@
-"""``newsproof acceptance``: an installation of its own, every message once, and what the tables then hold."""
+"""``newsproof acceptance``: sends every message once through a separate installation, then reads the tables."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from schemas.errors import TransientError
 from schemas.news import News
 
 DIRECTORY = "acceptance"
-"""Of the run's servers, inside the data directory."""
+"""Directory of the run's servers, inside the data directory."""
 SEARCH_MEDIAN_S = 0.7
-"""What a scripted run's searches take in the middle; plausible for a hosted search, not measured on one."""
+"""Median search latency of a scripted run; plausible for a hosted search, not measured on one."""
 END_WITHIN_S = 600.0
 LOOK_EVERY_S = 0.25
 
@@ -43,7 +43,8 @@ LOOK_EVERY_S = 0.25
 async def acceptance(settings: Settings, *, scripted: bool, as_json: bool, markdown: bool) -> int:
     """Run it; return the exit status: 0, or 1 when a target is missed or a message ended without a signal.
 
-    With live providers configured it asks those, and costs money; ``scripted`` or no key: the scripted server.
+    Live providers, if configured, are used and cost money; with ``scripted`` or without a key the scripted server
+    answers.
 
     Raises:
         NewsproofError: a server or a child process does not start, or a message does not end.

@@ -1,4 +1,4 @@
-"""The targets of a deep-analysed message, and the verdict on each."""
+"""The targets for a deep-analysed message, and the verdict on each."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MAX_LATENCY_S = 8.0
 STEP_LATENCY_S = {"recall": 1.0, "plan": 2.0, "search": 2.0, "synthesize": 3.0}
 MAX_SEARCHES = 1.0
 MIN_SEARCH_SUCCESS = 0.95
-"""All of them from the requirements of the verification (docs/verification.md, "Acceptance run")."""
+"""All of these come from the requirements of the verification (docs/verification.md, "Acceptance run")."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """One target. ``measured`` None: nothing to measure it by, so it is not met."""
+    """One target. ``measured`` None: there was nothing to measure, so the target is not met."""
 
     target: str
     wanted: str
@@ -28,7 +28,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verdicts(run: Measured) -> list[Verdict]:
-    """Return the verdict on every target."""
     deep = run.deep
     unpriced = sum(c.unpriced_calls for c in deep)
     cost = _mean(c.cost_usd or 0.0 for c in deep)

@@ -1,1 +1,1 @@
-"""Backtest: recorded cases, decided again under a changed prompt, at the price of what really changed."""
+"""Backtests: recorded cases replayed with a changed prompt, paying only for the calls that change."""

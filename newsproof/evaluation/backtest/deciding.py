@@ -1,4 +1,4 @@
-"""How one recorded case is replayed under a change: its snapshot, what may be taken as recorded, and the engine."""
+"""Builds the replay of one recorded case under a change: its snapshot, and which replies may be reused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streams.replay import Change, Recording, Replay
 
 
 class Deciding:
-    """Makes the replay of any case of one log. ``ask_every_step``: nothing is taken as recorded, every step is asked."""
+    """Builds replays for the cases of one log. With ``ask_every_step`` no step is taken from the recording."""
 
     def __init__(
         self,
@@ -30,11 +30,11 @@ class Deciding:
         self._changed: dict[str, tuple[Snapshot | None, frozenset[str] | None]] = {}
 
     def replay(self, recording: Recording, *, from_step: str | None = None) -> Replay:
-        """Return the replay of this case; ``from_step``: what came before it stays as recorded, whatever changes.
+        """Return the replay of this case. Steps before ``from_step`` keep their recorded results, whatever changes.
 
         Raises:
             ConfigError: the change does not fit the case's snapshot.
-            TypeError: the recording has no readable opening.
+            TypeError: the recording has no readable opening event.
         """
         config_hash = recording.received.config_hash
         if config_hash not in self._changed:
@@ -46,6 +46,6 @@ class Deciding:
         if pinned is None:
             return None, None
         other = frozenset(n for n, p in self._change.prompts.items() if pinned.prompts.get(n) != p)
-        # The same steps over the same case say the same; steps of other code are asked, each of them.
+        # Steps are deterministic, so the same code gives the same result; every step of another code version is asked.
         as_recorded = not self._every and pinned.code_version == self._code
         return self._change.applied_to(pinned), other if as_recorded else None

@@ -1,4 +1,4 @@
-"""``newsproof case replay``: one case decided again, its two signals side by side."""
+"""``newsproof case replay``: replays one case and shows the recorded and the replayed signal side by side."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from streams.journal.log import KafkaLog
 from streams.replay import Change, Recording, Replayed
 
 LEFT_OUT = frozenset({"schema_version", "signal_id", "case_id", "revision", "supersedes"})
-"""Fields that are the same in both by their nature."""
+"""Fields left out of the comparison: they identify the signal rather than describe it."""
 
 
 async def show_replay(
@@ -40,10 +40,10 @@ async def show_replay(
     sample_log: bool,
     as_json: bool,
 ) -> None:
-    """Replay one case and print what differs.
+    """Replay one case and print the differences.
 
     Raises:
-        ConfigError: there is no such case, step or prompt, or the case has not ended; the text says what there is.
+        ConfigError: the case, step or prompt does not exist, or the case has not ended; the text lists what exists.
     """
     change = Change(prompts=candidate_prompts(invocation.settings(), prompts))
     steps = verification().steps
@@ -73,10 +73,10 @@ async def show_replay(
 
 
 async def find_recording(source: Source, wanted: str) -> Recording:
-    """Return the ended case of this id, of an unambiguous beginning of it, or of the news's own id.
+    """Return the ended case with this id, this unambiguous id prefix (at least 4 characters), or this news id.
 
     Raises:
-        ConfigError: none or several are meant.
+        ConfigError: no case or several cases match.
     """
     ended = (await survey(source)).ended
     exact = frozenset(c for c in ended if len(wanted) >= 4 and c.startswith(wanted.lower()))

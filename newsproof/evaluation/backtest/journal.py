@@ -1,4 +1,4 @@
-"""Where recordings come from: the journal on Kafka, read in bulk, or a log file. Read twice: to survey, then to replay."""
+"""Sources of recordings: the Kafka journal, read in bulk, or a log file. Read twice: to survey, then to replay."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from streams.journal.log import Bounds, Log
 from streams.replay import Recording, Recordings
 
 _TELLING = frozenset({ev.OPENING_NAME, *(ev.WIRE_NAMES[t] for t in (ev.CaseDropped, ev.RetractionFound))})
-"""Events that say which story a case is of."""
+"""Events that determine which story a case belongs to."""
 
 
 class Source(Protocol):
-    """A journal that can be read from its start, any number of times. ``snapshots`` by hash."""
+    """A journal that can be read from its start any number of times. ``snapshots`` is keyed by hash."""
 
     partitions: int
     snapshots: Mapping[str, Snapshot]
@@ -36,7 +36,7 @@ class Source(Protocol):
 
 
 class FileSource:
-    """A log file."""
+    """A journal read from a log file."""
 
     def __init__(self, log: LogFile) -> None:
         self.partitions = log.partitions
@@ -44,13 +44,13 @@ class FileSource:
         self._log = log
 
     async def batches(self) -> AsyncIterator[tuple[int, Sequence[Any]]]:
-        """Yield each partition at once."""
+        """Yield one batch per partition."""
         for number, records in by_partition(self._log.cases):
             yield number, records
 
 
 class LogSource:
-    """The journal of an installation, up to where it ended when this was made."""
+    """The journal of an installation, up to its end at the time of construction."""
 
     def __init__(self, log: Log, bounds: Bounds, snapshots: dict[str, Snapshot]) -> None:
         self.partitions = len(bounds)
@@ -59,24 +59,27 @@ class LogSource:
 
     @classmethod
     async def made(cls, log: Log, topics: Topics) -> LogSource:
-        """Read the snapshots, and note where the journal ends."""
+        """Read the snapshots and record the journal's current end offsets."""
         snapshots: dict[str, Snapshot] = {}
         async for _, records in log.replay(await log.bounds(topics.configs)):
             for record in records:
                 try:
                     snapshots.update([decode_snapshot(record.key, record.value)])
                 except ContractError:
-                    continue  # a tombstone, or no snapshot: a case that pins it is reported
+                    continue  # a tombstone or not a snapshot: a case that pins it is reported
         return cls(log, await log.bounds(topics.cases), snapshots)
 
     async def batches(self) -> AsyncIterator[tuple[int, Sequence[Any]]]:
-        """Read in bulk, without a group."""
+        """Read in bulk, without a consumer group."""
         async for tp, records in self._log.replay(self._bounds):
             yield tp.partition, records
 
 
 class Survey(msgspec.Struct):
-    """What the journal holds. ``ended``: case ids in the range, in the order in which they were opened; ``open``: others of it."""
+    """Contents of a journal range.
+
+    ``ended`` holds case ids in the order in which the cases were opened; ``open`` counts the cases that have not ended.
+    """
 
     ended: list[str]
     open: int
@@ -86,7 +89,7 @@ class Survey(msgspec.Struct):
 
 
 async def survey(source: Source, *, since: datetime | None = None, until: datetime | None = None) -> Survey:
-    """Read the journal once: which cases ended, of those opened from ``since`` on and before ``until``, and their stories."""
+    """Read the journal once for its stories and for the ended cases opened in ``since`` <= time < ``until``."""
     parts: dict[int, JournalFold] = {}
     opened: dict[str, datetime] = {}
     ended: set[str] = set()
@@ -113,11 +116,11 @@ def _tell(stories: Stories, env: wire.Envelope, record: Any) -> None:
     except wire.NewerSchemaError:
         raise
     except ContractError:
-        pass  # its case is reported as unreadable where it is replayed
+        pass  # the replay reports this case as unreadable
 
 
 def drawn(case_ids: list[str], sample: int) -> list[str]:
-    """Return ``sample`` of the cases, the same ones in every run over the same log; all of them for 0."""
+    """Return a sample of the cases, the same in every run over the same log; ``sample`` 0 returns all of them."""
     if not sample or sample >= len(case_ids):
         return case_ids
     chosen = set(sorted(case_ids, key=lambda c: content_hash(("backtest", c)))[:sample])
@@ -125,7 +128,7 @@ def drawn(case_ids: list[str], sample: int) -> list[str]:
 
 
 async def recordings(source: Source, wanted: Callable[[str], bool]) -> AsyncIterator[Recording]:
-    """Yield the wanted cases as they end. Memory follows the cases that are open at one offset, not the log."""
+    """Yield the wanted cases as they end. Memory grows with the cases open at one offset, not with the log."""
     parts: dict[int, Recordings] = {}
     async for number, records in source.batches():
         part = parts.setdefault(number, Recordings(JournalFold(partitions=source.partitions), wanted=wanted))

@@ -1,4 +1,4 @@
-"""Memory as it was when a case was received: what was decided, published or came out later is refused, and counted."""
+"""Memory as of the time a case was received: later decisions, signals and outcomes are refused and counted."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from schemas.evidence import MemoryEntry
 
 FAR = timedelta(days=36_500)
 MORE = 4
-"""Candidates that are looked at, in times of those asked for."""
+"""Candidates to look at, as a multiple of the number asked for."""
 
 
 class AsOfMemory:
-    """Recalls over ClickHouse for a replayed case.
+    """Answers the recalls of a replayed case from ClickHouse.
 
-    A memory counts when its case was decided, and its signal emitted, before the replayed case was received; what came of
-    it counts when the horizon's end was before that too: memory itself sees to it. Here the others are counted.
+    A memory counts when its case was decided, and its signal emitted, before the replayed case was received. Its
+    outcome counts when the horizon also ended before then. ``ClickHouseMemory`` enforces this; this class counts what
+    it refuses.
     """
 
     def __init__(self, client: ClickHouse, *, mode: ProviderMode, timeout_s: float = 30.0) -> None:
         self._memory = ClickHouseMemory(client, mode=mode, timeout_s=timeout_s)
 
     async def recall(self, effect: Recall, case: Case) -> tuple[tuple[Call, ...], int]:
-        """Return the call, and how many memories and outcomes were refused for being of the future."""
+        """Return the call, and the number of memories and outcomes refused as later than the case."""
         wide = replace(effect, limit=effect.limit * MORE)
         known = await self._entries(wide)
         later = await self._entries(replace(wide, as_of=datetime.now(UTC) + FAR))

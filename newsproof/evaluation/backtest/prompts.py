@@ -1,4 +1,4 @@
-"""Which prompt is changed: ``--prompt NAME=VERSION`` or ``--prompt NAME=FILE``, with what ``MODEL_OPTIONS`` sets for its task."""
+"""Candidate prompts of ``--prompt NAME=VERSION`` or ``--prompt NAME=FILE``, with the ``MODEL_OPTIONS`` of their task."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from schemas.errors import ConfigError
 
 
 def candidate_prompts(settings: Settings, options: Sequence[str]) -> dict[str, Prompt]:
-    """Return the prompts that the options name, as a worker of these settings would use them.
+    """Return the prompts that the options name, as a worker with these settings would use them.
 
-    So with ``MODEL_OPTIONS`` a candidate is asked at the temperature and length of its task, and differs from what is live
-    in its words alone. Prompts that are not named stay as each case pinned them, whatever the settings say today.
+    With ``MODEL_OPTIONS`` a candidate runs at the temperature and length of its task, and so differs from the live
+    prompt in its text alone. Prompts that are not named stay as each case pinned them, whatever the settings are now.
 
     Raises:
         ConfigError: as :func:`chosen_prompts`, or an entry of ``MODEL_OPTIONS`` is malformed.
@@ -28,7 +28,7 @@ def chosen_prompts(options: Sequence[str]) -> dict[str, Prompt]:
     """Return the prompts that the options name.
 
     Raises:
-        ConfigError: an option is malformed, or there is no such prompt, version or file; the text lists what there is.
+        ConfigError: an option is malformed, or the prompt, version or file does not exist; the text lists what exists.
     """
     chosen: dict[str, Prompt] = {}
     for option in options:
@@ -67,7 +67,7 @@ def _of_file(name: str, path: Path, raw: str) -> Prompt:
     try:
         prompt = parse_prompt(str(path), raw, path.parent)
     except FileNotFoundError:
-        # A copy of one of ours names the schema that lies beside the original.
+        # A copy of a built-in prompt names a schema stored beside the original.
         prompt = parse_prompt(str(path), raw, resources.files("agents.prompts"))
     if prompt.name != name:
         raise ConfigError(

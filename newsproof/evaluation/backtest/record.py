@@ -1,4 +1,4 @@
-"""``newsproof backtest record-sample``: the demo's pipeline over the 42 sample items, and its log as a file."""
+"""``newsproof backtest record-sample``: runs the demo's pipeline over the 42 sample items and writes its log to a file."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from streams.journal.log import KafkaLog
 
 END_WITHIN_S = 600.0
 AT_ONCE = 3
-"""Items under way at a time: all 42 at once would make a small machine's memory (0.9 s a recall) the story of the log."""
+"""Concurrent items. With all 42 at once, slow recalls on a small machine (0.9 s each) would dominate the log."""
 
 
 async def record(invocation: Invocation, file: Path, *, this_log: bool) -> None:
-    """Write the log file: of a fresh run of the sample, or of the log in force."""
+    """Write a log file of a fresh run of the sample, or with ``this_log`` of the current log."""
     if this_log:
         async with the_log(invocation) as log:
             packed = await packed_log(log.address, log.topics)
@@ -40,7 +40,7 @@ async def record(invocation: Invocation, file: Path, *, this_log: bool) -> None:
 
 
 async def _recorded(settings: Settings) -> bytes:
-    """Run the sample as the demo does, but with the scripted model, which reads the prompt that it is given."""
+    """Run the sample as the demo does, but with the scripted model, which reads its prompt."""
     with tempfile.TemporaryDirectory(prefix="newsproof-sample-") as directory:
         async with ScriptedServer() as models:
             at = settings.model_copy(
@@ -55,7 +55,7 @@ async def _recorded(settings: Settings) -> bytes:
                     "topic_replication": 1,
                     "metrics_port": None,
                     "publish_preliminary": False,
-                    # Simulated prices count in the budget; the sample is to be judged whole.
+                    # Simulated prices count against the budget; the whole sample must be judged.
                     "deep_analysis_monthly_budget": 1000.0,
                     "deep_analysis_tool_daily_limit": 100_000,
                 }
@@ -79,7 +79,7 @@ async def _sample_through(settings: Settings) -> None:
 
 
 async def _ended(settings: Settings, cases: set[str]) -> int:
-    """Wait until these cases have ended; return how many revisions of signals the journal leads to."""
+    """Wait until these cases have ended; return the number of signal revisions in the journal."""
     from infra.kafka.topics import offsets_of, read_range
 
     address, topic = address_of(settings), topics_of(settings).cases
@@ -101,7 +101,7 @@ async def _ended(settings: Settings, cases: set[str]) -> int:
 
 
 async def _published(settings: Settings, wanted: int) -> None:
-    """Wait until every case's signal is published: another process's progress, so there is nothing to wait on."""
+    """Wait until ``wanted`` signals are published. Polls: another process publishes them, so there is nothing to await."""
     from streams.journal.case_list import read_signals
 
     address, topics = address_of(settings), topics_of(settings)

@@ -1,7 +1,7 @@
-"""The sample log: the 42 news items of the sample as they ran, kept as a file that is replayed without any server.
+"""The sample log: the recorded run of the 42 sample news items, kept as a file that is replayed without a server.
 
-It is written by ``newsproof backtest record-sample`` after ``newsproof demo``: every record of journal, snapshots and
-signals as the broker held it, a line of JSON each, in gzip. Equal records give equal bytes.
+``newsproof backtest record-sample`` writes it: every record of the journal, snapshots and signals as the broker held
+it, one JSON line each, gzipped. Equal records give equal bytes.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from schemas.errors import ConfigError
 from schemas.topics import Topics
 
 SAMPLE = "sample-log.jsonl.gz"
-"""The shipped file, in this package."""
+"""The shipped file in this package."""
 KIND = ("cases", "configs", "signals")
-"""Topics that a log file holds, without their prefix."""
+"""Topics in a log file, without their prefix."""
 
 
 class LogRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One record, as text: keys, values and headers of these topics are UTF-8. ``timestamp`` is in ms since 1970."""
+    """One record as text: keys, values and headers of these topics are UTF-8. ``timestamp`` is in Unix milliseconds."""
 
     topic: str
     partition: int
@@ -38,7 +38,7 @@ class LogRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One record as a Kafka client would have it."""
+    """One record in the form of a Kafka client."""
 
     topic: str
     partition: int
@@ -50,7 +50,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class LogFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A log file in memory: records of the journal in log order per partition, snapshots by hash."""
+    """A log file in memory. ``cases`` and ``signals`` are in log order per partition; ``snapshots`` is keyed by hash."""
 
     partitions: int
     cases: tuple[Record, ...]
@@ -59,10 +59,10 @@ class LogFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_log_file(path: Path | None = None) -> LogFile:
-    """Return a log file, the shipped sample when none is named.
+    """Return a log file, by default the shipped sample.
 
     Raises:
-        ConfigError: the file is missing, or none of ours; the text says what to do.
+        ConfigError: the file is missing or is not a log file; the text says what to do.
     """
     try:
         packed = resources.files(__package__).joinpath(SAMPLE).read_bytes() if path is None else path.read_bytes()
@@ -96,7 +96,7 @@ async def packed_log(address: KafkaAddress, topics: Topics) -> bytes:
 
 
 def packed(records: Iterable[LogRecord], partitions: int) -> bytes:
-    """Return the bytes of a log file; without a time of packing in them."""
+    """Return the bytes of a log file, without a packing timestamp."""
     lines = [msgspec.json.encode({"partitions": partitions}), *(msgspec.json.encode(r) for r in records)]
     return gzip.compress(b"\n".join(lines) + b"\n", compresslevel=9, mtime=0)
 

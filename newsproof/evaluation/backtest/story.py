@@ -1,8 +1,8 @@
-"""Stories: cases that tell of the same, so that statistics do not take ten copies of one rumour for ten proofs.
+"""Stories: groups of cases about the same news, so that statistics do not count ten copies of one rumour as ten proofs.
 
-Cases are of one story when one repeats, denies, corrects or retries the other, or when their texts are nearly the same:
-at least :data:`ALIKE` of the words (pairs of characters in Chinese) in common, within :data:`WINDOW`. Whether two texts
-are worth comparing is told by MinHash (Broder, "On the resemblance and containment of documents", 1997).
+Two cases belong to one story when one repeats, denies, corrects or retries the other, or when their texts are nearly
+the same: at least :data:`ALIKE` of the words (character pairs in Chinese) in common, within :data:`WINDOW`. MinHash
+selects the texts to compare (Broder, "On the resemblance and containment of documents", 1997).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _B = _DRAW.integers(0, int(_PRIME), HASHES, dtype=np.uint64)
 
 
 class Stories:
-    """Which story each case is of. Feed every accepted event in log order, then ask."""
+    """Maps cases to stories. Feed every accepted event in log order, then query."""
 
     def __init__(self) -> None:
         self._parent: dict[str, str] = {}
         self._bands: dict[tuple[int, bytes], deque[tuple[datetime, str, frozenset[int]]]] = {}
 
     def add(self, case_id: str, event: ev.Event) -> None:
-        """Take one accepted event of a case."""
+        """Add one accepted event of a case."""
         match event:
             case ev.EventReceived(news=news, edits=edits, retries=retries):
                 self._parent.setdefault(case_id, case_id)
@@ -50,7 +50,7 @@ class Stories:
                 pass
 
     def of(self, case_id: str) -> str:
-        """Return the story's id: that of the case which was the first of it."""
+        """Return the story's id: the id of its first case."""
         root = case_id
         while (above := self._parent.get(root, root)) != root:
             root = above

@@ -1,4 +1,4 @@
-"""``newsproof backtest verify``: the self-test of the log. Every step of every case is asked again, and nothing is called."""
+"""``newsproof backtest verify``: the log's self-test. Asks every step of every case again and makes no calls."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from streams.replay import Change, Recording, Replayed, reused_alone
 from streams.replay.outcome import signal_bytes
 
 SHOWN = 20
-"""Cases that are named when they differ."""
+"""Maximum number of differing cases that are listed."""
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """A case that did not come out as recorded, and the step where it first differed."""
+    """A case that differs from its recording, and the step at which it first differed."""
 
     case_id: str
     status: str
@@ -29,9 +29,11 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verified(msgspec.Struct, kw_only=True):
-    """``identical``: cases whose signal (or end) is the recorded one byte for byte. ``calls`` is 0 whatever happens: a
-    verification has nothing to call with; what it lacked is in ``misses``. ``open``: cases that have not ended. ``diverged``:
-    cases in which some event came out other than recorded, whether or not their signal did.
+    """Result of a verification.
+
+    ``identical``: cases whose signal (or end) equals the recorded one byte for byte. ``calls`` is always 0, because a
+    verification cannot make calls; replies that it lacked are in ``misses``. ``open``: cases that have not ended.
+    ``diverged``: cases in which some event differs from the recording, whether or not their signal does.
     """
 
     cases: int = 0
@@ -46,12 +48,12 @@ class Verified(msgspec.Struct, kw_only=True):
 
     @property
     def clean(self) -> bool:
-        """Whether every case came out as recorded, without asking for anything."""
+        """Whether every case equals its recording and no reply was missing."""
         return self.cases == self.identical and self.misses == 0
 
 
 async def verify(source: Source, *, registry: Registry | None = None, sample: int = 0) -> Verified:
-    """Replay every ended case of the journal with nothing changed; ``sample`` > 0: as many of them, drawn by their ids."""
+    """Replay every ended case with nothing changed. ``sample`` > 0 replays that many cases, drawn by their ids."""
     began = time.perf_counter()
     deciding = Deciding(registry or verification(), source.snapshots, Change(), ask_every_step=True)
     chosen = await _chosen(source, sample) if sample else None
@@ -94,7 +96,7 @@ def _look(found: Verified, recording: Recording, deciding: Deciding) -> None:
 
 
 def same(recording: Recording, replayed: Replayed) -> bool:
-    """Whether signal (or end) and retractions are the recorded ones, byte for byte."""
+    """Return whether the signal (or end) and the retractions equal the recorded ones byte for byte."""
     as_recorded = replayed.signal is not None and replayed.signal is getattr(recording.end, "signal", None)
     if not as_recorded and signal_bytes(replayed.end) != signal_bytes(recording.end):
         return False

@@ -1,4 +1,4 @@
-"""``newsproof backtest compare``: is one run's judgement different from another's, and how sure is that.
+"""``newsproof backtest compare``: tests whether two runs judge differently, and with what certainty.
 
 rows (:mod:`reading`) -> pairs of cases (:mod:`pairing`) -> figures (:mod:`metrics`) -> a comparison (:mod:`comparison`)
 -> rules of ``--fail-on`` (:mod:`rules`) -> text (:mod:`terminal`, :mod:`documents`). Only reading touches a server.

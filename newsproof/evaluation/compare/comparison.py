@@ -1,4 +1,4 @@
-"""A comparison: what could be compared, the figures, the flips, the largest differences, the money, and the verdict."""
+"""A comparison: comparability, figures, flips, largest differences, spend and verdict."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ FORMAT_VERSION = 1
 
 
 class Spend(msgspec.Struct, frozen=True, kw_only=True):
-    """What the cases in both runs took, all repeats. USD; None where nothing is known, and for ``cost_usd`` also where
-    nothing was executed. ``unpriced_calls`` are executed calls that no cost includes."""
+    """Spend of the cases in both runs over all repeats, in USD.
+
+    None means unknown; ``cost_usd`` is also None when nothing was executed. ``unpriced_calls`` counts executed calls
+    that no cost includes.
+    """
 
     run_id: str
     executed: int
@@ -48,7 +51,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Run B beside run A. ``changed_texts`` counts aligned cases whose signal or notes differ in any way."""
+    """Run B compared with run A. ``changed_texts`` counts aligned cases whose signal or notes differ in any way."""
 
     format_version: int
     a: str
@@ -77,7 +80,7 @@ def compare(
     seed: int = 0,
     resamples: int = 5_000,
 ) -> Comparison:
-    """Compare two runs. ``differences`` is how many of the largest are kept; their texts come by :func:`with_texts`.
+    """Compare two runs. ``differences`` is the number of largest differences kept; :func:`with_texts` adds their texts.
 
     Raises:
         ConfigError: no case worked in both runs.
@@ -139,12 +142,12 @@ def _change(pair: Pair) -> Change:
 
 
 def _largest_first(change: Change) -> tuple[float, bool, str]:
-    # Of equal changes (rounded: 0.8 - 0.6 is not 0.7 - 0.5 in binary) the flips first.
+    # Among equal changes (rounded, as 0.8 - 0.6 is not 0.7 - 0.5 in binary) flips come first.
     return (-round(abs(change.delta), 6), change.action_a == change.action_b, change.case_id)
 
 
 def _confidence(one: Judged) -> float:
-    return one.confidence or 0.0  # To say nothing at all differs from 0.8 as much as a signal of 0 would.
+    return one.confidence or 0.0  # No signal differs from 0.8 as much as a signal of 0 would.
 
 
 def _spend(run: RunRows) -> Spend:

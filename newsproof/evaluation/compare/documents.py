@@ -1,4 +1,4 @@
-"""A comparison as JSON, CSV, Markdown and JUnit XML. Text of strangers is data in each of them, never markup."""
+"""A comparison as JSON, CSV, Markdown or JUnit XML. Untrusted text is escaped in each format."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ CSV_COLUMNS = (
 
 
 def as_json(found: Comparison) -> str:
-    """Return one JSON object on one line; money as strings, what was not measured null. Keys: docs/verdict.md."""
+    """Return one JSON object on one line: money as strings, unmeasured values null. docs/verdict.md describes the keys."""
     return msgspec.json.encode(found).decode() + "\n"
 
 
 def as_csv(found: Comparison) -> str:
-    """Return one line a metric under a header; what was not measured is empty."""
+    """Return a header and one line per metric; unmeasured values are empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow((*CSV_COLUMNS, "note"))
@@ -81,9 +81,9 @@ def as_markdown(found: Comparison) -> str:
 
 
 def as_junit(found: Comparison) -> str:
-    """Return JUnit XML: a test case for each metric (skipped where not measured) and for each rule of ``--fail-on``.
+    """Return JUnit XML: a test case for each metric (skipped if not measured) and for each rule of ``--fail-on``.
 
-    A metric never fails by itself: rules do (a failure where one holds, an error where it cannot be judged).
+    A metric never fails by itself; rules do: a failure when the rule holds, an error when it cannot be judged.
     """
     suites = Xml.Element("testsuites", name="newsproof backtest compare")
     metrics = Xml.SubElement(suites, "testsuite", name=f"metrics of {found.a} and {found.b}")
@@ -143,7 +143,7 @@ _MARKUP = re.compile(r"[!#$&*<>@\[\\\]^`{|}~]|(?<!\w)_|_(?!\w)|:(?=\S)|\.(?=[^\W
 
 
 def _plain(text: str) -> str:
-    # As a reference a character is always text: no link, mention, image, tag or end of a cell can begin with it.
+    # A character reference is always text: it cannot start a link, mention, image or tag, or end a table cell.
     return _MARKUP.sub(lambda found: f"&#{ord(found.group())};", text)
 
 

@@ -1,4 +1,4 @@
-"""The formats of a comparison. Apart from what writes them, which loads far more."""
+"""The formats of a comparison, in a module of their own because the writers import far more."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class ReportFormat(StrEnum):
-    """How a comparison is printed."""
+    """Output format of a comparison."""
 
     table = "table"
     json = "json"

@@ -1,4 +1,4 @@
-"""Pairs to figures: each metric in A, in B, the difference with its interval, and whether it can be told from chance."""
+"""Measures pairs of cases: each metric in A and in B, the difference with its interval, and a significance verdict."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ SIGNIFICANT = 0.05
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric before it is judged: what each aligned case contributes to it, and whether it does (``use``).
+    """One metric before it is tested: each aligned case's contribution, and whether it contributes (``use``).
 
-    ``a`` and ``b`` are (cases x k) with 0 where ``use`` is false. The figure is the sum over cases by their number, of
-    the absolute sums of all columns where ``k`` > 1 (calibration error), of the sum itself otherwise.
+    ``a`` and ``b`` have the shape (cases x k), with 0 where ``use`` is false. For ``k`` = 1 the figure is the sum over
+    the cases divided by their number. For ``k`` > 1 (calibration error) it is the sum of the columns' absolute sums,
+    divided likewise.
     """
 
     name: str
@@ -51,10 +52,11 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the comparison. ``delta`` is ``b - a`` over the same ``cases``, ``low`` and ``high`` its 95 % interval.
+    """One line of the comparison. ``delta`` is ``b - a`` over the same ``cases``, with the 95 % interval ``low`` to
+    ``high``.
 
-    ``p`` is the metric's own p-value, ``p_holm`` the one corrected for all metrics and horizons of this comparison.
-    What was not measured is None, never 0, and ``note`` says why.
+    ``p`` is the metric's own p-value, ``p_holm`` the one corrected for all metrics and horizons of this comparison. An
+    unmeasured value is None, never 0, and ``note`` says why.
     """
 
     metric: str
@@ -80,7 +82,9 @@ class MetricResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure(pairs: Sequence[Pair], hits: tuple[Hits, Hits], *, seed: int, resamples: int) -> tuple[MetricResult, ...]:
-    """Measure all metrics over the same draws of stories; ``hits`` are those of A and of B. The same arguments give the same figures."""
+    """Measure all metrics over the same draws of stories. ``hits``: those of A and of B. Equal arguments give equal
+    figures.
+    """
     samples = [*_of_cases(pairs), *(s for horizon in HORIZONS for s in _of_outcomes(pairs, hits, horizon))]
     stories = [a.story_id for a, _ in pairs]
     draws: dict[bytes, list[Sample]] = {}
@@ -149,7 +153,7 @@ def _why_no_calls(pairs: Sequence[Pair], alike: Sequence[bool]) -> str:
 
 
 def _of_outcomes(pairs: Sequence[Pair], hits: tuple[Hits, Hits], horizon_s: int) -> list[Sample]:
-    """Hits, squared errors and gaps of calibration, where a hit or none is known of both; confidence is what was said."""
+    """Sample hits, squared errors and calibration gaps of the cases with a known hit in both runs."""
     known = [found.get(horizon_s, {}) for found in hits]
     scored = [_scores(one, known[side]) for pair in pairs for side, one in enumerate(pair)]
     table = np.array(scored).reshape(len(pairs), 2, -1)
@@ -182,7 +186,7 @@ _NOT_SCORED = [np.nan] * (2 + BINS)
 
 
 def _scores(one: Judged, hits: Mapping[tuple[str, int], int]) -> list[float]:
-    """Return hit, squared error and gap in each bin, each averaged over the repeats whose hit is known."""
+    """Return the hit, squared error and gap in each bin, each averaged over the repeats with a known hit."""
     known = [
         (said, hit)
         for repeat, said in zip(one.repeats, one.said, strict=True)
@@ -257,7 +261,7 @@ def _result(
 
 
 def _judged(results: Sequence[MetricResult]) -> tuple[MetricResult, ...]:
-    # Where every pair is equal no test could ever find anything, so it takes nothing from the others (Tarone 1990,
+    # When all pairs are equal no test can reject, so the metric does not count in the correction (Tarone 1990,
     # Biometrics 46, 515-522).
     tested = [n for n, result in enumerate(results) if result.p is not None and result.verdict != "identical"]
     corrected = dict(zip(tested, holm([results[n].p or 0.0 for n in tested]), strict=True))

@@ -1,7 +1,7 @@
-"""Rows to pairs: repeats are averaged per case, and what cannot be compared is counted before anything is measured.
+"""Pairs the cases of two runs: averages the repeats of each case, and counts the cases that cannot be compared.
 
-How repeats are averaged: numbers (confidence, cost, latency, hits, squared errors) by their mean over the repeats that
-worked; the action by majority, of equally frequent ones that of the earliest repeat. So a case weighs the same however
+Numbers (confidence, cost, latency, hits, squared errors) are averaged over the repeats that worked. The action is the
+majority's; among equally frequent actions, that of the earliest repeat. So every case has the same weight, however
 often it was repeated.
 """
 
@@ -17,11 +17,11 @@ from schemas.errors import ConfigError
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
-    """One case in one run, its repeats averaged. None: there was none, or one of the repeats' is not known.
+    """One case in one run, averaged over its repeats. None: absent, or unknown for one of the repeats.
 
-    ``repeat`` is the earliest with the majority's ``action``: the one whose text is shown. ``acts`` is the share of
-    repeats that say buy or sell; ``said`` are the confidences of the repeats with a signal, and
-    ``repeats`` their numbers.
+    ``repeat`` is the earliest repeat with the majority's ``action``; its text is shown. ``acts`` is the share of
+    repeats that say buy or sell. ``said`` holds the confidences of the repeats with a signal, ``repeats`` their
+    numbers.
     """
 
     case_id: str
@@ -45,10 +45,10 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the cases of one run: how many there are, and among those in both runs how many did not work, and why.
+    """Case counts of one run: the total, and among the cases in both runs those that did not work, by reason.
 
-    ``partly`` worked in some repeats only; ``look_ahead`` counts refused pieces of the future; ``after_training_cutoff``
-    cases older than the training cutoff of the model that judged them.
+    ``partly`` worked in some repeats only. ``look_ahead`` counts refused items from after their case.
+    ``after_training_cutoff`` counts cases older than the training cutoff of the model that judged them.
     """
 
     cases: int
@@ -64,9 +64,9 @@ class RunCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparability(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be compared. ``aligned`` cases worked in both runs; they are of ``stories`` distinct stories.
+    """What can be compared. ``aligned`` cases worked in both runs and belong to ``stories`` distinct stories.
 
-    ``other_preliminary``: of the aligned, those whose preliminary confidence differs already, before anything was looked up.
+    ``other_preliminary`` counts aligned cases whose preliminary confidence differs, that is before any lookup.
     """
 
     in_both: int
@@ -89,7 +89,7 @@ def paired(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
     rows_a, rows_b = _by_case(a.rows), _by_case(b.rows)
     both = sorted(rows_a.keys() & rows_b.keys())
     worked_a, worked_b = ({case: done for case in both if (done := _worked(rows[case]))} for rows in (rows_a, rows_b))
-    # The live judgements know a story only where some run found it.
+    # Live judgements have a story only when some run found it.
     stories = rows_b if a.run_id == LIVE else rows_a
     pairs = [
         (judged(worked_a[case], story), judged(worked_b[case], story))
@@ -113,7 +113,7 @@ def paired(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
 
 
 def judged(repeats: Sequence[CaseRow], story_id: str) -> Judged:
-    """Average the repeats of one case that worked."""
+    """Average those repeats of one case that worked."""
     signals = [row for row in repeats if row.has_signal]
     actions = Counter(_action(row) for row in repeats)
     # most_common keeps the order of first appearance among equals, and repeats are in order.
@@ -144,7 +144,7 @@ def judged(repeats: Sequence[CaseRow], story_id: str) -> Judged:
 
 
 def same_text(one: Judged, other: Judged) -> bool:
-    """Return whether two runs said the same of a case; where one keeps no whole signal, by the notes."""
+    """Return whether two runs have the same signal and notes for a case; without a full signal, compare the notes only."""
     if one.action != other.action or one.confidence != other.confidence or one.notes_hash != other.notes_hash:
         return False
     return not (one.signal_hash and other.signal_hash) or one.signal_hash == other.signal_hash
@@ -166,7 +166,7 @@ def _action(row: CaseRow) -> str:
 
 
 def _known(cost: object, row: CaseRow) -> float | None:
-    # A sum that leaves out calls of unknown price is no price.
+    # A sum that omits calls of unknown price is not a price.
     return None if cost is None or row.unpriced_calls else float(str(cost))
 
 

@@ -1,4 +1,4 @@
-"""Reads what a comparison needs from ClickHouse: the cases that both runs have, returns, and a few texts."""
+"""Reads the input of a comparison from ClickHouse: the cases in both runs, returns, and a few texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from newsproof.evaluation.compare.comparison import Comparison
 from newsproof.evaluation.compare.rows import HOW_NOT_WHAT, LIVE, CaseRow, CaseText, Hits, RunRows, Texts
 from schemas.errors import ConfigError
 
-# Of canonical JSON: a string, null or a flat list behind the field's name. Within a text the quotes would be escaped.
+# Matches canonical JSON: a string, null or a flat list after the field's name. Inside a text the quotes are escaped.
 HOW = rf'"({"|".join(HOW_NOT_WHAT)})":("[^"]*"|null|\\[[^]]*\\])'
 _COMPUTED = {
     "look_ahead": "look_ahead_evidence + look_ahead_memory + look_ahead_prices",
@@ -21,7 +21,7 @@ _COMPUTED = {
 _COLUMNS = ", ".join(
     f"{_COMPUTED[name]} AS {name}" if name in _COMPUTED else name for name in CaseRow.__struct_fields__
 )
-# Which cases a run has, by its table: the view of live judgements joins much that the names of cases do not need.
+# The cases of a run, from its narrowest source: the full view joins much that a list of case ids does not need.
 _CASES = {
     True: "SELECT case_id FROM v_judgements WHERE run_id = {run:String}",
     False: "SELECT case_id FROM run_cases WHERE run_id = {run:String}",
@@ -33,7 +33,7 @@ async def read_runs(tables: ClickHouse, a: str, b: str) -> tuple[RunRows, RunRow
     """Read both runs.
 
     Raises:
-        ConfigError: there is no such run, or it has no cases yet; the text names the runs there are.
+        ConfigError: a run does not exist or has no cases yet; the text names the existing runs.
     """
     first, second = await asyncio.gather(_read_run(tables, a, b), _read_run(tables, b, a))
     for run in (first, second):
@@ -43,7 +43,7 @@ async def read_runs(tables: ClickHouse, a: str, b: str) -> tuple[RunRows, RunRow
 
 
 async def read_texts(tables: ClickHouse, a: str, b: str, comparison: Comparison) -> Texts:
-    """Read the signals and notes of the largest differences, of the repeats that the comparison shows."""
+    """Read the signals and notes of the largest differences, for the repeats that the comparison shows."""
     cases = [one.case_id for one in comparison.differences]
     if not cases:
         return {}
@@ -84,7 +84,7 @@ async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
 
 
 async def _read_hits(tables: ClickHouse, run: str) -> Hits:
-    # The view says which outcomes count: of the asset that the run named, entered when the news was knowable, not withdrawn.
+    # The view decides which outcomes count: the asset that the run named, entered when the news was knowable, not withdrawn.
     sql = "SELECT horizon_s, case_id, repeat, hit FROM v_judged_outcomes WHERE run_id = {run:String} AND standing = 'counted'"
     found: dict[int, dict[tuple[str, int], int]] = {}
     for horizon_s, case_id, repeat, hit in (await tables.query(sql, {"run": run})).rows:

@@ -1,4 +1,4 @@
-"""What a comparison is made of: rows of ``v_run_cases`` without their texts, and returns after the news."""
+"""The input of a comparison: rows of ``v_run_cases`` without their texts, and returns after the news."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from decimal import Decimal
 import msgspec
 
 LIVE = "live"
-"""The run id of what was judged live."""
+"""Run id of the live judgements."""
 NO_SIGNAL = "none"
 """The action of a case that ended without a signal."""
 HORIZONS = {300: "5m", 3600: "1h", 14400: "4h", 86400: "24h"}
-"""Seconds after which outcomes are measured, and their short names."""
+"""Horizons in seconds at which outcomes are measured, and their short names."""
 
 
 HOW_NOT_WHAT = ("decided_at", "valid_until", "model", "prompt_versions")
-"""Fields of a signal that say how and when it came about: two signals that differ in these alone say the same."""
+"""Signal fields about how and when it was made. Two signals that differ only in these fields count as equal."""
 
 
 class CaseRow(msgspec.Struct, frozen=True):
     """One repeat of one case in one run; the fields are columns of ``v_run_cases``, in the order of the query.
 
-    Costs in USD, None where no price is known. ``signal_hash`` and ``notes_hash`` are of the texts, 0 for an empty one; the
-    signal's is without :data:`HOW_NOT_WHAT`.
+    Costs in USD, None when no price is known. ``signal_hash`` and ``notes_hash`` hash the texts and are 0 for an empty
+    text; the signal's leaves out :data:`HOW_NOT_WHAT`.
     """
 
     case_id: str
@@ -52,13 +52,15 @@ class CaseRow(msgspec.Struct, frozen=True):
 
 
 Hits = Mapping[int, Mapping[tuple[str, int], int]]
-"""By horizon in seconds, then case and repeat: 1 where the price moved as the signal said, else 0. Absent: not counted."""
+"""By horizon in seconds, then by (case, repeat): 1 if the price moved as the signal said, else 0. Absent: not counted.
+"""
 
 
 class RunRows(msgspec.Struct, frozen=True, kw_only=True):
-    """One run. ``cases`` counts all of it; ``rows`` are those of cases that the other run has as well, all repeats.
+    """One run. ``cases`` counts all its cases; ``rows`` holds all repeats of the cases that the other run has too.
 
-    ``hits`` are those of the view ``v_judged_outcomes``, which says which count. ``status`` and ``changes`` (JSON) are those of the table ``runs``, empty for ``live``.
+    ``hits`` come from the view ``v_judged_outcomes``, which decides what counts. ``status`` and ``changes`` (JSON) come
+    from the table ``runs`` and are empty for ``live``.
     """
 
     run_id: str
@@ -70,7 +72,7 @@ class RunRows(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CaseText(msgspec.Struct, frozen=True, kw_only=True):
-    """What a case said: the canonical JSON of its signal (empty where only columns are kept) and its notes."""
+    """The text of a case: the canonical JSON of its signal (empty when only columns are kept) and its notes."""
 
     signal: str
     notes: str

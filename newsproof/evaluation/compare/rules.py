@@ -1,4 +1,4 @@
-"""Rules of ``--fail-on``: when a comparison should fail a build."""
+"""Rules of ``--fail-on``: conditions under which a comparison fails a build."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OPERATORS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": opera
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """One rule. ``change``: compare B minus A rather than B; ``relative``: the number is a part of A."""
+    """One rule. ``change`` compares B minus A rather than B; ``relative`` makes the number a fraction of A."""
 
     text: str
     metric: str
@@ -47,7 +47,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a rule holds; None where what it asks for was not measured. ``why`` gives the figures."""
+    """Whether a rule holds; None when its metric was not measured. ``why`` gives the figures."""
 
     rule: str
     holds: bool | None
@@ -55,10 +55,10 @@ class RuleResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_rule(text: str) -> Rule:
-    """Read a rule.
+    """Parse a rule.
 
     Raises:
-        ConfigError: it is none; the text shows the grammar.
+        ConfigError: the text is not a rule; the message shows the grammar.
     """
     found = _RULE.fullmatch(text.strip())
     if found is None:
@@ -86,7 +86,7 @@ def parse_rule(text: str) -> Rule:
 
 
 def judge(rule: Rule, metrics: Sequence[MetricResult], counts: Comparability) -> RuleResult:
-    """Return whether the rule holds; at any horizon, when it names none."""
+    """Return whether the rule holds; a rule without a horizon holds when it holds at any."""
     if rule.metric in COUNTS:
         a, b = (float(_count(run, rule.metric)) for run in (counts.a, counts.b))
         holds = _holds(rule, a, b, b - a)

@@ -1,4 +1,4 @@
-"""``newsproof backtest compare`` from its arguments to its exit status."""
+"""``newsproof backtest compare``, from its arguments to its exit status."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ async def compare_runs(
     seed: int = 0,
     resamples: int = 5_000,
 ) -> Comparison:
-    """Compare two runs of the tables; ``live`` is what was judged live. Keywords as in :func:`comparison.compare`.
+    """Compare two runs of the tables; ``live``: the live judgements. Keywords as in :func:`comparison.compare`.
 
     Raises:
-        ConfigError: a run is not known, or no case worked in both.
+        ConfigError: a run does not exist, or no case worked in both.
     """
     first, second = await read_runs(tables, a, b)
     found = compare(first, second, rules=rules, differences=differences, seed=seed, resamples=resamples)
@@ -51,10 +51,10 @@ async def show_comparison(
     seed: int,
     resamples: int,
 ) -> int:
-    """Print the comparison and return the exit status: 100 when a rule holds, 1 when none does but one cannot be judged.
+    """Print the comparison; return the exit status: 100 when a rule holds, 1 when none holds but one cannot be judged.
 
     Raises:
-        ConfigError: a rule that is none, an unknown run, or nothing to compare.
+        ConfigError: a malformed rule, an unknown run, or nothing to compare.
     """
     rules = [parse_rule(text) for text in fail_on]
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
@@ -74,7 +74,7 @@ async def show_comparison(
 
 
 def status_of(found: Comparison) -> int:
-    """Return the exit status that the rules mean."""
+    """Return the exit status that follows from the rules."""
     if any(rule.holds for rule in found.rules):
         return exits.FAIL_ON
     return exits.FINDING if any(rule.holds is None for rule in found.rules) else exits.OK

@@ -1,4 +1,4 @@
-"""A comparison in the terminal."""
+"""Terminal output of a comparison."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ METRIC_COLUMNS = ("metric", "A", "B", "B - A", "95 % interval", "p (Holm)", "cas
 
 
 def show_table(found: Comparison) -> None:
-    """Print the comparison: comparability, metrics, flips, differences, spend, rules, and last the verdict."""
+    """Print comparability, metrics, flips, differences, spend and rules, then the verdict."""
     say_result(f"A = {found.a}{_changes(found.changes_a)}\nB = {found.b}{_changes(found.changes_b)}\n")
     counts = found.comparability
     title = f"Comparable: {counts.aligned:,} of {counts.in_both:,} cases in both, {counts.stories:,} stories"
@@ -46,17 +46,17 @@ def show_table(found: Comparison) -> None:
 
 
 def count_rows(a: RunCounts, b: RunCounts) -> list[tuple[str, str, str]]:
-    """Return the rows of the table of what can be compared."""
+    """Return the rows of the comparability table."""
     return [(told, f"{getattr(a, name):,}", f"{getattr(b, name):,}") for name, told in COUNTS]
 
 
 def measured_rows(found: Comparison) -> list[tuple[str, ...]]:
-    """Return the metrics that were measured, as rows of ``METRIC_COLUMNS``."""
+    """Return the measured metrics as rows of ``METRIC_COLUMNS``."""
     return [metric_row(m) for m in found.metrics if m.verdict != "not measured"]
 
 
 def not_measured(found: Comparison) -> list[str]:
-    """Return a line for each reason why metrics were not measured, with those that it concerns."""
+    """Return one line per reason why metrics were not measured, with the metrics it applies to."""
     reasons: dict[str, list[str]] = {}
     for m in found.metrics:
         if m.verdict == "not measured":
@@ -79,7 +79,7 @@ def metric_row(m: MetricResult) -> tuple[str, ...]:
 
 
 def figure(m: MetricResult, value: float, change: bool = False) -> str:
-    """Return a figure with the digits of its unit, a change with its sign."""
+    """Return a figure with its unit's number of decimals; a change has a sign."""
     digits = {"usd": 6, "ms": 1, "share": 4, "probability": 4, "score": 4}[m.unit]
     text = f"{value:+,.{digits}f}" if change else f"{value:,.{digits}f}"
     return text if float(text.replace(",", "")) else text.replace("-", "+") if change else text.replace("-", "")
@@ -98,7 +98,7 @@ SPEND_COLUMNS = (
 
 
 def spend_rows(found: Comparison) -> list[tuple[str, ...]]:
-    """Return one row a run, in the order of ``SPEND_COLUMNS``."""
+    """Return one row per run, in the order of ``SPEND_COLUMNS``."""
     return [
         (
             s.run_id,
@@ -115,7 +115,7 @@ def spend_rows(found: Comparison) -> list[tuple[str, ...]]:
 
 
 def money(cost: Decimal | None) -> str:
-    """Return a sum of USD, or that it is not known."""
+    """Return an amount in USD with 6 decimals; ``unknown`` for None."""
     return "unknown" if cost is None else f"{cost:,.6f}"
 
 

@@ -1,4 +1,4 @@
-"""Text of strangers made harmless to show, and the difference of two cases' texts."""
+"""Makes untrusted text safe to display, and diffs the texts of two cases."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from newsproof.evaluation.compare.rows import HOW_NOT_WHAT, CaseText
 
 MAX_LINES = 60
 MAX_LINE = 300
-"""Of a difference, in lines and characters: a signal with forty pages of evidence is not read in a report."""
+"""Limits of a diff in lines and characters, since a signal may carry forty pages of evidence."""
 
 _UNSHOWN = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff\ud800-\udfff]"
 )
-"""Controls, escapes of terminals, what turns the direction of writing, and what XML does not allow."""
+"""Control characters, terminal escapes, bidirectional controls, and characters that XML does not allow."""
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])\s*|\n")
 
 
@@ -26,7 +26,7 @@ def visible(text: str) -> str:
 
 
 def told_changes(changes: str) -> str:
-    """Return what a run changed, from the JSON of the table ``runs``, without the prompts' texts."""
+    """Return a summary of what a run changed, from the JSON in the table ``runs``, without the prompts' texts."""
     try:
         found = msgspec.json.decode(changes, type=_Changes)
     except msgspec.DecodeError:
@@ -45,10 +45,10 @@ class _Changes(msgspec.Struct):
 
 
 def difference(a: CaseText | None, b: CaseText | None) -> tuple[str, ...]:
-    """Return a unified diff of two cases' texts, one field and one sentence of the notes a line; harmless to show."""
+    """Return a unified diff of two cases' texts, safe to display; each field and each sentence of the notes is a line."""
     whole = bool(a and a.signal and b and b.signal)
     before, after = _lines(a, whole=whole), _lines(b, whole=whole)
-    # Without the two lines that would name files, and without positions.
+    # Without the two file headers and the hunk positions.
     found = [line for line in list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:] if line[:2] != "@@"]
     shown = [line if len(line) <= MAX_LINE else line[: MAX_LINE - 1] + "…" for line in found[:MAX_LINES]]
     if len(found) > MAX_LINES:

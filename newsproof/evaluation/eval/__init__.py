@@ -1,1 +1,1 @@
-"""``newsproof eval``: the verification over judged cases."""
+"""``newsproof eval``: measures the verification on judged cases."""

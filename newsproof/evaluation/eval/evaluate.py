@@ -1,8 +1,8 @@
-"""``newsproof eval``: the deterministic part of the verification over judged cases, field by field.
+"""``newsproof eval``: measures the deterministic part of the verification on judged cases, field by field.
 
-A case is a news item with its evidence and what a careful person makes of it (one JSON object a line; the shape is in
-docs/verification.md). No model, no network: quality control, whom to believe, and the quantified rules with the middle
-of each range. The rule of plain counting stands beside it, so that the gain is visible.
+A case is a news item with its evidence and a careful person's judgement (one JSON object per line; docs/verification.md
+gives the format). It uses no model and no network: quality control, source trust, and the quantified rules with the
+middle of each range. Plain source counting is reported beside it as a baseline.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FOUND = ("independent_sources", "official_confirmed", "denied", "conflict", "st
 
 
 class CaseNews(msgspec.Struct, frozen=True, kw_only=True):
-    """The news of a case. Times are RFC 3339; one without an offset is UTC."""
+    """The news of a case. Times are RFC 3339, UTC without an offset."""
 
     text: str
     language: str | None = None
@@ -37,7 +37,7 @@ class CaseNews(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Preliminary(msgspec.Struct, frozen=True, kw_only=True):
-    """What triage made of the news."""
+    """The result of triage."""
 
     event_type: str = "other"
     asset: str | None = None
@@ -46,7 +46,7 @@ class Preliminary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """One search result. One without a score counts as relevant: its provider did not say otherwise."""
+    """One search result. A missing score counts as relevant, since its provider did not say otherwise."""
 
     url: str
     title: str | None = None
@@ -56,7 +56,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JudgedCase(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the file. ``expect`` holds what is judged; null = not judged."""
+    """One line of the file. ``expect`` holds the judged fields; null = not judged."""
 
     id: str | int | None = None
     news: CaseNews
@@ -69,7 +69,7 @@ class JudgedCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FieldResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One judged field of one case. ``plain`` and ``plain_right`` are null where plain counting has no word."""
+    """One judged field of one case. ``plain`` and ``plain_right`` are null for a field that plain counting lacks."""
 
     expected: Any
     got: Any
@@ -79,7 +79,7 @@ class FieldResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came out of one case."""
+    """The result of one case."""
 
     id: str
     line: int
@@ -92,7 +92,7 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FieldTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a field was judged and right; by plain counting null where it has no word."""
+    """How often a field was judged and right. ``plain_right`` is null when plain counting does not cover the field."""
 
     right: int
     judged: int
@@ -100,9 +100,10 @@ class FieldTotal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelUse(msgspec.Struct, frozen=True, kw_only=True):
-    """By whom cases were judged, and what that took. ``rules`` are the totals of the rules alone, beside the model's.
+    """The models that judged the cases, and their cost. ``rules`` holds the totals of the rules alone.
 
-    ``mode`` is live or simulated; ``failed`` cases gave no signal, and count as wrong. ``cost_usd`` None: a price is unknown.
+    ``mode`` is live or simulated; ``failed`` cases gave no signal and count as wrong. ``cost_usd`` None: a price is
+    unknown.
     """
 
     mode: str
@@ -117,7 +118,10 @@ class ModelUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The whole file. ``all_right``: cases with every judged field right. ``model``: where one judged, not rules alone."""
+    """The result for the whole file. ``all_right`` counts cases with every judged field right.
+
+    ``model`` is set when models judged, rather than the rules alone.
+    """
 
     cases: int
     fields: dict[str, FieldTotal]
@@ -127,10 +131,10 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def read_case(line: bytes) -> JudgedCase:
-    """Read one line; fields that are not part of the form are left alone.
+    """Read one line; fields outside the format are ignored.
 
     Raises:
-        ContractError: the line is no case of the form; the text says what is wrong with it.
+        ContractError: the line is not a case; the text says what is wrong with it.
     """
     try:
         case = msgspec.json.decode(line, type=JudgedCase)
@@ -146,12 +150,12 @@ def read_case(line: bytes) -> JudgedCase:
 
 
 def evaluate(cases: Iterable[tuple[int, JudgedCase]], snapshot: Snapshot) -> Evaluation:
-    """Judge every case (line number, case), and count."""
+    """Judge every (line number, case) by the rules."""
     return totals(tuple(_judge(line, case, snapshot) for line, case in cases))
 
 
 def totals(results: tuple[CaseResult, ...]) -> Evaluation:
-    """Return the results with what they come to."""
+    """Return the results with their totals."""
     return Evaluation(
         cases=len(results),
         fields={name: _total(name, results) for name in FIELDS},
@@ -161,7 +165,7 @@ def totals(results: tuple[CaseResult, ...]) -> Evaluation:
 
 
 def findings_of(case: JudgedCase, snapshot: Snapshot) -> tuple[Findings, Conclusion]:
-    """Return the findings over a case's evidence, and what the rules make of its preliminary signal."""
+    """Return the findings over a case's evidence, and the rules' conclusion from its preliminary signal."""
     first, news, as_of = case.preliminary, case.news, _as_of(case)
     item = news_of(case)
     claim = Claim(
@@ -178,13 +182,13 @@ def findings_of(case: JudgedCase, snapshot: Snapshot) -> tuple[Findings, Conclus
 
 
 def news_of(case: JudgedCase) -> News:
-    """Return the news of a case as its graph would have it; published at the case's own time."""
+    """Return the news of a case as its graph sees it, published at the case's own time."""
     news = case.news
     return News(source=news.source or "", text=news.text, published_at=_as_of(case), language=news.language)
 
 
 def draft_of(case: JudgedCase) -> Draft:
-    """Return what triage made of it."""
+    """Return the result of triage as a draft."""
     first = case.preliminary
     return Draft(
         summary="", event_type=first.event_type, asset=first.asset or "", asset_name="", action=first.action,  # type: ignore[arg-type]
@@ -193,7 +197,7 @@ def draft_of(case: JudgedCase) -> Draft:
 
 
 def results_of(case: JudgedCase) -> tuple[SearchResult, ...]:
-    """Return its evidence as search results."""
+    """Return the evidence as search results."""
     return tuple(_result(page) for page in case.evidence or ())
 
 
@@ -206,7 +210,7 @@ def _judge(line: int, case: JudgedCase, snapshot: Snapshot) -> CaseResult:
 def result_of(
     line: int, case: JudgedCase, findings: Findings, got: dict[str, Any], *, confidence: float, rule: str
 ) -> CaseResult:
-    """Return the comparison of a case with what is expected. ``got`` holds every field but ``delta``."""
+    """Compare a case with its expectations. ``got`` holds every field but ``delta``."""
     before = case.preliminary.confidence
     got = got | {"delta": "up" if confidence > before else "down" if confidence < before else "same"}
     plain = {

@@ -1,7 +1,8 @@
-"""``newsproof eval --model``: the judged cases through the graph, with the given evidence in place of its searches.
+"""``newsproof eval --model``: runs the judged cases through the graph, with the file's evidence in place of searches.
 
-Triage and plan are given by the file (the preliminary signal; what was searched for), so the graph begins at its search:
-from there on its own steps run, and the configured models criticise and synthesise. Without a key a scripted server does.
+The file gives the results of triage and plan (the preliminary signal and the search), so the graph begins at its
+search. From there its own steps run, and the configured models critique and synthesise; without a key a scripted server
+does.
 """
 
 from __future__ import annotations
@@ -51,16 +52,16 @@ from streams.replay import Miss, Need, Recorded, Recording, Replay, Replayed
 log = structlog.get_logger(__name__)
 
 AT_ONCE = 4
-"""Cases whose models are asked side by side."""
+"""Concurrent cases."""
 TRIES = 3
 GIVEN = "given"
-"""The search provider that the file stands for."""
+"""Name of the search provider that stands for the file's evidence."""
 
 
 async def evaluate_by_model(
     cases: Iterable[tuple[int, JudgedCase]], snapshot: Snapshot, settings: Settings
 ) -> Evaluation:
-    """Judge every case by the configured models, or by a scripted server where there is no key; the rules' totals beside.
+    """Judge every case by the configured models, or by a scripted server without a key; include the rules' totals.
 
     Raises:
         ConfigError: live mode lacks a key.
@@ -112,7 +113,6 @@ class _Judge:
         self._failed: list[str] = []
 
     async def case(self, line: int, case: JudgedCase, places: asyncio.Semaphore) -> CaseResult:
-        """Return what became of one case."""
         async with places:
             end = await self._driven(case)
         findings, critique, signal = findings_so_far(end.case), end.case.critique, end.signal
@@ -132,7 +132,7 @@ class _Judge:
         return result_of(line, case, findings, got, confidence=confidence, rule=rule)
 
     def use(self, mode: str, rules: Evaluation) -> ModelUse:
-        """Return what was used so far."""
+        """Return the models, calls and cost so far."""
         costs = [c.cost_usd for c in self._calls]
         return ModelUse(
             mode=mode,
@@ -182,7 +182,7 @@ class _Judge:
             if not last.retryable:
                 break
             await asyncio.sleep(last.retry_after_s or 2.0**attempt)
-        # What the runtime would make of an outage says nothing of how the evidence is judged.
+        # How the runtime degrades after an outage says nothing about how the evidence is judged.
         return Miss(f"{need.step} was not answered")
 
 
@@ -195,7 +195,7 @@ def _free(need: Need, reply: fx.Reply) -> Call:
 
 
 def _recording(case: JudgedCase) -> Recording:
-    """The case as it stands before its search: what the file gives, and a plan to search once."""
+    """Return the case as it stands before its search: the file's input, and a plan to search once."""
     news, draft = news_of(case), draft_of(case)
     events: tuple[Event, ...] = (
         EventReceived(news=news, config_hash="", text_hash=news.text_hash, language=language_of(news)),

@@ -1,4 +1,4 @@
-"""What ``newsproof eval`` prints: a table of the cases, one of the totals; as JSON or Markdown where asked."""
+"""Output of ``newsproof eval``: a table of the cases and one of the totals, or JSON or Markdown."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 def show_evaluation(
     invocation: Invocation, file: Path, *, as_json: bool, markdown: bool, strict: bool, model: bool = False
 ) -> int:
-    """Judge the cases of a file, print what came out, and return the exit status.
+    """Judge the cases of a file, print the result, and return the exit status.
 
-    A line that is no case is named on standard error and left out; the others are judged, and the status is 1. With
-    ``strict`` it is also 1 when a field of a case is wrong. ``model``: by the configured models instead of rules alone.
+    A malformed line is reported on standard error and skipped; the others are judged, and the status is 1. With
+    ``strict`` the status is also 1 when a field of a case is wrong. ``model`` judges by the configured models instead
+    of rules alone.
 
     Raises:
         ConfigError: the file cannot be read, or holds no case.
@@ -100,7 +101,7 @@ def _read(file: Path) -> tuple[list[tuple[int, JudgedCase]], int]:
 
 
 def _snapshot(settings: Settings) -> Snapshot:
-    # The real table of officials in every mode: the synthetic twins belong to the bundled corpus.
+    # Use the real table of officials in every mode: the synthetic ones belong to the bundled corpus.
     threshold = settings.search_multi_source_threshold
     return Snapshot(tables=load_tables(demo=False), search_multi_source_threshold=threshold)
 

@@ -1,7 +1,7 @@
-"""``newsproof shadow``: a candidate prompt beside the live one, on live traffic, within a budget of its own.
+"""``newsproof shadow``: runs a candidate prompt on live traffic beside the live one, with its own budget.
 
     journal ─► live.py ─► (a case has its signal) ─► run.py ─► runs.<run_id>, ClickHouse        never: signals
 
-The engine and the topic are those of backtests: replies whose request is the live one are reused, others are asked for,
-and what was paid for is on the run's own topic before it is used, so a restart pays nothing twice.
+Uses the engine and topic of backtests: a reply is reused when its request equals the live one, others are requested.
+Paid calls are written to the run's own topic before use, so a restart pays for nothing twice.
 """

@@ -1,4 +1,4 @@
-"""Live traffic: the journal followed by a group of its own, which hands out each case when it has ended."""
+"""Live traffic: follows the journal with its own consumer group and yields each case when it has ended."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MAX_RECORDS = 500
 
 
 class LiveCases:
-    """What is handed out by :meth:`next` counts as done at :meth:`commit`; a restart begins again behind what is done.
+    """Cases returned by :meth:`next` count as done at :meth:`commit`; a restart continues after what is done.
 
-    The first start begins at the end of the journal: cases that are opened from then on.
+    The first start begins at the end of the journal, with cases opened from then on.
     """
 
     def __init__(self, address: KafkaAddress, topics: Topics, group: str) -> None:
@@ -27,7 +27,7 @@ class LiveCases:
         self._consumer: Any = None
 
     async def start(self) -> None:
-        """Find the place, and take it: a restart before anything was read begins there as well."""
+        """Find the start offsets and commit them, so that a restart before the first read begins there too."""
         reader = JournalReader(KafkaLog(self._address), self._topic)
         bounds = await reader.log.bounds(self._topic)
         known = await committed_by(self._address, self._group)
@@ -41,15 +41,14 @@ class LiveCases:
         await self.commit()
 
     async def next(self) -> list[Recording]:
-        """Return the cases that ended in what came; after half a second without anything none."""
+        """Return the cases that ended in the next batch; empty after half a second without records."""
         got = await self._consumer.getmany(timeout_ms=500, max_records=MAX_RECORDS)
         return [recording for tp, records in got.items() for recording in self._parts[tp].take(records)]
 
     async def commit(self) -> None:
-        """Note that everything handed out so far is done. The offset is that of the oldest case that is open."""
+        """Mark everything returned so far as done. The offset is that of the oldest open case."""
         await self._consumer.commit({tp: (p.fold.accepted.watermark, "") for tp, p in self._parts.items()})
 
     async def stop(self) -> None:
-        """Let go."""
         if self._consumer is not None:
             await self._consumer.stop()

@@ -1,4 +1,4 @@
-"""``newsproof shadow``: find the pipeline that runs, shadow it until a signal, say what came of it."""
+"""``newsproof shadow``: finds the running pipeline, shadows it until a signal, and prints the result."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def shadow(
     """Shadow live traffic until SIGTERM, Ctrl-C or the end of the budget; return the exit status.
 
     Raises:
-        ConfigError: no pipeline runs, no such prompt, another process works on this run, or a price is unknown.
+        ConfigError: no pipeline runs, the prompt does not exist, another process works on this run, or a price is unknown.
     """
     plan = plan_of(candidate_prompts(invocation.settings(), prompts), run_id, on_miss)
     async with log_and_tables(invocation) as (at, tables):
@@ -65,10 +65,10 @@ async def shadow(
 
 
 def plan_of(prompts: dict[str, Prompt], run_id: str | None, on_miss: OnMiss) -> RunPlan:
-    """Return the plan of a shadow run. Without a ``run_id`` the same candidate on the same code is the same run again.
+    """Return the plan of a shadow run. Without a ``run_id``, the same candidate on the same code resumes the same run.
 
     Raises:
-        ConfigError: there is no candidate, or the run id cannot be one.
+        ConfigError: no candidate is given, or the run id is invalid.
     """
     if not prompts:
         raise ConfigError("shadow compares a candidate with what is live: write --prompt NAME=VERSION or NAME=FILE")
@@ -80,7 +80,7 @@ def plan_of(prompts: dict[str, Prompt], run_id: str | None, on_miss: OnMiss) -> 
 
 
 def refuse_unpriced(ports: Ports) -> None:
-    """Refuse models whose calls no budget can be kept with.
+    """Refuse models of unknown price, since no budget can bound their calls.
 
     Raises:
         ConfigError: a price is unknown.

@@ -1,4 +1,4 @@
-"""A shadow run: take cases as they get their signals, judge them by the candidate, write down what came of it."""
+"""A shadow run: replays cases with the candidate as they get their signals, and records the results."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from streams.replay import Recording, Replayed
 log = structlog.get_logger(__name__)
 
 AT_ONCE = 8
-"""Cases under way at one time: live traffic comes first at the providers."""
+"""Concurrent cases. Kept low because live traffic has priority at the providers."""
 GRACE_S = 8.0
-"""How long running calls may go on once the end was asked for; what is cut off then may be paid for again."""
+"""How long running calls may continue after a stop request. A call cut off after this may be paid for again."""
 SNAPSHOT_WITHIN_S = 30.0
 TELL_EVERY_S = 30.0
 
 
 class ShadowSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The line that ``--json`` prints. ``status``: stopped, or exhausted (the budget). Money in USD; totals with restarts."""
+    """The line that ``--json`` prints. ``status``: stopped, or exhausted (the budget). Money in USD, over all restarts."""
 
     run_id: str
     status: str
@@ -60,10 +60,10 @@ class ShadowSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shadow:
-    """One run of one candidate. :meth:`run` once; :meth:`stop` from a signal handler."""
+    """One run of one candidate. Call :meth:`run` once, and :meth:`stop` from a signal handler."""
 
     def __init__(self, at: LogAccess, client: ClickHouse, ports: Ports, plan: RunPlan, budget_usd: Decimal) -> None:
-        """``plan`` names run and candidate; ``budget_usd`` bounds what the run may spend, restarts included."""
+        """``plan`` names run and candidate; ``budget_usd`` bounds the run's spend, restarts included."""
         self._at, self._client, self._ports, self._plan, self._budget = at, client, ports, plan, budget_usd
         self._topic = RunTopic(at.address, at.topics, plan.run_id)
         self._live = LiveCases(at.address, at.topics, at.topics.group(plan.run_id))
@@ -83,7 +83,7 @@ class Shadow:
         self._tables: ShadowTables
 
     def stop(self) -> None:
-        """Ask for a clean end."""
+        """Request a clean stop."""
         self._stopping.set()
 
     async def run(self) -> ShadowSummary:
@@ -91,7 +91,7 @@ class Shadow:
 
         Raises:
             ConfigError: another process works on this run, or it was begun with another candidate.
-            NewsproofError: no model can be asked; what is paid for is kept.
+            NewsproofError: no model can be asked; paid calls are kept.
         """
         try:
             await self._place.take()
@@ -146,7 +146,7 @@ class Shadow:
             if wanted := [r for r in batch if self._wanted(r)]:
                 await self._judge_all(wanted)
             if self._over:
-                return  # what was cut short is taken up again from the place before this batch
+                return  # without a commit, a restart repeats this batch
             try:
                 await self._live.commit()
             except KafkaError as exc:
@@ -164,12 +164,12 @@ class Shadow:
     def _wanted(self, recording: Recording) -> bool:
         if (recording.case_id, 0) in self._held.done or isinstance(recording.end, CaseFailed):
             return False
-        # What is no news to judge stays so under any prompt; what was taken for advertising is triage's to say.
+        # No prompt changes why a case was dropped, except spam: triage decides that.
         dropped = isinstance(recording.end, CaseDropped)
         return not dropped or (recording.end.reason == "spam" and "triage" in self._plan.prompts)  # type: ignore[attr-defined]
 
     async def _judge_all(self, recordings: Sequence[Recording]) -> None:
-        """Judge side by side; then, one by one, those whose worst case did not fit beside that of others."""
+        """Judge concurrently; then, one by one, the cases whose worst case did not fit beside the others."""
         places, alone = asyncio.Semaphore(AT_ONCE), list[Recording]()
         await self._unless_stopped([self._judge(r, places, alone.append) for r in recordings])
         for recording in alone:
@@ -238,7 +238,7 @@ class Shadow:
         except TimeoutError:
             log.warning("a case's configuration did not arrive; its case is reported as failed", config=config_hash)
 
-    # Saying
+    # Reporting
 
     def _say_exhausted(self, recording: Recording) -> None:
         self.exhausted = True

@@ -1,4 +1,4 @@
-"""Which cases tell of the same, as far back as that is asked: a shadow that starts again must find the same stories."""
+"""Stories of recent cases: a restarted shadow run must find the same stories."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def recent_stories(log: Log, topics: Topics) -> Stories:
 
 
 def tell(stories: Stories, recording: Recording) -> None:
-    """Take in what a case says of its story."""
+    """Add the events of a case that determine its story."""
     for record in recording.records:
         if isinstance(record.event, EventReceived | CaseDropped | RetractionFound):
             stories.add(recording.case_id, record.event)

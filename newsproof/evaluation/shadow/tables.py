@@ -1,4 +1,4 @@
-"""What a shadow run writes to ClickHouse: rows of a case, and the run's own row. Keys are such that rows may come again."""
+"""Writes a shadow run to ClickHouse: the rows of each case, and the run's own row. Writing is idempotent by key."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FROM run_cases FINAL WHERE run_id = {run:String}"""
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run came to so far, restarts included."""
+    """Totals of a run so far, including before restarts."""
 
     cases: int
     replayed: int
@@ -39,13 +39,13 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShadowTables:
-    """Writes, and waits while ClickHouse is away; ``on_wait`` may raise to end the waiting."""
+    """Writes rows and retries while ClickHouse is unavailable; ``on_wait`` may raise to stop retrying."""
 
     def __init__(self, client: ClickHouse, plan: RunPlan, started_at: datetime, on_wait: Callable[[], None]) -> None:
         self._client, self._plan, self._started_at, self._on_wait = client, plan, started_at, on_wait
 
     async def add(self, row: CaseRow, replayed: Replayed | None) -> None:
-        """Write a case. Its calls first: a case that is there has them."""
+        """Write a case. Its calls come first, so a stored case always has its calls."""
         while True:
             try:
                 if replayed is not None:
@@ -63,10 +63,10 @@ class ShadowTables:
                 return
 
     async def tell(self, status: str) -> Totals:
-        """Write the run's row with what it came to so far, and return that.
+        """Write the run's row with its totals so far, and return them.
 
         Raises:
-            TransientError: ClickHouse is away.
+            TransientError: ClickHouse is unavailable.
         """
         (found,) = (await self._client.query(_TOTALS, {"run": self._plan.run_id})).dicts()
         now = datetime.now(UTC)

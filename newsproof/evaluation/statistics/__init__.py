@@ -1,7 +1,7 @@
 """Statistics of paired runs: pure functions over arrays, checked against scipy in the tests.
 
-Cases of one story are no independent observations: one piece of news, told by six sources, moves all six together. So
-everything that says how sure a figure is draws or counts *stories*, never cases.
+Cases of one story are not independent observations: a news item reported by six sources moves all six cases together.
+So every measure of uncertainty draws or counts *stories*, never cases.
 """
 
 from newsproof.evaluation.statistics.bootstrap import (

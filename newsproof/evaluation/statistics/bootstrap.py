@@ -1,11 +1,11 @@
 """The paired bootstrap, clustered by story: intervals and p-values of differences between two runs.
 
 **Percentile, widened for few stories** (Hesterberg 2015, "What Teachers Should Know About the Bootstrap", section 3.1),
-rather than BCa. Our statistics are means of bounded differences, mostly zeros: their skew is small, while BCa's
-acceleration comes from a jackknife that a single story dominates in such data, and it is undefined where all resamples
-agree. What does hurt with the 20 to 100 stories of a usual sample is that a plain percentile interval is too narrow,
-by the factor sqrt((n-1)/n) and a normal quantile where t belongs; the widening mends both. An A/A comparison in the
-tests shows what remains.
+rather than BCa. Our statistics are means of bounded differences, mostly zeros, so their skew is small. BCa's
+acceleration comes from a jackknife that a single story dominates in such data, and it is undefined when all resamples
+agree. With the 20 to 100 stories of a usual sample a plain percentile interval is too narrow: by the factor
+sqrt((n-1)/n), and by a normal quantile in place of t. The widening corrects both. An A/A comparison in the tests shows
+the remaining error.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _ROWS_AT_A_TIME = 64
 
 
 class Interval(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure and how sure it is.
+    """An estimate with its interval and p-value.
 
     ``low``, ``high`` and ``pvalue`` are None with fewer than :data:`MIN_CLUSTERS` clusters. ``pvalue`` is two-sided,
-    against "no difference", and is below ``1 - level`` where the interval leaves out 0.
+    against "no difference", and is below ``1 - level`` when the interval excludes 0.
     """
 
     estimate: float
@@ -55,7 +55,8 @@ def paired_bootstrap(
 ) -> Interval:
     """Return the mean of paired differences with its interval, drawing whole clusters.
 
-    ``differences`` are one a case (B minus A), ``clusters`` the story of each. The same seed gives the same interval.
+    ``differences`` holds one value per case (B minus A), ``clusters`` the story of each. The same seed gives the same
+    interval.
 
     Raises:
         ValueError: no differences, or not one cluster for each.
@@ -71,16 +72,16 @@ def paired_bootstrap(
 
 
 def cluster_sums(columns: Floats, clusters: Sequence[Hashable]) -> Floats:
-    """Add up the rows of each cluster: (observations x k) becomes (clusters x k), in order of first appearance."""
+    """Sum the rows of each cluster: (observations x k) becomes (clusters x k), in order of first appearance."""
     numbers: dict[Hashable, int] = {}
     of_row = np.fromiter((numbers.setdefault(c, len(numbers)) for c in clusters), dtype=np.intp, count=len(clusters))
     return np.column_stack([np.bincount(of_row, weights=column, minlength=len(numbers)) for column in columns.T])
 
 
 def resampled_sums(sums: Floats, *, seed: int, resamples: int = RESAMPLES) -> Floats:
-    """Draw as many clusters as there are, with replacement, ``resamples`` times: return the (resamples x k) totals.
+    """Draw all clusters with replacement, ``resamples`` times; return the (resamples x k) totals.
 
-    All columns see the same draws, so that every figure over the same cases costs one matrix product more, no new draw.
+    All columns use the same draws, so each further figure over the same cases costs one matrix product and no new draw.
     """
     rng = np.random.default_rng(seed)
     count = len(sums)
@@ -97,7 +98,7 @@ def resampled_sums(sums: Floats, *, seed: int, resamples: int = RESAMPLES) -> Fl
 def interval_of(
     estimate: float, distribution: Floats, *, clusters: int, observations: int, level: float = LEVEL
 ) -> Interval:
-    """Return the interval and p-value that a bootstrap distribution of a difference gives."""
+    """Return the interval and p-value from the bootstrap distribution of a difference."""
     low = high = pvalue = None
     if clusters >= MIN_CLUSTERS:
         widening = math.sqrt(clusters / (clusters - 1))

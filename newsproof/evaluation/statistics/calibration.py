@@ -1,4 +1,4 @@
-"""How good probabilities were: Brier score, expected calibration error, hit rate."""
+"""Scores of probabilities: Brier score, expected calibration error, hit rate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BINS = 10
 
 
 def brier(p: Sequence[float] | Floats, hit: Sequence[float] | Floats) -> float:
-    """Return the mean of (p - hit)²: 0 is perfect, 0.25 is what saying 0.5 always gets.
+    """Return the mean of (p - hit)²: 0 is perfect, and a constant 0.5 scores 0.25.
 
     Raises:
         ValueError: nothing to score, or not one hit for each probability.
@@ -23,7 +23,7 @@ def brier(p: Sequence[float] | Floats, hit: Sequence[float] | Floats) -> float:
 
 
 def ece(p: Sequence[float] | Floats, hit: Sequence[float] | Floats, bins: int = BINS) -> float:
-    """Return the expected calibration error over equal bins of probability: how far from the truth, weighted by count.
+    """Return the expected calibration error over equal-width bins of probability, weighted by count.
 
     Over few cases it is mostly noise, and never negative, so small samples look worse calibrated than they are.
 
@@ -35,10 +35,10 @@ def ece(p: Sequence[float] | Floats, hit: Sequence[float] | Floats, bins: int = 
 
 
 def calibration_gaps(p: Floats, hit: Floats, bins: int = BINS) -> Floats:
-    """Return one row a case with (p - hit) in the column of its bin and 0 elsewhere.
+    """Return one row per case, with (p - hit) in the column of its bin and 0 elsewhere.
 
-    Sums of such rows give the error over any set of cases: the absolute column sums, added up, over the number of cases.
-    Bins are [0, 1/bins), …, the last one with 1.
+    The error over any set of cases is the sum of the absolute column sums, divided by the number of cases. Bins are [0,
+    1/bins), …, the last one with 1.
     """
     if p.size and not (p.min() >= 0.0 and p.max() <= 1.0):
         raise ValueError("a probability lies outside 0 to 1")
@@ -48,8 +48,8 @@ def calibration_gaps(p: Floats, hit: Floats, bins: int = BINS) -> Floats:
 
 
 def bin_of(p: float, bins: int = BINS) -> int:
-    """Return the bin, from 0, that a probability falls into."""
-    # 0.29 * 100 is 28.999…: without the pinch a probability on an edge would fall into the bin below.
+    """Return the bin of a probability, counted from 0."""
+    # 0.29 * 100 is 28.999…: without the small offset a probability on an edge would fall into the bin below.
     return min(int(p * bins + 1e-9), bins - 1)
 
 

@@ -11,7 +11,8 @@ from newsproof.evaluation.statistics.student import NORMAL
 def mcnemar_exact(b: int, c: int) -> float:
     """Return the two-sided p-value of McNemar's exact test for ``b`` and ``c`` discordant pairs.
 
-    The probability, were both directions equally likely, of a split at least as uneven. 1 where nothing is discordant.
+    It is the probability of a split at least as uneven if both directions are equally likely; 1 without discordant
+    pairs.
     """
     count, fewer = b + c, min(b, c)
     term = ways = 1
@@ -22,10 +23,10 @@ def mcnemar_exact(b: int, c: int) -> float:
 
 
 def mcnemar_by_story(changes: Iterable[tuple[Hashable, float]]) -> tuple[int, int, float]:
-    """Return how many stories got worse, how many better, and McNemar's exact p-value over them.
+    """Return the number of stories that got worse, the number that got better, and McNemar's exact p-value over them.
 
-    ``changes`` are (story, hit in B minus hit in A), one a case. Counting cases would count one story's luck as often
-    as it was told; a story counts once, by the sign of its sum. With one case a story this is the ordinary test.
+    ``changes`` holds (story, hit in B minus hit in A) per case. A story counts once, by the sign of its sum: counting
+    cases would count one story's luck as often as it was reported. With one case per story this is the ordinary test.
     """
     total: dict[Hashable, float] = {}
     for story, change in changes:
@@ -36,11 +37,11 @@ def mcnemar_by_story(changes: Iterable[tuple[Hashable, float]]) -> tuple[int, in
 
 
 _DUST = 1e-9
-"""Averages over repeats are sums of fractions: smaller than this is rounding, not a change."""
+"""Averages over repeats are sums of fractions: a smaller difference is rounding, not a change."""
 
 
 def wilson(successes: float, count: int, level: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's score interval of a share. (0, 1) where nothing was counted.
+    """Return Wilson's score interval of a share, (0, 1) for ``count`` 0.
 
     Source: Wilson 1927, JASA 22, 209-212; it stays inside 0 to 1 and holds its level for small counts.
     """

@@ -1,4 +1,4 @@
-"""Many tests at once: Holm's correction."""
+"""Holm's correction for multiple tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:
-    """Return adjusted p-values in the order given: comparing them with 0.05 keeps the chance of any false alarm at 5 %.
+    """Return adjusted p-values in input order; comparing them with 0.05 bounds the family-wise error rate at 5 %.
 
     Source: Holm 1979, Scandinavian Journal of Statistics 6, 65-70. Needs no independence between the tests.
     """

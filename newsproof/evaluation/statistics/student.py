@@ -1,4 +1,4 @@
-"""Student's t distribution with a whole number of degrees of freedom, without scipy."""
+"""Student's t distribution with integer degrees of freedom, without scipy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AS_GOOD_AS_NORMAL = 100_000
 
 
 def t_two_sided(t: float, df: int) -> float:
-    """Return the probability that ``|T| >= t`` with ``df`` degrees of freedom, by the finite series for whole ``df``.
+    """Return the probability that ``|T| >= t`` with ``df`` degrees of freedom, by the finite series for integer ``df``.
 
     Source: Abramowitz & Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
     """

@@ -1,1 +1,1 @@
-"""A backtest run: its plan, its limit of cost, its topic and its tables."""
+"""Backtest runs: plan, cost limit, topic and tables."""

@@ -1,4 +1,4 @@
-"""The cost limit of a run: no call is made whose worst case might exceed ``--max-cost``."""
+"""The cost limit of a run: a call is refused when its worst case might exceed ``--max-cost``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from schemas.errors import ConfigError
 
 
 class CostLimitReached(Exception):  # noqa: N818 - the run stops in order
-    """What is left does not cover the worst case of the next call."""
+    """The remaining amount does not cover the worst case of the next call."""
 
 
 class CostLimit:
-    """``spent`` is what calls cost; a call of unknown price counts with its worst case. None = no limit."""
+    """Tracks the cost of a run in USD against a limit; None means no limit.
+
+    ``spent`` is the cost of the calls made. A call of unknown price counts with its worst case.
+    """
 
     def __init__(self, limit: Decimal | None, *, spent: Decimal = Decimal(0)) -> None:
         self.limit = limit
@@ -26,7 +29,7 @@ class CostLimit:
         self._moved = asyncio.Event()
 
     async def taken(self, effect: Effect, chain: Sequence[Port]) -> Decimal:
-        """Like :meth:`take`, but where what is held by others may yet suffice, wait until they know what they paid."""
+        """Like :meth:`take`, but wait for pending calls to settle when their reservations might free enough."""
         while True:
             try:
                 return self.take(effect, chain)
@@ -37,10 +40,10 @@ class CostLimit:
             await self._moved.wait()
 
     def take(self, effect: Effect, chain: Sequence[Port]) -> Decimal:
-        """Hold the worst case of performing the effect once; return it, for :meth:`settle`.
+        """Reserve the worst case of performing the effect once; return the amount for :meth:`settle`.
 
         Raises:
-            CostLimitReached: too little is left.
+            CostLimitReached: the remaining amount is too small.
             ConfigError: there is a limit, and the price of a provider is unknown.
         """
         worst = [port.worst_case_usd(effect) for port in chain]
@@ -53,7 +56,7 @@ class CostLimit:
             raise ConfigError(
                 f"the price of {names} is unknown, so --max-cost cannot be kept: add it to infra/models/price_overrides.json"
             )
-        # The next of a chain is asked when the one before failed, which may be on the bill all the same.
+        # A fallback is asked after the previous provider failed, and the failed call may be billed too.
         held = sum((w for w in worst if w is not None), Decimal(0))
         if self.limit is not None and self.spent + self._held + held > self.limit:
             raise CostLimitReached
@@ -61,12 +64,12 @@ class CostLimit:
         return held
 
     def settle(self, held: Decimal, calls: Sequence[Call]) -> None:
-        """Replace what was held by what was paid."""
+        """Replace the reservation by the actual cost."""
         self.give_back(held)
         known = [c.cost_usd for c in calls]
         self.spent += held if None in known else sum((c for c in known if c is not None), Decimal(0))
 
     def give_back(self, held: Decimal) -> None:
-        """A call was not made after all."""
+        """Release the reservation of a call that was not made."""
         self._held -= held
         self._moved.set()

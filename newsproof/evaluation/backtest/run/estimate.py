@@ -1,8 +1,8 @@
-"""The dry run: what a run would execute, reuse and miss, and what it would cost, without asking anybody.
+"""The dry run: counts what a run would execute, reuse and miss, and its cost, without making calls.
 
-A call that would be made is answered by the recorded call that it takes the place of, so that the rest of the case is
-seen too. But nobody knows what the changed prompt will say. So what comes after such a call is counted as "may follow":
-at most so many calls more, at most so many misses.
+The recorded call stands in for each call that would be made, so that the rest of the case is seen too. The reply to the
+changed prompt is unknown, so everything after such a call counts as "may follow": an upper bound on further calls and
+misses.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from streams.replay import Miss, Need, Recording, Replayed
 
 
 class Estimate(msgspec.Struct, kw_only=True):
-    """Counts of all repeats together. Costs in USD: ``cost`` as the recorded calls cost, ``worst`` when every call uses all
-    tokens that it may; ``may_follow_cost`` is that of the recorded calls behind the executed ones.
+    """Counts over all repeats, costs in USD.
+
+    ``cost`` takes the recorded cost of the calls, ``worst`` assumes that every call uses all tokens it may use.
+    ``may_follow_cost`` is the cost of the recorded calls after the executed ones.
     """
 
     cases: int = 0
@@ -43,7 +45,7 @@ class Estimate(msgspec.Struct, kw_only=True):
 
 
 async def estimate(plan: RunPlan, source: Source, surveyed: Survey, deciding: Deciding, ports: Ports) -> Estimate:
-    """Return the estimate. Nothing is called and nothing is written."""
+    """Return the estimate. Makes no calls and writes nothing."""
     found = Estimate(open=surveyed.open, executed_by_step=Counter())
     chosen = frozenset(drawn(surveyed.ended, plan.sample))
     async for recording in recordings(source, chosen.__contains__):

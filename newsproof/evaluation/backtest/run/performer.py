@@ -1,4 +1,4 @@
-"""Who answers what a replay needs: the run's own topic, the models, memory as of the case, or nobody (a miss)."""
+"""Answers the needs of a replay: from the run's own topic, the models, memory as of the case, or not at all (a miss)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from streams.effects.host import EffectsHost
 from streams.replay import Miss, Need, Recording, Replayed
 
 WEATHER: frozenset[FailureKind] = frozenset({"timeout", "network", "rate_limit", "unavailable", "breaker_open"})
-"""Failures of the provider at this hour: they say nothing of the prompt, so they are waited out, not replayed."""
+"""Transient provider failures. They say nothing about the prompt, so they are retried, not replayed."""
 MENDED: frozenset[FailureKind] = frozenset({"auth", "plan_limit", "not_configured"})
-"""Failures that every further call would meet too."""
+"""Failures that every further call would meet too, until somebody repairs the cause."""
 OF_THE_JOURNAL = (FindEarlier, FindConcerned)
-"""Questions to the journal as it was then: today's answers would be of other cases, so they are never asked anew."""
+"""Queries against the journal of the case's time. Today's answers would be about other cases, so they are never
+repeated.
+"""
 ATTEMPTS = 5
 FIRST_WAIT_S = 1.0
 NAMES = {"Search": "search", "Scrape": "page", "FetchMarket": "market figure", "FindConcerned": "question for earlier claims",
@@ -31,7 +33,7 @@ NAMES = {"Search": "search", "Scrape": "page", "FetchMarket": "market figure", "
 
 
 class Performer:
-    """Answers the needs of one run. ``executed`` counts the effects that were performed now, by kind of effect."""
+    """Answers the needs of one run. ``executed`` counts the effects performed now, by type of effect."""
 
     def __init__(
         self,
@@ -59,8 +61,8 @@ class Performer:
         """Return the calls that answer the need.
 
         Raises:
-            CostLimitReached: ``--max-cost`` does not cover it.
-            ConfigError: no call can work until something is mended; the text says what.
+            CostLimitReached: ``--max-cost`` does not cover the call.
+            ConfigError: no call can succeed until a setting is repaired; the text says which.
         """
         asked = (need.case.case_id, repeat, need.request_hash, occurrence)
         if (made := self._held.calls.get(asked)) is not None:
@@ -108,14 +110,14 @@ class Performer:
 
     @property
     def spent(self) -> Decimal:
-        """USD that this run has spent, earlier parts of it included."""
+        """USD that this run has spent, including before a restart."""
         return self._cost_limit.spent
 
 
 async def replay_one(
     deciding: Deciding, recording: Recording, performer: Performer, from_step: str | None = None, repeat: int = 0
 ) -> Replayed:
-    """Drive one replay to its end, its needs answered by the performer."""
+    """Drive one replay to its end; the performer answers its needs."""
     asking = deciding.replay(recording, from_step=from_step).run()
     occurrences: Counter[str] = Counter()
     try:

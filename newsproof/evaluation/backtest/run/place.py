@@ -1,4 +1,4 @@
-"""One process a run, wherever its data directory is: two that worked on the same run would pay for everything twice."""
+"""The lease of a run: one process per run across all data directories, since two would pay for everything twice."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from newsproof.app.servers import say_on_stderr
 from schemas.errors import ConfigError
 
 SESSION_S = 30.0
-"""A process that was killed holds its place for so long; one that has no time to say that it lives keeps it for so long."""
+"""Session timeout: the lease of a killed process, or of one too busy to send heartbeats, expires after this time."""
 PATIENCE_S = 15.0
-"""On top of the session, for joining."""
+"""Additional time for joining the group."""
 LOOK_EVERY_S = 0.5
 
 
 class OnlyOne(ConsumerRebalanceListener):  # type: ignore[misc]
-    """The place of a run: the one partition of a topic, assigned to the one member of a group of the run's own. Nothing of the
-    topic is read.
+    """The lease of a run: the one partition of a topic, assigned to the one member of the run's own consumer group.
 
-    A newcomer joins only a group without members, so it never takes the place from a process that works.
+    Nothing is read from the topic. A new process joins only a group without members, so it never takes the lease from
+    one that works.
     """
 
     def __init__(
         self, address: KafkaAddress, topic: str, run_id: str, *, group: str, session_s: float = SESSION_S
     ) -> None:
-        """``topic`` exists and has one partition; ``group`` is the run's alone."""
+        """``topic`` exists and has one partition; no other run uses ``group``."""
         self._address, self._topic, self._run_id = address, topic, run_id
         self._group, self._session_s = group, session_s
         self._consumer: Any = None
@@ -38,7 +38,7 @@ class OnlyOne(ConsumerRebalanceListener):  # type: ignore[misc]
         self.lost = asyncio.Event()
 
     async def take(self) -> None:
-        """Take the place.
+        """Acquire the lease.
 
         Raises:
             ConfigError: another process keeps it.
@@ -55,7 +55,7 @@ class OnlyOne(ConsumerRebalanceListener):  # type: ignore[misc]
             ) from exc
 
     async def leave(self) -> None:
-        """Leave it, so that a successor has it at once. Idempotent."""
+        """Release the lease, so that a successor gets it at once. Idempotent."""
         if self._polling is not None:
             self._polling.cancel()
             with suppress(asyncio.CancelledError):
@@ -65,10 +65,9 @@ class OnlyOne(ConsumerRebalanceListener):  # type: ignore[misc]
             await consumer.stop()
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
-        """Called by the consumer; whether the place is lost is known when it is assigned anew."""
+        """Do nothing: only the next assignment shows whether the lease is lost."""
 
     async def on_partitions_assigned(self, assigned: Any) -> None:
-        """Called by the consumer."""
         if assigned:
             self._consumer.pause(*assigned)
             self._held.set()

@@ -1,4 +1,4 @@
-"""The plan of a run: which cases, with which change, how often and for how much. Written first on the run's topic."""
+"""The plan of a run: its cases, its change and its repeats. It is the first event on the run's topic."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _RUN_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}").fullmatch
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run was asked to do. ``cases_from`` ≤ opened < ``cases_to`` (UTC); ``sample`` 0 = all of them.
+    """The request of a run. Cases opened at ``cases_from`` <= time < ``cases_to`` (UTC); ``sample`` 0 means all of
+    them.
 
-    ``on_miss``: what becomes of a case that asks what was never looked up: ``fail`` reports it, ``skip`` leaves it out,
-    ``live`` looks it up in the world of today. ``prompts`` are whole, so that the topic says what was run.
+    ``on_miss`` handles a case that asks for something never looked up: ``fail`` reports it, ``skip`` leaves it out,
+    ``live`` looks it up now. ``prompts`` are complete, so that the topic documents what was run.
     """
 
     run_id: str
@@ -36,26 +37,26 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def change(self) -> Change:
-        """What differs from the recorded configuration."""
+        """The difference from the recorded configuration."""
         return Change(prompts=self.prompts)
 
     @property
     def label(self) -> str:
-        """The change in words."""
+        """A readable summary of the change."""
         return ", ".join(f"{p.name} v{p.version}" for p in self.prompts.values()) or "nothing changed (A/A)"
 
     @property
     def changes(self) -> str:
-        """The change as JSON, for the table ``runs``; the texts of the prompts are on the run's topic."""
+        """The change as JSON for the table ``runs``; the prompts' texts are on the run's topic."""
         said = {n: {"version": p.version, "hash": p.hash} for n, p in self.prompts.items()}
         return msgspec.json.encode({"prompts": said, "repeat": self.repeat, "on_miss": self.on_miss}).decode()
 
 
 def run_id_of(given: str | None, prompts: dict[str, Prompt], now: datetime) -> str:
-    """Return the run id: the given one, or one made of the change and the time.
+    """Return the given run id, or one derived from the change and the time.
 
     Raises:
-        ConfigError: it cannot be part of a topic's name, or it is the live run's or the chats'.
+        ConfigError: the id cannot be part of a topic name, or is reserved for live or research.
     """
     if given is None:
         what = "-".join(sorted(f"{p.name}-v{p.version}" for p in prompts.values()))[:40] or "aa"
@@ -68,10 +69,10 @@ def run_id_of(given: str | None, prompts: dict[str, Prompt], now: datetime) -> s
 
 
 def moment(option: str, text: str | None) -> datetime | None:
-    """Return the time (UTC) that an option names: a day, or RFC 3339; without a zone it is UTC.
+    """Return the time (UTC) that an option names: a day or RFC 3339, UTC unless it has an offset.
 
     Raises:
-        ConfigError: it is no time.
+        ConfigError: the text is not a time.
     """
     if text is None:
         return None
@@ -83,5 +84,4 @@ def moment(option: str, text: str | None) -> datetime | None:
 
 
 def positive_cost(text: float | None) -> Decimal | None:
-    """Return ``--max-cost`` as money."""
     return None if text is None else Decimal(str(text))

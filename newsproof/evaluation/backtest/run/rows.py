@@ -1,6 +1,6 @@
-"""The one mapping from a replayed case to the rows of ``run_cases``, ``llm_calls`` and ``tool_calls``.
+"""Maps a replayed case to rows of ``run_cases``, ``llm_calls`` and ``tool_calls``.
 
-Keys hold only what a repetition of the same run makes again, so rows may be written any number of times.
+Keys contain only values that a repetition of the same run reproduces, so writing rows is idempotent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOTHING = Failure(kind="not_configured", message="", retryable=False)
 
 
 class CaseRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of ``run_cases``, its columns in the order of the table."""
+    """One row of ``run_cases``; the fields are in the order of the table's columns."""
 
     run_id: str
     case_id: str
@@ -72,7 +72,7 @@ COLUMNS = CaseRow.__struct_fields__
 
 
 def unreplayable(recording: Recording, *, run_id: str, repeat: int, at: datetime, story_id: str) -> CaseRow:
-    """Return the row of a case that holds a record which cannot be read."""
+    """Return the row of a case with an unreadable record."""
     opening = recording.records[0].event if recording.records else None
     news = opening.news if isinstance(opening, ev.EventReceived) else None
     received = recording.records[0].at if recording.records else at
@@ -148,7 +148,10 @@ def _with_signal(row: CaseRow, signal: Signal, replayed: Replayed) -> CaseRow:
 
 
 def call_rows(replayed: Replayed, *, run_id: str, repeat: int, started_at: datetime) -> tuple[list[Row], list[Row]]:
-    """Return (rows of ``llm_calls``, rows of ``tool_calls``). Of a reused reply: no cost, no latency, what was avoided."""
+    """Return (rows of ``llm_calls``, rows of ``tool_calls``).
+
+    A reused reply has no cost and no latency; its recorded cost is in ``avoided_cost_usd``.
+    """
     models: list[Row] = []
     tools: list[Row] = []
     for number, used in enumerate(replayed.used):
@@ -168,7 +171,7 @@ def call_rows(replayed: Replayed, *, run_id: str, repeat: int, started_at: datet
 
 
 def total(calls: Iterable[Call]) -> Decimal | None:
-    """Return the known cost of the calls; None when there are some and the price of none is known."""
+    """Return the sum of the known costs; None when there are calls but no price is known."""
     costs = [c.cost_usd for c in calls]
     known = [c for c in costs if c is not None]
     return None if costs and not known else sum(known, Decimal(0))
@@ -188,7 +191,7 @@ def _missed(used: UsedCall, at: datetime) -> Call:
 def _record(
     replayed: Replayed, used: UsedCall, *, run_id: str, repeat: int, number: int, at: datetime
 ) -> AcceptedRecord:
-    # The key of a call: its run, case, and place in the replay. There is no record of it in a journal.
+    # A replayed call has no journal record: its key is its run, case and position in the replay.
     return AcceptedRecord(
         event_id=uuid5("replayed", run_id, replayed.case.case_id, str(repeat), str(number)),
         event_type="",
@@ -214,6 +217,6 @@ def _ms(at: datetime) -> int:
 
 
 def table_row(row: CaseRow) -> Row:
-    """Return the row in the order of :data:`COLUMNS`, times in milliseconds as the client writes them."""
+    """Return the row in the order of :data:`COLUMNS`, with times in milliseconds as the client writes them."""
     values = (getattr(row, name) for name in COLUMNS)
     return tuple(_ms(v) if isinstance(v, datetime) else v for v in values)

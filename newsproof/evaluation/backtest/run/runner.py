@@ -1,4 +1,4 @@
-"""A run: every chosen case through the engine, some at a time; what came of each on the run's topic and in the tables."""
+"""Runs every chosen case through the engine concurrently, and writes the results to the run's topic and tables."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from streams.journal.collecting import rarely_collected
 from streams.replay import Recording, Replayed
 
 AT_ONCE = 16
-"""Cases under way at one time: as many calls at most."""
+"""Concurrent cases, and so the maximum of concurrent calls."""
 
 
 class Ran(msgspec.Struct, kw_only=True):
-    """How a run ended. ``status``: finished, or stopped by ``--max-cost``; ``held`` cases were on the topic already."""
+    """Result of a run. ``status``: finished, or stopped by ``--max-cost``. ``held`` counts cases already on the topic."""
 
     status: str
     totals: Totals
@@ -59,10 +59,10 @@ class Runner:
         self._ran = Ran(status="finished", totals=Totals())
 
     async def run(self, *, at_once: int = AT_ONCE) -> Ran:
-        """Replay everything that is chosen; return what came of it.
+        """Replay all chosen cases and return the result.
 
         Raises:
-            ConfigError: no call can work until something is mended. What was paid is on the topic.
+            ConfigError: no call can succeed until a setting is repaired. Calls already paid for are on the topic.
         """
         chosen = frozenset(drawn(self._surveyed.ended, self._plan.sample))
         queue: asyncio.Queue[tuple[Recording, int] | None] = asyncio.Queue(maxsize=2 * at_once)
@@ -91,7 +91,7 @@ class Runner:
     async def _work(self, queue: asyncio.Queue[tuple[Recording, int] | None]) -> None:
         while (item := await queue.get()) is not None:
             if self._ran.status != "finished":
-                continue  # the queue is emptied, so that whoever fills it can go on to its end
+                continue  # drain the queue, so that the producer does not block
             try:
                 await self._case(*item)
             except CostLimitReached:
@@ -118,7 +118,7 @@ class Runner:
     async def _ended(self, row: CaseRow, replayed: Replayed | None) -> None:
         held = (row.case_id, row.repeat) in self._held.done
         self._ran.held += held
-        # A case that failed for want of a provider is not over: the next part of the run tries it again.
+        # A case that failed because a provider was unavailable is not final: a resumed run retries it.
         if self._topic is not None and not held and row.status != "failed":
             await self._topic.write(CaseReplayed(row), key=row.case_id)
         if self._tables is not None:

@@ -1,4 +1,4 @@
-"""What ``newsproof backtest run`` does: find the log, survey it, estimate or run, say what came of it."""
+"""``newsproof backtest run``: finds the log, surveys it, then estimates or runs the plan."""
 
 from __future__ import annotations
 
@@ -41,27 +41,27 @@ from streams.journal.log import KafkaLog
 T = TypeVar("T")
 
 SESSION_S = 10.0
-"""A run that was killed can be gone on with after so long, from another data directory too."""
+"""A killed run can be resumed after this time, from another data directory too."""
 
 
 class Unasked(Free):
-    """Stands where the journal's own ports would: a backtest answers from the recording, or not at all."""
+    """Replaces the journal's own ports: a backtest answers such queries from the recording or not at all."""
 
     provider = "journal"
     mode: ProviderMode = "offline"
 
     async def perform(self, effect: Any) -> Answer:
-        """Return that there is nobody to ask."""
+        """Return a failure: there is no journal to query."""
         said = f"a backtest cannot ask the journal of then: {type(effect).__name__}"
         return Answer(reply=Failure(kind="not_configured", message=said, retryable=False), cost_usd=Decimal(0))
 
     async def close(self) -> None:
-        """Nothing is open."""
+        pass
 
 
 @contextlib.asynccontextmanager
 async def log_and_tables(invocation: Invocation) -> AsyncIterator[tuple[LogAccess, ClickHouse]]:
-    """Yield the log and ClickHouse with the newest schema, on the servers in force."""
+    """Yield the log and ClickHouse with the newest schema, on the configured servers."""
     from infra.clickhouse.migrate import migrate
     from infra.kafka.topics import KafkaAddress
     from newsproof.app.processes.supervisor import prepare_topics
@@ -78,14 +78,14 @@ async def log_and_tables(invocation: Invocation) -> AsyncIterator[tuple[LogAcces
 
 
 def model_ports(settings: Settings, tables: ClickHouse) -> Ports:
-    """Return the adapters in force; the journal's own are not asked in a backtest."""
+    """Return the configured adapters; a backtest does not query the journal's own."""
     return ports_of(settings, tables, Unasked(), Unasked())
 
 
 async def dry_run(
     log: LogAccess, tables: ClickHouse, plan: RunPlan, *, ask_every_step: bool, file: LogFile | None = None
 ) -> Estimate:
-    """Return what the run would do. ``file``: a log file in place of the journal."""
+    """Return the estimate of a run. ``file`` is a log file to use in place of the journal."""
     source, surveyed = await _surveyed(log, plan, file)
     ports = model_ports(log.settings, tables)
     try:
@@ -103,10 +103,10 @@ async def run_plan(
     ask_every_step: bool = False,
     file: LogFile | None = None,
 ) -> Ran:
-    """Run the plan, or go on with it where its topic holds a part already. ``file``: a log file in place of the journal.
+    """Run the plan, or resume it when its topic holds a part already. ``file``: a log file in place of the journal.
 
     Raises:
-        ConfigError: there is nothing to replay, the run was begun with another plan, or it runs already.
+        ConfigError: nothing to replay, the run began with another plan, or another process runs it.
     """
     source, surveyed = await _surveyed(log, plan, file)
     if not surveyed.ended or surveyed.first is None or surveyed.last is None:
@@ -141,7 +141,7 @@ async def run_plan(
             await topic.write(RunEnded(status, datetime.now(UTC)), key="")
             return ran
         finally:
-            with contextlib.suppress(Exception):  # what failed is what is raised, not that it could not be noted
+            with contextlib.suppress(Exception):  # the original error must propagate, not a failure to record it
                 await rows.run(plan, status, totals, span, begun, ended=datetime.now(UTC))
             await topic.close()
             await ports.close()
@@ -158,7 +158,9 @@ def _deciding(source: Source, plan: RunPlan, ask_every_step: bool) -> Deciding:
 
 @contextlib.asynccontextmanager
 async def _alone(log: LogAccess, topic: RunTopic, run_id: str) -> AsyncIterator[OnlyOne]:
-    """Hold the run: on this data directory, which is told at once, and on its topic, whoever else reads the same Kafka."""
+    """Hold the run exclusively: by a lock on the data directory, which fails at once, and by a lease on the run's
+    topic.
+    """
     lock = DirectoryLock(log.settings.newsproof_data_dir / "runs" / run_id, what=f"The backtest run {run_id}")
     lock.acquire()
     group = log.topics.group(f"backtest-{run_id}-place")
@@ -173,7 +175,7 @@ async def _alone(log: LogAccess, topic: RunTopic, run_id: str) -> AsyncIterator[
 
 
 async def _unless_lost(place: OnlyOne, work: Coroutine[Any, Any, T], run_id: str) -> T:
-    """Do the work while the run is ours: who was taken for dead must not pay beside its successor."""
+    """Run the work while the lease is ours: a process whose lease expired must not pay beside its successor."""
     working, losing = asyncio.create_task(work), asyncio.create_task(place.lost.wait())
     try:
         await asyncio.wait({working, losing}, return_when=asyncio.FIRST_COMPLETED)
@@ -187,7 +189,7 @@ async def _unless_lost(place: OnlyOne, work: Coroutine[Any, Any, T], run_id: str
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The line that ``--json`` prints. Costs in USD, as text."""
+    """The line that ``--json`` prints. Costs are USD as text."""
 
     run_id: str
     status: str
@@ -209,7 +211,6 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summary_of(plan: RunPlan, ran: Ran) -> RunSummary:
-    """Return the summary of a run."""
     t = ran.totals
     return RunSummary(
         run_id=plan.run_id, status=ran.status, cases=t.cases, replayed=t.replayed, missed_cases=t.missed_cases,

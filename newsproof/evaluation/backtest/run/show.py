@@ -1,4 +1,4 @@
-"""What the backtest commands print."""
+"""Terminal output of the backtest commands."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from streams.journal.log import KafkaLog
 
 
 def money(usd: Decimal | None) -> str:
-    """Return an amount in USD with 5 digits, as the case view has it."""
+    """Return an amount in USD with 5 decimals, as in the case view; ``unknown`` for None."""
     return "unknown" if usd is None else f"{usd:.5f}"
 
 
 async def show_dry_run(
     invocation: Invocation, plan: RunPlan, *, ask_every_step: bool, as_json: bool, file: LogFile | None = None
 ) -> None:
-    """Print what a run would do. ``file``: a log file in place of the journal."""
+    """Print the estimate of a run. ``file`` is a log file to use in place of the journal."""
     async with log_and_tables(invocation) as (log, tables):
         found = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
     if as_json:
@@ -64,7 +64,7 @@ async def show_run(
     as_json: bool,
     file: LogFile | None = None,
 ) -> int:
-    """Run a plan and print what came of it; return the exit status: 1 when it was stopped before its end."""
+    """Run a plan, print the result and return the exit status: 1 when it stopped before its end."""
     async with log_and_tables(invocation) as (log, tables):
         if plan.prompts and log.settings.mode == "offline":
             say("Offline mode: its model is rules that read no prompt. `newsproof model-server` has one that does.")
@@ -102,7 +102,7 @@ async def show_run(
 
 
 async def verified(invocation: Invocation, *, sample: bool, file: Path | None, cases: int) -> Verified:
-    """Return the verification of the shipped log, of a file, or of the log in force."""
+    """Verify the shipped log, a file, or the current log."""
     if sample or file is not None:
         return await verify(FileSource(read_log_file(file)), sample=cases)
     async with the_log(invocation) as log:
@@ -110,7 +110,6 @@ async def verified(invocation: Invocation, *, sample: bool, file: Path | None, c
 
 
 def show_verified(found: Verified) -> None:
-    """Print a verification."""
     if found.differences:
         table(
             ("case", "status", "first differs at", "reason"),
@@ -128,7 +127,6 @@ def show_verified(found: Verified) -> None:
 
 
 async def show_list(invocation: Invocation, *, as_json: bool) -> None:
-    """Print all runs."""
     async with log_and_tables(invocation) as (_, tables):
         runs = await read_runs(tables)
     if as_json:
@@ -148,7 +146,7 @@ async def show_one(invocation: Invocation, run_id: str, *, as_json: bool) -> Non
     """Print one run.
 
     Raises:
-        ConfigError: there is no such run.
+        ConfigError: the run does not exist.
     """
     async with log_and_tables(invocation) as (_, tables):
         runs = await read_runs(tables, run_id)

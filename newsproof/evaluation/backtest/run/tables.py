@@ -1,4 +1,4 @@
-"""A run's rows on their way into ClickHouse, in blocks; and what runs there are."""
+"""Writes a run's rows to ClickHouse in blocks, and reads the list of runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUN_COLUMNS = ("run_id", "label", "status", "changes", "code_version", "cases_fr
 
 
 class Totals(msgspec.Struct, kw_only=True):
-    """What a run came to so far. Costs in USD; ``avoided`` is what the reused replies cost when they were recorded."""
+    """Totals of a run so far. Costs in USD; ``avoided`` is the recorded cost of the reused replies."""
 
     cases: int = 0
     replayed: int = 0
@@ -38,7 +38,6 @@ class Totals(msgspec.Struct, kw_only=True):
     after_cutoff: int = 0
 
     def add(self, row: CaseRow) -> None:
-        """Count one case."""
         self.cases += 1
         self.replayed += row.status == "replayed"
         self.missed_cases += row.status == "miss"
@@ -55,7 +54,7 @@ class Totals(msgspec.Struct, kw_only=True):
 
 
 class RunTables:
-    """Writes the rows of one run. Everything may be written again: keys and versions make it harmless."""
+    """Writes the rows of one run. Writing is idempotent: keys and versions absorb repeated rows."""
 
     def __init__(self, client: ClickHouse) -> None:
         self._client = client
@@ -63,14 +62,14 @@ class RunTables:
         self._columns = {"run_cases": COLUMNS, "llm_calls": LLM_CALLS, "tool_calls": TOOL_CALLS}
 
     async def add(self, row: CaseRow, models: list[Row], tools: list[Row]) -> None:
-        """Take the rows of one case; write when there are enough for a block."""
+        """Buffer the rows of one case; write each table that has a full block."""
         for table, rows in (("run_cases", [table_row(row)]), ("llm_calls", models), ("tool_calls", tools)):
             self._waiting[table] += rows
             if len(self._waiting[table]) >= BLOCK:
                 await self._write(table)
 
     async def flush(self) -> None:
-        """Write what waits."""
+        """Write all buffered rows."""
         for table in self._waiting:
             await self._write(table)
 
@@ -84,7 +83,7 @@ class RunTables:
         *,
         ended: datetime | None,
     ) -> None:
-        """Write the row of the run: at its start, and at its end."""
+        """Write the row of the run, at its start and at its end."""
         row = (
             plan.run_id, plan.label, status, plan.changes, plan.code_version, epoch_ms(span[0]), epoch_ms(span[1]), totals.cases,
             totals.executed, totals.reused, totals.missed, totals.cost, totals.avoided, epoch_ms(at),
@@ -98,7 +97,7 @@ class RunTables:
 
 
 async def entries_before(client: ClickHouse) -> dict[str, list[datetime]]:
-    """Return by case when the outcomes that are there were entered: an entry before the news was knowable is refused."""
+    """Return the entry times of the known outcomes by case. An entry before the news was knowable is refused."""
     found = await client.query("SELECT case_id, entry_at FROM outcomes FINAL")
     entries: dict[str, list[datetime]] = {}
     for case_id, at in found.rows:
@@ -107,7 +106,7 @@ async def entries_before(client: ClickHouse) -> dict[str, list[datetime]]:
 
 
 async def read_runs(client: ClickHouse, run_id: str | None = None) -> list[dict[str, Any]]:
-    """Return the rows of ``runs``, the newest first; only of one run where one is named."""
+    """Return the rows of ``runs``, newest first, or only the row of ``run_id``."""
     where = "WHERE run_id = {run_id:String}" if run_id else ""
     sql = f"SELECT * FROM runs FINAL {where} ORDER BY started_at DESC"
     return (await client.query(sql, {"run_id": run_id} if run_id else {})).dicts()

@@ -1,6 +1,7 @@
-"""``runs.<run_id>``: the journal of one run. What was paid for is here before it is used, so that it is paid for once.
+"""``runs.<run_id>``: the journal of one run. A paid call is written here before it is used, so it is paid only once.
 
-RunStarted · CallMade (one a model call, before its case goes on) · CaseReplayed (one a case and repeat) · RunEnded
+RunStarted · CallMade (one per model call, before its case continues) · CaseReplayed (one per case and repeat) ·
+RunEnded
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from schemas.topics import MAX_MESSAGE_BYTES, Topics
 from streams.journal.appender import Appender
 
 KEPT_DAYS = 180
-"""As long as the rows in ClickHouse."""
+"""Same retention as the rows in ClickHouse."""
 
 
 class RunStarted(msgspec.Struct, frozen=True, tag="newsproof.run_started", tag_field="type"):
-    """The plan; once more at every resumption."""
+    """The plan; written again at every resumption."""
 
     plan: RunPlan
     started_at: datetime
 
 
 class CallMade(msgspec.Struct, frozen=True, tag="newsproof.call_made", tag_field="type"):
-    """Calls that were made for one request, as they were answered; ``occurrence`` counts equal requests of the case from 0."""
+    """Calls made for one request, as answered. ``occurrence`` counts equal requests of the case from 0."""
 
     case_id: str
     repeat: int
@@ -45,7 +46,7 @@ class CallMade(msgspec.Struct, frozen=True, tag="newsproof.call_made", tag_field
 
 
 class CaseReplayed(msgspec.Struct, frozen=True, tag="newsproof.case_replayed", tag_field="type"):
-    """A case came to an end in this run, or could not."""
+    """A case ended in this run, or could not be replayed."""
 
     row: CaseRow
 
@@ -64,7 +65,7 @@ Asked = tuple[str, int, str, int]
 
 
 class Held(msgspec.Struct):
-    """What the topic of a run holds already."""
+    """What a run's topic already holds."""
 
     plan: RunPlan | None = None
     started_at: datetime | None = None
@@ -73,17 +74,16 @@ class Held(msgspec.Struct):
 
     @property
     def spent(self) -> Decimal:
-        """USD of the calls whose price is known."""
+        """USD of the calls with a known price."""
         return sum((c.cost_usd for calls in self.calls.values() for c in calls if c.cost_usd is not None), Decimal(0))
 
 
 def runs_topic(topics: Topics, run_id: str) -> str:
-    """Return the name of a run's topic."""
     return f"{topics.prefix}runs.{run_id}"
 
 
 class RunTopic:
-    """The topic of one run; :meth:`open` it before anything is paid."""
+    """The topic of one run; :meth:`open` it before paying for anything."""
 
     def __init__(self, address: KafkaAddress, topics: Topics, run_id: str) -> None:
         self.name = runs_topic(topics, run_id)
@@ -92,7 +92,7 @@ class RunTopic:
         self._appender = Appender(address, client_id=f"newsproof-backtest-{run_id}")
 
     async def open(self, plan: RunPlan, *, replication: int) -> Held:
-        """Make the topic or read what it holds; begin the run, or go on with it.
+        """Create the topic or read it, then begin or resume the run.
 
         Raises:
             ConfigError: the topic holds a run with another plan.
@@ -111,7 +111,6 @@ class RunTopic:
         return held
 
     async def read(self) -> Held:
-        """Return what the topic holds."""
         held = Held()
         async for _, records in read_range(self._address, await offsets_of(self._address, self.name)):
             for record in records:
@@ -122,7 +121,7 @@ class RunTopic:
         try:
             event = _decode(record.value or b"")
         except msgspec.MsgspecError:
-            return  # whatever else somebody wrote there: nothing that was paid
+            return  # not an event of this run, so not a paid call
         match event:
             case RunStarted(plan=plan, started_at=at):
                 held.plan, held.started_at = held.plan or plan, held.started_at or at
@@ -156,11 +155,10 @@ class RunTopic:
             raise ContractError(f"{kind} of case {key}: {exc}", reason=exc.reason) from exc
 
     async def close(self) -> None:
-        """Flush and let go."""
         await self._appender.stop()
 
     async def make(self, replication: int) -> None:
-        """Create the topic where it is missing."""
+        """Create the topic unless it exists."""
         settings = {
             "retention.ms": str(KEPT_DAYS * 24 * 3600 * 1000),
             "cleanup.policy": "delete",
