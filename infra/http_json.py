@@ -155,7 +155,7 @@ def refused(
 
 
 def own_words(response: httpx.Response, *path: str) -> str:
-    """Return the service's error message: the value at ``path`` of a JSON body (absent names are skipped), or its start."""
+    """Return the service's error message: the value at ``path`` of a JSON body, skipping absent names, or its start."""
     try:
         body = json.loads(response.content)
     except (ValueError, RecursionError):

@@ -26,7 +26,7 @@ _VERSION_FLAG, _PATH_BENEATH, _PR_SET_NO_NEW_PRIVS = 1, 1, 38
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE, _IOCTL_DEV = 1, 1 << 1, 1 << 2, 1 << 3, 1 << 14, 1 << 15
 _OF_FILES = _WRITE_FILE | _READ_FILE | _TRUNCATE
 _REMOVE_AND_MAKE = 0b1_1111_1111_0000
-"""Rights to remove a directory or a file, and to make a character device, directory, file, socket, pipe, block device or link."""
+"""Rights to remove a directory or file, and to make a device, directory, file, socket, pipe or link."""
 _REFER, _CONNECT_TCP = 1 << 13, 1 << 1
 
 
@@ -51,8 +51,8 @@ def confine(*, writable: Sequence[Path], readable: Sequence[Path]) -> int:
     """Restrict this process to writing ``writable`` and reading both: files, or everything below a directory.
 
     Returns the ABI version that enforces it, 0 for none. Starting programs is blocked, and from version 4 on so are TCP
-    connections. Call it before starting threads: only threads that this one starts afterwards are restricted. Files that
-    are already open stay usable. Paths of ``readable`` that do not exist are skipped.
+    connections. Call it before starting threads: only threads that this one starts afterwards are restricted. Files
+    that are already open stay usable. Paths of ``readable`` that do not exist are skipped.
 
     Raises:
         ConfigError: the kernel has Landlock but refuses the rules.

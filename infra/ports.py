@@ -84,8 +84,8 @@ class Free:
 class Ports:
     """The table from effect to adapter; a new provider is added only here.
 
-    ``models`` is keyed by tier ("light", "heavy") or by task; a task's entry takes precedence. ``fallbacks`` has the same
-    keys and lists the models to ask, in order, when that model's provider does not answer. ``search`` is keyed by
+    ``models`` is keyed by tier ("light", "heavy") or by task; a task's entry takes precedence. ``fallbacks`` has the
+    same keys and lists the models to ask, in order, when that model's provider does not answer. ``search`` is keyed by
     provider name, and alone may change while a worker runs (:meth:`take_in`). The others have one adapter each.
     """
 

@@ -15,7 +15,7 @@ _SAY_THEIR_STEP = (ev.EffectCompleted, ev.StepFailed)
 
 
 def llm_row(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
-    """Return the row of a model call, in the order of ``columns.LLM_CALLS``; ``index`` is the call's index in the event."""
+    """Return the row of a model call, in the order of ``columns.LLM_CALLS``; ``index`` is its index in the event."""
     reply = call.reply
     return (
         *_call_start(r, index, call, accepted),
@@ -73,7 +73,7 @@ def _call_end(r: AcceptedRecord, call: Call, accepted: bool) -> Row:
         epoch_ms(r.time),
         epoch_ms(call.replied_at) - round(call.latency_ms),
         _encode(call.reply),
-        # The key contains the offset, so rows of different records never compete. Of one record's rows the accepted wins.
+        # The key contains the offset, so rows of different records never compete: of one record's, the accepted wins.
         FIRST_WINS_TOP - r.offset - (not accepted),
     )
 

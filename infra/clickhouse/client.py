@@ -46,7 +46,7 @@ _GATEWAY = re.compile(r"HTTP status (429|5\d\d)\b")
 _OF_AN_INSERT = {
     # Tables are partitioned by month: a block that spans many months is unusual, but must not be refused for ever.
     "max_partitions_per_insert_block": 0,
-    # Merges and FINAL decide which row of a key stays; deduplicating each block, too, costs a fifth of the engine's time.
+    # Merges and FINAL decide which row of a key stays; deduplicating each block costs a fifth of the engine's time.
     "optimize_on_insert": 0,
 }
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})

@@ -1,7 +1,8 @@
 """The first rows of a query result, for display, however long the result is.
 
-The response is read as lines of JSON and closed as soon as there is enough of it, so a single row of a hundred megabytes
-is never held. Values are as in JSON, except that numbers which a browser cannot represent are text, and times are UTC.
+The response is read as lines of JSON and closed as soon as there is enough of it, so a single row of a hundred
+megabytes is never held. Values are as in JSON, except that numbers which a browser cannot represent are text, and times
+are UTC.
 """
 
 from __future__ import annotations

@@ -58,9 +58,9 @@ WHERE run_id = {run_id:String}
 ORDER BY similarity DESC, decided_at DESC, first_wins DESC
 LIMIT {limit:UInt32}
 """
-# An exact search that reads all vectors and as little else as possible. The engine fetches the text columns and the case id
-# only for the rows found, so the case itself and a case's redelivered rows are filtered out in Python. PREWHERE removes
-# vectors of another length first, because the engine refuses to multiply them.
+# An exact search that reads all vectors and as little else as possible. The engine fetches the text columns and the
+# case id only for the rows found, so the case itself and a case's redelivered rows are filtered out in Python. PREWHERE
+# removes vectors of another length first, because the engine refuses to multiply them.
 
 _TIMELINE = """
 SELECT case_id, summary, event_type, asset, confidence, decided_at, signal_id,
@@ -125,7 +125,7 @@ class ClickHouseMemory:
         same_asset_floor: float = SAME_ASSET_FLOOR,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """``embedder`` None = the hashing vector, which is free. ``timeout_s`` bounds ClickHouse's part of one recall."""
+        """``embedder`` None = the free hashing vector. ``timeout_s`` bounds ClickHouse's part of one recall."""
         self.mode: ProviderMode = mode
         self._hashing = Hashing()
         self._embedder: Embedder = embedder or self._hashing
@@ -222,8 +222,8 @@ class ClickHouseMemory:
         """Return the entries as they were known at ``as_of``, whatever their current state.
 
         The judgement is that of the signal's newest revision emitted before ``as_of``, including a withdrawal. The
-        outcome is that of the longest horizon that ended before it. Entries whose signal was emitted later are left out.
-        If a case's signal is not in the table (yet), the entry keeps its own judgement.
+        outcome is that of the longest horizon that ended before it. Entries whose signal was emitted later are left
+        out. If a case's signal is not in the table (yet), the entry keeps its own judgement.
         """
         if not entries:
             return ()

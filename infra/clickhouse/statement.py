@@ -18,7 +18,7 @@ MAX_STATEMENT_BYTES = 4 * 1024 * 1024
 """Maximum statement length in bytes, without an insert's rows. A memory guard, far above any real statement."""
 
 _TOKEN = re.compile(
-    # Non-ASCII characters that the engine treats as white space: U+0085, U+00A0, U+180E, U+2000 to U+200D, U+2028 and the like.
+    # Non-ASCII white space of the engine: U+0085, U+00A0, U+180E, U+2000 to U+200D, U+2028 and the like.
     rb"(?P<space>(?:\s|\xc2[\x85\xa0]|\xe1\xa0\x8e|\xe2\x80[\x80-\x8d\xa8\xa9\xaf]|\xe2\x81[\x9f\xa0]|\xe3\x80\x80"
     rb"|\xef\xbb\xbf)++|(?:--|//|\#[! ])[^\n]*|/\*(?:.*?\*/|.*))"
     # Possessive, or to the end: an unclosed quote is detected in one pass.

@@ -58,8 +58,8 @@ def port_is_free(port: int) -> bool:
 class DirectoryLock:
     """Exclusive use of a data directory, across processes.
 
-    The lock belongs to an open file (``flock``). Pass ``fd`` to the child that uses the directory: the lock is then held
-    until that child has ended too, even if its parent was killed.
+    The lock belongs to an open file (``flock``). Pass ``fd`` to the child that uses the directory: the lock is then
+    held until that child has ended too, even if its parent was killed.
     """
 
     def __init__(self, directory: Path, *, what: str) -> None:
@@ -78,8 +78,8 @@ class DirectoryLock:
     def acquire(self, *, patience_s: float = 0.5) -> None:
         """Take the lock; create the directory, for its owner only, if it is missing. Idempotent.
 
-        Blocks for up to ``patience_s`` seconds, because the child of a parent that was just killed may hold the lock for
-        some milliseconds more.
+        Blocks for up to ``patience_s`` seconds, because the child of a parent that was just killed may hold the lock
+        for some milliseconds more.
 
         Raises:
             ConfigError: another process (or another object of this one) uses the directory.
@@ -172,8 +172,8 @@ class ChildProcess:
         """Configure the child; nothing runs yet.
 
         ``env`` is added to the environment variables that the child inherits: those named in ``inherits``, by default
-        all. ``stdin`` is what it reads from its standard input (at most 64 KiB). ``keep_fds`` stay open in the child (the
-        ``fd`` of a ``DirectoryLock``). Standard output and error are appended to ``log_file``.
+        all. ``stdin`` is what it reads from its standard input (at most 64 KiB). ``keep_fds`` stay open in the child
+        (the ``fd`` of a ``DirectoryLock``). Standard output and error are appended to ``log_file``.
         """
         self.name = name
         self.command = list(command)
@@ -243,8 +243,8 @@ class ChildProcess:
         On failure or cancellation the child is killed, so that nothing half-started stays behind.
 
         Raises:
-            ConfigError: the child ended, or was not ready within ``timeout_s`` seconds; the text contains the last lines
-                of its log.
+            ConfigError: the child ended, or was not ready within ``timeout_s`` seconds; the text contains the last
+                lines of its log.
         """
         deadline = time.monotonic() + timeout_s
         try:

@@ -41,9 +41,9 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
     """Bootstrap servers (``host:port,…``) and login. Only an embedded broker may use SASL without TLS.
 
     ``ca_file``: PEM certificates that brokers' certificates are verified with; None: those of the operating system. The
-    host name in a broker's certificate is always checked. ``cert_file`` and ``key_file``: this client's own certificate,
-    for brokers that require one. ``password_file``: the file that an embedded broker's password was read from
-    (:meth:`embedded`); None for any other broker.
+    host name in a broker's certificate is always checked. ``cert_file`` and ``key_file``: this client's own
+    certificate, for brokers that require one. ``password_file``: the file that an embedded broker's password was read
+    from (:meth:`embedded`); None for any other broker.
 
     Raises:
         ConfigError: SASL without TLS would leave this machine.
@@ -123,7 +123,7 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def as_environment(self) -> dict[str, str]:
-        """Return the environment variables by which another process finds this embedded broker; without the password."""
+        """Return the environment variables by which another process finds this embedded broker; no password."""
         return {"KAFKA_BOOTSTRAP_SERVERS": self.bootstrap, "KAFKA_EMBEDDED_PASSWORD_FILE": self.password_file or ""}
 
     def client_args(self) -> dict[str, Any]:
@@ -312,8 +312,8 @@ def _ssl_context(
 
 
 async def _closed(closing: Awaitable[None]) -> None:
-    # While closing, a client awaits tasks that it cancels itself, and mistakes its caller's cancellation for theirs. A caller
-    # that was cancelled meanwhile would continue, with partitions that are no longer its own.
+    # While closing, a client awaits tasks that it cancels itself, and mistakes its caller's cancellation for theirs. A
+    # caller that was cancelled meanwhile would continue, with partitions that are no longer its own.
     await closing
     task = asyncio.current_task()
     if task is not None and task.cancelling():

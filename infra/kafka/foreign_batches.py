@@ -1,9 +1,9 @@
-"""Lenient reading of record batches from foreign clients: a batch that aiokafka cannot decode must not block a consumer.
+"""Lenient reading of record batches from foreign clients: one that aiokafka cannot decode must not block a consumer.
 
 Kafka accepts any bytes as a header's name, but aiokafka decodes it as UTF-8. An invalid name makes every reader of its
 partition fail at that record, again and again, and lose the records it had unpacked before (measured on aiokafka 0.14,
-``consumer/fetcher.py``, ``FetchResult.getall``). Here aiokafka's own Python code unpacks such a batch once more, with the
-invalid bytes written as ``\\xff``. The record is then judged like any other.
+``consumer/fetcher.py``, ``FetchResult.getall``). Here aiokafka's own Python code unpacks such a batch once more, with
+the invalid bytes written as ``\\xff``. The record is then judged like any other.
 """
 
 from __future__ import annotations
@@ -69,5 +69,5 @@ class _Batches(_MemoryRecordsPy):  # type: ignore[misc]
 
 
 def read_any_batch() -> None:
-    """Patch aiokafka so that all consumers of this process, Faust's too, read any batch that a broker accepted. Idempotent."""
+    """Patch aiokafka: all consumers of this process, Faust's too, read any batch that a broker accepted. Idempotent."""
     fetcher.MemoryRecords = _Batches

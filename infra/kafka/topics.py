@@ -158,7 +158,7 @@ async def offsets_of(address: KafkaAddress, topic: str, **more: Any) -> dict[Top
 
 
 async def partitions_of(consumer: AIOKafkaConsumer, topic: str) -> list[int]:
-    """Return the partition numbers of a topic, ascending; empty when it does not exist. ``consumer`` must be started."""
+    """Return a topic's partition numbers, ascending; empty when it does not exist. ``consumer`` must be started."""
     await consumer._client.add_topic(topic)
     return sorted(consumer._client.cluster.partitions_for_topic(topic) or ())
 

@@ -46,7 +46,7 @@ SUBJECTS: tuple[type[BaseSettings], ...] = (
     WebSettings,
     ResearchSettings,
 )
-"""The parts of ``Settings`` in the order of docs/settings.md. A comment between fields starts a section of that page."""
+"""The parts of ``Settings`` in the order of docs/settings.md. A comment between fields starts a section there."""
 
 
 # pydantic lists the fields of the last base class first, and `newsproof config` shows them in that order.
@@ -106,8 +106,8 @@ def load_settings(**overrides: object) -> Settings:
     """Read the settings; ``overrides`` take precedence over the environment.
 
     Raises:
-        ConfigError: settings are invalid (the text names each of them, and what it accepts), or ``.env`` names an address
-            that a secret from elsewhere would be sent to.
+        ConfigError: settings are invalid (the text names each of them, and what it accepts), or ``.env`` names an
+            address that a secret from elsewhere would be sent to.
     """
     try:
         settings = Settings(**overrides)  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
 """The origin of addresses in settings, which decides whether a secret may be sent to them.
 
 A ``.env`` file is read from the working directory, which may be a stranger's: a cloned repository, an unpacked archive.
-Its addresses must not receive the secrets of the environment. The rule: **a secret that does not come from a file is not
-sent to an address that comes from that file**. Also, no address is taken from a file that anybody may write or that
+Its addresses must not receive the secrets of the environment. The rule: **a secret that does not come from a file is
+not sent to an address that comes from that file**. Also, no address is taken from a file that anybody may write or that
 belongs to another user. Addresses from the environment, the command line and the defaults are trusted.
 """
 

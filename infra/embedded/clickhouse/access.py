@@ -2,9 +2,9 @@
 
 Three fences, in the order in which a statement meets them:
 
-1. A check of the statement as the engine's own parser reads it (``parseQueryToJSON``): its kind, and the functions, table
-   functions and ``system`` tables in it. This stops what no access right governs in an embedded engine: ``file()`` as a
-   plain function, ``hasColumnInTable`` of another host, formats that read a schema file.
+1. A check of the statement as the engine's own parser reads it (``parseQueryToJSON``): its kind, and the functions,
+   table functions and ``system`` tables in it. This stops what no access right governs in an embedded engine:
+   ``file()`` as a plain function, ``hasColumnInTable`` of another host, formats that read a schema file.
 2. ClickHouse's access control: a role with SELECT on those databases and nothing else. The engine has one user, and
    roles from a file, so a request takes its role (``SET ROLE``) on a connection that lives for that one statement.
 3. ``readonly=1`` and limits of time, memory and result size, set after the request's own settings.
@@ -44,13 +44,15 @@ SYSTEM_TABLES = frozenset(
         *("unicode", "zeros", "zeros_mt", "aggregate_function_combinators", "build_options"),
     }
 )
-"""Tables that clients and BI tools read when they connect. The engine shows in ``tables`` and ``columns`` only what the role
-may read. Left out: other users' queries (processes), paths (disks, parts), settings of the server, errors, stacks."""
+"""Tables that clients and BI tools read when they connect. The engine shows in ``tables`` and ``columns`` only what the
+role may read. Left out: other users' queries (processes), paths (disks, parts), settings of the server, errors,
+stacks."""
 TABLE_FUNCTIONS = frozenset(
     {"numbers", "numbers_mt", "zeros", "zeros_mt", "generateseries", "generate_series", "primes", "view"}
 )
 """In lower case. These only compute; every other one reads something. Left out: those that take a structure as text
-(``values``, ``null``, ``generateRandom``), in which ``b String ALIAS file('…')`` is an expression that no parse tree shows."""
+(``values``, ``null``, ``generateRandom``), in which ``b String ALIAS file('…')`` is an expression that no parse tree
+shows."""
 
 DENIED_FUNCTIONS = re.compile(
     r"(file|hasColumnInTable|catboostEvaluate|evalMLMethod|joinGet\w*|get(Macro|ServerSetting|ServerPort|MergeTreeSetting)"
@@ -73,9 +75,9 @@ _WITHOUT_JSON = re.compile(
     r"|SHOW FUNCTIONS(?: I?LIKE '[ -&(-\[\]-~]*')?|SHOW ENGINES|SHOW SETTING [A-Za-z0-9_]+)"
     r"(?: FORMAT [A-Za-z][A-Za-z0-9]*)?\Z"
 )
-"""Allowed statements of the kinds for which the engine has no JSON tree, as the engine itself prints them: in ASCII except
-for letters of quoted names, with one blank between two words. A backquote or a backslash within a name, or a quote within
-a pattern, is not allowed."""
+"""Allowed statements of the kinds for which the engine has no JSON tree, as the engine itself prints them: in ASCII
+except for letters of quoted names, with one blank between two words. A backquote or a backslash within a name, or a
+quote within a pattern, is not allowed."""
 _EXPLAINED = frozenset(
     {"EXPLAIN", "EXPLAIN AST", "EXPLAIN SYNTAX", "EXPLAIN QUERY TREE", "EXPLAIN PIPELINE", "EXPLAIN ESTIMATE"}
 )
@@ -177,14 +179,14 @@ def settings_for(user: EngineUser, asked: Mapping[str, str]) -> dict[str, str]:
 
 
 Ask = Callable[[str, Mapping[str, str]], str]
-"""Runs a statement with parameters on the engine and returns the result's text. Raises ValueError with the engine's text."""
+"""Runs a statement with parameters on the engine and returns its text. Raises ValueError with the engine's text."""
 
 
 def check_statement(sql: str, ask: Ask) -> str:
     """Refuse what a restricted user may not send, by the engine's own parse of it; return the text to run.
 
-    Runs nothing of the statement. Returns the given text if the engine has a JSON tree for it, otherwise the engine's own
-    print of it. So what was checked is what runs, whatever the given text looks like.
+    Runs nothing of the statement. Returns the given text if the engine has a JSON tree for it, otherwise the engine's
+    own print of it. So what was checked is what runs, whatever the given text looks like.
 
     Raises:
         AccessDeniedError: it is not of a kind that only reads, or something in it reaches outside the user's databases.

@@ -142,8 +142,8 @@ class Engine:
     def insert(self, request: Request, rows: IO[bytes]) -> Answer:
         """Run an insert whose rows are read from ``rows`` in pieces. Raises EngineError.
 
-        A failed insert leaves nothing of the block that failed. Blocks before it (``max_insert_block_size`` rows, about a
-        million) may stay, as on a server.
+        A failed insert leaves nothing of the block that failed. Blocks before it (``max_insert_block_size`` rows, about
+        a million) may stay, as on a server.
         """
         with self._connection(request) as connection:
             for name, value in request.parameters.items():

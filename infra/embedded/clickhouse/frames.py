@@ -27,7 +27,7 @@ NONE, LZ4, ZSTD = 0x02, 0x82, 0x90
 FRAME_BYTES = 1024 * 1024
 """Uncompressed data of one frame, as ClickHouse's own ``max_compress_block_size``."""
 MAX_FRAME_BYTES = 16 * 1024 * 1024
-"""Limit of a client's frame, which is decompressed whole. ClickHouse takes 1 GiB; clients send 1 MiB, some of them 10."""
+"""Limit of a client's frame, which is decompressed whole. ClickHouse takes 1 GiB; clients send 1 MiB, some 10."""
 _CHECKSUM = 16
 _HEAD = struct.Struct("<BII")
 _HALF = (1 << 64) - 1

@@ -51,7 +51,7 @@ _SPOOL_BYTES = 64 * 1024 * 1024
 """Larger bodies go to a file. The sink's inserts usually stay below, which avoids needless disk writes."""
 _SHUTDOWN_S = 5.0
 IDLE_S = 10.0
-"""As a ClickHouse server's ``keep_alive_timeout``. Otherwise half-sent heads would hold their connections for an hour."""
+"""As a ClickHouse server's ``keep_alive_timeout``. Else half-sent heads would hold their connections for an hour."""
 _HEAVY_BYTES = 64 * 1024
 _QUERY_ID = re.compile(r"[\w.-]{1,64}\Z", re.ASCII)
 
@@ -184,7 +184,7 @@ async def _options(_: web.Request) -> web.Response:
 
 
 def runner_of(app: web.Application, *, idle_s: float = IDLE_S) -> web.AppRunner:
-    """Return the server of an application; a client has ``idle_s`` seconds to send a request's head, on any connection."""
+    """Return the server of ``app``. Clients have ``idle_s`` seconds to send a head, on new and on kept connections."""
     return web.AppRunner(
         app,
         access_log=None,

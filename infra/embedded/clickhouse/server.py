@@ -81,8 +81,8 @@ class EmbeddedClickHouse:
         """Start the server; return when it has answered ``SELECT 1``. Does nothing if it is running.
 
         Raises:
-            ConfigError: another process uses the data directory, the port is taken, or the server did not start; the text
-                contains the end of its log.
+            ConfigError: another process uses the data directory, the port is taken, or the server did not start; the
+                text contains the end of its log.
         """
         if self.running:
             return

@@ -102,8 +102,9 @@ class EngineUser(msgspec.Struct, frozen=True):
     """A user who may send statements, and the settings that they run with.
 
     ``settings`` are set after the request's own, so a request cannot loosen them at the start. ``readonly`` (0 writes,
-    1 reads only, 2 reads and changes settings) is set last, and the engine lets no statement take it back. ``databases``
-    restricts the user to reading those, and to what ``infra.embedded.clickhouse.access`` allows; empty: everything.
+    1 reads only, 2 reads and changes settings) is set last, and the engine lets no statement take it back.
+    ``databases`` restricts the user to reading those, and to what ``infra.embedded.clickhouse.access`` allows; empty:
+    everything.
     """
 
     name: str

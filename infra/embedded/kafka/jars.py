@@ -1,8 +1,8 @@
 """Jars of the embedded Kafka: pinned in ``kafka_jars.txt``, fetched once, checked at every start.
 
-``kafka_jars.txt`` names every jar by its Maven coordinates and SHA-256. So nothing is resolved at run time, and what runs
-is byte for byte what was tested. ``jgo`` fetches the jars from Maven Central, or from the ``[repositories]`` of the
-user's own ``jgo.conf``.
+``kafka_jars.txt`` names every jar by its Maven coordinates and SHA-256. So nothing is resolved at run time, and what
+runs is byte for byte what was tested. ``jgo`` fetches the jars from Maven Central, or from the ``[repositories]`` of
+the user's own ``jgo.conf``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A single-node Apache Kafka (KRaft, combined broker and controller) as a child process.
 
 Measured on 2 cores with Java 17: 7 s to fetch the jars once; then 1.4 s from nothing to serving (2.4 s before the class
-archive exists), 0.3 s to stop, 3 s to serve again after a SIGKILL; 300 MB resident. ``child.py`` states the guarantees of
-the process.
+archive exists), 0.3 s to stop, 3 s to serve again after a SIGKILL; 300 MB resident. ``child.py`` states the guarantees
+of the process.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ _PORT_ATTEMPTS = 3
 class EmbeddedKafka:
     """One Kafka broker on 127.0.0.1 with a data directory of its own. One start at a time.
 
-    Broker and controller require a password, which only the directory's owner can read. Other users of the machine reach
-    the ports, but get no further. Whoever knows the password may do everything. It crosses loopback unencrypted, so a
-    process that takes the port of a broker that has ended, or is just starting, receives it.
+    Broker and controller require a password, which only the directory's owner can read. Other users of the machine
+    reach the ports, but get no further. Whoever knows the password may do everything. It crosses loopback unencrypted,
+    so a process that takes the port of a broker that has ended, or is just starting, receives it.
 
-    Starts on an empty directory or on one of an earlier run, however that run ended. Without ``port`` the system chooses
-    one. This object keeps the port across ``stop`` or ``kill`` and ``start``, so that clients find the broker again.
+    Starts on an empty directory or on one of an earlier run, however that run ended. Without ``port`` the system
+    chooses one. This object keeps the port across ``stop`` or ``kill`` and ``start``, so that clients find the broker
+    again.
     """
 
     def __init__(
@@ -62,8 +63,8 @@ class EmbeddedKafka:
 
         ``log_file`` is ``kafka.log`` in ``data_dir`` by default. ``cache_dir`` holds what is fetched once for all data
         directories (the user's cache directory by default). ``progress`` receives a line when something is fetched.
-        ``more_properties`` are lines for ``server.properties`` that override ours; ``{port}``, ``{controller_port}`` and
-        ``{password}`` in them are filled in.
+        ``more_properties`` are lines for ``server.properties`` that override ours; ``{port}``, ``{controller_port}``
+        and ``{password}`` in them are filled in.
         """
         self.data_dir = data_dir.absolute()
         self.log_file = (log_file or self.data_dir / "kafka.log").absolute()
@@ -125,8 +126,8 @@ class EmbeddedKafka:
     async def stop(self, timeout: float = 30.0) -> None:
         """Shut down in order (0.3 s); kill after ``timeout`` seconds. Does nothing if it is not running.
 
-        The first orderly stop after Java or the jars changed takes 2 to 5 s more: it writes the class archive that makes
-        later starts quicker.
+        The first orderly stop after Java or the jars changed takes 2 to 5 s more: it writes the class archive that
+        makes later starts quicker.
         """
         if self._child is not None:
             status = await self._child.stop(timeout_s=timeout)
@@ -278,7 +279,7 @@ async def _lists_a_broker(port: int, password: str) -> bool:
 
 
 def running_bootstrap(data_dir: Path) -> str | None:
-    """Return the address of the Kafka that runs on ``data_dir`` now, whichever process started it; None if none does."""
+    """Return the address of the Kafka that runs on ``data_dir`` now, whoever started it; None if none does."""
     lock = DirectoryLock(data_dir, what="Kafka")
     if not (data_dir / "address").exists():
         return None

@@ -1,4 +1,4 @@
-"""Configuration of the embedded Kafka: quick start, small, loopback only, one user with a password, unlimited retention."""
+"""Configuration of the embedded Kafka: quick start, small, loopback, one user with a password, unlimited retention."""
 
 from __future__ import annotations
 
