@@ -1,1 +1,1 @@
-"""Adapters to the outside, settings, and servers that run on this machine."""
+"""Adapters to external services, settings, and embedded servers."""

@@ -1,7 +1,7 @@
-"""What every adapter that speaks HTTP shares: one guarded client, and the way from its errors to ours.
+"""HTTP client shared by all adapters, and the translation of its errors into the project's.
 
-The client reads at most ``max_bytes`` of a body, counted on the wire and unpacked, follows no redirect and never
-retries. A body that drips ends with the caller's own deadline (``asyncio.timeout``): httpx times single reads only.
+The client reads at most ``max_bytes`` of a body, both compressed and decompressed. It follows no redirect and never
+retries. A body that trickles in ends at the caller's own deadline (``asyncio.timeout``): httpx times single reads only.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from schemas.effects import Failure
 from schemas.errors import ConfigError, FailureKind, NewsproofError, TransientError
 
 MAX_RESPONSE_BYTES = 8 * 1024 * 1024
-"""Largest body that an adapter reads: twice ``max.message.bytes``, so nothing larger could be journalled anyway."""
+"""Largest body that an adapter reads: twice ``max.message.bytes``; anything larger could not be journalled anyway."""
 _MAX_CONNECTIONS = 256
-"""As many as ``EFFECTS_IN_FLIGHT`` allows by default, so that the pool is never the bottleneck."""
+"""The default of ``EFFECTS_IN_FLIGHT``, so that the pool is never the bottleneck."""
 _ERROR_BYTES = 64 * 1024
-"""What is read of the body of a failure: enough for every error that a service words itself."""
+"""Maximum read of an error response's body: enough for every error message that a service writes itself."""
 _PACKED = {"gzip", "x-gzip", "deflate"}
 _MAX_PIECES = 65_536
-"""Pieces that a body comes in: each takes 10 µs, so that eight million of one byte would keep the event loop busy."""
+"""Maximum number of chunks in a body. Each takes 10 µs, so eight million one-byte chunks would block the event loop."""
 
 
 class UselessAnswerError(NewsproofError):
-    """Inside an adapter: the provider answered, and the answer cannot be used. ``perform`` returns ``answer``.
+    """The provider answered, but the answer cannot be used. Internal to adapters: ``perform`` returns ``answer``.
 
-    It is an answer and no exception to the world because it may have been paid: ``spent`` (fields of ``Answer`` beside
-    the reply) goes into the call record; without it the cost is unknown.
+    Callers get an answer rather than an exception, because the call may have been paid for. ``spent`` (fields of
+    ``Answer`` beside the reply) goes into the call record; without it the cost is unknown.
     """
 
     def __init__(
@@ -56,10 +56,11 @@ class UselessAnswerError(NewsproofError):
 
 
 class BoundedTransport(httpx.AsyncBaseTransport):
-    """Reads each response whole, but never more than ``max_bytes`` of it, packed or unpacked.
+    """Reads each response whole, but at most ``max_bytes`` of it, compressed or decompressed.
 
-    Raises (through httpx, which lets foreign exceptions pass):
-        UselessAnswerError: ``too_large``; TransientError: ``network`` when the packed body is broken.
+    Raises (through httpx, which does not wrap foreign exceptions):
+        UselessAnswerError: ``too_large``.
+        TransientError: ``network`` when the compressed body is broken.
     """
 
     def __init__(self, inner: httpx.AsyncBaseTransport, max_bytes: int) -> None:
@@ -78,14 +79,14 @@ class BoundedTransport(httpx.AsyncBaseTransport):
             if name not in {"content-encoding", "content-length", "transfer-encoding"}
         ]
         if credentials := credentials_in([*request.headers.items(), *request.url.params.items()]):
-            # An answer may repeat what it was asked with, and answers go into the journal.
+            # A response may echo the request's credentials, and responses go into the journal.
             body = without_credentials(body, credentials)
             kept = [(n, without_credentials(v.encode(), credentials).decode()) for n, v in kept]
         if response.status_code != 200:
-            # Error pages of proxies come in any encoding; a client library that trips over it would hide the status.
+            # Error pages of proxies come in any encoding; a decoding error in a client library would hide the status.
             body = body.decode("utf-8", "replace").encode()
         read = httpx.Response(response.status_code, headers=kept, content=body)
-        # Services speak UTF-8. httpx would take any codec of Python that the answer names, and punycode takes minutes.
+        # Services send UTF-8. httpx would use any Python codec that the response names, and punycode takes minutes.
         read.encoding = "utf-8"
         return read
 
@@ -100,7 +101,7 @@ class BoundedTransport(httpx.AsyncBaseTransport):
             body += chunk
             pieces += 1
             if failed and len(body) > _ERROR_BYTES:
-                break  # the status says it all, however long the page is
+                break  # the status is enough, however long the page is
             if len(body) > self._max_bytes or pieces > _MAX_PIECES:
                 raise self._too_large(host)
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
@@ -112,7 +113,7 @@ class BoundedTransport(httpx.AsyncBaseTransport):
         if encoding not in _PACKED:
             raise TransientError(f"{host} packs its answer as {encoding!r}, which was not asked for", kind="network")
         try:
-            # 32 + 15: zlib finds out by itself whether it is gzip or deflate
+            # 32 + 15: zlib detects gzip or deflate itself
             plain = zlib.decompressobj(wbits=32 + zlib.MAX_WBITS).decompress(body, self._max_bytes + 1)
         except zlib.error as exc:
             raise TransientError(f"{host} sent a broken {encoding} body; it is tried again", kind="network") from exc
@@ -133,10 +134,10 @@ class BoundedTransport(httpx.AsyncBaseTransport):
 
 
 def checked_address(address: str, setting: str) -> str:
-    """Return the address of a service.
+    """Return the address unchanged.
 
     Raises:
-        ConfigError: names the setting that holds something else.
+        ConfigError: it is not an http(s) URL; the text names the setting.
     """
     try:
         url, _ = httpx.URL(address), urlsplit(address)
@@ -148,10 +149,10 @@ def checked_address(address: str, setting: str) -> str:
 
 
 def checked_key(key: str, setting: str) -> str:
-    """Return the key without white space around it.
+    """Return the key without surrounding whitespace.
 
     Raises:
-        ConfigError: it is empty or cannot stand in an HTTP header (such as typographic quotes); it is not quoted.
+        ConfigError: it is empty or not valid in an HTTP header (such as typographic quotes). The text omits the key.
     """
     key = key.strip()
     if not key or not key.isascii() or not key.isprintable() or " " in key:
@@ -163,7 +164,7 @@ def checked_key(key: str, setting: str) -> str:
 
 @functools.cache
 def tls_context() -> ssl.SSLContext:
-    """Return the process' one context for TLS: reading the certificates takes 30 ms (``SSL_CERT_FILE`` is honoured)."""
+    """Return the process-wide TLS context: loading the certificates takes 30 ms. ``SSL_CERT_FILE`` is honoured."""
     return httpx.create_ssl_context()
 
 
@@ -174,7 +175,7 @@ def guarded_client(
     headers: Mapping[str, str] | None = None,
     max_bytes: int = MAX_RESPONSE_BYTES,
 ) -> httpx.AsyncClient:
-    """Return a client for one service. ``address`` decides the proxy (``HTTPS_PROXY``, ``NO_PROXY``)."""
+    """Return a client for one service. ``address`` selects the proxy (``HTTPS_PROXY``, ``NO_PROXY``)."""
     inner = httpx.AsyncHTTPTransport(
         verify=tls_context(),
         proxy=_proxy_of(address),
@@ -206,7 +207,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def transport_failure(exc: Exception, who: str, timeout_s: float) -> TransientError:
-    """Return ours for an exception of the way there and back. The caller raises it ``from exc``."""
+    """Return the error for a timeout or a failed connection. The caller raises it ``from exc``."""
     if isinstance(exc, TimeoutError | httpx.TimeoutException):
         return TransientError(f"{who} did not answer within {timeout_s:g} s; it is tried again", kind="timeout")
     detail = quoted(f"{type(exc).__name__}: {exc}".rstrip(": "))
@@ -233,11 +234,11 @@ def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def kind_of_server_error(status: int) -> FailureKind:
-    """Return the kind of a 408 or 5xx status."""
+    """Return the failure kind of a 408 or 5xx status."""
     return "timeout" if status in {408, 504} else "unavailable"
 
 
 def quoted(words: object, limit: int = 300) -> str:
-    """Return a service's own words for an error text: one line, no terminal codes, at most ``limit`` long."""
+    """Return a service's message for an error text: one line, no control characters, at most ``limit`` characters."""
     line = " ".join(str(words).split())[:limit]
     return "".join(c if c.isprintable() else "?" for c in line)

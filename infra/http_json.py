@@ -1,6 +1,6 @@
-"""One request to an outside service that answers in JSON or text, with every failure translated into ours.
+"""Requests to external services that answer in JSON or text, with every failure translated into the project's errors.
 
-What an adapter adds is its wire shape; what a status means, and what a person does about it, is the same everywhere.
+An adapter adds only its wire format. What a status means, and what the user can do about it, is the same everywhere.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from schemas.errors import NewsproofError, PermanentError, TransientError
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):
-    """How a service is called in an error text, and what a person corrects. A service without a key has no setting."""
+    """A service's name in error texts, and what the user corrects. Without a key it has no ``key_setting``."""
 
     name: str
     address_setting: str
@@ -39,7 +39,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServiceClient:
-    """One service at one address, one connection pool. Safe for concurrent use within one event loop."""
+    """Client of one service at one address, with one connection pool. Safe for concurrent use within one event loop."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ServiceClient:
         """``timeout_s`` bounds a whole exchange. ``api_key`` is sent as a bearer token.
 
         Raises:
-            ConfigError: the key or the address cannot be one; names the settings of ``service``.
+            ConfigError: the key or the address is invalid; the text names its setting.
         """
         self.service, self.timeout_s = service, timeout_s
         self._base = checked_address(base_url, service.address_setting).rstrip("/")
@@ -64,7 +64,7 @@ class ServiceClient:
         )
 
     async def send(self, method: str, path: str, *, timeout_s: float | None = None, **content: Any) -> httpx.Response:
-        """Send once; return the answer, whatever its status. ``content`` as of ``httpx``: params, json, content, headers.
+        """Send once; return the response, whatever its status. ``content``: httpx's params, json, content, headers.
 
         Raises:
             TransientError, PermanentError, UselessAnswerError: as :func:`exchange`.
@@ -83,7 +83,9 @@ async def exchange(
     """Send once; ``timeout_s`` bounds the whole exchange.
 
     Raises:
-        TransientError: network, timeout; PermanentError: internal; UselessAnswerError: too_large.
+        TransientError: kind network or timeout.
+        PermanentError: kind internal.
+        UselessAnswerError: kind too_large.
     """
     try:
         async with asyncio.timeout(timeout_s):
@@ -100,14 +102,14 @@ async def exchange(
 
 
 def json_of(response: httpx.Response, service: Service, *, exact: bool = False) -> Any:
-    """Return the parsed body; with ``exact`` every number with a fraction is a ``Decimal``.
+    """Return the parsed body; with ``exact``, numbers with a fraction become ``Decimal``.
 
     Raises:
-        UselessAnswerError: it is not JSON.
+        UselessAnswerError: the body is not JSON.
     """
     parse_float: Callable[[str], Any] = Decimal if exact else float
     try:
-        # Not orjson: it would refuse the whole body for one lone surrogate in one title, and knows no Decimal.
+        # Not orjson: it rejects the whole body for one lone surrogate in a title, and has no Decimal.
         return json.loads(response.content, parse_float=parse_float)
     except (ValueError, RecursionError) as exc:
         raise UselessAnswerError(
@@ -116,10 +118,10 @@ def json_of(response: httpx.Response, service: Service, *, exact: bool = False) 
 
 
 def json_object(response: httpx.Response, service: Service) -> dict[str, Any]:
-    """Return the parsed body, an object.
+    """Return the parsed body.
 
     Raises:
-        UselessAnswerError: it is something else.
+        UselessAnswerError: the body is not a JSON object.
     """
     body = json_of(response, service)
     if not isinstance(body, dict):
@@ -130,7 +132,7 @@ def json_object(response: httpx.Response, service: Service) -> dict[str, Any]:
 def refused(
     service: Service, status: int, said: str, headers: Mapping[str, str] | None = None
 ) -> TransientError | PermanentError:
-    """Return the error of a status other than 200; the caller raises it. ``said`` are the service's own words."""
+    """Return the error for a status other than 200; the caller raises it. ``said`` is the service's message."""
     wait, name = retry_after_s(headers or {}, datetime.now(UTC)), service.name
     if status in {401, 403} and service.key_setting:
         text = f"{name} refuses the key ({status}: {said}); write a valid one into {service.key_setting}"
@@ -153,7 +155,7 @@ def refused(
 
 
 def own_words(response: httpx.Response, *path: str) -> str:
-    """Return the service's own words for an error: the first of the fields ``path`` of a JSON body, or its start."""
+    """Return the service's error message: the value at ``path`` of a JSON body, skipping absent names, or its start."""
     try:
         body = json.loads(response.content)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""Landlock: which files this process, its threads and its children may still write and read, and no TCP connection.
+"""Landlock sandbox: limits the files that this process and its children may write and read, and blocks TCP connections.
 
-The kernel enforces it on the process itself, without a privilege and for good: nothing that runs here later can take it
-back. It takes 0.2 ms.
+The kernel enforces it on the process itself. It needs no privilege, and no code that runs later can lift it. Applying
+it takes 0.2 ms.
 
 Source: https://docs.kernel.org/userspace-api/landlock.html (the numbers: ``linux/landlock.h``).
 """
@@ -19,14 +19,14 @@ from schemas.errors import ConfigError
 __all__ = ["FILES_SINCE", "NETWORK_SINCE", "abi_version", "confine", "program_files"]
 
 FILES_SINCE, NETWORK_SINCE = 1, 4
-"""Versions of Landlock (ABI) that know files (Linux 5.13) and TCP connections (Linux 6.7)."""
-# The same numbers on every architecture.
+"""Landlock ABI versions that support files (Linux 5.13) and TCP connections (Linux 6.7)."""
+# System call numbers are the same on every architecture.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION_FLAG, _PATH_BENEATH, _PR_SET_NO_NEW_PRIVS = 1, 1, 38
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE, _IOCTL_DEV = 1, 1 << 1, 1 << 2, 1 << 3, 1 << 14, 1 << 15
 _OF_FILES = _WRITE_FILE | _READ_FILE | _TRUNCATE
 _REMOVE_AND_MAKE = 0b1_1111_1111_0000
-"""Remove a directory or a file; make a character device, directory, file, socket, pipe, block device or link."""
+"""Rights to remove a directory or file, and to make a device, directory, file, socket, pipe or link."""
 _REFER, _CONNECT_TCP = 1 << 13, 1 << 1
 
 
@@ -40,7 +40,7 @@ class _PathBeneath(ctypes.Structure):
 
 
 def abi_version() -> int:
-    """Return the version of Landlock that this kernel enforces, 0 for none."""
+    """Return the Landlock ABI version that this kernel enforces, 0 for none."""
     if sys.platform != "linux":
         return 0
     answer: int = ctypes.CDLL(None).syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))
@@ -48,24 +48,24 @@ def abi_version() -> int:
 
 
 def confine(*, writable: Sequence[Path], readable: Sequence[Path]) -> int:
-    """Let this process write only to these and read only these and those, files or all below a directory.
+    """Restrict this process to writing ``writable`` and reading both: files, or everything below a directory.
 
-    Returns the version that enforces it, 0 for none. From version 4 it opens no TCP connection either; it starts no program.
-    To be called before there are other threads: only threads that this one starts afterwards are held to it. What is open
-    already stays open. Of ``readable``, what does not exist is left out.
+    Returns the ABI version that enforces it, 0 for none. Starting programs is blocked, and from version 4 on so are TCP
+    connections. Call it before starting threads: only threads that this one starts afterwards are restricted. Files
+    that are already open stay usable. Paths of ``readable`` that do not exist are skipped.
 
     Raises:
-        ConfigError: the kernel has Landlock and refuses this.
+        ConfigError: the kernel has Landlock but refuses the rules.
     """
     version = abi_version()
     if version < FILES_SINCE:
         return 0
     read = _READ_FILE | _READ_DIR
-    # Moving between directories is refused altogether by version 1, which has no right for it.
+    # Version 1 has no right for moves between directories and always refuses them.
     write = _WRITE_FILE | _REMOVE_AND_MAKE | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
     handled = read | write | _EXECUTE | (_IOCTL_DEV if version >= 5 else 0)
     network = _CONNECT_TCP if version >= NETWORK_SINCE else 0
-    # Version 3 and below know the first field alone.
+    # Version 3 and below accept only the first field.
     ruleset = _call(_CREATE_RULESET, _Ruleset(handled, network), ctypes.c_size_t(16 if network else 8), 0)
     try:
         for path, rights in [(one, read | write) for one in writable] + [
@@ -98,9 +98,9 @@ def _call(number: int, *arguments: object) -> int:
 
 
 def program_files() -> list[Path]:
-    """Return what a program of ours reads: Python, its packages, our own modules, and what the system tells every process.
+    """Return the paths that a Newsproof program reads: Python, its packages, our own modules, and system files.
 
-    Not ``/proc`` as a whole, where the environment of every other process of this user can be read, nor the checkout.
+    Not all of ``/proc``, which shows the environment of the user's other processes, and not the checkout.
     """
     infra = Path(__file__).parent
     ours = [infra, infra.parent / "schemas"]

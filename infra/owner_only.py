@@ -1,4 +1,4 @@
-"""What only its owner may look into: data directories, and the files in them that hold a password."""
+"""Owner-only permissions of data directories, and of the files in them that hold a password."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from schemas.errors import ConfigError
 __all__ = ["UMASK", "kept_secret", "make_owner_only", "write_owner_only"]
 
 UMASK = 0o077
-"""Of every child: what it makes is its owner's alone."""
+"""Umask of every child process: only the owner can access what it creates."""
 
 _COME = "come as the user who started it, or name another data directory"
 _SECRET = re.compile(r"[A-Za-z0-9_-]{20,}")
-"""What ``secrets.token_urlsafe`` makes: nothing else is sent to a server as a password, whatever file was named."""
+"""The form of ``secrets.token_urlsafe``: nothing else is sent to a server as a password, whatever file is named."""
 
 
 def make_owner_only(directory: Path) -> None:
-    """Make the directory where there is none, and let nobody but its owner in, when that is us.
+    """Create the directory if it is missing, and set its mode to 0700 if it belongs to the current user.
 
-    What lies in it stays as it is. Left alone are another user's directory, one that is shared on purpose (sticky, as /tmp
-    is, or setgid), and one that others need for other things: the root and what lies directly in it, the home directory,
-    the working directory, and all above those.
+    Its contents stay unchanged. These directories keep their mode: another user's; one shared on purpose (sticky, as
+    /tmp, or setgid); the root and its direct children; the home and working directories and all their parents.
 
     Raises:
-        ConfigError: it cannot be made, or not be closed.
+        ConfigError: it cannot be created, or its mode cannot be changed.
     """
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -44,13 +43,13 @@ def make_owner_only(directory: Path) -> None:
 
 
 def kept_secret(file: Path) -> str | None:
-    """Return the secret that a start of ours has written to the file, None where there is no file.
+    """Return the secret that an earlier start wrote to the file, None if there is no file.
 
-    Afterwards nobody but its owner can read it.
+    Sets the file's mode to 0600.
 
     Raises:
-        ConfigError: it is a link, another user's, or holds something else: what somebody prepared is neither believed nor
-            sent anywhere.
+        ConfigError: it is a link, belongs to another user, or holds something else. A file that somebody else prepared
+            is neither trusted nor sent anywhere.
     """
     try:
         opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -74,7 +73,7 @@ def kept_secret(file: Path) -> str | None:
 
 
 def write_owner_only(file: Path, text: str) -> None:
-    """Write the file whole, in place of an earlier one; at no moment may another user open it, or anybody read half of it."""
+    """Replace the file atomically with mode 0600: other users can never open it, and no reader sees half of it."""
     written = file.with_name(f"{file.name}.{os.getpid()}.new")
     written.unlink(missing_ok=True)
     with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:

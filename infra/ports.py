@@ -1,7 +1,8 @@
-"""Ports: how the runtime reaches the world. One adapter a provider; the runtime records what they answer.
+"""Ports: the interface between the runtime and external providers. Each provider has one adapter.
 
-An adapter performs one kind of effect and returns an :class:`Answer`, or raises ``TransientError`` or ``PermanentError``
-(:mod:`schemas.errors`). It never retries on its own: every attempt is an event of the case. It never sees a case.
+An adapter performs one kind of effect and returns an :class:`Answer`, which the runtime records, or raises
+``TransientError`` or ``PermanentError`` (:mod:`schemas.errors`). It never retries on its own, because every attempt is
+an event of the case. It never sees a case.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from schemas.errors import ConfigError
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider answered and what it used. ``cost_usd`` None = price unknown; 0 = free."""
+    """A provider's reply and its usage. ``cost_usd`` None = price unknown; 0 = free."""
 
     reply: Reply
     cost_usd: Decimal | None
@@ -52,12 +53,13 @@ class Port(Protocol):
         """Perform the effect once.
 
         Raises:
-            TransientError: worth another try; PermanentError: not. Nothing of a vendor passes untranslated.
+            TransientError: a retry may succeed.
+            PermanentError: a retry cannot succeed. No vendor exception passes untranslated.
         """
         ...
 
     def worst_case_usd(self, effect: Any) -> Decimal | None:
-        """Return the most that performing this effect once may cost; 0 = free, None = the price is unknown."""
+        """Return the maximum cost of performing this effect once; 0 = free, None = the price is unknown."""
         ...
 
     def quota_units(self, effect: Any) -> int:
@@ -65,28 +67,26 @@ class Port(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of connections. Idempotent."""
+        """Close connections. Idempotent."""
         ...
 
 
 class Free:
-    """The prices of an adapter that costs nothing and is not metered."""
+    """Prices of an adapter that is free and not metered."""
 
     def worst_case_usd(self, effect: Any) -> Decimal | None:
-        """Return 0."""
         return Decimal(0)
 
     def quota_units(self, effect: Any) -> int:
-        """Return 0."""
         return 0
 
 
 class Ports:
-    """The table from effect to adapter; the one place that a new provider is added to.
+    """The table from effect to adapter; a new provider is added only here.
 
-    ``models`` by tier ("light", "heavy") or by task, which goes first; ``fallbacks`` by the same names: who is asked when
-    that model's provider does not answer, in this order. ``search`` by provider name, which alone may change
-    while a worker runs (:meth:`take_in`); the others one each.
+    ``models`` is keyed by tier ("light", "heavy") or by task; a task's entry takes precedence. ``fallbacks`` has the
+    same keys and lists the models to ask, in order, when that model's provider does not answer. ``search`` is keyed by
+    provider name, and alone may change while a worker runs (:meth:`take_in`). The others have one adapter each.
     """
 
     def __init__(
@@ -118,18 +118,18 @@ class Ports:
         }
 
     def take_in(self, search: dict[str, Port]) -> None:
-        """Use these search adapters from now on. One that is replaced ends its searches, and is closed with the rest.
+        """Use these search adapters from now on. A replaced adapter finishes its searches and is closed with the rest.
 
-        None is dropped: a case that was opened under an earlier snapshot still asks the providers of that one.
+        No provider is dropped: a case opened under an earlier snapshot still asks the providers of that snapshot.
         """
         self._retired += [self.search[name] for name in search if name in self.search]
         self.search = {**self.search, **search}
 
     def chain(self, effect: Effect) -> tuple[Port, ...]:
-        """Return the adapters that perform this effect, in the order in which they are asked; never none.
+        """Return the adapters that perform this effect, in the order in which they are asked; never empty.
 
         Raises:
-            ConfigError: when none is configured; the text names the setting to write.
+            ConfigError: none is configured; the text names the setting to write.
         """
         found: Port | None
         behind: list[Port] = []
@@ -152,7 +152,7 @@ class Ports:
         return (found, *behind)
 
     def asked_for(self, task: str, tier: str) -> tuple[Port, ...]:
-        """Return the models that are asked for a task, in order: its own where it has one, else those of its tier."""
+        """Return the models that are asked for a task, in order: its own if configured, else those of its tier."""
         name = task if task in self.models else tier
         return (self.models[name], *self.fallbacks.get(name, ())) if name in self.models else ()
 
@@ -165,7 +165,7 @@ class Ports:
         return self.chain(effect)[0]
 
     async def close(self) -> None:
-        """Close every adapter once."""
+        """Close every adapter once, even if it is registered several times."""
         behind = (p for chain in self.fallbacks.values() for p in chain)
         ports = (*self.models.values(), *behind, *self.search.values(), *self._retired, *self._others.values())
         every = {id(p): p for p in ports if p is not None}

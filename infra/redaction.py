@@ -1,8 +1,8 @@
-"""Secrets are taken out of texts before they leave: logs, error outputs, failures in the journal, providers' answers.
+"""Redaction of secrets in logs, error outputs, failures in the journal and providers' responses.
 
-A provider may repeat what it was sent, a client library may put it into an exception. Two lines of defence: the HTTP client
-takes a request's own credentials out of the answer (:func:`without_credentials`), and whatever goes to a log or an error
-output passes :func:`redacted`, which knows the secrets of the settings.
+A provider may echo what it was sent, and a client library may put it into an exception. There are two lines of defence.
+The HTTP client removes a request's own credentials from the response (:func:`without_credentials`). Everything written
+to a log or an error output passes :func:`redacted`, which knows the secrets of the settings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 PUT_INSTEAD = "[secret]"
 MIN_LENGTH = 6
-"""Shorter values are words of ordinary texts: taking them out would spoil the texts and hide nothing."""
+"""Shorter values are ordinary words: removing them would spoil texts and hide nothing."""
 _CARRIES_A_SECRET = re.compile(r"auth|key|token|secret|password|cookie|subscription", re.IGNORECASE).search
 _PASSWORD_IN_ADDRESS = re.compile(r"(?<=://)([^\s:/@]*):([^\s/@]+)@")
 
@@ -25,7 +25,7 @@ _known: list[str] = []
 
 
 def remember(settings: Any) -> None:
-    """Know the secrets of these settings from now on: every ``SecretStr``, and passwords in addresses."""
+    """Register the secrets of these settings for redaction: every ``SecretStr``, and passwords in URLs."""
     for name in type(settings).model_fields:
         value = getattr(settings, name)
         if isinstance(value, SecretStr):
@@ -35,7 +35,10 @@ def remember(settings: Any) -> None:
 
 
 def know(*secrets: str) -> None:
-    """Know these secrets from now on, in every way in which they are commonly written."""
+    """Register secrets for redaction, in every form in which they are commonly written.
+
+    Values shorter than ``MIN_LENGTH`` are ignored.
+    """
     for secret in secrets:
         if len(secret) >= MIN_LENGTH:
             _known.extend(form for form in _forms(secret) if form not in _known)
@@ -49,7 +52,7 @@ def _forms(secret: str) -> set[str]:
 
 
 def redacted(text: str) -> str:
-    """Return the text without secrets of the settings and without passwords in addresses."""
+    """Return the text with all registered secrets, and all passwords in URLs, replaced by ``PUT_INSTEAD``."""
     for secret in _known:
         if secret in text:
             text = text.replace(secret, PUT_INSTEAD)
@@ -57,7 +60,7 @@ def redacted(text: str) -> str:
 
 
 def credentials_in(pairs: Iterable[tuple[str, str]]) -> list[bytes]:
-    """Return the values of headers or query parameters whose names say that they carry a secret."""
+    """Return the values of headers or query parameters whose names indicate a secret, in all forms, longest first."""
     found: set[str] = set()
     for name, value in pairs:
         if _CARRIES_A_SECRET(name):
@@ -67,7 +70,7 @@ def credentials_in(pairs: Iterable[tuple[str, str]]) -> list[bytes]:
 
 
 def without_credentials(body: bytes, credentials: Iterable[bytes]) -> bytes:
-    """Return a provider's answer without the credentials that it was asked with."""
+    """Return a provider's response body without the credentials of its request."""
     for one in credentials:
         if one in body:
             body = body.replace(one, PUT_INSTEAD.encode())

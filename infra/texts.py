@@ -1,6 +1,6 @@
-"""Text from outside, made fit for the journal, and the dates that are written in it.
+"""Sanitising of external text for the journal, and parsing of publication dates.
 
-Imports nothing heavy: the process that reads pages holds it.
+Imports nothing heavy, because the process that reads pages imports it.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import Any
 
 _DATE_FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y/%m/%d %H:%M:%S", "%Y/%m/%d", "%Y%m%d", "%b %d, %Y", "%B %d, %Y", "%d %b %Y")
 _EPOCH_MS_FROM = 1e11
-"""A larger number is milliseconds: as seconds it would lie after the year 5000."""
+"""Numbers from here on are milliseconds: as seconds they would lie after the year 5000."""
 
 
 def storable_text(text: str) -> str:
-    """Return the text with lone surrogates replaced: JSON may carry them, UTF-8 and so the journal may not."""
+    """Return the text with lone surrogates replaced: JSON may contain them, UTF-8 and thus the journal may not."""
     return text.encode("utf-8", "replace").decode()
 
 
 def cut_utf8(text: str, max_bytes: int) -> str:
-    """Return the longest start of the text that has at most ``max_bytes`` bytes as UTF-8."""
+    """Return the longest prefix of the text that has at most ``max_bytes`` bytes in UTF-8."""
     raw = text.encode()
     return text if len(raw) <= max_bytes else raw[:max_bytes].decode("utf-8", "ignore")
 
 
 def parse_published(value: Any) -> datetime | None:
-    """Return the time in UTC of RFC 2822, ISO 8601, plain dates or epoch numbers; None for what cannot be read.
+    """Parse an RFC 2822, ISO 8601 or plain date, or an epoch number; return it in UTC, None if it cannot be parsed.
 
-    Without a zone it is taken as UTC, without a time of day as midnight.
+    A missing zone is taken as UTC, a missing time of day as midnight.
     """
     try:
         parsed = _parse_any(value)

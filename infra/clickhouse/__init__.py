@@ -1,1 +1,1 @@
-"""ClickHouse: the client, the migrations, and the one mapping from events to rows."""
+"""ClickHouse: client, migrations, and the mapping from events to rows."""

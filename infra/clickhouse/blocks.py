@@ -1,4 +1,7 @@
-"""Rows in ClickHouse's ``Native`` format, made apart from sending them: one block is made while another is inserted."""
+"""Insert bodies in ClickHouse's ``Native`` format.
+
+Building a body is separate from sending it, so that one block is built while another is inserted.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from infra.clickhouse.record import Row
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of one table as one insert sends them: the statement, then the columns."""
+    """One insert into one table. ``body`` holds the statement, then the rows column by column."""
 
     table: str
     rows: int
@@ -25,18 +28,18 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
 class Shape:
     """The columns of a table that rows are mapped to, in their order.
 
-    The library writes the values of a column. What it does around that loads pandas, to know whether the rows are a data
-    frame: two seconds of a process's first insert.
+    The library writes only the values of a column. Its own insert imports pandas to check whether the rows are a data
+    frame, which takes two seconds of a process's first insert.
     """
 
     def __init__(self, table: str, columns: Sequence[str], types: Sequence[ClickHouseType]) -> None:
         self._table, self._columns, self._types = table, list(columns), list(types)
 
     def pieces(self, rows: Sequence[Row]) -> Iterator[bytearray]:
-        """Yield the body of an insert column by column: one block.
+        """Yield the body of an insert, one block, column by column.
 
         Raises:
-            Exception: a value does not fit its column; whatever the library makes of it.
+            Exception: a value does not fit its column; the type is whatever the library raises.
         """
         context = InsertContext(self._table, self._columns, self._types)
         names = ", ".join(quote_identifier(column) for column in self._columns)
@@ -54,6 +57,6 @@ class Shape:
 
 
 def compressed(body: bytes, compression: str) -> bytes:
-    """Return a body in one frame of ``compression`` (lz4)."""
+    """Return the body as one frame of ``compression`` (lz4)."""
     compressor = get_compressor(compression)
     return bytes(compressor.compress_block(body)) + (compressor.flush() or b"")

@@ -1,4 +1,4 @@
-"""Rows of calls: one per model call and one per tool call, whatever the call's record became of."""
+"""Rows of calls: one per model or tool call, whether or not the call's record was accepted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SAY_THEIR_STEP = (ev.EffectCompleted, ev.StepFailed)
 
 
 def llm_row(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
-    """Return the row of a model call, in the order of ``columns.LLM_CALLS``; ``index`` is its place in the event."""
+    """Return the row of a model call, in the order of ``columns.LLM_CALLS``; ``index`` is its index in the event."""
     reply = call.reply
     return (
         *_call_start(r, index, call, accepted),
@@ -40,7 +40,7 @@ def tool_row(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
 
 
 def _call_start(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Row:
-    # A failure that the adapter returned as a value counts like one that it raised.
+    # A failure that the adapter returned as a value counts like a raised one.
     error = call.error or (call.reply.kind if isinstance(call.reply, Failure) else "")
     step = r.event.step if isinstance(r.event, _SAY_THEIR_STEP) else r.step
     return (
@@ -68,12 +68,12 @@ def _call_start(r: AcceptedRecord, index: int, call: Call, accepted: bool) -> Ro
 
 def _call_end(r: AcceptedRecord, call: Call, accepted: bool) -> Row:
     return (
-        "executed",  # Everything in the live journal was; a backtest's reused replies are not calls of this record.
+        "executed",  # Every call in the live journal was; a backtest's reused replies are not calls of this record.
         call.request_hash,
         epoch_ms(r.time),
         epoch_ms(call.replied_at) - round(call.latency_ms),
         _encode(call.reply),
-        # The key holds the offset, so no other record competes: of one record's rows the accepted one stays.
+        # The key contains the offset, so rows of different records never compete: of one record's, the accepted wins.
         FIRST_WINS_TOP - r.offset - (not accepted),
     )
 

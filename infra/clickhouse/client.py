@@ -1,7 +1,7 @@
-"""One ClickHouse database over HTTP: a thin async front of clickhouse_connect that speaks the project's errors.
+"""Async client of one ClickHouse database over HTTP: wraps clickhouse_connect and raises the project's errors.
 
-The same code reaches the embedded engine, a server and a cloud: only the address differs. Nothing is connected before
-the first statement, so a process starts while ClickHouse is away, and goes on when it is back.
+The same code works with the embedded engine, a server and a cloud service: only the address differs. It connects at the
+first statement, so a process can start while ClickHouse is down, and continues when it is back.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ _TRANSIENT = frozenset(
         *(285, 319, 394, 425, 439, 473, 499, 735, 745, 999),
     }
 )
-"""Codes of ClickHouse's ErrorCodes.cpp that another try may not meet: timeouts, limits of memory, parts and queries,
-network and Keeper, a query that was killed."""
+"""Codes of ClickHouse's ErrorCodes.cpp after which a retry may succeed: timeouts, limits of memory, parts and queries,
+network and Keeper errors, a killed query."""
 _AUTH = frozenset({192, 193, 194, 497, 516})
 _MISSING = frozenset({60, 81})
 _GATEWAY = re.compile(r"HTTP status (429|5\d\d)\b")
-"""An answer without a ClickHouse code comes from what stands before it: a load balancer, a gateway."""
+"""A response without a ClickHouse code comes from a load balancer or a gateway in front of it."""
 _OF_AN_INSERT = {
-    # Tables are parted by month: a block whose times lie far apart is unusual, and no reason to refuse it for ever.
+    # Tables are partitioned by month: a block that spans many months is unusual, but must not be refused for ever.
     "max_partitions_per_insert_block": 0,
-    # Which row of a key stays is for merges and FINAL to say: looking for it in every block costs the engine a fifth.
+    # Merges and FINAL decide which row of a key stays; deduplicating each block costs a fifth of the engine's time.
     "optimize_on_insert": 0,
 }
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a ClickHouse listens for HTTP, and as whom to come."""
+    """HTTP address and login of a ClickHouse server."""
 
     host: str
     port: int = 8123
@@ -66,21 +66,21 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """The answer to a query: column names, and rows in that order."""
+    """Result of a query: column names, and rows in that order."""
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
 
     def dicts(self) -> list[dict[str, Any]]:
-        """Return the rows by column name."""
+        """Return each row as a dict by column name."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
 def parse_url(url: str) -> Address:
-    """Return the address that ``CLICKHOUSE_URL`` names: ``http://user:password@host:8123``.
+    """Parse ``CLICKHOUSE_URL``, such as ``http://user:password@host:8123``.
 
     Raises:
-        ConfigError: when it is not such an address.
+        ConfigError: the URL does not have this form.
     """
     hint = "CLICKHOUSE_URL has to look like http://user:password@host:8123 (or https://…:8443)"
     try:
@@ -101,19 +101,19 @@ def parse_url(url: str) -> Address:
 
 
 def connect(address: str | Address, *, database: str, settings: Mapping[str, Any] | None = None) -> ClickHouse:
-    """Return a client of one database; ``address`` is a URL or an :class:`Address`. Connects at the first statement.
+    """Return a client that connects at the first statement; ``address`` is a URL or an :class:`Address`.
 
-    ``settings`` are ClickHouse settings that every statement runs with.
+    ``settings`` are ClickHouse settings that apply to every statement.
     """
     found = parse_url(address) if isinstance(address, str) else address
     return ClickHouse(found, database=database, settings=dict(settings or {}))
 
 
 class ClickHouse:
-    """A database. Safe for concurrent use within one event loop; statements of one client run side by side.
+    """One database. Safe for concurrent use within one event loop; statements of one client run concurrently.
 
-    Every method raises TransientError (away, overloaded, out of time), PermanentError (the engine refuses the statement
-    or the user) and, for rows that do not fit their table, ContractError.
+    Every method raises TransientError (unreachable, overloaded, timed out), PermanentError (the engine refuses the
+    statement or the user) and, for rows that do not fit their table, ContractError.
     """
 
     def __init__(self, address: Address, *, database: str, settings: dict[str, Any]) -> None:
@@ -127,7 +127,7 @@ class ClickHouse:
     async def query(
         self, sql: str, parameters: Mapping[str, Any] | None = None, *, settings: Mapping[str, Any] | None = None
     ) -> Result:
-        """Run a query. ``parameters`` fill ``{name:Type}`` in the text on the engine's side, never by pasting text."""
+        """Run a query. The engine binds ``parameters`` to ``{name:Type}``; they are never pasted into the text."""
         async with self._errors(sql) as client:
             found = await client.query(sql, parameters=dict(parameters or {}), settings=dict(settings or {}))
             return Result(tuple(found.column_names), [tuple(row) for row in found.result_rows])
@@ -140,12 +140,12 @@ class ClickHouse:
     async def insert(
         self, table: str, columns: Sequence[str], rows: Sequence[Row], *, token: str | None = None
     ) -> None:
-        """Insert rows. The same ``token`` again inserts nothing, within the table's deduplication window."""
+        """Insert rows. Idempotent per ``token`` within the table's deduplication window."""
         if rows:
             await self.insert_block(await self.block(table, columns, rows), token=token)
 
     async def block(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> Block:
-        """Return rows in the form that :meth:`insert_block` sends; other tasks run meanwhile."""
+        """Return rows in the form that :meth:`insert_block` sends. Yields to other tasks after each column."""
         async with self._errors(f"INSERT INTO {table}"):
             shape = self._shapes.get((table, tuple(columns))) or await self._shape(table, tuple(columns))
             pieces = []
@@ -158,7 +158,7 @@ class ClickHouse:
             return Block(table=table, rows=len(rows), body=body)
 
     async def insert_block(self, block: Block, *, token: str | None = None) -> None:
-        """Insert what :meth:`block` made. The same ``token`` again inserts nothing."""
+        """Insert a block made by :meth:`block`. Idempotent per ``token``, as :meth:`insert`."""
         async with self._errors(f"INSERT INTO {block.table}") as client:
             await client.raw_insert(
                 insert_block=block.body,
@@ -168,11 +168,11 @@ class ClickHouse:
 
     @property
     def _compression(self) -> str | None:
-        # Compressing for a copy through the loopback costs more than it saves.
+        # On loopback, compression costs more than it saves.
         return None if self.address.host in _LOOPBACK else "lz4"
 
     async def close(self) -> None:
-        """Let go of connections. Idempotent; the next statement would connect again."""
+        """Close connections. Idempotent; the next statement connects again."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
@@ -255,7 +255,7 @@ class ClickHouse:
 
 
 def _reach_without_proxy(host: str) -> None:
-    # clickhouse_connect obeys HTTP_PROXY even for this machine's own addresses, where no proxy can lead.
+    # clickhouse_connect obeys HTTP_PROXY even for loopback addresses, which a proxy cannot reach.
     if not (os.environ.get("http_proxy") or os.environ.get("HTTP_PROXY")):
         return
     names = [n for n in (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "").split(",") if n]
@@ -264,9 +264,9 @@ def _reach_without_proxy(host: str) -> None:
 
 
 async def insert_rows(client: ClickHouse, table: str, rows: Sequence[Row], token: str) -> None:
-    """Insert mapped rows into their table, exactly once for one token.
+    """Insert mapped rows into their table, exactly once per token.
 
-    ``rows`` are tuples of :mod:`infra.clickhouse.rows`; ``token`` names the range they come from
-    (topic-partition-first-last) and has to come with the same rows every time. The table's name is added to it.
+    ``rows`` are tuples of :mod:`infra.clickhouse.rows`. ``token`` names the range they come from
+    (topic-partition-first-last) and must always come with the same rows. The table's name is added to it.
     """
     await client.insert(table, COLUMNS[table], rows, token=f"{table}-{token}")

@@ -1,14 +1,14 @@
 """Columns of every table that the sink writes, in the order of the mapped tuples. A test compares them with the tables.
 
-Names follow the OpenTelemetry GenAI conventions where those have one (``gen_ai.request.model`` → ``request_model``,
+Names follow the OpenTelemetry GenAI conventions where they define one (``gen_ai.request.model`` → ``request_model``,
 ``gen_ai.usage.input_tokens`` → ``usage_input_tokens``). Times are whole milliseconds since 1970 UTC: the client writes
-integers into ``DateTime64(3)`` as they are, ten times faster than ``datetime``.
+integers into ``DateTime64(3)`` unchanged, ten times faster than ``datetime``.
 """
 
 from __future__ import annotations
 
 FIRST_WINS_TOP = 2**64 - 1
-"""``first_wins = FIRST_WINS_TOP - journal offset``: ReplacingMergeTree keeps the largest, so the first record's row."""
+"""``first_wins = FIRST_WINS_TOP - journal offset``: ReplacingMergeTree keeps the largest, so the first record wins."""
 
 EVENTS = (
     "run_id",

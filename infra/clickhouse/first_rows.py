@@ -1,7 +1,8 @@
-"""The first rows of an answer, however long it is: for whoever shows it rather than reads it.
+"""The first rows of a query result, for display, however long the result is.
 
-The answer is read as lines of JSON and let go of as soon as there is enough of it: a single row of a hundred megabytes is never
-held. Values come as JSON has them, but for what a browser's numbers cannot hold, which is text, and for times, which are UTC.
+The response is read as lines of JSON and closed as soon as there is enough of it, so a single row of a hundred
+megabytes is never held. Values are as in JSON, except that numbers which a browser cannot represent are text, and times
+are UTC.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from schemas.errors import PermanentError
 
 _FORMAT = "JSONCompactEachRowWithNamesAndTypes"
 _HEAD = 2
-"""Lines before the rows: names, and types."""
+"""Header lines before the rows: names, and types."""
 _WHOLE = 2**53
-"""Beyond it a browser's numbers have gaps; in digits: 15 are always safe."""
+"""Larger integers are not exact in a browser. In decimal digits, 15 are always safe."""
 _SAFE_DIGITS = 15
 _WRAPPED = re.compile(r"(?:Nullable|LowCardinality)\((.*)\)$")
 _ZONE = re.compile(r"DateTime[^']*'([^']+)'")
 
 
 class FirstRows(msgspec.Struct, frozen=True):
-    """``types`` are ClickHouse's names of the columns' types; ``cut`` says that there are more rows."""
+    """``types`` are ClickHouse's type names of the columns; ``cut`` is True if there are more rows."""
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
@@ -39,10 +40,10 @@ class FirstRows(msgspec.Struct, frozen=True):
 
 
 async def first_rows(client: ClickHouse, sql: str, *, most: int, most_bytes: int) -> FirstRows:
-    """Run a query and take its first rows only, ``most`` of them and as many as are sent in so many bytes.
+    """Run a query and return its first rows: at most ``most``, and at most ``most_bytes`` of the response.
 
     Raises:
-        PermanentError: the statement is refused, or not even its first row is that small.
+        PermanentError: the statement is refused, or its first row alone is larger than ``most_bytes``.
         TransientError: as every method of the client.
     """
     rest, lines, cut, size = b"", list[bytes](), False, 0
@@ -63,10 +64,10 @@ async def first_rows(client: ClickHouse, sql: str, *, most: int, most_bytes: int
 
 def _read(lines: Sequence[bytes], cut: bool, zone: tzinfo) -> FirstRows:
     if len(lines) < _HEAD:
-        return FirstRows((), (), [], cut)  # a statement that answers nothing
+        return FirstRows((), (), [], cut)  # a statement without a result
     try:
         names, types, *rows = [_line(one) for one in lines]
-    except ValueError as exc:  # ClickHouse says so within the answer when it fails on the way
+    except ValueError as exc:  # ClickHouse reports a failure midway within the body
         said = lines[-1].decode("utf-8", "replace")[:1000]
         raise PermanentError(f"the query broke off: {said}; ask for less, or correct it") from exc
     return FirstRows(tuple(names), tuple(types), [_row(types, row, zone) for row in rows], cut)
@@ -78,7 +79,7 @@ def _line(line: bytes) -> list[Any]:
 
 
 class _Digits(str):
-    """A number with a fraction or an exponent, as it was written."""
+    """A number with a fraction or an exponent, as written in the response."""
 
     __slots__ = ()
 
@@ -93,7 +94,7 @@ def _cell(kind: str, value: Any, zone: tzinfo) -> Any:
     if isinstance(value, str) and not isinstance(value, _Digits):
         if kind.startswith("DateTime"):
             return _utc(kind, value, zone)
-        if kind.startswith(("Int", "UInt")):  # an engine that quotes wide ones
+        if kind.startswith(("Int", "UInt")):  # some engines quote wide integers
             return _plain(kind, int(value))
     return _plain(kind, value)
 

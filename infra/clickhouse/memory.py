@@ -1,11 +1,12 @@
-"""Recall over ClickHouse: past cases whose text is like this one's, as of the case's own time, by exact cosine search,
-or those of one subject in the order of time.
+"""Recall over ClickHouse: past cases with similar text, or past cases of one subject, as of the case's own time.
 
-Memory is a projection of the journal (``infra.clickhouse.rows.memory_rows``). A case never waits for it: whatever is
-wrong with ClickHouse, the answer is a ``Failure`` of kind ``unavailable`` within a second, and the step says so.
+Similarity is an exact cosine search; a subject's cases come in order of time.
 
-Texts are compared by the vectors of one model (``infra.models.embeddings``). A provider's costs money, and the answer says how
-much; it also carries the vector, for that is what the sink will remember the case by.
+Memory is a projection of the journal (``infra.clickhouse.rows.memory_rows``). A case never waits for it: if ClickHouse
+fails in any way, the answer is a ``Failure`` of kind ``unavailable`` within a second, and the step reports it.
+
+Texts are compared by the vectors of one model (``infra.models.embeddings``). A provider's vector costs money, and the
+answer states the cost. The answer also carries the vector, because the sink stores the case's memory under it.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ from schemas.ids import LIVE_RUN, normalise_text
 __all__ = ["SAME_ASSET_FLOOR", "SIMILARITY_FLOOR", "ClickHouseMemory"]
 
 SIMILARITY_FLOOR = 0.4
-"""Least cosine that counts as similar. Of the 861 pairs of the sample's 42 news items, 99 % lie below 0.35; the same
+"""Minimum cosine that counts as similar. Of the 861 pairs of the sample's 42 news items, 99 % lie below 0.35; the same
 news in other words (zh or en) lies above 0.6."""
 SAME_ASSET_FLOOR = 0.3
-"""The same for a case about the same asset, which is likeness of its own."""
+"""The same for a case about the same asset, which is a similarity in itself."""
 TIMEOUT_S = 0.9
-"""Seconds for one search; the design gives recall one second."""
+"""Seconds for one search; the time budget of a recall is one second."""
 SEARCHES_AT_ONCE = 4
-"""Exact search is bound by the processor: more at once would only time out together. A burst queues here instead."""
+"""Exact search is CPU-bound: more at once would only time out together. A burst queues here instead."""
 
 Entries = tuple[MemoryEntry, ...]
 SPARE = 8
-"""Candidates beyond those asked for: some may have been decided and not been published yet."""
+"""Candidates beyond those asked for: some may have been decided but not published yet."""
 
 _NEAREST = """
 SELECT case_id, summary, event_type, asset, confidence, decided_at, signal_id,
@@ -57,9 +58,9 @@ WHERE run_id = {run_id:String}
 ORDER BY similarity DESC, decided_at DESC, first_wins DESC
 LIMIT {limit:UInt32}
 """
-# Exact, and narrow: all vectors are read, of everything else the least. What an entry says, its case's id included, the
-# engine fetches for those found; so the case itself and redelivered rows of a case are sorted out here. PREWHERE: vectors of
-# another length must be gone before they are multiplied, which the engine refuses.
+# An exact search that reads all vectors and as little else as possible. The engine fetches the text columns and the
+# case id only for the rows found, so the case itself and a case's redelivered rows are filtered out in Python. PREWHERE
+# removes vectors of another length first, because the engine refuses to multiply them.
 
 _TIMELINE = """
 SELECT case_id, summary, event_type, asset, confidence, decided_at, signal_id,
@@ -84,7 +85,7 @@ FROM signals
 WHERE run_id = {run_id:String} AND signal_id IN {signals:Array(String)}
 GROUP BY signal_id
 """
-# Without a revision before that time the status is empty: the signal was not out yet.
+# The status is empty without a revision before that time: the signal was not published yet.
 
 _OUTCOMES = """
 SELECT case_id, max(horizon_s) AS horizon, argMax(newest.2, horizon_s) AS gain
@@ -98,16 +99,19 @@ FROM
 WHERE newest.1 < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')
 GROUP BY case_id
 """
-# The newest version by hand: FINAL took ten times as long, for it merges before it looks at the case.
+# argMax rather than FINAL, which took ten times as long, because it merges before it filters by case.
 
 
 class ClickHouseMemory:
-    """The port for ``Recall``. ``mode`` is that of the installation it remembers for.
+    """Adapter for ``Recall``. ``mode`` is the mode of the installation.
 
-    Guarantees: entries were decided, and their signals emitted, strictly before ``as_of``; outcomes ended before it; a
-    withdrawal counts when it was emitted before it; the case itself is never among them; at most ``limit`` of them, most
-    similar first. With ``since``: the latest of a subject, in the order of time. Only vectors of ``embedder``'s own
-    model are compared; without any the answer is empty.
+    Guarantees:
+
+    - Entries were decided, and their signals emitted, strictly before ``as_of``.
+    - Outcomes ended before ``as_of``; a withdrawal counts only if it was emitted before it.
+    - The case itself is never among the entries.
+    - There are at most ``limit`` entries, most similar first. With ``since``: a subject's latest, in order of time.
+    - Only vectors of ``embedder``'s own model are compared; if there are none, the answer is empty.
     """
 
     def __init__(
@@ -121,7 +125,7 @@ class ClickHouseMemory:
         same_asset_floor: float = SAME_ASSET_FLOOR,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """``embedder`` None = the hashing vector, which is free. ``timeout_s`` bounds what ClickHouse does of one recall."""
+        """``embedder`` None = the free hashing vector. ``timeout_s`` bounds ClickHouse's part of one recall."""
         self.mode: ProviderMode = mode
         self._hashing = Hashing()
         self._embedder: Embedder = embedder or self._hashing
@@ -133,10 +137,10 @@ class ClickHouseMemory:
         self._turns = Turns(SEARCHES_AT_ONCE, timeout_s=timeout_s)
 
     async def perform(self, effect: Recall) -> Answer:
-        """Return the similar past cases, or a Failure of kind unavailable, with what the question's vector cost.
+        """Return the similar past cases, or a Failure of kind unavailable, with the cost of the query's vector.
 
         Raises:
-            TransientError, PermanentError: a provider did not make the vector.
+            TransientError, PermanentError: the provider did not return a vector.
         """
         embedder = self._embedder_of(effect)
         if embedder is self._hashing:
@@ -160,11 +164,11 @@ class ClickHouseMemory:
         )
 
     def worst_case_usd(self, effect: Recall) -> Decimal | None:
-        """Return the most that the question's vector may cost; 0 where it is free, None = the price is unknown."""
+        """Return the maximum cost of the query's vector; 0 = free, None = the price is unknown."""
         return self._embedder_of(effect).worst_case_usd(effect.text)
 
     def quota_units(self, effect: Recall) -> int:
-        """Return 0: memory is no metered tool."""
+        """Return 0: memory is not a metered tool."""
         return 0
 
     async def close(self) -> None:
@@ -173,7 +177,7 @@ class ClickHouseMemory:
         await self._client.close()
 
     def _embedder_of(self, effect: Recall) -> Embedder:
-        # What a subject's past is, words and assets say; likeness only goes along, and is not worth a cent.
+        # A subject's past is selected by words and assets; similarity only accompanies it and is not worth paying for.
         return self._hashing if effect.since or not normalise_text(effect.text) else self._embedder
 
     async def _reach(self) -> Entries:
@@ -206,7 +210,7 @@ class ClickHouseMemory:
             first.pop(effect.exclude_case, None)
             if len(first) >= effect.limit or len(found) < asked["limit"]:
                 return list(first.values())
-            asked["limit"] *= 4  # many rows of few cases crowd others out
+            asked["limit"] *= 4  # many rows of few cases crowd out others
 
     async def _timeline(self, effect: Recall, asked: dict[str, Any], vector: Sequence[int]) -> list[dict[str, Any]]:
         assert effect.since is not None
@@ -215,11 +219,11 @@ class ClickHouseMemory:
         return (await self._client.query(_with(_TIMELINE, vector), asked)).dicts()
 
     async def as_known(self, entries: Entries, as_of: datetime) -> Entries:
-        """Return the entries as one knew them at a time, whatever they say now.
+        """Return the entries as they were known at ``as_of``, whatever their current state.
 
-        A judgement is that of the signal's newest revision emitted before ``as_of``, a withdrawal included; an outcome is
-        that of the longest horizon ended before it. A signal that came out later is left out. Of a case whose
-        signal is not in the table (yet) the entry's own judgement stays.
+        The judgement is that of the signal's newest revision emitted before ``as_of``, including a withdrawal. The
+        outcome is that of the longest horizon that ended before it. Entries whose signal was emitted later are left
+        out. If a case's signal is not in the table (yet), the entry keeps its own judgement.
         """
         if not entries:
             return ()
@@ -247,7 +251,7 @@ class ClickHouseMemory:
 
 
 def _naming(subject: str) -> str:
-    # A Latin name stands between other characters: SEC is not in "seconds". RE2, as ClickHouse's match has it.
+    # A Latin name must match as a whole word: SEC is not in "seconds". RE2 syntax, as ClickHouse's match requires.
     name = re.escape(subject)
     return f"(?i)(?:^|[^a-z0-9]){name}(?:[^a-z0-9]|$)" if subject.isascii() else f"(?i){name}"
 
@@ -259,7 +263,7 @@ def _entry(row: dict[str, Any]) -> MemoryEntry:
         event_type=row["event_type"],
         asset=row["asset"],
         confidence=row["confidence"],
-        # Six digits: the engine's vector instructions differ from machine to machine further down.
+        # Six digits: beyond them the result depends on the machine's vector instructions.
         similarity=round(min(1.0, row["similarity"]), 6),
         decided_at=row["decided_at"],
         signal_id=row["signal_id"],
@@ -267,5 +271,5 @@ def _entry(row: dict[str, Any]) -> MemoryEntry:
 
 
 def _with(statement: str, vector: Iterable[int]) -> str:
-    # In the statement's text: only numbers, so nothing in it needs quoting. Floats of 24 bits hold the sums exactly.
+    # Pasted into the text: only numbers, so nothing needs quoting. Float32's 24-bit mantissa holds the sums exactly.
     return statement.replace("VECTOR", f"CAST([{','.join(map(str, vector))}], 'Array(Float32)')")

@@ -1,8 +1,8 @@
 """Migrations: numbered SQL files, applied once, in order, and recorded with their checksums.
 
-ClickHouse has neither transactions over DDL nor locks. So every statement of a migration must be harmless when it runs
-twice (``IF NOT EXISTS``, ``IF EXISTS``, ``OR REPLACE``; checked before anything runs). Two processes that start at
-once, or one that died half way, then end in the same schema.
+ClickHouse has neither transactional DDL nor locks, so every statement of a migration must be idempotent (``IF NOT
+EXISTS``, ``IF EXISTS``, ``OR REPLACE``; checked before anything runs). Two processes that start at once, or one that
+died midway, then end with the same schema.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ENGINE = ReplacingMergeTree ORDER BY number"""
 
 
 class Migration(msgspec.Struct, frozen=True, kw_only=True):
-    """One file. ``checksum`` is the SHA-256 of its text, in hex digits."""
+    """One migration file. ``checksum`` is the SHA-256 of its text, in hex digits."""
 
     number: int
     name: str
@@ -51,7 +51,7 @@ def load_migrations(directory: Path = DIRECTORY) -> tuple[Migration, ...]:
     """Read the migrations of a directory in order.
 
     Raises:
-        ConfigError: a name or a number that is out of order, or a statement that may not run twice.
+        ConfigError: a file name is invalid, a number is out of order, or a statement is not idempotent.
     """
     found = tuple(_read(path) for path in sorted(directory.glob("*.sql")))
     for expected, migration in enumerate(found, start=1):
@@ -79,7 +79,7 @@ def _read(path: Path) -> Migration:
 
 
 async def migrate(client: ClickHouse, *, directory: Path = DIRECTORY) -> tuple[str, ...]:
-    """Bring the client's database to the newest schema, creating the database; return the names that were applied now.
+    """Create the client's database if it is missing and apply the new migrations; return their names.
 
     Safe to run at every start and from several processes at once.
 

@@ -1,4 +1,4 @@
-"""What rows are made from: one journal record, read and judged."""
+"""Input of the row mapping: a decoded journal record to which the acceptance rule was applied."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Rows = dict[str, list[Row]]
 
 
 class AcceptedRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One record of a journal that the rule of acceptance has judged: envelope, place in the log, decoded event.
+    """One journal record after the acceptance rule: envelope, position in the log, decoded event.
 
-    ``value`` is the record's value as it was read (its bytes become ``events.payload``). ``time`` and ``cause_time``
-    are the event times (``ce_time``) of the event and of its cause; ``appended_ms`` is the log append time,
-    milliseconds since 1970. ``step`` is the step that produced the event, None for intake and commands.
-    ``news_text`` is the text that memory is searched by; where the reader has none the signal's summary is taken.
-    ``embedding`` is the vector of that text that the case's own recall was answered with, if a provider made it.
+    ``value`` is the record's raw value (its bytes become ``events.payload``). ``time`` and ``cause_time`` are the event
+    times (``ce_time``) of the event and of its cause. ``appended_ms`` is the log append time, milliseconds since 1970.
+    ``step`` is the step that produced the event, None for intake and commands. ``news_text`` is the text that memory is
+    searched by; None = the signal's summary. ``embedding`` is the vector of that text from the reply to the case's own
+    recall, if a provider made it.
     """
 
     event_id: str
@@ -46,5 +46,5 @@ class AcceptedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def epoch_ms(at: datetime) -> int:
-    """Return whole milliseconds since 1970, which the client writes into ``DateTime64(3)`` as they are."""
+    """Return whole milliseconds since 1970, which the client writes into ``DateTime64(3)`` unchanged."""
     return round(at.timestamp() * 1000)

@@ -1,7 +1,7 @@
-"""The one mapping from journal records to rows. Pure; measured at about 2 µs for an event without calls.
+"""The mapping from journal records to rows. Pure; measured at about 2 µs for an event without calls.
 
-A record that the rule of acceptance passes by gives no event row, but its calls were paid: they become rows with
-``accepted = 0``, so a call that was paid twice is visible as two rows.
+A record that the acceptance rule ignores gives no event row, but its calls were paid for. They become rows with
+``accepted = 0``, so that a call which was paid twice is visible as two rows.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ __all__ = ["AcceptedRecord", "Row", "Rows", "memory_row", "memory_rows", "rows_o
 
 
 Embedded = Callable[[str], Sequence[int]]
-"""Gives the hashing vector of a text, or what is going to be it by the time that the row is written."""
+"""Returns the hashing vector of a text, or an array that is filled before the row is written."""
 
 
 def rows_of(record: AcceptedRecord, *, accepted: bool = True, embedded: Embedded = embed) -> Rows:
     """Return the rows of one record by table, each tuple in the order of ``columns.COLUMNS``.
 
-    Live signals come from the ``signals`` topic (:func:`signal_row`); a backtest publishes nothing, so the signals of
-    its runs come from here.
+    Live signals come from the ``signals`` topic (:func:`signal_row`). A backtest publishes nothing, so this function
+    returns the signals of its runs.
     """
     event = record.event
     rows: Rows = {}
@@ -62,7 +62,7 @@ _OUTCOMES: dict[type[ev.Event], str] = {
     ev.RetractionFound: "kind",
     QuestionRouted: "decision",
 }
-"""The field that says in one word what an event decided: all of them ``Literal``, so the column stays enumerable."""
+"""The field that states an event's decision in one word. All are ``Literal``, so the column stays enumerable."""
 
 
 def _event_row(r: AcceptedRecord) -> Row:
@@ -93,10 +93,10 @@ def _event_row(r: AcceptedRecord) -> Row:
 
 
 def memory_rows(record: AcceptedRecord, embedded: Embedded = embed) -> list[Row]:
-    """Return the memories of a case that ended in a signal: by the hashing vector, and by the one it was paid for (ADR 17).
+    """Return the memory rows of a case that ended in a signal: by the hashing vector, and by the paid one (ADR 17).
 
     Raises:
-        TypeError: when the record's event is not ``SignalSynthesized``.
+        TypeError: the record's event is not ``SignalSynthesized``.
     """
     rows = [memory_row(record, embedded=embedded)]
     if (made := record.embedding) is not None:
@@ -107,10 +107,10 @@ def memory_rows(record: AcceptedRecord, embedded: Embedded = embed) -> list[Row]
 def memory_row(
     record: AcceptedRecord, model: str = EMBEDDING_MODEL, vector: list[int] | None = None, *, embedded: Embedded = embed
 ) -> Row:
-    """Return the memory of a case that ended in a signal, by a vector of this model; None = the hashing vector.
+    """Return the memory row of a case that ended in a signal; ``vector`` None = ``embedded`` makes the vector.
 
     Raises:
-        TypeError: when the record's event is not ``SignalSynthesized``.
+        TypeError: the record's event is not ``SignalSynthesized``.
     """
     event = record.event
     if not isinstance(event, ev.SignalSynthesized):
@@ -164,9 +164,9 @@ def signal_row(
 ) -> Row:
     """Return the row of one revision of a signal.
 
-    ``cause_id`` and ``journal_*`` are the journal event that the revision was published for (headers of ``signals``);
-    ``emitted_ms`` is the append time on ``signals``, milliseconds since 1970. ``knowable_at`` is when one could first
-    have acted on the news; without it, when the news was published.
+    ``cause_id`` and ``journal_*`` identify the journal event that the revision was published for (headers of
+    ``signals``). ``emitted_ms`` is the append time on ``signals``, milliseconds since 1970. ``knowable_at`` is when one
+    could first have acted on the news; None = when the news was published.
     """
     published = epoch_ms(signal.published_at)
     return (
@@ -192,7 +192,7 @@ def signal_row(
 
 
 def _judgement(signal: Signal) -> Row:
-    """From ``event_type`` to ``confidence_delta``."""
+    """Columns ``event_type`` to ``confidence_delta``."""
     return (
         signal.event_type,
         signal.asset,
@@ -212,7 +212,7 @@ def _judgement(signal: Signal) -> Row:
 
 
 def _grounds(signal: Signal) -> Row:
-    """From ``adjustments`` to ``language``."""
+    """Columns ``adjustments`` to ``language``."""
     return (
         [(a.rule, a.amount, a.reason) for a in signal.adjustments],
         list(signal.risk_flags),

@@ -1,8 +1,8 @@
-"""Where the statement ends and the data begins in what a client of ClickHouse's HTTP protocol sends.
+"""Splits request bodies of ClickHouse's HTTP protocol into the statement and an insert's rows.
 
-The body of an insert is the statement's line and then the rows: ``INSERT INTO t (a) FORMAT Native``,
-a line break, and a binary block. Only as much of SQL is read here as that needs: words, quotes,
-comments and brackets. Everything else is the engine's to judge.
+The body of an insert is the statement's line and then the rows: ``INSERT INTO t (a) FORMAT Native``, a line break, and
+a binary block. The tokenizer knows only as much SQL as that needs: words, quotes, comments and brackets. The engine
+checks everything else.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import IO
 __all__ = ["MAX_STATEMENT_BYTES", "Statement", "StatementError", "read_statement", "split_statements"]
 
 MAX_STATEMENT_BYTES = 4 * 1024 * 1024
-"""Longest statement (without an insert's rows), in bytes. A guard for memory, far above any real one."""
+"""Maximum statement length in bytes, without an insert's rows. A memory guard, far above any real statement."""
 
 _TOKEN = re.compile(
-    # What the engine takes for a blank beyond ASCII: U+0085, U+00A0, U+180E, U+2000 to U+200D, U+2028 and the like.
+    # Non-ASCII white space of the engine: U+0085, U+00A0, U+180E, U+2000 to U+200D, U+2028 and the like.
     rb"(?P<space>(?:\s|\xc2[\x85\xa0]|\xe1\xa0\x8e|\xe2\x80[\x80-\x8d\xa8\xa9\xaf]|\xe2\x81[\x9f\xa0]|\xe3\x80\x80"
     rb"|\xef\xbb\xbf)++|(?:--|//|\#[! ])[^\n]*|/\*(?:.*?\*/|.*))"
-    # Possessive, or to the end: what never closes is found out in one pass.
+    # Possessive, or to the end: an unclosed quote is detected in one pass.
     rb"|(?P<quoted>'(?:[^'\\]++|\\.|'')*+.?|\"(?:[^\"\\]++|\\.|\"\")*+.?|`(?:[^`\\]++|\\.|``)*+.?"
     rb"|\$(?P<tag>\w*)\$(?:.*?\$(?P=tag)\$|.*)|\xe2\x80\x98(?:.*?\xe2\x80\x99|.*)|\xe2\x80\x9c(?:.*?\xe2\x80\x9d|.*))"
     rb"|(?P<word>[A-Za-z_][A-Za-z0-9_$]*+)"
@@ -35,7 +35,7 @@ _READS = {"SELECT", "WITH", "SHOW", "DESCRIBE", "DESC", "EXISTS", "EXPLAIN", "FR
 
 
 class StatementError(ValueError):
-    """The statement is one that ClickHouse's HTTP interface refuses; ``code`` is ClickHouse's number."""
+    """ClickHouse's HTTP interface refuses such a statement; ``code`` is ClickHouse's error number."""
 
     def __init__(self, code: int, name: str, message: str) -> None:
         super().__init__(f"Code: {code}. DB::Exception: {message} ({name})")
@@ -44,20 +44,20 @@ class StatementError(ValueError):
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement as the engine is to run it."""
+    """One statement for the engine to run."""
 
     sql: str
     """The text; for an insert with rows, up to its FORMAT or VALUES."""
     verb: str
     """First word in upper case: SELECT, INSERT, CREATE…; empty for an empty statement."""
     format: str | None
-    """Output format that the text names, or the input format of an insert with rows."""
+    """Output format named in the text, or the input format of an insert with rows."""
     data_at: int | None = None
-    """Offset in the read bytes at which an insert's rows begin; None when the statement has none."""
+    """Offset in the body at which an insert's rows begin; None if the statement has none."""
 
     @property
     def reads_only(self) -> bool:
-        """True when the statement surely only reads: it may be cancelled half way."""
+        """True if the statement certainly only reads, so that it may be cancelled midway."""
         return self.verb in _READS and not (self.verb == "WITH" and "insert" in self.sql.lower())
 
 
@@ -65,9 +65,8 @@ def read_statement(body: IO[bytes]) -> Statement:
     """Read the statement at the start of ``body``, which an insert's rows may follow.
 
     Raises:
-        StatementError: the statement is too long, or there are two; or it reads or writes the server's
-            own files (INTO OUTFILE, FROM INFILE) or variables (chdb's ``Python``), which a ClickHouse
-            server refuses over HTTP, or does not know, as well.
+        StatementError: the statement is too long, or there are two; or it uses the server's own files (INTO OUTFILE,
+            FROM INFILE) or variables (chdb's ``Python``). A ClickHouse server refuses those over HTTP too, or has none.
     """
     body.seek(0)
     head = body.read(_HEAD_BYTES)
@@ -87,7 +86,7 @@ def read_statement(body: IO[bytes]) -> Statement:
 
 
 def split_statements(text: str) -> list[str]:
-    """Return the statements of a script, which semicolons outside of quotes, comments and brackets end; empty ones left out."""
+    """Return the non-empty statements of a script, separated by semicolons outside quotes, comments and brackets."""
     script = text.encode("utf-8", "surrogateescape")
     found: list[tuple[int, int]] = []
     start: int | None = None
@@ -100,7 +99,7 @@ def split_statements(text: str) -> list[str]:
             continue
         start, end = at if start is None else start, stop
     if start is not None:
-        # To the end: what stands in brackets is not among the tokens.
+        # To the end: tokens within brackets are not yielded.
         found.append((start, max(end, len(script.rstrip()))))
     return [script[start:end].decode("utf-8", "surrogateescape").strip() for start, end in found]
 
@@ -156,7 +155,7 @@ def _top_level_tokens(head: bytes) -> Iterator[tuple[str, bytes, int, int]]:
 
 
 def _refuse_python(head: bytes) -> None:
-    """Refuse chdb's own table function: it reads variables of this process, and no server knows it."""
+    """Refuse chdb's own table function: it reads variables of this process, and no server has it."""
     previous = b""
     for match in _TOKEN.finditer(head):
         if match.lastgroup == "space":
@@ -168,7 +167,7 @@ def _refuse_python(head: bytes) -> None:
 
 
 def _insert_format(head: bytes, at: int) -> tuple[str, int]:
-    """Return the format's name and where its data begins: after blanks and at most one line break."""
+    """Return the format's name and the offset of its data: after blanks and at most one line break."""
     match = re.compile(rb"\s*([A-Za-z][A-Za-z0-9_]*)[ \t\f]*\r?\n?").match(head, at)
     if match is None:
         raise StatementError(62, "SYNTAX_ERROR", "Syntax error: FORMAT in an INSERT names no format.")

@@ -1,4 +1,4 @@
-"""Questions to ClickHouse that a case waits for: so many at once, each with a time limit, and one failure for all who waited."""
+"""Concurrency limit and timeout of ClickHouse queries that a case waits for. One failure fails all queued queries."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _Found = TypeVar("_Found")
 
 
 class Turns:
-    """Safe for concurrent use within one event loop."""
+    """Runs at most ``at_once`` queries at a time. Safe for concurrent use within one event loop."""
 
     def __init__(self, at_once: int, *, timeout_s: float) -> None:
-        """``timeout_s`` bounds each question, the wait for its turn left out."""
+        """``timeout_s`` bounds each query, without its time in the queue."""
         self.timeout_s = timeout_s
         self._places = asyncio.Semaphore(at_once)
         self._failed_at = float("-inf")
         self._failure = _unavailable("", retryable=True)
 
     async def ask(self, work: Callable[[], Awaitable[_Found]]) -> _Found | Failure:
-        """Ask ClickHouse when it is this one's turn; return the answer, or a failure of kind unavailable."""
+        """Run ``work`` when a place is free; return its result, or a failure of kind unavailable."""
         now = asyncio.get_running_loop().time
         asked_at = now()
         async with self._places:
             if self._failed_at >= asked_at:
-                # ClickHouse turned out to be away while this one waited: trying again would take it another second.
+                # A query failed while this one was queued: trying again would take another second.
                 return self._failure
             try:
                 async with asyncio.timeout(self.timeout_s):

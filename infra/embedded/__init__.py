@@ -1,1 +1,1 @@
-"""Servers that run as child processes of this one: a real Kafka, and the engine of ClickHouse."""
+"""Servers that run as child processes of this one: Apache Kafka and the ClickHouse engine."""

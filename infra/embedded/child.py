@@ -1,13 +1,12 @@
-"""Child processes of the embedded servers: start, wait until ready, stop in order, never orphaned.
+"""Child processes of the embedded servers: start, readiness check, orderly stop, no orphans.
 
-What is guaranteed, on Linux and macOS:
+Guarantees, on Linux and macOS:
 
-- The child ends when its parent ends, however that happens (``guard.py``): within milliseconds of a
-  SIGKILL. Only a SIGKILL of the watcher itself before the parent's end could leave it behind.
-- The child has a session of its own, so Ctrl-C reaches the parent alone, which then stops it in order.
-- The lock of a data directory is held by the child too, so it is free exactly when nothing uses
-  that directory any more.
-- The directory and what the child writes, its log too, are its owner's alone (``infra/owner_only.py``).
+- The child ends when its parent ends, however that happens (``guard.py``): within milliseconds of a SIGKILL. Only a
+  SIGKILL of the watcher itself before the parent's end could leave the child behind.
+- The child has a session of its own, so Ctrl-C reaches only the parent, which then stops the child in order.
+- The child holds the lock of its data directory too, so the lock is free exactly when nothing uses the directory.
+- Only the owner can access the directory and what the child writes, including its log (``infra/owner_only.py``).
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ __all__ = ["ChildProcess", "DirectoryLock", "free_ports", "port_is_free"]
 _GUARD = Path(__file__).with_name("guard.py")
 _POLL_S = 0.02
 _LOG_LIMIT_BYTES = 8 * 1024 * 1024
-"""A log longer than this is put aside (one generation, suffix ``.1``) at the next start."""
+"""A longer log is rotated at the next start (one generation, suffix ``.1``)."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Ask the system for ``count`` different TCP ports of 127.0.0.1 that nothing listens on."""
+    """Return ``count`` different free TCP ports of 127.0.0.1, chosen by the system."""
     with contextlib.ExitStack() as held:
         probes = [held.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
@@ -45,9 +44,9 @@ def free_ports(count: int) -> list[int]:
 
 
 def port_is_free(port: int) -> bool:
-    """Tell whether a server could listen on ``port`` of 127.0.0.1 now."""
+    """Return whether a server could listen on ``port`` of 127.0.0.1 now."""
     with socket.socket() as probe:
-        # As servers do: connections of a former server that still wind down do not count.
+        # As servers do: connections of a former server that are still closing do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -57,30 +56,30 @@ def port_is_free(port: int) -> bool:
 
 
 class DirectoryLock:
-    """One user at a time for a data directory, across processes.
+    """Exclusive use of a data directory, across processes.
 
-    The lock belongs to an open file (``flock``): hand ``fd`` to the child that uses the directory,
-    and it is held until that child has ended as well, even when its parent was killed.
+    The lock belongs to an open file (``flock``). Pass ``fd`` to the child that uses the directory: the lock is then
+    held until that child has ended too, even if its parent was killed.
     """
 
     def __init__(self, directory: Path, *, what: str) -> None:
-        """``what`` names the user of the directory in the error, such as "Kafka"."""
+        """``what`` names the user of the directory in error texts, such as "Kafka"."""
         self.directory = directory
         self.what = what
         self._fd: int | None = None
 
     @property
     def fd(self) -> int:
-        """The descriptor that holds the lock. Raises RuntimeError when it is not held."""
+        """File descriptor that holds the lock. Raises RuntimeError when it is not held."""
         if self._fd is None:
             raise RuntimeError(f"The lock of {self.directory} is not held: call acquire() first.")
         return self._fd
 
     def acquire(self, *, patience_s: float = 0.5) -> None:
-        """Take the lock, creating the directory where needed, for its owner alone. Taking it twice is one taking.
+        """Take the lock; create the directory, for its owner only, if it is missing. Idempotent.
 
-        Tries for ``patience_s`` seconds (blocking), because the child of a parent that was killed
-        this instant may hold it for some milliseconds more.
+        Blocks for up to ``patience_s`` seconds, because the child of a parent that was just killed may hold the lock
+        for some milliseconds more.
 
         Raises:
             ConfigError: another process (or another object of this one) uses the directory.
@@ -109,14 +108,14 @@ class DirectoryLock:
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
-        """Give up our hold. A child that was given ``fd`` and still runs keeps the directory locked."""
+        """Release our hold. A running child that was given ``fd`` keeps the directory locked."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
 
 
 class _Guard:
-    """The watcher process of one child, and our ends of its two pipes (see ``guard.py``)."""
+    """Watcher process of one child, and our ends of its two pipes (see ``guard.py``)."""
 
     def __init__(self) -> None:
         parent_end, self._held = os.pipe()
@@ -139,13 +138,13 @@ class _Guard:
             os.close(program_watched)
 
     def watch(self, pid: int) -> None:
-        """Tell the watcher whom to kill when this process ends."""
+        """Send the watcher the pid of the program to kill when this process ends."""
         os.write(self._held, b"%d\n" % pid)
         os.close(self.program_end)
         self.program_end = -1
 
     def dismiss(self) -> None:
-        """End the watcher: the child has ended and been reaped, or never started."""
+        """End the watcher, after the child was reaped or if it never started."""
         if self.program_end >= 0:
             os.close(self.program_end)
         else:
@@ -156,7 +155,7 @@ class _Guard:
 
 
 class ChildProcess:
-    """One program run as a child, its output in a log file. Safe to use from any event loop."""
+    """One program run as a child process, with its output in a log file. Safe to use from any event loop."""
 
     def __init__(
         self,
@@ -170,12 +169,11 @@ class ChildProcess:
         stdin: bytes = b"",
         keep_fds: Sequence[int] = (),
     ) -> None:
-        """Describe the child; nothing runs yet.
+        """Configure the child; nothing runs yet.
 
-        ``env`` is added to what it inherits of this process's environment: the variables named in
-        ``inherits``, by default all. ``stdin`` is what it reads from its standard input (at most 64 KiB).
-        ``keep_fds`` stay open in the child (the ``fd`` of a ``DirectoryLock``). Standard output and
-        error are appended to ``log_file``.
+        ``env`` is added to the environment variables that the child inherits: those named in ``inherits``, by default
+        all. ``stdin`` is what it reads from its standard input (at most 64 KiB). ``keep_fds`` stay open in the child
+        (the ``fd`` of a ``DirectoryLock``). Standard output and error are appended to ``log_file``.
         """
         self.name = name
         self.command = list(command)
@@ -206,10 +204,10 @@ class ChildProcess:
         return self._process.poll() if self._process is not None else None
 
     def start(self) -> None:
-        """Start the program. Raises RuntimeError when it runs already, OSError when it cannot start."""
+        """Start the program. Raises RuntimeError when it is already running, OSError when it cannot start."""
         if self.running:
             raise RuntimeError(f"{self.name} runs already (process {self.pid}).")
-        self.kill()  # Clears up behind a former run that ended by itself.
+        self.kill()  # Cleans up after an earlier run that ended by itself.
         self.log_file.parent.mkdir(parents=True, exist_ok=True)
         if self.log_file.exists() and self.log_file.stat().st_size > _LOG_LIMIT_BYTES:
             self.log_file.replace(self.log_file.with_name(self.log_file.name + ".1"))
@@ -232,7 +230,7 @@ class ChildProcess:
                 )
                 self._guard.watch(self._process.pid)
                 if self._process.stdin is not None:
-                    # Not longer than a pipe holds, so this waits for nobody; a child that has ended is found out soon.
+                    # At most what a pipe holds, so this does not block; wait_until detects a child that has ended.
                     with contextlib.suppress(BrokenPipeError), self._process.stdin as stdin:
                         stdin.write(self._stdin)
             except BaseException:
@@ -240,13 +238,13 @@ class ChildProcess:
                 raise
 
     async def wait_until(self, ready: Callable[[], Awaitable[bool]], *, timeout_s: float, poll_s: float = 0.05) -> None:
-        """Return when ``ready()`` says True. ``ready`` must not raise and must bound its own time.
+        """Return when ``ready()`` returns True. ``ready`` must not raise and must bound its own time.
 
-        On failure or cancellation the child is killed, so that nothing half started stays behind.
+        On failure or cancellation the child is killed, so that nothing half-started stays behind.
 
         Raises:
-            ConfigError: the child ended, or was not ready within ``timeout_s`` seconds; the text
-                carries the last lines of its log.
+            ConfigError: the child ended, or was not ready within ``timeout_s`` seconds; the text contains the last
+                lines of its log.
         """
         deadline = time.monotonic() + timeout_s
         try:
@@ -263,9 +261,9 @@ class ChildProcess:
             raise
 
     async def stop(self, *, timeout_s: float = 20.0) -> int | None:
-        """Ask the child to end (SIGTERM), kill it after ``timeout_s`` seconds; return its status.
+        """Send SIGTERM, and SIGKILL after ``timeout_s`` seconds; return the exit status.
 
-        None when it was never started. When this returns, the child has ended.
+        None if the child was never started. When this returns, the child has ended.
         """
         process = self._process
         if process is None:
@@ -281,7 +279,7 @@ class ChildProcess:
         return process.returncode
 
     async def wait(self, *, timeout_s: float | None = None) -> int | None:
-        """Wait for the child's end; return its status. Raises TimeoutError after ``timeout_s`` seconds."""
+        """Wait for the child to end; return its exit status. Raises TimeoutError after ``timeout_s`` seconds."""
         async with asyncio.timeout(timeout_s):
             # Polled: a child watcher would tie the child to the event loop that started it.
             while self.running:  # noqa: ASYNC110
@@ -289,10 +287,10 @@ class ChildProcess:
         return self.returncode
 
     def kill(self) -> None:
-        """SIGKILL the child and what it started itself, and reap it. Nothing happens when it has ended."""
+        """SIGKILL the child's process group and reap the child. Does nothing if it has ended."""
         process = self._process
         if process is not None and process.poll() is None:
-            # Not reaped yet, so its group's number is its own. (macOS: EPERM when all are zombies.)
+            # Not reaped yet, so the group id is still its own. (macOS: EPERM when all are zombies.)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -301,7 +299,7 @@ class ChildProcess:
             self._guard = None
 
     def log_tail(self, lines: int = 20) -> str:
-        """Return the last lines that this run of the child logged."""
+        """Return the last lines that the child logged in this run."""
         try:
             with self.log_file.open("rb") as log:
                 log.seek(self._log_start)

@@ -1,16 +1,16 @@
-"""Watch over one program for the process that started it: when that process dies, kill the program.
+"""Watchdog of one program: kills the program when the process that started it dies.
 
     python -I -S guard.py PARENT_PIPE PROGRAM_PIPE
 
-Both arguments are read ends of pipes. The write end of ``PARENT_PIPE`` is held by the parent alone,
-which writes the program's pid to it once, and again when it has seen the program end itself. The
-write end of ``PROGRAM_PIPE`` is inherited by the program. So the kernel tells of either one's end at
-once, however it ends (SIGKILL included), on Linux and macOS alike.
+Both arguments are read ends of pipes. Only the parent holds the write end of ``PARENT_PIPE``. It writes the program's
+pid to it once, and writes again when it has seen the program end. The program inherits the write end of
+``PROGRAM_PIPE``. So the kernel signals the end of either process at once, however it ends (SIGKILL included), on Linux
+and macOS alike.
 
-Not ``PR_SET_PDEATHSIG``: that is Linux only, and fires when the *thread* that forked ends, which
-with a thread pool is long before its process does.
+Not ``PR_SET_PDEATHSIG``: that is Linux only, and fires when the *thread* that forked ends, which with a thread pool is
+long before its process does.
 
-Standard library only and no imports of ours: it starts in about 15 ms and holds 6 MB.
+Standard library only, no imports of ours: it starts in about 15 ms and uses 6 MB.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import signal
 import sys
 
 RECHECK_S = 1.0
-"""How often (seconds) to look beside the pipes, for the case that a forked copy of the parent keeps one open."""
+"""Interval for checking the parent's pid besides the pipes, in case a forked copy of the parent keeps one open."""
 
 
 def main() -> None:
@@ -35,12 +35,12 @@ def main() -> None:
     while True:
         readable, _, _ = select.select([parent_pipe, program_pipe], [], [], RECHECK_S)
         if program_pipe in readable:
-            return  # The program has ended. Asked first: its pid may belong to another process by now.
+            return  # The program has ended. Checked first: its pid may belong to another process by now.
         if parent_pipe in readable and os.read(parent_pipe, 32):
             return  # The parent has seen it end.
         if parent_pipe in readable or os.getppid() != parent:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(program, signal.SIGKILL)  # It leads a group of its own.
+                os.killpg(program, signal.SIGKILL)  # It leads its own process group.
             return
 
 

@@ -1,1 +1,1 @@
-"""Kafka by plain clients: where it is and how to log in, topics, bulk reads, groups."""
+"""Kafka by plain clients: address and login, topics, bulk reads, consumer groups."""

@@ -1,4 +1,4 @@
-"""Where Kafka is and how to log in: one address for every client, and why a broker refuses it, in words."""
+"""Kafka address and login, shared by all clients, with a diagnosis of failed connections."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ from schemas.errors import ConfigError, NewsproofError, TransientError
 from schemas.topics import MAX_MESSAGE_BYTES
 
 ASK_WITHIN_S = 10.0
-"""How long one try at logging in may take before the broker counts as away."""
+"""Timeout of one login attempt, after which the broker counts as unavailable."""
 EMBEDDED_USER = "newsproof"
-"""Whom an embedded broker knows: its one user, who may do everything."""
+"""The only user of an embedded broker, who may do everything."""
 LOOPBACK = "127.0.0.1"
 
 
 class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """Bootstrap servers (``host:port,…``) and how to log in. SASL is sent over TLS only, but to an embedded broker.
+    """Bootstrap servers (``host:port,…``) and login. Only an embedded broker may use SASL without TLS.
 
-    ``ca_file``: PEM certificates that the brokers' ones are checked against; None: those of the operating system. The
-    name in a broker's certificate is always checked. ``cert_file`` and ``key_file``: this client's own, where brokers ask.
-    ``password_file``: where the password of an embedded broker was read (:meth:`embedded`); None for any other.
+    ``ca_file``: PEM certificates that brokers' certificates are verified with; None: those of the operating system. The
+    host name in a broker's certificate is always checked. ``cert_file`` and ``key_file``: this client's own
+    certificate, for brokers that require one. ``password_file``: the file that an embedded broker's password was read
+    from (:meth:`embedded`); None for any other broker.
 
     Raises:
         ConfigError: SASL without TLS would leave this machine.
@@ -60,7 +61,6 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
     password_file: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse to be an address that would send a password in the clear."""
         here = all(one.strip().rpartition(":")[0] == LOOPBACK for one in self.bootstrap.split(","))
         if self.security_protocol == "SASL_PLAINTEXT" and not (here and self.password_file):
             raise ConfigError(
@@ -73,14 +73,14 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, settings: Settings, bootstrap: str) -> KafkaAddress:
-        """Return the address of these settings; ``bootstrap`` is the one in force (perhaps the embedded server's).
+        """Return the address from settings; ``bootstrap`` is the effective one, which may be the embedded server's.
 
         Raises:
-            ConfigError: when SASL is configured without TLS, or half configured, or a PEM file cannot be used; or as
+            ConfigError: SASL is configured without TLS or incompletely, or a PEM file cannot be used; or as
                 :meth:`embedded`.
         """
         if settings.kafka_embedded_password_file is not None:
-            # Whatever is configured for another broker.
+            # Takes precedence over what is configured for another broker.
             return cls.embedded(bootstrap, settings.kafka_embedded_password_file)
         _refuse_half_configured(settings)
         password, key_password = settings.kafka_sasl_password, settings.kafka_ssl_key_password
@@ -95,15 +95,15 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
             key_file=None if settings.kafka_ssl_key_file is None else str(settings.kafka_ssl_key_file),
             key_password=None if key_password is None else key_password.get_secret_value(),
         )
-        address.client_args()  # a file that is missing is said now, not by the first client
+        address.client_args()  # reports a missing file now, not at the first client
         return address
 
     @classmethod
     def embedded(cls, bootstrap: str, password_file: Path | str) -> KafkaAddress:
-        """Return the address of an embedded broker, ``127.0.0.1:PORT``, whose password the file holds.
+        """Return the address of an embedded broker at ``127.0.0.1:PORT``, whose password the file holds.
 
         Raises:
-            ConfigError: the file is none of ours or not there, or the broker is on another machine.
+            ConfigError: the file is missing or not one that Newsproof wrote, or the broker is on another machine.
         """
         password = kept_secret(Path(password_file))
         if password is None:
@@ -123,11 +123,11 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def as_environment(self) -> dict[str, str]:
-        """Return the environment variables that lead another process of ours to this broker, an embedded one; no password."""
+        """Return the environment variables by which another process finds this embedded broker; no password."""
         return {"KAFKA_BOOTSTRAP_SERVERS": self.bootstrap, "KAFKA_EMBEDDED_PASSWORD_FILE": self.password_file or ""}
 
     def client_args(self) -> dict[str, Any]:
-        """Return the keyword arguments that every aiokafka client takes."""
+        """Return the keyword arguments common to all aiokafka clients."""
         args: dict[str, Any] = {"bootstrap_servers": self.bootstrap, "security_protocol": self.security_protocol}
         if self.security_protocol in ("SSL", "SASL_SSL"):
             args["ssl_context"] = self.ssl_context
@@ -141,7 +141,7 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ssl_context(self) -> ssl.SSLContext:
-        """The TLS settings of every connection; made once.
+        """The TLS context of all connections, created once.
 
         Raises:
             ConfigError: a PEM file cannot be used.
@@ -178,7 +178,7 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
 
     @asynccontextmanager
     async def reading(self, **more: Any) -> AsyncIterator[AIOKafkaConsumer]:
-        """Yield a started consumer that never commits on its own; it is closed in any case, also while it starts."""
+        """Yield a started consumer that never commits on its own. It is always closed, even if its start fails."""
         consumer = self.consumer(**more)
         try:
             await consumer.start()
@@ -191,8 +191,8 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
         """Yield a started admin client.
 
         Raises:
-            ConfigError: a broker answers and refuses the login, or TLS does not come about.
-            TransientError: when no broker answers.
+            ConfigError: a broker refuses the login, or the TLS handshake fails.
+            TransientError: no broker answers.
         """
         client = AIOKafkaAdminClient(**self.client_args())
         try:
@@ -205,9 +205,10 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
             await _closed(client.close())
 
     async def why_not(self, exc: BaseException) -> NewsproofError:
-        """Return what to say of a client that could not start: the client itself says "unable to bootstrap" of everything.
+        """Return the error to raise for a client that could not start.
 
-        One more connection is tried, whose error is looked at.
+        The client reports "unable to bootstrap" for every cause, so this connects to each server once more and
+        classifies the first error that gives a cause.
         """
         away = TransientError(
             f"no Kafka broker answers at {self.bootstrap}: start it, or correct KAFKA_BOOTSTRAP_SERVERS",
@@ -268,7 +269,7 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _is_no_warning_of_loopback(record: logging.LogRecord) -> bool:
-    # Said at every connection, also in a bot's process: true, and what KafkaAddress allows on loopback alone.
+    # Logged at every connection, also in a bot's process; KafkaAddress allows it on loopback only.
     return record.msg != "Sending username and password in the clear"
 
 
@@ -303,7 +304,7 @@ def _ssl_context(
         context: ssl.SSLContext = create_ssl_context(cafile=ca_file)
         if cert_file is not None:
             named = f"KAFKA_SSL_CERT_FILE={cert_file} with KAFKA_SSL_KEY_FILE={key_file}"
-            # An empty password rather than None: OpenSSL would ask at the terminal for that of an encrypted key.
+            # An empty password, not None, for which OpenSSL would prompt at the terminal if the key is encrypted.
             context.load_cert_chain(cert_file, key_file, key_password or "")
     except (OSError, ValueError) as exc:
         raise ConfigError(f"{named} cannot be used ({exc}): name a readable PEM file, and its password") from exc
@@ -311,8 +312,8 @@ def _ssl_context(
 
 
 async def _closed(closing: Awaitable[None]) -> None:
-    # Closing, a client awaits tasks that it cancels itself, and takes a cancellation of its caller for theirs: whoever was
-    # cancelled meanwhile would go on, with partitions that are no longer its own.
+    # While closing, a client awaits tasks that it cancels itself, and mistakes its caller's cancellation for theirs. A
+    # caller that was cancelled meanwhile would continue, with partitions that are no longer its own.
     await closing
     task = asyncio.current_task()
     if task is not None and task.cancelling():

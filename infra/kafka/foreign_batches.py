@@ -1,9 +1,9 @@
-"""Batches that a foreign client wrote: one that aiokafka cannot unpack must not stop a consumer for ever.
+"""Lenient reading of record batches from foreign clients: one that aiokafka cannot decode must not block a consumer.
 
-Kafka takes any bytes as the name of a header; aiokafka decodes it as UTF-8, and a name that is not makes every reader of
-its partition fail at that record, again and again, losing what it had unpacked before (measured on aiokafka 0.14,
-``consumer/fetcher.py``, ``FetchResult.getall``). Here such a batch is unpacked once more by aiokafka's own Python code,
-with the bad bytes written as ``\\xff``; the record is then judged like any other.
+Kafka accepts any bytes as a header's name, but aiokafka decodes it as UTF-8. An invalid name makes every reader of its
+partition fail at that record, again and again, and lose the records it had unpacked before (measured on aiokafka 0.14,
+``consumer/fetcher.py``, ``FetchResult.getall``). Here aiokafka's own Python code unpacks such a batch once more, with
+the invalid bytes written as ``\\xff``. The record is then judged like any other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FIRST_MAGIC_WITH_HEADERS = 2
 
 
 class _LenientBytes(bytearray):
-    """Bytes whose pieces decode without ever failing."""
+    """Bytes whose slices always decode."""
 
     def __getitem__(self, index: Any) -> Any:
         found = super().__getitem__(index)
@@ -36,7 +36,7 @@ class _LenientBatch(_DefaultRecordBatchPy):  # type: ignore[misc]
 
 
 class _Batch:
-    """A batch of the fast reader, with the lenient one in reserve."""
+    """A batch of the fast reader that falls back to the lenient one."""
 
     __slots__ = ("_fast", "_raw")
 
@@ -69,5 +69,5 @@ class _Batches(_MemoryRecordsPy):  # type: ignore[misc]
 
 
 def read_any_batch() -> None:
-    """Let every consumer of this process, Faust's included, read any batch that the broker took. Idempotent."""
+    """Patch aiokafka: all consumers of this process, Faust's too, read any batch that a broker accepted. Idempotent."""
     fetcher.MemoryRecords = _Batches

@@ -1,4 +1,4 @@
-"""Topics, bulk reads and the state of groups, by plain clients. Where Kafka is and how to log in: ``infra.kafka.address``."""
+"""Topics, bulk reads and consumer group state, by plain clients. Address and login: ``infra.kafka.address``."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ __all__ = [
 
 ONE_PARTITION = 1
 NEWS_DAYS = 90
-"""How long raw news is kept."""
+"""Retention of raw news."""
 KNOWN_WITHIN_S = 30.0
-"""How long a broker may take to know a topic that its controller has made."""
+"""How long a broker may take to learn of a topic that its controller has created."""
 _NOT_YET = (UnknownTopicOrPartitionError.errno, LeaderNotAvailableError.errno)
 read_any_batch()
 
 
 def topic_specs(topics: Topics, *, partitions: int) -> dict[str, tuple[int, dict[str, str]]]:
-    """Return name → (partitions, configuration) of every topic. Journals keep for ever and are never compacted."""
+    """Return topic name → (partitions, configuration). Journals are kept for ever and never compacted."""
     journal = {"retention.ms": "-1", "cleanup.policy": "delete", "message.timestamp.type": "LogAppendTime"}
     days = 24 * 3600 * 1000
     return {
@@ -62,11 +62,11 @@ def topic_specs(topics: Topics, *, partitions: int) -> dict[str, tuple[int, dict
 
 
 async def ensure_topics(address: KafkaAddress, topics: Topics, *, partitions: int, replication: int) -> dict[str, int]:
-    """Create what is missing, check what is there; return name → partitions created now.
+    """Create missing topics and check existing ones; return name → partitions of those created now.
 
     Raises:
-        ConfigError: when a topic exists with another partition count: ids and order depend on it.
-        TransientError: when the broker does not know a new topic in time.
+        ConfigError: a topic exists with another partition count, on which ids and order depend, or cannot be created.
+        TransientError: the broker does not learn of a new topic in time.
     """
     specs = topic_specs(topics, partitions=partitions)
     created: dict[str, int] = {}
@@ -82,7 +82,7 @@ async def ensure_topics(address: KafkaAddress, topics: Topics, *, partitions: in
                 _refuse_errors(await admin.create_topics([new]))
                 created[name] = count
             except TopicAlreadyExistsError:
-                pass  # another process made it at the same moment: checked like any other below
+                pass  # another process created it at the same moment: checked like any other below
         for found in await _described(admin, list(specs)):
             count, wanted = len(found["partitions"]), specs[found["topic"]][0]
             if found.get("error_code") == 0 and count != wanted:
@@ -102,8 +102,8 @@ def _refuse_errors(response: Any) -> None:
 
 
 async def _described(admin: AIOKafkaAdminClient, names: list[str]) -> list[dict[str, Any]]:
-    # A broker learns of a topic some time after the controller has made it. A group that is joined before then is given no
-    # partition of the topic until its client asks for the metadata again, after a minute: nothing would be published so long.
+    # A broker learns of a topic some time after the controller has created it. A group that is joined earlier gets no
+    # partition of the topic until its client refreshes its metadata, after a minute, and publishes nothing until then.
     loop = asyncio.get_running_loop()
     until = loop.time() + KNOWN_WITHIN_S
     while True:
@@ -125,8 +125,8 @@ async def read_range(
 ) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
     """Yield (partition, records) of each half-open offset range [first, end), in offset order per partition.
 
-    Reads in bulk without a group. Ends when every range is read up to its end, also where compaction or transactions
-    left gaps in the offsets.
+    Reads in bulk without a consumer group. Ends when every range is read up to its end, even if compaction or
+    transactions left gaps in the offsets.
     """
     left = {tp: end for tp, (first, end) in ranges.items() if first < end}
     if not left:
@@ -158,23 +158,23 @@ async def offsets_of(address: KafkaAddress, topic: str, **more: Any) -> dict[Top
 
 
 async def partitions_of(consumer: AIOKafkaConsumer, topic: str) -> list[int]:
-    """Return the partition numbers of a topic, ascending; empty when it does not exist. The consumer is started."""
+    """Return a topic's partition numbers, ascending; empty when it does not exist. ``consumer`` must be started."""
     await consumer._client.add_topic(topic)
     return sorted(consumer._client.cluster.partitions_for_topic(topic) or ())
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """What a group committed for one partition: the next offset to read, and the metadata stored with it."""
+    """A group's commit for one partition: the next offset to read, and the metadata stored with it."""
 
     offset: int
     metadata: str
 
 
 async def committed_by(address: KafkaAddress, group: str) -> dict[TopicPartition, Committed]:
-    """Return what a group has committed, by partition; empty for a group that never did.
+    """Return a group's commits by partition; empty for a group that never committed.
 
     Raises:
-        TransientError: when no coordinator answers.
+        TransientError: no coordinator answers.
     """
     found = await _of_coordinator(address, group, lambda admin: admin.list_consumer_group_offsets(group))
     return {
@@ -185,10 +185,10 @@ async def committed_by(address: KafkaAddress, group: str) -> dict[TopicPartition
 
 
 async def members_of(address: KafkaAddress, group: str) -> list[str]:
-    """Return the member ids of a group, as the broker names them; empty for a group without members.
+    """Return the member ids of a group, as assigned by the broker; empty for a group without members.
 
     Raises:
-        TransientError: when no coordinator answers.
+        TransientError: no coordinator answers.
     """
     described = await _of_coordinator(address, group, lambda admin: admin.describe_consumer_groups([group]))
     return [str(member[0]) for response in described for found in response.groups for member in found[5]]
@@ -197,7 +197,7 @@ async def members_of(address: KafkaAddress, group: str) -> list[str]:
 async def _of_coordinator(
     address: KafkaAddress, group: str, ask: Callable[[AIOKafkaAdminClient], Awaitable[Any]], *, patience_s: float = 30.0
 ) -> Any:
-    # A broker that just started has no coordinator for a moment: its offsets topic is being made.
+    # A broker that just started has no coordinator for a moment: its offsets topic is being created.
     loop = asyncio.get_running_loop()
     until = loop.time() + patience_s
     async with address.admin() as admin:

@@ -1,10 +1,10 @@
-"""Every setting: one typed object, read from the environment and from a ``.env`` file in the working directory.
+"""All settings as one typed object, read from the environment and from a ``.env`` file in the working directory.
 
-What a ``.env`` may not do, for the directory may be a stranger's: name the address that a secret from elsewhere is sent to
+That directory may be a stranger's, so a ``.env`` may not name the address that a secret from elsewhere is sent to
 (:mod:`infra.settings.origin`).
 
-Names are those of the environment (the design's CAPS). ``newsproof config`` prints each value with its origin;
-docs/settings.md is generated from the files of this folder and checked by a test.
+Field names are the names of environment variables in lower case. ``newsproof config`` prints each value with its
+origin. docs/settings.md is generated from the files of this folder and checked by a test.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ SUBJECTS: tuple[type[BaseSettings], ...] = (
     WebSettings,
     ResearchSettings,
 )
-"""The parts of ``Settings`` in the order of docs/settings.md. A comment in one begins a section of the page."""
+"""The parts of ``Settings`` in the order of docs/settings.md. A comment between fields starts a section there."""
 
 
-# In this order because pydantic lists the fields of the last one first, and `newsproof config` shows them as listed.
+# pydantic lists the fields of the last base class first, and `newsproof config` shows them in that order.
 class Settings(
     OfflineSettings,
     ModelSettings,
@@ -80,15 +80,15 @@ class Settings(
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read ``.env`` as it is written, without putting the environment into it."""
+        """Read ``.env`` literally, without interpolating environment variables."""
         file = getattr(dotenv_settings, "env_file", None)
         return init_settings, env_settings, WrittenSource(settings_cls, env_file=file)
 
     @property
     def mode(self) -> Literal["live", "offline", "simulated"]:
-        """The mode in force: ``auto`` means live exactly when the light model has its key.
+        """The effective mode. ``auto`` means live exactly when the light model has its key.
 
-        Without it ``auto`` is simulated where a scripted server is named, else offline.
+        Without that key, ``auto`` means simulated if a scripted model server is configured, else offline.
         """
         if self.newsproof_mode == "auto":
             light = self.model_light.partition(":")[0].strip().lower()
@@ -99,16 +99,15 @@ class Settings(
 
     @property
     def topic_prefix(self) -> str:
-        """Prefix of topics and groups."""
         return self.newsproof_topic_prefix
 
 
 def load_settings(**overrides: object) -> Settings:
-    """Read the settings; ``overrides`` win over the environment.
+    """Read the settings; ``overrides`` take precedence over the environment.
 
     Raises:
-        ConfigError: names every setting that is wrong, and what it accepts; or an address of ``.env`` that a secret from
-            elsewhere would be sent to.
+        ConfigError: settings are invalid (the text names each of them, and what it accepts), or ``.env`` names an
+            address that a secret from elsewhere would be sent to.
     """
     try:
         settings = Settings(**overrides)  # type: ignore[arg-type]
@@ -123,7 +122,7 @@ def load_settings(**overrides: object) -> Settings:
 
 
 def _shown(error: Any) -> str:
-    # A refused secret is not repeated, nor is an address, which may hold a password.
+    # An invalid secret is not repeated, nor is a URL, which may contain a password.
     name = str(error["loc"][0]).lower() if error["loc"] else ""
     field = Settings.model_fields.get(name)
     if field is None or "SecretStr" in str(field.annotation) or name.endswith("_url"):

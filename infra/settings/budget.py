@@ -1,4 +1,4 @@
-"""The settings of the budget."""
+"""Budget settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pydantic_settings import BaseSettings
 
 
 class BudgetSettings(BaseSettings):
-    """What calls may cost."""
+    """Limits on the cost of calls."""
 
     # The budget
     deep_analysis_monthly_budget: float = Field(

@@ -1,4 +1,4 @@
-"""The settings of ClickHouse, and of the analysts who read it."""
+"""Settings of ClickHouse and of its analyst user."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pydantic_settings import BaseSettings
 
 
 class ClickHouseSettings(BaseSettings):
-    """Where ClickHouse is, and what an analyst may take of it."""
+    """Connection to ClickHouse, and the limits of an analyst's queries."""
 
     clickhouse_url: str | None = Field(
         None, description="http://user:password@host:8123; unset: the embedded ClickHouse engine is started"

@@ -1,4 +1,4 @@
-"""Which mode runs, and where an installation keeps its things."""
+"""Settings of an installation: its mode, directory and topic prefix."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings
 
 
 class InstallationSettings(BaseSettings):
-    """What tells one installation from another."""
+    """Settings that distinguish one installation from another."""
 
     # Where things are
     newsproof_mode: Literal["auto", "live", "offline", "simulated"] = Field(

@@ -1,4 +1,4 @@
-"""The settings of Kafka: where it is, how to log in, and what topics are made like."""
+"""Kafka settings: connection, login, and topic layout."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings
 
 
 class KafkaSettings(BaseSettings):
-    """Where Kafka is, and how to log in."""
+    """Connection to Kafka and login."""
 
     kafka_bootstrap_servers: str | None = Field(
         None, description="host:port,…; unset: an embedded Apache Kafka is started"
@@ -39,7 +39,7 @@ class KafkaSettings(BaseSettings):
 
 
 class TopicSettings(BaseSettings):
-    """What topics are made like."""
+    """Partitions and replicas of topics."""
 
     topic_partitions: int = Field(
         4, ge=1, le=512, description="Partitions of news, cases and signals; fixed at creation"

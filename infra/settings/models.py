@@ -1,4 +1,4 @@
-"""The settings of models: who is asked for what, and who makes the vectors of memory."""
+"""Settings of language models, and of the embeddings that memory uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings
 
 
 class ModelSettings(BaseSettings):
-    """Who is asked, with which key, and how long."""
+    """Models, fallbacks, keys, timeouts and embeddings."""
 
     # Models
     gemini_api_key: SecretStr | None = Field(None)

@@ -1,4 +1,4 @@
-"""The settings of the providers of offline and simulated mode."""
+"""Settings of the providers in offline and simulated mode."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pydantic_settings import BaseSettings
 
 
 class OfflineSettings(BaseSettings):
-    """What stands in for the providers outside."""
+    """Stand-ins for external providers."""
 
     # Offline and simulated providers
     offline_latency_seconds: float = Field(

@@ -1,9 +1,9 @@
-"""Where an address comes from, and whether a secret may be sent to it.
+"""The origin of addresses in settings, which decides whether a secret may be sent to them.
 
-A ``.env`` file is read from the working directory, which may be a stranger's: a cloned repository, an unpacked archive. Its
-addresses must not receive the secrets of the environment. The rule: **a secret that does not come from a file is not sent
-to an address that comes from that file**, and no address is taken from a file that anybody may write or that
-belongs to another user. Addresses of the environment, of the command line and the defaults are trusted.
+A ``.env`` file is read from the working directory, which may be a stranger's: a cloned repository, an unpacked archive.
+Its addresses must not receive the secrets of the environment. The rule: **a secret that does not come from a file is
+not sent to an address that comes from that file**. Also, no address is taken from a file that anybody may write or that
+belongs to another user. Addresses from the environment, the command line and the defaults are trusted.
 """
 
 from __future__ import annotations
@@ -33,14 +33,17 @@ SENT_TO: Mapping[str, tuple[str, ...]] = {
     "kafka_sasl_password": ("kafka_bootstrap_servers", "kafka_ssl_ca_file"),
     "clickhouse_analyst_password": ("clickhouse_url",),
 }
-"""Each secret, and the settings that decide who gets it. What is not sent anywhere is not here."""
+"""Secret → the settings that decide who receives it. Secrets that are not sent anywhere are not listed."""
 
 
 def refuse_foreign_addresses(file: Path, in_file: Collection[str], elsewhere: Collection[str]) -> None:
-    """``in_file``: settings in force that the file gave; ``elsewhere``: those of environment and command line; lower case.
+    """Check the addresses that a ``.env`` file sets. Setting names are in lower case.
+
+    ``in_file``: effective settings that the file set. ``elsewhere``: those of the environment and the command line.
 
     Raises:
-        ConfigError: the file names an address that a secret from elsewhere would be sent to, or it is not safe from others.
+        ConfigError: the file names an address that a secret from elsewhere would be sent to, or any such address while
+            another user owns the file or anybody may write it, or it sets ``KAFKA_EMBEDDED_PASSWORD_FILE``.
     """
     if "kafka_embedded_password_file" in in_file:
         raise ConfigError(
@@ -63,9 +66,9 @@ def refuse_foreign_addresses(file: Path, in_file: Collection[str], elsewhere: Co
 
 
 def written_in(file: Path) -> dict[str, str]:
-    """Return what a file of settings says, by names in lower case; empty values left out, nothing where there is no file.
+    """Return the non-empty settings of a ``.env`` file by lower-case name; empty if there is no file.
 
-    As it stands there: ``${NAME}`` in it would be the environment's, and so could carry any secret of it anywhere.
+    ``${NAME}`` is not interpolated: it would take the environment's value, and could send any secret anywhere.
     """
     if not file.is_file():
         return {}
@@ -73,14 +76,14 @@ def written_in(file: Path) -> dict[str, str]:
 
 
 class WrittenSource(DotEnvSettingsSource):
-    """Settings of a ``.env`` file, as :func:`written_in` reads it."""
+    """Settings source of a ``.env`` file, read by :func:`written_in`."""
 
     def _read_env_file(self, file_path: Path) -> Mapping[str, str | None]:
         return written_in(file_path)
 
 
 def given_by_environment() -> frozenset[str]:
-    """Return the names in lower case that the environment gives a value."""
+    """Return the lower-case names of all non-empty environment variables."""
     return frozenset(name.lower() for name, value in os.environ.items() if value)
 
 

@@ -1,4 +1,4 @@
-"""The settings of the research chat."""
+"""Settings of the research chat."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pydantic_settings import BaseSettings
 
 
 class ResearchSettings(BaseSettings):
-    """What only the research chat reads."""
+    """Settings that only the research chat reads."""
 
     research_deadline_seconds: float = Field(
         240.0, gt=0, description="A question has an answer by then; after 80 % of it, one from what is there"

@@ -1,4 +1,4 @@
-"""The settings of the search providers."""
+"""Settings of the search providers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings
 
 
 class SearchSettings(BaseSettings):
-    """Where and how is searched, and at what price."""
+    """Search providers, their parameters and prices."""
 
     # Search
     tavily_api_key: SecretStr | None = Field(None)

@@ -1,4 +1,4 @@
-"""The settings of pages and of market data: what is read besides search."""
+"""Settings of page scraping and market data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pydantic_settings import BaseSettings
 
 
 class SourceSettings(BaseSettings):
-    """Where pages and figures are read."""
+    """Limits of page scraping, and addresses of market data sources."""
 
     # Pages and market data
     scrape_proxies: str = Field(

@@ -1,4 +1,4 @@
-"""The settings of the gate, of the tools that a plan may use and of retractions; cases pin most of them."""
+"""Settings of the gate, of the tools that a plan may use and of retractions; most are pinned per case."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings
 
 
 class VerificationSettings(BaseSettings):
-    """What decides how a case is verified."""
+    """Settings that decide how a case is verified."""
 
     # The gate and its toggles (VERIFICATION)
     high_value_confidence_threshold: float = Field(0.75, ge=0.0, le=1.0)

@@ -1,4 +1,4 @@
-"""The settings of the web service."""
+"""Settings of the web service."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings
 
 
 class WebSettings(BaseSettings):
-    """What only the web service reads."""
+    """Settings that only the web service reads."""
 
     # The web service
     web_host: str = Field(
@@ -49,14 +49,14 @@ class WebSettings(BaseSettings):
         networks = []
         for one in () if value is None else value.split(","):
             try:
-                # Also by an address within it: 172.17.0.1/16 is 172.17.0.0/16, as `ip address` shows it.
+                # Not strict, to accept what `ip address` shows: 172.17.0.1/16 is the network 172.17.0.0/16.
                 networks.append(str(ipaddress.ip_network(one.strip(), strict=False)))
             except ValueError as exc:
                 raise ValueError(f"{one.strip()!r} is no IP address and no network such as 10.0.0.0/8") from exc
         return ",".join(networks) or None
 
     def page_at(self, port: int) -> str:
-        """Return the address that a person on this machine opens; ``port`` is the one that was opened."""
+        """Return the URL to open on this machine; ``port`` is the port that is actually bound."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.web_host, self.web_host)
         scheme = "http" if self.web_tls_cert_file is None else "https"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"

@@ -1,4 +1,4 @@
-"""The settings of the processes that run: the worker above all, its log and its metrics."""
+"""Settings of the worker and the sink: limits, log and metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings
 
 
 class WorkerSettings(BaseSettings):
-    """What only the processes of the pipeline read."""
+    """Settings that only the processes of the pipeline read."""
 
     # The worker
     worker_slot: str = Field(

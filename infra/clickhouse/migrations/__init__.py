@@ -1,1 +1,1 @@
-"""Numbered SQL files. A package, so that an installed wheel carries them."""
+"""Numbered SQL migrations. A package, so that an installed wheel contains them."""

@@ -1,1 +1,1 @@
-"""ClickHouse's engine behind its HTTP protocol on this machine, fenced, in a process of its own."""
+"""The ClickHouse engine behind its HTTP protocol on loopback, in a sandboxed process of its own."""

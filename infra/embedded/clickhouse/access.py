@@ -1,15 +1,15 @@
-"""What the embedded engine lets a user do who may only read some databases: analysts, BI tools.
+"""Access control of the embedded engine for users who may only read some databases: analysts, BI tools.
 
 Three fences, in the order in which a statement meets them:
 
-1. The statement as the engine's own parser reads it (``parseQueryToJSON``): its kind, the functions, table functions and
-   ``system`` tables in it. This stops what no right governs inside a process of one's own: ``file()`` as a plain function,
-   ``hasColumnInTable`` of another host, formats that read a schema's file.
-2. ClickHouse's access control: a role with SELECT on those databases and nothing else. The engine has one user and roles
-   by a file, so a request takes its role (``SET ROLE``) on a connection that lives for that one statement.
-3. ``readonly=1`` and limits of time, memory and result, set after what the request asks for.
+1. A check of the statement as the engine's own parser reads it (``parseQueryToJSON``): its kind, and the functions,
+   table functions and ``system`` tables in it. This stops what no access right governs in an embedded engine:
+   ``file()`` as a plain function, ``hasColumnInTable`` of another host, formats that read a schema file.
+2. ClickHouse's access control: a role with SELECT on those databases and nothing else. The engine has one user, and
+   roles from a file, so a request takes its role (``SET ROLE``) on a connection that lives for that one statement.
+3. ``readonly=1`` and limits of time, memory and result size, set after the request's own settings.
 
-A ClickHouse server needs fences two and three alone, for there the user is real: ``infra/docker/clickhouse``.
+A ClickHouse server needs only fences two and three, because it has real users: ``infra/docker/clickhouse``.
 """
 
 from __future__ import annotations
@@ -44,13 +44,15 @@ SYSTEM_TABLES = frozenset(
         *("unicode", "zeros", "zeros_mt", "aggregate_function_combinators", "build_options"),
     }
 )
-"""What clients and BI tools look up when they connect. The engine shows in ``tables`` and ``columns`` only what the role
-may read. Not here: what others run (processes), paths (disks, parts), settings of the server, errors, stacks."""
+"""Tables that clients and BI tools read when they connect. The engine shows in ``tables`` and ``columns`` only what the
+role may read. Left out: other users' queries (processes), paths (disks, parts), settings of the server, errors,
+stacks."""
 TABLE_FUNCTIONS = frozenset(
     {"numbers", "numbers_mt", "zeros", "zeros_mt", "generateseries", "generate_series", "primes", "view"}
 )
-"""In lower case. They compute; every other one reads something. Not here: those that take a structure as text (``values``,
-``null``, ``generateRandom``), in which ``b String ALIAS file('…')`` is an expression that no tree shows."""
+"""In lower case. These only compute; every other one reads something. Left out: those that take a structure as text
+(``values``, ``null``, ``generateRandom``), in which ``b String ALIAS file('…')`` is an expression that no parse tree
+shows."""
 
 DENIED_FUNCTIONS = re.compile(
     r"(file|hasColumnInTable|catboostEvaluate|evalMLMethod|joinGet\w*|get(Macro|ServerSetting|ServerPort|MergeTreeSetting)"
@@ -59,8 +61,8 @@ DENIED_FUNCTIONS = re.compile(
     r"|ai(Classify|Embed|Extract|Filter|Generate|Redact|Similarity|Translate)\w*)\Z",
     re.IGNORECASE,
 )
-"""They read files, ask other hosts, language models or dictionaries, tell of the server, or only keep it waiting. Every
-other function computes; a test looks through those of a new version of the engine."""
+"""Functions that read files, call other hosts, language models or dictionaries, reveal facts about the server, or only
+delay it. All other functions compute; a test checks those of a new engine version."""
 _KINDS = frozenset(
     {
         *("SelectWithUnionQuery", "SelectQuery", "SelectIntersectExceptQuery", "ExplainQuery", "ShowTablesQuery"),
@@ -73,9 +75,9 @@ _WITHOUT_JSON = re.compile(
     r"|SHOW FUNCTIONS(?: I?LIKE '[ -&(-\[\]-~]*')?|SHOW ENGINES|SHOW SETTING [A-Za-z0-9_]+)"
     r"(?: FORMAT [A-Za-z][A-Za-z0-9]*)?\Z"
 )
-"""What may be sent of the kinds that the engine has no tree in JSON for, as the engine itself prints them: in ASCII but
-for letters of quoted names, one blank between two words. A backquote or a backslash within a name, or a quote within a pattern, is
-not among it."""
+"""Allowed statements of the kinds for which the engine has no JSON tree, as the engine itself prints them: in ASCII
+except for letters of quoted names, with one blank between two words. A backquote or a backslash within a name, or a
+quote within a pattern, is not allowed."""
 _EXPLAINED = frozenset(
     {"EXPLAIN", "EXPLAIN AST", "EXPLAIN SYNTAX", "EXPLAIN QUERY TREE", "EXPLAIN PIPELINE", "EXPLAIN ESTIMATE"}
 )
@@ -97,8 +99,8 @@ _FREE = re.compile(
     r"|output_format_(json|csv|tsv|pretty|native|arrow|parquet|decimal|markdown|values|xml|write|float|binary)\w*"
     r"|format_(csv|tsv)_\w+|count_distinct_implementation|transform_null_in|cast_keep_nullable)\Z"
 )
-"""Settings of a request that change how an answer is written, and nothing else. Formats that read a file of the server by
-a setting (format_schema, format_template_*) are not among them."""
+"""Request settings that only change how a result is written. Settings by which a format reads a file of the server
+(format_schema, format_template_*) are not among them."""
 
 _ONLY = "this statement: SELECT, WITH, SHOW TABLES, SHOW CREATE, DESCRIBE, EXISTS and EXPLAIN of what is named plainly may be sent"
 _NUMBER = re.compile(r"([0-9]{1,40})(?:\.[0-9]{0,40})?\Z")
@@ -106,7 +108,7 @@ _ACCESS_DENIED, _READONLY, _NO_NUMBER = 497, 164, 72
 
 
 class AccessDeniedError(Exception):
-    """The statement is one that this user may not send; ``code`` is ClickHouse's number."""
+    """The user may not send this statement; ``code`` is ClickHouse's error number."""
 
     def __init__(self, code: int, message: str) -> None:
         name = {_ACCESS_DENIED: "ACCESS_DENIED", _READONLY: "READONLY", _NO_NUMBER: "CANNOT_PARSE_NUMBER"}[code]
@@ -115,14 +117,14 @@ class AccessDeniedError(Exception):
 
 
 def role_of(user: EngineUser) -> str:
-    """Return the name of the role that a restricted user's statements run with."""
+    """Return the role that a restricted user's statements run with."""
     return "reader_" + "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}_" for c in user.name)
 
 
 def write_access(directory: Path, users: Sequence[EngineUser]) -> Path:
     """Write the engine's configuration with one role for each restricted user; return its path.
 
-    The files hold names and rights; no password is in them.
+    The files contain names and rights, but no password.
     """
     readers = "".join(
         f"<{role_of(user)}><grants>"
@@ -151,18 +153,18 @@ def _quoted(name: str) -> str:
 
 
 def settings_for(user: EngineUser, asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that a restricted user's statement runs with: the user's, and of the request's the harmless ones.
+    """Return the settings of a restricted user's statement: the user's own, and the harmless ones of the request.
 
-    A limit may be made tighter by a request, never looser.
+    A request may tighten a limit, never loosen it.
 
     Raises:
-        AccessDeniedError: the request sets something else.
+        AccessDeniedError: the request sets anything else, or a limit that is not a number.
     """
     chosen = dict(user.settings)
     for name, value in asked.items():
         if name in TIGHTENED:
             own = chosen.get(name, "0")
-            whole = _NUMBER.match(value)  # of seconds ClickHouse takes fractions
+            whole = _NUMBER.match(value)  # ClickHouse accepts fractions of seconds
             if whole is None:
                 raise AccessDeniedError(_NO_NUMBER, f"The limit {name} is a number: {value[:20]!r} is none.")
             if int(whole[1]) > 0 and (own == "0" or int(whole[1]) < int(own)):
@@ -177,17 +179,17 @@ def settings_for(user: EngineUser, asked: Mapping[str, str]) -> dict[str, str]:
 
 
 Ask = Callable[[str, Mapping[str, str]], str]
-"""Runs a statement with parameters on the engine and returns its text; raises ValueError with the engine's words."""
+"""Runs a statement with parameters on the engine and returns its text. Raises ValueError with the engine's text."""
 
 
 def check_statement(sql: str, ask: Ask) -> str:
-    """Refuse what a restricted user may not send, by the engine's own reading of it; return the text that is to run.
+    """Refuse what a restricted user may not send, by the engine's own parse of it; return the text to run.
 
-    Runs nothing of the statement. The text is the given one where the engine shows its tree in JSON, and otherwise the
-    engine's own print of it: what was looked at is then what runs, whatever the given one looked like.
+    Runs nothing of the statement. Returns the given text if the engine has a JSON tree for it, otherwise the engine's
+    own print of it. So what was checked is what runs, whatever the given text looks like.
 
     Raises:
-        AccessDeniedError: it is none of the kinds that read, or something in it reaches outside the user's databases.
+        AccessDeniedError: it is not of a kind that only reads, or something in it reaches outside the user's databases.
         ValueError: the engine cannot parse it; the text is the engine's.
     """
     text = {"statement_text": in_a_row(sql)}
@@ -209,7 +211,7 @@ def check_statement(sql: str, ask: Ask) -> str:
 
 
 def in_a_row(text: str) -> str:
-    """Return the text as the value of a parameter: those are read as a field of TabSeparated is."""
+    """Return the text escaped as a parameter's value, which ClickHouse parses like a field of TabSeparated."""
     return (
         text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r").replace("\0", "\\0")
     )
@@ -225,7 +227,7 @@ def _checked_print(canonical: str) -> str:
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """Yield every node below, whatever the name of the field that holds it."""
+    """Yield every node of the tree, whichever field holds it."""
     waiting = [tree]
     while waiting:
         one = waiting.pop()
@@ -261,7 +263,7 @@ def _check_function(name: str) -> None:
 
 
 def _check_name(parts: Sequence[str]) -> None:
-    """Check a table's or column's name; a function may be named without brackets, as in arrayMap(file, …)."""
+    """Check the name of a table or column. A function may be named without parentheses, as in arrayMap(file, …)."""
     if len(parts) == 1:
         _check_function(parts[0])
     elif parts[0].lower() == "system" and parts[1] not in SYSTEM_TABLES:

@@ -1,15 +1,15 @@
-"""The engine of ClickHouse (chdb) inside this process: run one statement, get bytes and figures.
+"""The ClickHouse engine (chdb) inside this process: runs one statement, returns bytes and statistics.
 
-Every request gets a connection of its own (0.1 ms): settings, current database, temporary tables and
-``readonly`` of one request can thus never reach another. Connections of one process share one engine
-and run side by side; the engine does its own locking.
+Every request gets a connection of its own (0.1 ms), so settings, current database, temporary tables and ``readonly`` of
+one request never affect another. Connections of one process share one engine and run concurrently; the engine does its
+own locking.
 
-What this engine lacks beside a server (chdb 4.4, ClickHouse 26.9), found by trying:
+Differences from a server (chdb 4.4, ClickHouse 26.9), found by experiment:
 
-- one user: ``CREATE USER``, ``EXECUTE AS`` and query_log do not exist. Roles do, by a file, and hold for
-  ``file()``, ``url()`` or ``remote()`` as well: see ``infra.embedded.clickhouse.access``.
-- the database ``default`` is an overlay on the file system: keep tables in a database of their own.
-- rows for ``INSERT ... SELECT ... FROM input()`` cannot be handed over.
+- There is one user: ``CREATE USER``, ``EXECUTE AS`` and query_log do not exist. Roles exist, from a file, and also
+  govern ``file()``, ``url()`` or ``remote()``: see ``infra.embedded.clickhouse.access``.
+- The database ``default`` is an overlay on the file system: keep tables in a database of their own.
+- Rows for ``INSERT ... SELECT ... FROM input()`` cannot be passed.
 """
 
 from __future__ import annotations
@@ -37,39 +37,39 @@ _OUT_PIECE = 1024 * 1024
 
 
 class EngineError(Exception):
-    """The engine refused or failed; ``code`` is ClickHouse's error number, the text is the engine's."""
+    """The engine refused a statement or failed; ``code`` is ClickHouse's error number, the text is the engine's."""
 
     def __init__(self, message: str) -> None:
         found = _CODE.search(message)
-        # What the bindings put before the engine's text helps nobody.
+        # Drops the prefix that the bindings put before the engine's text.
         super().__init__(message[found.start() :] if found else message)
         self.code = int(found.group(1)) if found else 1001
 
 
 @dataclass(frozen=True)
 class Request:
-    """What one statement runs with."""
+    """One statement with its settings, parameters and role."""
 
     statement: Statement
     query_id: str
     database: str = ""
     default_format: str = "TabSeparated"
     settings: Mapping[str, str] = field(default_factory=dict)
-    """In the order in which they are set; ``readonly`` has to be the last."""
+    """In the order in which they are set; ``readonly`` must be last."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     """Values of ``{name:Type}``, without the ``param_`` of the URL."""
     role: str = ""
-    """The role to take and to be held to; empty: all rights."""
+    """Role that restricts the statement; empty: all rights."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A statement's result, in the engine's own buffer: read it through ``pieces``."""
+    """A statement's result in the engine's own buffer, to be read through ``pieces``."""
 
     size: int = 0
     """Bytes of the whole result."""
     buffer: Any = None
-    """Owner of the buffer. A view of it does not keep it alive; whoever reads must hold this."""
+    """Owner of the buffer. A view does not keep it alive, so readers must hold this reference."""
     read_rows: int = 0
     read_bytes: int = 0
     written_rows: int = 0
@@ -79,7 +79,7 @@ class Answer:
 
     @property
     def summary(self) -> str:
-        """The value of X-ClickHouse-Summary: a JSON object whose numbers are strings."""
+        """Value of X-ClickHouse-Summary: a JSON object whose numbers are strings."""
         figures = {
             "read_rows": self.read_rows,
             "read_bytes": self.read_bytes,
@@ -101,13 +101,13 @@ class Answer:
 
 
 class Engine:
-    """The one engine of a data directory. Methods are safe to call from several threads."""
+    """The only engine of a data directory. Thread-safe."""
 
     def __init__(self, directory: Path, *, memory_bytes: int, access: Path) -> None:
-        """Open ``directory``, empty or of an earlier run. ``memory_bytes`` bounds all that the engine holds together.
+        """Open ``directory``, empty or of an earlier run. ``memory_bytes`` bounds the engine's total memory.
 
-        A query may use three quarters of it, and sorts and groupings move to disk at a third. ``access`` is the
-        configuration with a role for each restricted user (``clickhouse_access.write_access``).
+        A query may use three quarters of it; sorts and groupings spill to disk at a third. ``access`` is the
+        configuration with a role for each restricted user (``access.write_access``).
         """
         self._directory = str(directory)
         self._root = Connection(f"{self._directory}?max_server_memory_usage={memory_bytes}&config-file={access}")
@@ -115,13 +115,13 @@ class Engine:
             "max_memory_usage": str(memory_bytes * 3 // 4),
             "max_bytes_before_external_group_by": str(memory_bytes // 3),
             "max_bytes_before_external_sort": str(memory_bytes // 3),
-            # A result is held whole before it is sent, outside of what the engine accounts for.
+            # A result is held whole before it is sent, outside the engine's memory accounting.
             "max_result_bytes": str(memory_bytes // 2),
             "result_overflow_mode": "throw",
         }
 
     def run(self, request: Request) -> Answer:
-        """Run a statement without rows of its own. Raises EngineError."""
+        """Run a statement that carries no rows. Raises EngineError."""
         shape = request.statement.format or request.default_format
         if shape.lower() in _PYTHON_FORMATS:
             raise EngineError(f"Code: 73. DB::Exception: Unknown format {shape}. (UNKNOWN_FORMAT)")
@@ -142,8 +142,8 @@ class Engine:
     def insert(self, request: Request, rows: IO[bytes]) -> Answer:
         """Run an insert whose rows are read from ``rows`` in pieces. Raises EngineError.
 
-        An insert that fails leaves nothing of the block that failed; blocks before it may stay
-        (``max_insert_block_size`` rows, about a million, make one), as on a server.
+        A failed insert leaves nothing of the block that failed. Blocks before it (``max_insert_block_size`` rows, about
+        a million) may stay, as on a server.
         """
         with self._connection(request) as connection:
             for name, value in request.parameters.items():
@@ -161,14 +161,14 @@ class Engine:
             )
 
     def cancel(self, query_id: str | None = None) -> None:
-        """Ask the running statement of that id, or all of them, to end. Never raises."""
-        # chdb names its queries itself; ours travels in ``log_comment``.
+        """Request cancellation of the running statement of that id, or of all. Never raises."""
+        # chdb assigns its own query ids; ours is in ``log_comment``.
         chosen = f"Settings['log_comment'] = {_literal(query_id)}" if query_id else "query NOT LIKE 'KILL%'"
         with suppress(Exception), self._connection(None) as connection:
             connection.query(f"KILL QUERY WHERE {chosen} ASYNC", "Null")
 
     def close(self) -> None:
-        """Close the engine: what is written is on disk, the directory is free. Run nothing after it."""
+        """Close the engine: all writes are on disk, and the directory is free. Do not use it afterwards."""
         self._root.close()
 
     @contextmanager
@@ -195,7 +195,7 @@ class Engine:
 
 
 def _checked(connection: Connection, sql: str) -> str:
-    """Hold a restricted user's statement against what it may do; return what is to run. Raises EngineError."""
+    """Check a restricted user's statement; return the text to run. Raises EngineError."""
 
     def ask(question: str, parameters: Mapping[str, str]) -> str:
         try:

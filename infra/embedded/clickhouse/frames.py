@@ -1,4 +1,4 @@
-"""ClickHouse's native compression of HTTP bodies, ``compress=1`` and ``decompress=1``: what JDBC and ODBC drivers ask for.
+"""ClickHouse's native compression of HTTP bodies (``compress=1``, ``decompress=1``), which JDBC and ODBC drivers use.
 
 A frame is a checksum (16 bytes, CityHash128 of version 1.0.2 over all that follows), a method (1 byte: 0x82 LZ4, 0x90 ZSTD,
 0x02 none), the size of the frame without its checksum and the size of the data (4 bytes each, little-endian), and the data.
@@ -25,16 +25,16 @@ __all__ = ["FrameDecoder", "framed"]
 
 NONE, LZ4, ZSTD = 0x02, 0x82, 0x90
 FRAME_BYTES = 1024 * 1024
-"""Data of one frame, as ClickHouse's own ``max_compress_block_size``."""
+"""Uncompressed data of one frame, as ClickHouse's own ``max_compress_block_size``."""
 MAX_FRAME_BYTES = 16 * 1024 * 1024
-"""Of a frame that a client sends: it is unpacked whole. ClickHouse takes 1 GiB; clients send 1 MiB, some of them 10."""
+"""Limit of a client's frame, which is decompressed whole. ClickHouse takes 1 GiB; clients send 1 MiB, some 10."""
 _CHECKSUM = 16
 _HEAD = struct.Struct("<BII")
 _HALF = (1 << 64) - 1
 
 
 def framed(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the pieces as LZ4 frames."""
+    """Yield the pieces as LZ4 frames of at most ``FRAME_BYTES`` of data."""
     for piece in pieces:
         for start in range(0, len(piece), FRAME_BYTES):
             yield _frame(piece[start : start + FRAME_BYTES])
@@ -47,7 +47,7 @@ def _frame(data: bytes) -> bytes:
 
 
 def _checksum(frame: bytes) -> bytes:
-    # Only drivers that ask for frames need it, and the engine starts with every command.
+    # Imported here: only drivers that ask for frames need it, and the engine starts with every command.
     from clickhouse_cityhash.cityhash import CityHash128  # type: ignore[import-untyped]
 
     number: int = CityHash128(frame)
@@ -55,16 +55,16 @@ def _checksum(frame: bytes) -> bytes:
 
 
 class FrameDecoder:
-    """Undo the frames of a body piece by piece."""
+    """Incremental decoder of a framed body."""
 
     def __init__(self) -> None:
         self._held = bytearray()
 
     def decode(self, piece: bytes) -> Iterator[bytes]:
-        """Yield the data of every frame that is whole by now.
+        """Yield the data of every frame that is complete by now.
 
         Raises:
-            EncodingError: these bytes are no frame, or were changed on the way.
+            EncodingError: the bytes are not a frame, or are corrupt.
         """
         self._held += piece
         while len(self._held) >= _CHECKSUM + _HEAD.size:

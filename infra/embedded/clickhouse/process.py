@@ -1,11 +1,12 @@
-"""The process of the embedded ClickHouse: fenced first, then the engine is loaded and served.
+"""Entry point of the embedded ClickHouse's process: enters the sandbox, then loads and serves the engine.
 
     python -m infra.embedded.clickhouse.process --data-dir DIR --port 8123 <<< '[{"name": "default", "password": "…"}]'
 
-The fence stands before the engine's library is loaded, since only threads that start afterwards are held to it: where the
-kernel has Landlock, this process writes to the engine's folder, the spool and ``/dev/null`` alone, reads these and what a
-program needs, and opens no TCP connection. It is given no secret that it does not need: no environment but what programs
-need, and the users on standard input, where neither ``ps`` nor ``/proc`` shows them.
+The sandbox is entered before the engine's library is loaded, because it restricts only threads that start afterwards.
+Where the kernel has Landlock, this process writes only to the engine's folder, the spool and ``/dev/null``, reads only
+these and the files that a program needs, and opens no TCP connection. It receives no secret that it does not need: only
+the environment variables that programs need, and the users on standard input, where neither ``ps`` nor ``/proc`` shows
+them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the server. Exit status 1 and one line on standard error when it cannot start."""
+    """Run the server. Exits with status 1 and one line on standard error when it cannot start."""
     parser = argparse.ArgumentParser(prog="clickhouse_process", description="ClickHouse's engine over HTTP.")
     parser.add_argument("--data-dir", type=Path, required=True, help="directory of tables and rows")
     parser.add_argument("--port", type=int, default=8123, help="port of 127.0.0.1; 0 lets the system choose")
@@ -57,7 +58,7 @@ def _run(data_dir: Path, listener: socket.socket, users: list[EngineUser], memor
     engine, spool = data_dir / "engine", data_dir / "spool"
     for directory in (engine, spool):
         directory.mkdir(parents=True, exist_ok=True)
-    access = write_access(data_dir, users)  # beside the folders that stay writable: no statement can change it
+    access = write_access(data_dir, users)  # outside the writable folders: no statement can change it
     os.environ["TMPDIR"] = tempfile.tempdir = str(spool)
     confine(
         writable=[engine, spool, Path(os.devnull)], readable=[*program_files(), access, access.with_name("users.xml")]

@@ -1,15 +1,13 @@
-"""The engine of ClickHouse behind ClickHouse's HTTP protocol on loopback, in a process of its own (``clickhouse_process.py``).
+"""The ClickHouse engine behind ClickHouse's HTTP protocol on loopback, in a process of its own (``process.py``).
 
-chdb lets one process open a data directory; this is that process, so that the sink, the web page,
-analysts and BI tools share one engine and use the client and code path that they use in production.
+chdb lets only one process open a data directory. This is that process, so the sink, the web page, analysts and BI tools
+share one engine, and use the same client and code path as in production.
 
-How a request goes: its body is taken in (rows to a temporary file above 64 MiB) before the engine is
-asked, and the answer is complete before its first byte is sent. So a slow client holds a socket and
-never the engine, and an error always comes with its status. Inserts have threads of their own: a
-long report does not keep the sink waiting.
+A request's body is read completely (rows above 64 MiB to a temporary file) before the engine is called, and the result
+is complete before its first byte is sent. So a slow client holds a socket but never the engine, and an error always
+comes with its status. Inserts have threads of their own: a long report does not delay the sink.
 
-Not spoken: sessions (``session_id`` is tolerated, temporary tables end with their request) and external
-tables.
+Not supported: sessions (``session_id`` is tolerated, temporary tables end with their request) and external tables.
 """
 
 from __future__ import annotations
@@ -48,18 +46,18 @@ __all__ = ["serve"]
 QUERY_THREADS = 8
 INSERT_THREADS = 2
 READER_THREADS = 4
-"""Of the restricted users together: their reports do not keep the pipeline's own questions waiting."""
+"""For all restricted users together: their reports do not delay the pipeline's own queries."""
 _SPOOL_BYTES = 64 * 1024 * 1024
-"""A range of the sink, as a rule: a file would be written to the disk for nothing."""
+"""Larger bodies go to a file. The sink's inserts usually stay below, which avoids needless disk writes."""
 _SHUTDOWN_S = 5.0
 IDLE_S = 10.0
-"""As a ClickHouse server's ``keep_alive_timeout``. Half-sent heads would hold their connections for an hour otherwise."""
+"""As a ClickHouse server's ``keep_alive_timeout``. Else half-sent heads would hold their connections for an hour."""
 _HEAVY_BYTES = 64 * 1024
 _QUERY_ID = re.compile(r"[\w.-]{1,64}\Z", re.ASCII)
 
 
 class Front:
-    """Answers the HTTP requests of one engine."""
+    """HTTP request handlers of one engine."""
 
     def __init__(self, engine: Engine, users: list[EngineUser], spool: Path) -> None:
         self._engine = engine
@@ -79,7 +77,7 @@ class Front:
         return app
 
     async def close(self) -> None:
-        """Cancel what still runs, wait for its end, close the engine."""
+        """Cancel running statements, wait until they have ended, close the engine."""
         pools = (self._inserts, self._queries, self._readers)
         ends = [asyncio.to_thread(pool.shutdown, wait=True, cancel_futures=True) for pool in pools]
         ended = asyncio.gather(*ends)
@@ -112,8 +110,8 @@ class Front:
         return await _send(http, request, answer)
 
     def _authenticated(self, http: web.Request) -> EngineUser:
-        # A web page that a user of this machine visits must not reach the engine through the browser,
-        # neither across origins nor by a name that points at 127.0.0.1.
+        # A web page in a browser on this machine must not reach the engine: neither cross-origin nor by DNS rebinding
+        # (a name that resolves to 127.0.0.1).
         for name in ("Host", "Origin"):
             if name in http.headers and not is_loopback(http.headers[name]):
                 raise StatementError(
@@ -132,7 +130,7 @@ class Front:
             try:
                 threads = self._readers if request.role else self._queries
                 return await loop.run_in_executor(threads, self._engine.run, request)
-            except asyncio.CancelledError:  # the client has gone
+            except asyncio.CancelledError:  # the client disconnected
                 if request.statement.reads_only:
                     loop.run_in_executor(None, self._engine.cancel, request.query_id)
                 raise
@@ -168,7 +166,7 @@ async def _send(http: web.Request, request: Request, answer: Answer) -> web.Stre
         response.content_length = answer.size
     await response.prepare(http)
     pieces = framed(answer.pieces()) if native else compressed(answer.pieces(), answer.size, encoding)
-    # A thread for what takes long to compress; handing over small answers would cost more than they do.
+    # Large results are compressed in a thread; for small ones the handover costs more than the compression.
     heavy = (native or encoding != "") and answer.size > _HEAVY_BYTES
     while (piece := await asyncio.to_thread(next, pieces, None) if heavy else next(pieces, None)) is not None:
         await response.write(piece)
@@ -181,13 +179,12 @@ async def _ok(_: web.Request) -> web.Response:
 
 
 async def _options(_: web.Request) -> web.Response:
-    # No Access-Control headers: pages of other origins stay outside.
+    # No Access-Control headers: pages of other origins have no access.
     return web.Response(status=204, headers={"Allow": "GET, HEAD, OPTIONS, POST"})
 
 
 def runner_of(app: web.Application, *, idle_s: float = IDLE_S) -> web.AppRunner:
-    """Return the server of an application: ``idle_s`` seconds are left to send a request's head, on a new connection or on a
-    kept one."""
+    """Return the server of ``app``. Clients have ``idle_s`` seconds to send a head, on new and on kept connections."""
     return web.AppRunner(
         app,
         access_log=None,
@@ -196,15 +193,15 @@ def runner_of(app: web.Application, *, idle_s: float = IDLE_S) -> web.AppRunner:
         shutdown_timeout=_SHUTDOWN_S,
         keepalive_timeout=idle_s,
         read_bufsize=1024 * 1024,
-        # As a ClickHouse server's http_max_uri_size: clients put the values of parameters into the URL.
+        # As a ClickHouse server's http_max_uri_size: clients put parameter values into the URL.
         max_line_size=1024 * 1024,
     )
 
 
 async def serve(engine: Engine, listener: socket.socket, users: list[EngineUser], spool: Path) -> None:
-    """Serve until SIGTERM or SIGINT; then let requests end within 5 s, cancel the rest, close the engine.
+    """Serve until SIGTERM or SIGINT; then give requests 5 s to end, cancel the rest, close the engine.
 
-    ``spool`` is the directory of bodies that are too long for memory.
+    ``spool`` is the directory for bodies that are too long for memory.
     """
     loop, ending = asyncio.get_running_loop(), asyncio.Event()
     front = Front(engine, users, spool)

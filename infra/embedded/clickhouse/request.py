@@ -1,4 +1,4 @@
-"""What one HTTP request asks of the engine: the statement with its rows, database, format, settings and parameters."""
+"""Parser of HTTP requests: the statement with its rows, database, format, settings and parameters."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _FORMAT = re.compile(r"[A-Za-z]\w*\Z", re.ASCII)
 async def take_in(http: web.Request, user: EngineUser, body: IO[bytes]) -> dict[str, str]:
     """Write the statement and what follows it to ``body``; return the parameters of URL and form.
 
-    Of a restricted user, who sends no rows, 4 MiB are taken, as they come and as they are after unpacking.
+    A restricted user, who sends no rows, may send 4 MiB, counted both as received and after decompression.
 
     Raises:
-        StatementError: it is longer than that, or not what its headers say.
+        StatementError: the body is longer than that, or not what its headers say.
     """
     fields = dict(http.query)
     most = MAX_STATEMENT_BYTES if user.databases else None
@@ -38,7 +38,7 @@ async def take_in(http: web.Request, user: EngineUser, body: IO[bytes]) -> dict[
         fields |= await _form(http, most or _LONGEST_FORM_BYTES)
     taken = 0
     if query := fields.get("query", "").rstrip():
-        # As ClickHouse does: the text of the URL and the body are one.
+        # As ClickHouse does: the URL's text and the body are concatenated.
         taken = body.write(query.encode("utf-8", "surrogateescape") + b"\n")
     if not form:
         try:
@@ -76,7 +76,7 @@ async def _unpacked(http: web.Request, most: int | None) -> AsyncIterator[bytes]
 
 
 def _some(pieces: Iterator[bytes]) -> list[bytes]:
-    """Take about a mebibyte of the pieces; pieces of nothing count too, for they take time."""
+    """Take about 1 MiB of the pieces. Small and empty pieces count as 1 KiB, because they take time too."""
     some, size = [], 0
     for data in pieces:
         some.append(data)
@@ -96,7 +96,7 @@ async def _form(http: web.Request, most: int) -> dict[str, str]:
                     48, "NOT_IMPLEMENTED", "External tables are not spoken here: insert into a table first."
                 )
             value = bytearray()
-            # Taken as it is: an encoding of the part's own would be unpacked without a bound.
+            # Read raw: a part's own encoding would be decompressed without a limit.
             while chunk := await part.read_chunk():
                 value += chunk
                 taken += len(chunk)
@@ -117,7 +117,7 @@ def _refuse_more_than(most: int | None, taken: int) -> None:
 
 
 def says_yes(query: Mapping[str, str], name: str) -> bool:
-    """Tell whether a parameter of the URL switches something on."""
+    """Return whether a URL parameter is switched on."""
     return query.get(name, "0") not in ("", "0", "false")
 
 
@@ -133,7 +133,7 @@ def request_of(
         settings = settings_for(user, settings)
     else:
         settings.update(user.settings)
-    # ClickHouse does the same to GET: what a link can do must not write.
+    # As ClickHouse does for GET: following a link must not write.
     if readonly := readonly or (2 if http.method in ("GET", "HEAD") else 0):
         settings.pop("readonly", None)
         settings["readonly"] = str(readonly)
@@ -146,7 +146,7 @@ def request_of(
     return Request(
         statement=statement,
         query_id=query_id,
-        # A reader who names none is in the one that there is to read.
+        # A restricted user who names no database gets the first of their own.
         database=database if database not in ("", "default") or not user.databases else user.databases[0],
         default_format=shape,
         settings=settings,

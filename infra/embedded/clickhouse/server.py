@@ -3,9 +3,9 @@
     async with EmbeddedClickHouse(Path("data/clickhouse")) as server:
         client = clickhouse_connect.get_client(host=server.host, port=server.port)
 
-Guarantees: what an insert has acknowledged survives a SIGKILL of this process or of the server
-(not a power cut: like a ClickHouse server it leaves that to the disk cache). The child ends when this
-process ends, however that happens. One server at a time uses a data directory.
+Guarantees: an acknowledged insert survives a SIGKILL of this process or of the server (not a power cut: like a
+ClickHouse server it leaves that to the disk cache). The child ends when this process ends, however that happens. One
+server at a time uses a data directory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["EmbeddedClickHouse", "EngineUser"]
 
 _START_TIMEOUT_S = 60.0
 _INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""Of this process's environment: it holds keys, and the engine can read its own."""
+"""Inherited variables. Not the whole environment: it contains keys, and the engine can read its own environment."""
 _PROJECT = Path(__file__).resolve().parents[3]
 
 
@@ -44,12 +44,12 @@ class EmbeddedClickHouse:
         users: Sequence[EngineUser] = (EngineUser("default"),),
         memory_bytes: int | None = None,
     ) -> None:
-        """Describe the server; nothing runs yet.
+        """Configure the server; nothing runs yet.
 
-        ``port`` None lets the system choose at every start. ``users`` are those who may connect, with
-        their passwords; by default the user ``default`` with all rights and no password. ``memory_bytes``
-        bounds the engine (``max_server_memory_usage``): None is a third of the machine's memory, within
-        1 to 4 GiB. A query gets three quarters of it, and moves sorts and groupings to disk at a third.
+        ``port`` None lets the system choose at every start. ``users`` may connect with their passwords; by default the
+        user ``default`` with all rights and no password. ``memory_bytes`` bounds the engine
+        (``max_server_memory_usage``): None = a third of the machine's memory, within 1 to 4 GiB. A query gets three
+        quarters of it, and spills sorts and groupings to disk at a third.
         """
         self.data_dir = data_dir.resolve()
         self._wanted_port = port
@@ -78,11 +78,11 @@ class EmbeddedClickHouse:
         return self._child is not None and self._child.running
 
     async def start(self) -> None:
-        """Start the server and return when it has answered ``SELECT 1``. Does nothing when it runs.
+        """Start the server; return when it has answered ``SELECT 1``. Does nothing if it is running.
 
         Raises:
-            ConfigError: another process uses the data directory, the port is taken, or the server did
-                not come up; the text carries the end of its log.
+            ConfigError: another process uses the data directory, the port is taken, or the server did not start; the
+                text contains the end of its log.
         """
         if self.running:
             return
@@ -115,7 +115,7 @@ class EmbeddedClickHouse:
         return self._child
 
     async def stop(self) -> None:
-        """Let requests end within 5 s, close the engine, end the process. Does nothing when it has ended."""
+        """Give requests 5 s to end, close the engine, end the process. Does nothing if it has ended."""
         try:
             if self._child is not None:
                 await self._child.stop()
@@ -123,7 +123,7 @@ class EmbeddedClickHouse:
             self._lock.release()
 
     def kill(self) -> None:
-        """End the process at once (SIGKILL), as a crash would; ``start()`` may follow."""
+        """SIGKILL the process, as a crash would; ``start()`` may follow."""
         if self._child is not None:
             self._child.kill()
         self._lock.release()

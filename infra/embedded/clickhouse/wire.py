@@ -1,4 +1,4 @@
-"""What ClickHouse's HTTP protocol says in headers, statuses and encodings.
+"""Headers, statuses and encodings of ClickHouse's HTTP protocol.
 
 Source: https://clickhouse.com/docs/en/interfaces/http and, for the statuses,
 ``exceptionCodeToHTTPStatus`` in ClickHouse's ``src/Server/HTTP``.
@@ -65,7 +65,7 @@ NOT_SETTINGS = frozenset(
         "client_protocol_version",
     }
 )
-"""URL parameters of the protocol itself. Every other one is a setting, or ``param_…``."""
+"""URL parameters of the protocol itself. All others are settings, or ``param_…``."""
 
 _STATUS = {
     # Unknown table, function, identifier, type, storage, database, setting, format, type of query…
@@ -99,12 +99,12 @@ _BINARY = ("Native", "RowBinary", "ORC", "Avro", "MsgPack", "BSON", "Npy", "Prot
 
 
 class EngineUser(msgspec.Struct, frozen=True):
-    """Who may send statements, and under which settings they run.
+    """A user who may send statements, and the settings that they run with.
 
-    ``settings`` are set after the request's own, so a request cannot loosen them at the start;
-    ``readonly`` (0 writes, 1 reads only, 2 reads and changes settings) is set last of all, and the
-    engine lets no statement take it back. ``databases`` restricts the user to reading those, and to
-    what ``infra.embedded.clickhouse.access`` lets through; empty: everything.
+    ``settings`` are set after the request's own, so a request cannot loosen them at the start. ``readonly`` (0 writes,
+    1 reads only, 2 reads and changes settings) is set last, and the engine lets no statement take it back.
+    ``databases`` restricts the user to reading those, and to what ``infra.embedded.clickhouse.access`` allows; empty:
+    everything.
     """
 
     name: str
@@ -115,7 +115,7 @@ class EngineUser(msgspec.Struct, frozen=True):
 
 
 class EncodingError(ValueError):
-    """A Content-Encoding that is not one of gzip, deflate, lz4, zstd, or bytes that are not of it."""
+    """A Content-Encoding other than gzip, deflate, lz4 and zstd, or bytes that are not valid in it."""
 
 
 class _Decompressor(Protocol):
@@ -127,11 +127,11 @@ class _Decompressor(Protocol):
 
 
 PIECE_BYTES = 1024 * 1024
-"""What is unpacked of a body at a time: 33 KB can hold 2 GB, and whoever reads decides after each piece whether to go on."""
+"""Bytes decompressed at a time: 33 KB can expand to 2 GB, so readers decide after each piece whether to continue."""
 
 
 class Decoder:
-    """Undo a Content-Encoding piece by piece; several frames after each other are one body."""
+    """Incremental decoder of a Content-Encoding; several consecutive frames are one body."""
 
     def __init__(self, encoding: str) -> None:
         self._encoding = "" if encoding == "identity" else encoding
@@ -139,7 +139,7 @@ class Decoder:
         self._current = self._fresh()
 
     def decode(self, piece: bytes) -> Iterator[bytes]:
-        """Yield what ``piece`` decodes to, at most 1 MiB at a time. Raises EncodingError."""
+        """Yield the decoded data of ``piece``, at most 1 MiB at a time. Raises EncodingError."""
         self._started = True
         if self._current is None:
             yield piece
@@ -154,7 +154,7 @@ class Decoder:
                 if self._current.eof:
                     piece, more = self._current.unused_data or b"", False
                 else:
-                    # zlib hands back what it did not take; the others keep it. A full piece may have more behind it.
+                    # zlib returns unconsumed input; the others keep it. After a full piece more output may follow.
                     piece, more = getattr(self._current, "unconsumed_tail", b""), len(data) == PIECE_BYTES
                 yield data
         except (zlib.error, zstd.ZstdError, RuntimeError, EOFError) as exc:
@@ -184,7 +184,7 @@ class Decoder:
 
 
 def answer_encoding(accepted: str, enabled: bool) -> str:
-    """Choose the encoding of an answer ("" for none) among what the client accepts, fastest first."""
+    """Return the fastest encoding that the client accepts; "" for none, or if not ``enabled``."""
     if not enabled:
         return ""
     offers = {part.split(";")[0].strip().lower() for part in accepted.split(",") if ";q=0" not in part.replace(" ", "")}
@@ -192,7 +192,7 @@ def answer_encoding(accepted: str, enabled: bool) -> str:
 
 
 def compressed(pieces: Iterator[bytes], size: int, encoding: str) -> Iterator[bytes]:
-    """Yield ``pieces``, ``size`` bytes together, in that encoding ("" for none)."""
+    """Yield ``pieces``, ``size`` bytes in total, in that encoding ("" for none)."""
     if not encoding:
         yield from pieces
         return
@@ -211,19 +211,18 @@ def compressed(pieces: Iterator[bytes], size: int, encoding: str) -> Iterator[by
 
 
 def content_type(shape: str) -> str:
-    """Return the Content-Type of an output format."""
     if shape.startswith(_BINARY):
         return "application/octet-stream"
     return _TYPES.get(shape, "text/plain; charset=UTF-8")
 
 
 def status_of(code: int) -> int:
-    """Return the HTTP status that goes with ClickHouse's error number; 500 where it has none of its own."""
+    """Return the HTTP status for ClickHouse's error number; 500 if it has none of its own."""
     return _STATUS.get(code, 500)
 
 
 def credentials(headers: Mapping[str, str], query: Mapping[str, str]) -> tuple[str, str]:
-    """Return user and password as sent: X-ClickHouse-User and -Key, basic auth, or URL parameters."""
+    """Return user and password from X-ClickHouse-User and -Key, else basic auth, else URL parameters."""
     if "X-ClickHouse-User" in headers or "X-ClickHouse-Key" in headers:
         return headers.get("X-ClickHouse-User", "default"), headers.get("X-ClickHouse-Key", "")
     scheme, _, encoded = headers.get("Authorization", "").partition(" ")
@@ -237,7 +236,7 @@ def credentials(headers: Mapping[str, str], query: Mapping[str, str]) -> tuple[s
 
 
 def matching_user(users: Mapping[str, EngineUser], name: str, password: str) -> EngineUser | None:
-    """Return the user when name and password are right. Takes as long for a wrong name as for a wrong password."""
+    """Return the user if name and password are right. Takes as long for a wrong name as for a wrong password."""
     user = users.get(name)
     expected = user.password if user is not None else "\0"
     right = hmac.compare_digest(password.encode("utf-8", "surrogateescape"), expected.encode())
@@ -245,7 +244,7 @@ def matching_user(users: Mapping[str, EngineUser], name: str, password: str) -> 
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a Host or Origin header names this machine."""
+    """Return whether a Host or Origin header names this machine."""
     try:
         name = urlsplit(host if "://" in host else f"//{host}").hostname or ""
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
@@ -254,7 +253,7 @@ def is_loopback(host: str) -> bool:
 
 
 def loopback_socket(port: int) -> socket.socket:
-    """Bind ``port`` of 127.0.0.1 (0: one that the system chooses). Raises ConfigError when it is taken."""
+    """Return a socket bound to ``port`` of 127.0.0.1 (0: the system chooses). Raises ConfigError when it is taken."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -1,1 +1,1 @@
-"""A real Apache Kafka on this machine: its jars, its Java, its configuration, its process."""
+"""Apache Kafka on this machine: its jars, Java runtime, configuration and process."""

@@ -1,8 +1,8 @@
-"""The jars of the embedded Kafka: which ones (``kafka_jars.txt``), fetched once, checked at every start.
+"""Jars of the embedded Kafka: pinned in ``kafka_jars.txt``, fetched once, checked at every start.
 
-``kafka_jars.txt`` names every jar by its Maven coordinates and SHA-256, so nothing is resolved at
-run time, and what runs is byte for byte what was tested. Jars come from where ``jgo`` looks: Maven
-Central, or the ``[repositories]`` of the user's own ``jgo.conf``.
+``kafka_jars.txt`` names every jar by its Maven coordinates and SHA-256. So nothing is resolved at run time, and what
+runs is byte for byte what was tested. ``jgo`` fetches the jars from Maven Central, or from the ``[repositories]`` of
+the user's own ``jgo.conf``.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ def ensure_jars(
     *,
     progress: Callable[[str], None] = lambda _text: None,
 ) -> tuple[Path, ...]:
-    """Return the path of every pinned jar, each with the pinned content; fetch what is missing.
+    """Fetch missing jars, check the content of all; return their paths in the order of ``pins``.
 
-    Blocking: 3 s for 46 jars (45 MB) on a fast line, 1 ms when they are there and unchanged (size
-    and time of modification as when they were last hashed). Safe to run in several processes at
-    once. ``progress`` gets a line for the user before a download.
+    Blocking: 3 s for 46 jars (45 MB) on a fast line, 1 ms if they are present and unchanged (size and modification time
+    as when they were last hashed). Safe to run in several processes at once. ``progress`` receives a line for the user
+    before a download.
 
     Raises:
         ConfigError: a jar's content is not the pinned one, or a missing jar could not be fetched.
@@ -85,7 +85,7 @@ def ensure_jars(
 
 
 def _fetch(missing: Sequence[PinnedJar], folder: Path) -> None:
-    # Imported here: it costs 0.3 s, and only the first start of all needs it.
+    # Imported here: it takes 0.3 s, and only the very first start needs it.
     from jgo.config import GlobalSettings
     from jgo.maven import MavenContext
 
@@ -99,7 +99,7 @@ def _fetch(missing: Sequence[PinnedJar], folder: Path) -> None:
         def fetch(pin: PinnedJar) -> None:
             fetched = Path(context.create_dependency(pin.coordinates).artifact.resolve())
             _refuse_other_content(pin, fetched, hashlib.sha256(fetched.read_bytes()).hexdigest())
-            # Into place only when complete and checked, so that an interruption leaves nothing half.
+            # Moved into place only when complete and checked, so that an interruption leaves no partial file.
             fetched.replace(folder / pin.file_name)
 
         with ThreadPoolExecutor(_FETCHERS) as pool:
@@ -118,7 +118,7 @@ def _fetch(missing: Sequence[PinnedJar], folder: Path) -> None:
 
 
 def _check(paths: dict[PinnedJar, Path], stamp: Path) -> None:
-    """Hash every file that is not as it was when it was last found right; refuse any other content."""
+    """Hash every file that changed since it was last checked; refuse any content other than the pinned one."""
     try:
         known = json.loads(stamp.read_text("utf-8"))
     except (OSError, ValueError):
@@ -147,16 +147,16 @@ def _refuse_other_content(pin: PinnedJar, path: Path, actual: str) -> None:
 
 @contextlib.contextmanager
 def _exclusive(path: Path) -> Iterator[None]:
-    """Hold a lock across processes; waits for its turn."""
+    """Hold a lock across processes; blocks until it is free."""
     with path.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def pin(coordinates: Sequence[str]) -> str:
-    """Resolve ``coordinates`` with everything they need at run time; return the lines to be pinned.
+    """Resolve ``coordinates`` with all run-time dependencies; return the lines for ``kafka_jars.txt``.
 
-    For whoever raises Kafka's version; nothing at run time calls it.
+    A tool for upgrading Kafka; nothing calls it at run time.
     """
     from jgo.maven import MavenContext
     from jgo.parse import Coordinate

