@@ -74,7 +74,7 @@ from streams.effects.breakers import Breakers, Permit
 from streams.effects.host import EffectsHost
 from streams.effects.spending import Unlimited
 from streams.ending import Ending
-from streams.journal.case_list import CaseSummary, JournalRecord, readable_record
+from streams.journal.case_reading import CaseSummary, JournalRecord, readable_record
 from streams.publish.publisher import Publisher
 from streams.runtime.options import WorkerOptions
 from streams.runtime.partition import Partitions

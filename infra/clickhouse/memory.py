@@ -21,7 +21,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from infra.clickhouse.client import ClickHouse
-from infra.clickhouse.turns import Turns
+from infra.clickhouse.query_slots import Turns
 from infra.http import UselessAnswerError
 from infra.models.embeddings.hashing import length
 from infra.models.embeddings.port import Embedder, Hashing, packed

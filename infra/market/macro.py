@@ -13,8 +13,8 @@ from decimal import Decimal
 
 from infra.http import UselessAnswerError
 from infra.http_json import Service, json_object
+from infra.market.side_by_side import Figures
 from infra.market.source import Point, Source, last_known, market_value, number, when
-from infra.market.together import Figures
 from schemas.evidence import MarketValue
 
 SERIES = {"DGS10": ("us_10y_yield", "%"), "VIXCLS": ("vix", "index points")}

@@ -15,8 +15,8 @@ import httpx
 
 from infra.http import UselessAnswerError
 from infra.http_json import Service, json_object, json_of
+from infra.market.side_by_side import Known, Reading, together
 from infra.market.source import Point, Source, change_pct, last_known, market_value, no_ticker, number, ticker, when
-from infra.market.together import Known, Reading, together
 from schemas.effects import MarketReply
 
 STABLECOINS = {

@@ -20,9 +20,9 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _gemini(settings: Settings, model: str) -> Port:
+    from infra.models.call_costs import Prices
     from infra.models.gemini import GeminiModel
     from infra.models.gemini_client import GeminiClient
-    from infra.models.prices import Prices
 
     assert settings.gemini_api_key is not None
     client = GeminiClient(

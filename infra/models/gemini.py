@@ -11,9 +11,9 @@ from google.genai import types
 
 from infra.http import UselessAnswerError
 from infra.models import untrusted
+from infra.models.call_costs import Prices
 from infra.models.gemini_client import GeminiClient, translate_status
 from infra.models.gemini_reply import read_reply
-from infra.models.prices import Prices
 from infra.models.prompt_size import most_input_tokens
 from infra.ports import Answer
 from schemas.calls import ProviderMode

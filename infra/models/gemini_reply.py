@@ -12,7 +12,7 @@ import orjson
 from google.genai import types
 
 from infra.http import UselessAnswerError
-from infra.models.prices import Prices, TokenUsage
+from infra.models.call_costs import Prices, TokenUsage
 from infra.models.replies import checked_reply, invalid, priced, refused, unpriced
 from infra.ports import Answer
 from infra.texts import storable_text

@@ -10,7 +10,7 @@ import orjson
 
 from infra.http import MAX_RESPONSE_BYTES
 from infra.http_json import Service, ServiceClient, own_words
-from infra.models.prices import Prices
+from infra.models.call_costs import Prices
 from schemas.errors import PermanentError
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from infra.models.prices import Prices, TokenUsage
+from infra.models.call_costs import Prices, TokenUsage
 from infra.models.replies import checked_reply, invalid, priced, refused, unpriced
 from infra.ports import Answer
 from infra.texts import storable_text

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from infra.http import UselessAnswerError, quoted
-from infra.models.prices import Prices, TokenUsage
+from infra.models.call_costs import Prices, TokenUsage
 from schemas.effects import CallModel, FunctionCall, ModelReply
 
 _FENCE = re.compile(r"\A\s*```(?:json)?[^\S\n]*+\n(.*)```\s*\Z", re.DOTALL | re.IGNORECASE)

@@ -11,8 +11,8 @@ import httpx
 from infra.http import BoundedTransport, UselessAnswerError, kind_of_server_error, retry_after_s
 from infra.pages.guard import Guard, Target
 from infra.pages.network import GuardedTransport, Proxy
-from infra.pages.questions import PageAsked, ReadPage
-from infra.pages.reader import Reader
+from infra.pages.reader_client import Reader
+from infra.pages.reader_messages import PageAsked, ReadPage
 from infra.pages.robots import Robots
 from infra.pages.rules import AGENT
 from schemas.errors import PermanentError, TransientError

@@ -18,8 +18,8 @@ from infra.http import UselessAnswerError, quoted, transport_failure
 from infra.pages.fetch import MAIN_READER, PLAIN_READER, ShutError, Way
 from infra.pages.guard import Guard
 from infra.pages.network import Proxy
-from infra.pages.questions import ReadPage
-from infra.pages.reader import Reader
+from infra.pages.reader_client import Reader
+from infra.pages.reader_messages import ReadPage
 from infra.pages.robots import Robots
 from infra.ports import Answer, Free
 from schemas.calls import ProviderMode

@@ -23,7 +23,7 @@ from newsproof.evaluation.backtest.sample import LogFile, Record, by_partition, 
 from newsproof.evaluation.backtest.verify import same
 from schemas.config import Snapshot
 from schemas.ids import uuid5
-from streams.journal.collecting import rarely_collected
+from streams.journal.gc_thresholds import rarely_collected
 from streams.replay import Change, Recordings, reused_alone
 
 CASES = 100_000

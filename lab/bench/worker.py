@@ -11,7 +11,7 @@ from pathlib import Path
 from infra.kafka.topics import KafkaAddress
 from infra.offline.simulated import simulated_ports
 from lab.bench.graph import plain_registry
-from newsproof.app.logs import configure_logs
+from newsproof.app.logging_setup import configure_logs
 from newsproof.app.terminal import guard_output
 from schemas.config import Snapshot
 from schemas.topics import Topics

@@ -6,7 +6,7 @@ import argparse
 from typing import get_args
 
 from lab.outage import Trouble, outage
-from newsproof.app.logs import configure_logs
+from newsproof.app.logging_setup import configure_logs
 
 
 def main(argv: list[str] | None = None) -> int:

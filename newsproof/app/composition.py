@@ -348,7 +348,7 @@ def _refuse_unpriced_vectors(settings: Settings) -> None:
 
 
 def _refuse_unpriced(settings: Settings, models: tuple[Port, ...]) -> None:
-    from infra.models.prices import OVERRIDES_PATH
+    from infra.models.call_costs import OVERRIDES_PATH
     from schemas.effects import CallModel
 
     least = CallModel(

@@ -79,7 +79,7 @@ def run(work: Coroutine[Any, Any, T], *, service: Settings | None = None) -> T:
     ``service``: the settings of a long-running process, which watches for the signals itself, and whose output are logs.
     """
     from infra.owner_only import UMASK, make_owner_only
-    from newsproof.app.logs import configure_logs
+    from newsproof.app.logging_setup import configure_logs
 
     if service is not None:
         os.umask(UMASK)

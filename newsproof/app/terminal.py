@@ -4,7 +4,7 @@ Why at the stream and not where texts are printed: there are hundreds of such pl
 errors of the command line, tracebacks, warnings), and one that is forgotten is a hole. So :func:`guard_output` puts a stream
 in place of standard output and standard error that lets no acting character through; nobody has to remember anything. Only
 who colours a terminal writes escapes of its own, and there are two of those: rich (:mod:`newsproof.app.console`) and the logs
-(:mod:`newsproof.app.logs`). They clean what they are given and then write to the stream behind, :func:`behind`. A test of the
+(:mod:`newsproof.app.logging_setup`). They clean what they are given and then write to the stream behind, :func:`behind`. A test of the
 house finds whoever else would go around.
 """
 

@@ -32,7 +32,7 @@ from schemas.errors import TransientError
 from schemas.news import News
 from schemas.topics import Topics
 from streams.audit.audit import AuditReport, audit
-from streams.journal.case_list import read_signals
+from streams.journal.case_reading import read_signals
 from streams.journal.fold import JournalFold
 from streams.journal.log import KafkaLog
 

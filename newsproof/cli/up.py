@@ -12,7 +12,7 @@ from infra.settings import Settings
 from newsproof.app.composition import FULL_PIPELINE, mode_in_words, refuse_unusable
 from newsproof.app.invocation import command_name
 from newsproof.app.processes.supervisor import Pipeline, pipeline
-from newsproof.app.research_parts import refuse_unusable_research
+from newsproof.app.research_composition import refuse_unusable_research
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.web.server import opened, tls_of
 from newsproof.web.tokens import opened_with, token_of

@@ -12,7 +12,7 @@ from schemas import events as ev
 from schemas.calls import Call
 from schemas.evidence import Findings
 from schemas.signals import Adjustment, Signal
-from streams.journal.case_list import JournalRecord
+from streams.journal.case_reading import JournalRecord
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,13 +7,13 @@ from starlette.types import ASGIApp
 
 from newsproof.app.version import VERSION
 from newsproof.web import pages
-from newsproof.web.answers import answer_errors
 from newsproof.web.api import analytics as analytics_api
 from newsproof.web.api import live as live_api
 from newsproof.web.api import research as research_api
 from newsproof.web.backend import Backend
 from newsproof.web.guard import Guard
 from newsproof.web.rates import Rates
+from newsproof.web.responses import answer_errors
 from newsproof.web.tokens import Tokens
 
 

@@ -16,14 +16,14 @@ from infra.kafka.topics import members_of
 from infra.settings import Settings
 from newsproof.app.analysts import analyst_client
 from newsproof.app.composition import address_of, mode_in_words, topics_of
-from newsproof.app.research_parts import research_snapshot_of
+from newsproof.app.research_composition import research_snapshot_of
 from newsproof.app.servers import is_embedded_here
 from newsproof.app.version import code_version
 from newsproof.report.data import Report
 from newsproof.web.connection_limit import ConnectionLimit
+from newsproof.web.progress_text import told
 from newsproof.web.questions import Questions
 from newsproof.web.rates import Rates
-from newsproof.web.telling import told
 from schemas.errors import NewsproofError, TransientError
 from streams.feed.history import CaseRecords, SignalHistory
 from streams.feed.live import LiveFeed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from newsproof.web.answers import Refused
+from newsproof.web.responses import Refused
 
 AGAIN_S = 5
 

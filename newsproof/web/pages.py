@@ -12,9 +12,9 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from newsproof.web.answers import Refused, as_json
 from newsproof.web.backend import Backend
 from newsproof.web.guard import port_of, too_often
+from newsproof.web.responses import Refused, as_json
 from newsproof.web.tokens import Tokens
 
 router = APIRouter(include_in_schema=False)

@@ -17,7 +17,7 @@ from schemas.published import read_signal
 from schemas.signals import Signal
 from schemas.topics import Topics, partition_of
 from streams.feed.case_items import FeedFilter
-from streams.journal.case_list import JournalRecord, readable_record, record_of
+from streams.journal.case_reading import JournalRecord, readable_record, record_of
 from streams.journal.fold import JournalFold
 
 READ_AT_MOST = 20_000

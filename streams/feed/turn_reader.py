@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from streams.feed.sse import HEARTBEAT_S, Lagging
-from streams.journal.case_list import JournalRecord
+from streams.journal.case_reading import JournalRecord
 
 WAITING = 256
 """Records of one turn that wait for one reader; a turn has some dozens."""

@@ -25,7 +25,7 @@ from streams.feed.history import CaseRecords
 from streams.feed.sse import RETRY_MS, frame, heartbeat
 from streams.feed.turn_events import TurnTeller, state_of
 from streams.feed.turn_reader import TurnReader
-from streams.journal.case_list import JournalRecord, record_of
+from streams.journal.case_reading import JournalRecord, record_of
 from streams.journal.fold import JournalFold
 from streams.journal.log import Bounds, KafkaLog
 from streams.journal.reader import JournalReader

@@ -34,7 +34,7 @@ from schemas.events import (
     EventReceived,
 )
 from schemas.topics import Topics
-from streams.intake.claims import Claims, Verdict
+from streams.intake.first_of_text import Claims, Verdict
 from streams.journal.clock import append_ms, utc_now
 from streams.journal.fold import parse_record
 

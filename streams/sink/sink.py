@@ -25,7 +25,7 @@ from schemas.errors import TransientError
 from schemas.topics import Topics
 from streams.failpoints import SINK_INSERTED, SINK_PLANNED, hit
 from streams.journal.appender import Appender
-from streams.journal.collecting import SINKING, rarely_collected
+from streams.journal.gc_thresholds import SINKING, rarely_collected
 from streams.journal.log import KafkaLog
 from streams.journal.reader import JournalReader
 from streams.sink.batches import Batch, SinkSignals, Source, Tables, made_of

@@ -27,7 +27,7 @@ from newsproof.report.charts.svg import COLOURS
 from newsproof.web.api.case_document import document_of
 from schemas import envelope as wire
 from schemas.published import read_signal
-from streams.journal.case_list import JournalRecord
+from streams.journal.case_reading import JournalRecord
 from streams.journal.fold import JournalFold
 from tests.newsproof.evaluation.compare_samples import example
 

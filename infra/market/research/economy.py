@@ -27,8 +27,8 @@ import msgspec
 from infra.http import UselessAnswerError, checked_key
 from infra.http_json import Service, json_object, own_words, refused
 from infra.market.macro import PUBLISHED_AT, known_from
+from infra.market.side_by_side import Figures, Known
 from infra.market.source import Point, Source, change_pct, last_known, market_value, number
-from infra.market.together import Figures, Known
 
 _CSV = Service(name="FRED", address_setting="FRED_BASE_URL")
 _API = Service(name="FRED API", address_setting="FRED_API_BASE_URL", key_setting="FRED_API_KEY")

@@ -19,8 +19,8 @@ import msgspec
 from infra.http import UselessAnswerError, checked_key
 from infra.http_json import Service, json_object, json_of, own_words, refused
 from infra.market.onchain import series_figures
+from infra.market.side_by_side import Known
 from infra.market.source import Point, Source, last_known, market_value, number, when
-from infra.market.together import Known
 
 ACTIVITY = {
     "AdrActCnt": ("active_addresses", "addresses"),

@@ -26,8 +26,8 @@ from infra.market.onchain import (
 from infra.market.research import whales
 from infra.market.research.flows import CoinMetrics, Glassnode
 from infra.market.research.whales import Whales
+from infra.market.side_by_side import Known, Reading, together
 from infra.market.source import Point, Source, no_ticker, number, ticker, when
-from infra.market.together import Known, Reading, together
 from schemas.effects import MarketReply
 from schemas.evidence import MarketValue
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from infra.market.macro import ALTERNATIVE, MOOD_MAX_AGE, mood_points
+from infra.market.side_by_side import Figures
 from infra.market.source import Source, last_known, market_value
-from infra.market.together import Figures
 from schemas.evidence import MarketValue
 
 NAME = "fear_greed_index"

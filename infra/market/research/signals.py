@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from infra.clickhouse.client import ClickHouse
-from infra.clickhouse.turns import Turns
+from infra.clickhouse.query_slots import Turns
 from infra.ports import Answer, Free
 from schemas.calls import ProviderMode
 from schemas.effects import Failure, FindSignals, SignalsReply

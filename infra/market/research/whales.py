@@ -14,8 +14,8 @@ import httpx
 
 from infra.http import UselessAnswerError, checked_key
 from infra.http_json import Service, json_object, own_words, refused
+from infra.market.side_by_side import Known
 from infra.market.source import Source, market_value, number
-from infra.market.together import Known
 from schemas.errors import TransientError
 
 LARGE_USD = 10_000_000

@@ -9,10 +9,10 @@ from google.genai import errors as vendor
 from google.genai import types
 
 from infra.http import UselessAnswerError
+from infra.models.call_costs import Prices
 from infra.models.embeddings.port import Embedded
 from infra.models.embeddings.reading import embedded, most_tokens
 from infra.models.gemini_client import GeminiClient, translate_status
-from infra.models.prices import Prices
 from schemas.errors import PermanentError, TransientError
 
 WITH_TASK_TYPES = ("gemini-embedding-001",)

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from datetime import datetime
 
+from infra.models.call_costs import Prices, TokenUsage
 from infra.models.embeddings.hashing import quantised
 from infra.models.embeddings.port import Embedded
-from infra.models.prices import Prices, TokenUsage
 
 AROUND_A_TEXT = 64
 """Upper bound of the tokens that a model adds to a text."""

@@ -12,9 +12,9 @@ from decimal import Decimal
 from typing import Any
 
 from infra.http import checked_address
+from infra.models.call_costs import Cost, Prices, TokenUsage
 from infra.models.openai_client import OpenAICompatibleClient
 from infra.models.openai_compatible import SERVICE, OpenAICompatibleModel
-from infra.models.prices import Cost, Prices, TokenUsage
 from infra.offline.pages import OfflinePages
 from infra.offline.scripted import HEAVY, LIGHT
 from infra.offline.scripted.latency import spread

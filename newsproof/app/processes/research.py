@@ -15,7 +15,7 @@ from newsproof.app.composition import address_of, clickhouse_of, topics_of, work
 from newsproof.app.lifecycle import heed_signals, run_until
 from newsproof.app.processes.health import research_unready, serve_health
 from newsproof.app.processes.metrics import WorkerMetrics
-from newsproof.app.research_parts import research_ports_of, research_snapshot_of
+from newsproof.app.research_composition import research_ports_of, research_snapshot_of
 from streams.runtime.worker_slot import refuse_taken_slot
 
 log = structlog.get_logger(__name__)

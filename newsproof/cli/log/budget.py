@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.log import the_log
+from newsproof.app.open_log import the_log
 from schemas.budget import nano_usd, usd_of
 from streams.budget.audit import read_budget
 from streams.budget.rule import BudgetState, DayBook, Money, MonthBook

@@ -15,7 +15,7 @@ from schemas.errors import ConfigError
 from schemas.events import EventReceived
 from schemas.signals import Signal
 from schemas.topics import Topics
-from streams.journal.case_list import CaseSummary, JournalRecord, read_cases
+from streams.journal.case_reading import CaseSummary, JournalRecord, read_cases
 from streams.journal.log import KafkaLog
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from infra.kafka.topics import NEWS_DAYS, offsets_of, read_range
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.log import LogAccess, the_log
+from newsproof.app.open_log import LogAccess, the_log
 from newsproof.app.servers import say_on_stderr
 from newsproof.app.terminal import bytes_of_output
 from newsproof.report.demo import shortened

@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.log import LogAccess, the_log
+from newsproof.app.open_log import LogAccess, the_log
 from newsproof.app.servers import say_on_stderr
 from schemas.errors import ConfigError
 from schemas.signals import Signal
 from streams.audit.audit import AuditReport
 from streams.audit.audit import audit as audit_log
-from streams.journal.case_list import read_case, read_cases, read_signals
+from streams.journal.case_reading import read_case, read_cases, read_signals
 from streams.journal.log import KafkaLog
 
 STATUSES = ("open", "signal", "dropped", "failed")

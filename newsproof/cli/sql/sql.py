@@ -102,7 +102,7 @@ def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, s
     """
     import asyncio
 
-    from newsproof.app.logs import configure_logs
+    from newsproof.app.logging_setup import configure_logs
 
     configure_logs("WARNING", libraries="CRITICAL")
     history = History(invocation.settings().newsproof_data_dir, create=True)

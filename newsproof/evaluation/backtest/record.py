@@ -12,7 +12,7 @@ from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
 from newsproof.app.composition import FULL_PIPELINE, address_of, topics_of
 from newsproof.app.invocation import Invocation
-from newsproof.app.log import the_log
+from newsproof.app.open_log import the_log
 from newsproof.app.processes.supervisor import pipeline
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.evaluation.backtest.sample import packed_log, read_log_file
@@ -102,7 +102,7 @@ async def _ended(settings: Settings, cases: set[str]) -> int:
 
 async def _published(settings: Settings, wanted: int) -> None:
     """Wait until ``wanted`` signals are published. Polls: another process publishes them, so there is nothing to await."""
-    from streams.journal.case_list import read_signals
+    from streams.journal.case_reading import read_signals
 
     address, topics = address_of(settings), topics_of(settings)
     try:

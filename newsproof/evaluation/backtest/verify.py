@@ -11,7 +11,7 @@ from agents.graphs import verification
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import Source, drawn, recordings, survey
 from schemas.events import RetractionFound
-from streams.journal.collecting import rarely_collected
+from streams.journal.gc_thresholds import rarely_collected
 from streams.replay import Change, Recording, Replayed, reused_alone
 from streams.replay.outcome import signal_bytes
 

@@ -15,11 +15,11 @@ from infra.clickhouse.statement import split_statements
 from newsproof.evaluation.backtest.run.tables import read_runs
 from newsproof.evaluation.compare.running import compare_runs
 from newsproof.report.data import Report, read_report
-from newsproof.web.answers import Refused, as_json
 from newsproof.web.api.live import backend_of
 from newsproof.web.api.report_charts import CHARTS, Theme, drawn
 from newsproof.web.api.statements import a_place, in_time, while_there
 from newsproof.web.backend import Backend
+from newsproof.web.responses import Refused, as_json
 from schemas.errors import ConfigError, PermanentError
 from schemas.ids import LIVE_RUN
 from streams.journal.clock import utc_now

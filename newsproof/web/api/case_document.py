@@ -12,7 +12,7 @@ from schemas import events as ev
 from schemas.calls import Call
 from schemas.evidence import Findings
 from streams.feed.case_items import CaseItem
-from streams.journal.case_list import JournalRecord
+from streams.journal.case_reading import JournalRecord
 
 
 def document_of(records: Sequence[JournalRecord]) -> dict[str, Any]:

@@ -9,18 +9,18 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from newsproof.web.answers import Events, Refused, as_json
 from newsproof.web.api.case_document import document_of
 from newsproof.web.api.case_tables import Before, cases_page, revisions_of, where_it_lies
 from newsproof.web.backend import Backend
 from newsproof.web.guard import client_of
+from newsproof.web.responses import Events, Refused, as_json
 from schemas.errors import NewsproofError
 from schemas.ids import signal_id
 from schemas.signals import SignalStatus
 from streams.feed.case_items import CaseItem, FeedFilter
 from streams.feed.sse import live_events
 from streams.feed.window import Place
-from streams.journal.case_list import JournalRecord
+from streams.journal.case_reading import JournalRecord
 from streams.journal.clock import utc_now
 
 router = APIRouter(prefix="/api/v1", tags=["live"])

@@ -10,11 +10,11 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from newsproof.web.answers import Events, Refused, as_json
 from newsproof.web.api.live import CASE_ID, backend_of
 from newsproof.web.backend import Backend
 from newsproof.web.guard import client_of
 from newsproof.web.questions import Unconfirmed
+from newsproof.web.responses import Events, Refused, as_json
 from schemas.events import CancelRequested
 from schemas.research_events import AgentsReported, ChatMessage, FinishRequested
 from streams.feed.turns import TurnItem

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from starlette.requests import Request
 
-from newsproof.web.answers import Refused, left
+from newsproof.web.responses import Refused, left
 from schemas.errors import TransientError
 
 PLACE_WITHIN_S = 5.0

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
+from infra.models.call_costs import Prices
 from infra.models.gemini import GeminiModel
 from infra.models.gemini_client import GeminiClient
-from infra.models.prices import Prices
 from schemas.effects import CallModel, FunctionDeclaration, Trusted, Untrusted
 from tests.infra.fakes.server import Behaviour, FakeServer, Say
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from infra.models.call_costs import Prices
 from infra.models.openai_client import OpenAICompatibleClient
 from infra.models.openai_compatible import SERVICE, OpenAICompatibleModel
-from infra.models.prices import Prices
 from tests.infra.fakes.server import Behaviour, FakeServer, Say
 
 USAGE = {

@@ -14,7 +14,7 @@ from infra.market.research.ports import live_research
 from infra.offline.market import ASSETS
 from infra.ports import Port
 from infra.settings import Settings, load_settings
-from newsproof.app.research_parts import offline_research
+from newsproof.app.research_composition import offline_research
 from schemas.effects import CandlesReply, Failure, FetchCandles, FetchMarket, MarketReply, Reply
 from schemas.errors import ConfigError
 from tests.infra.fakes.research import EMPTY, known_name

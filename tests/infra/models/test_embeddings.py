@@ -72,7 +72,7 @@ async def test_an_openai_compatible_server_is_asked_for_floats_of_so_many_dimens
 
 
 async def test_openais_own_prices_are_known() -> None:
-    from infra.models.prices import Prices
+    from infra.models.call_costs import Prices
 
     async with openai(openai_vector(HALF, tokens=500_000), prices=Prices(provider="openai")) as (embedder, _):
         assert (await embedder.embed("x")).cost_usd == Decimal("0.01")

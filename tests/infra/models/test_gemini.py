@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from infra.models.call_costs import Prices
 from infra.models.gemini import GeminiModel
 from infra.models.gemini_client import GeminiClient
-from infra.models.prices import Prices
 from schemas.effects import CallModel, FunctionCall, ModelReply, Trusted, Untrusted
 from tests.infra.fakes import gemini as fake
 from tests.infra.fakes.gemini import ASK, FORCED, PLAN, SCHEMA, STRUCTURED, gemini

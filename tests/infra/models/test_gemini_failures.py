@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from infra.models.call_costs import Prices
 from infra.models.gemini import GeminiModel
 from infra.models.gemini_client import GeminiClient
-from infra.models.prices import Prices
 from schemas.effects import CallModel, Failure, ModelReply
 from schemas.errors import ConfigError, PermanentError, TransientError
 from tests.infra.fakes import gemini as fake

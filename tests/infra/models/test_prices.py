@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.models.prices import Prices, TokenUsage
+from infra.models.call_costs import Prices, TokenUsage
 from schemas.errors import ConfigError
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -23,11 +23,11 @@ from msgspec.structs import replace
 from infra.http import UselessAnswerError, guarded_client
 from infra.landlock import NETWORK_SINCE, abi_version
 from infra.pages import charsets
-from infra.pages import reader as ours
+from infra.pages import reader_client as ours
 from infra.pages.charsets import CODECS, codec_of, text_of
 from infra.pages.markup import decoded
-from infra.pages.questions import LENGTH, PageAsked, RulesAsked, RulesTold
-from infra.pages.reader import Reader
+from infra.pages.reader_client import Reader
+from infra.pages.reader_messages import LENGTH, PageAsked, RulesAsked, RulesTold
 from infra.pages.rules import MAX_RULES, MAX_WILDCARDS, allowed_by
 from infra.search.arxiv import _entries
 from schemas.effects import Failure, PageReply, Scrape
@@ -301,7 +301,7 @@ def test_the_process_writes_nowhere_and_opens_no_connection(tmp_path: Path) -> N
     program = (
         "import socket, subprocess\n"
         "from infra.pages import reading_process as ours\n"
-        "from infra.pages.questions import RulesTold\n"
+        "from infra.pages.reader_messages import RulesTold\n"
         "def taken_over(asked):\n"
         "    for attack in (lambda: open(asked.url, 'w'), lambda: subprocess.run(['/bin/true']), lambda: socket.create_connection(('127.0.0.1', int(asked.rules)))):\n"
         "        try:\n"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from infra.pages.main_text import MAX_ELEMENTS, MIN_TEXT_CHARS, asks_if_human, read_page
 from infra.pages.markup import decoded, visible
-from infra.pages.reading import MAX_ELEMENTS, MIN_TEXT_CHARS, asks_if_human, read_page
 
 ZH = "币安今日宣布,将于 6 月 3 日上线某代币,并开放 USDT 交易对,请投资者注意风险。"
 HK = "幣安今日宣佈,將於六月三日上線某代幣,並開放交易,請投資者注意風險。"

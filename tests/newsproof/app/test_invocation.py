@@ -14,7 +14,7 @@ import pytest
 import structlog
 
 from newsproof.app.invocation import table
-from newsproof.app.logs import configure_logs
+from newsproof.app.logging_setup import configure_logs
 from tests.newsproof.command import environment
 
 

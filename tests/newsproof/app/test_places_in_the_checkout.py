@@ -9,7 +9,7 @@ import pytest
 import agents
 from infra import landlock
 from infra.embedded.clickhouse import server as clickhouse_server
-from infra.pages import reader
+from infra.pages import reader_client
 from newsproof.app import invocation
 from newsproof.app.processes import supervisor
 from newsproof.app.version import deciding_files
@@ -28,7 +28,7 @@ def test_the_code_version_is_made_of_every_source_of_the_steps() -> None:
     assert found == {path.relative_to(CHECKOUT).as_posix() for path in Path(agents.__file__).parent.rglob("*.py")}
 
 
-@pytest.mark.parametrize("place", [supervisor.PROJECT, clickhouse_server._PROJECT, reader._PROJECT])
+@pytest.mark.parametrize("place", [supervisor.PROJECT, clickhouse_server._PROJECT, reader_client._PROJECT])
 def test_children_are_started_from_the_checkout(place: Path) -> None:
     assert place == CHECKOUT
 

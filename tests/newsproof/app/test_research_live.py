@@ -23,7 +23,7 @@ from infra.kafka.topics import KafkaAddress
 from infra.market.research.signals import FoundSignals
 from infra.settings import Settings, load_settings
 from newsproof.app.processes.research import serve_research
-from newsproof.app.research_parts import research_snapshot_of
+from newsproof.app.research_composition import research_snapshot_of
 from schemas import research_events as rev
 from schemas.calls import Call
 from schemas.signals import SignalEvidence

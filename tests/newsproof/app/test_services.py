@@ -21,7 +21,7 @@ import asyncio, signal, sys
 import newsproof.app.processes.services as services
 import streams.worker
 from infra.settings import load_settings
-from newsproof.app.logs import configure_logs
+from newsproof.app.logging_setup import configure_logs
 
 class Struck:
     def __init__(self, log):

@@ -168,7 +168,7 @@ import sys, warnings
 from newsproof.app.terminal import guard_output
 guard_output()
 from newsproof.app.invocation import json_line, say_result, table
-from newsproof.app.logs import configure_logs
+from newsproof.app.logging_setup import configure_logs
 import logging, structlog, typer
 hostile = sys.argv[1].encode().decode("unicode_escape")
 configure_logs()
@@ -237,7 +237,7 @@ async def test_logs_in_files_escape_what_acts(tmp_path: Path) -> None:
 
 
 GUARDED = ("guard_output()", "from newsproof.cli.main import main", "run_command_line(app")
-BEHIND = {"newsproof/app/terminal.py", "newsproof/app/console.py", "newsproof/app/logs.py"}
+BEHIND = {"newsproof/app/terminal.py", "newsproof/app/console.py", "newsproof/app/logging_setup.py"}
 """Who may write behind the guard: it, and the two that colour."""
 
 

@@ -16,7 +16,7 @@ from schemas.envelope import Envelope
 from schemas.evidence import Findings, MarketValue, MemoryEntry, Observation, Page, Sentiment
 from schemas.news import News
 from schemas.signals import Adjustment, Draft
-from streams.journal.case_list import JournalRecord
+from streams.journal.case_reading import JournalRecord
 from tests.newsproof.signal_samples import signal
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

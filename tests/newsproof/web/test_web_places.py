@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from newsproof.web.answers import Refused
 from newsproof.web.connection_limit import ConnectionLimit
+from newsproof.web.responses import Refused
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.reading import streaming
 from tests.newsproof.web.test_web_research import CHAT

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from newsproof.web.answers import Refused
 from newsproof.web.api import statements
 from newsproof.web.api.statements import a_place, while_there
+from newsproof.web.responses import Refused
 
 
 async def test_whoever_finds_no_place_is_told_so_soon(monkeypatch: pytest.MonkeyPatch) -> None:

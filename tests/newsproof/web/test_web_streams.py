@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from newsproof.web import answers
+from newsproof.web import responses
 from streams.feed import live, sse
 from tests.newsproof.signal_samples import signal, write_signals
 from tests.newsproof.web.conftest import Serving
@@ -42,7 +42,7 @@ async def may_open(http: httpx.AsyncClient) -> bool:
 async def test_a_client_that_takes_nothing_is_cut_off_while_the_others_lose_nothing(
     world: World, serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answers, "SEND_WITHIN_S", 4.0)
+    monkeypatch.setattr(responses, "SEND_WITHIN_S", 4.0)
     async with serving(web_max_streams=2) as http, streaming(http, "/api/v1/stream") as quick:
         await quick.connected()
         slow = await slow_client(http, "/api/v1/stream")

@@ -19,7 +19,7 @@ from schemas.effects import EarlierReply, FindEarlier
 from schemas.events import EffectCompleted
 from schemas.ids import LIVE_RUN, effect_id, text_hash
 from schemas.topics import partition_of
-from streams.intake.claims import Claims
+from streams.intake.first_of_text import Claims
 from streams.intake.text_index import TextIndex
 from streams.journal.clock import utc_now
 from tests.streams.records import Headers, opening, write

@@ -17,7 +17,7 @@ from schemas.effects import Failure
 from schemas.envelope import NewerSchemaError
 from schemas.errors import ConfigError
 from schemas.topics import partition_of
-from streams.journal.case_list import read_case
+from streams.journal.case_reading import read_case
 from streams.journal.log import KafkaLog
 from tests.streams.records import TRIAGED, after, opening, write
 from tests.streams.world import World

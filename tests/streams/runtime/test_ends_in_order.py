@@ -33,7 +33,7 @@ import newsproof.app.processes.services as services
 from infra.offline.simulated import simulated_ports
 from infra.settings import load_settings
 from lab.bench.graph import plain_registry
-from newsproof.app.logs import configure_logs
+from newsproof.app.logging_setup import configure_logs
 
 composition.ports_of = lambda *_: simulated_ports(latency_s=60.0)
 services.verification = lambda: plain_registry(asks=True)

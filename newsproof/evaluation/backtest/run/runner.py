@@ -16,7 +16,7 @@ from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.rows import CaseRow, call_rows, case_row, unreplayable
 from newsproof.evaluation.backtest.run.tables import RunTables, Totals
 from newsproof.evaluation.backtest.run.topic import CaseReplayed, Held, RunTopic
-from streams.journal.collecting import rarely_collected
+from streams.journal.gc_thresholds import rarely_collected
 from streams.replay import Recording, Replayed
 
 AT_ONCE = 16

@@ -18,7 +18,7 @@ from infra.ports import Answer, Free, Ports
 from infra.settings import Settings
 from newsproof.app.composition import clickhouse_of, ports_of
 from newsproof.app.invocation import Invocation
-from newsproof.app.log import LogAccess
+from newsproof.app.open_log import LogAccess
 from newsproof.app.servers import servers, with_data
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import FileSource, LogSource, Source, Survey, survey

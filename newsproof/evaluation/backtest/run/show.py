@@ -7,7 +7,7 @@ from pathlib import Path
 
 from newsproof.app import exits
 from newsproof.app.invocation import Invocation, command_name, json_line, say_result, table
-from newsproof.app.log import the_log
+from newsproof.app.open_log import the_log
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.evaluation.backtest.journal import FileSource, LogSource
 from newsproof.evaluation.backtest.run.estimate import Estimate

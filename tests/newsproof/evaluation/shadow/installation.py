@@ -20,7 +20,7 @@ from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from infra.ports import Answer, Ports
 from infra.settings import Settings
-from newsproof.app.log import LogAccess
+from newsproof.app.open_log import LogAccess
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.shadow.main import plan_of
 from newsproof.evaluation.shadow.run import Shadow, ShadowSummary

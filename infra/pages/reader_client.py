@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from infra.http import quoted
-from infra.pages.questions import (
+from infra.pages.reader_messages import (
     LENGTH,
     MAX_ANSWER_BYTES,
     Asked,
@@ -118,7 +118,7 @@ class Reader:
         process: Process | None = None
         try:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "infra.pages.reading_process"),
+                *(sys.executable, "-P", "-m", "infra.pages.reader_process"),
                 *(str(2 * self._limit_s), str(self._memory_bytes)),
                 stdin=PIPE,
                 stdout=PIPE,

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from infra.pages.markup import hides, visible
-from infra.pages.questions import ReadPage
+from infra.pages.reader_messages import ReadPage
 from infra.texts import parse_published, storable_text
 
 MIN_TEXT_CHARS = 80
@@ -76,7 +76,7 @@ def read_page(html: str, url: str, *, plain: bool = False) -> ReadPage | None:
     """Return the content of a page, None when it has no text. ``plain`` skips the search for the main text.
 
     Takes about a tenth of a second of CPU time per megabyte, and far more on hostile pages: call it in
-    :mod:`infra.pages.reading_process`.
+    :mod:`infra.pages.reader_process`.
     """
     tree = _tree(html)
     if tree is None:

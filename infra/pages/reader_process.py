@@ -1,11 +1,11 @@
 """The process that parses untrusted input: characters, markup, captchas and robots.txt.
 
-    python -P -m infra.pages.reading_process LIMIT_S MEMORY_BYTES
+    python -P -m infra.pages.reader_process LIMIT_S MEMORY_BYTES
 
 Malicious input can only harm this process, which holds no key. Where the kernel has Landlock, it writes to no file,
 reads no file but the program's, and opens no TCP connection. It answers one question at a time, from standard input to
-standard output (:mod:`infra.pages.questions`), after one empty message that signals readiness. It exits when its input
-ends. :mod:`infra.pages.reader` starts it, and kills it when an answer takes too long.
+standard output (:mod:`infra.pages.reader_messages`), after one empty message that signals readiness. It exits when its input
+ends. :mod:`infra.pages.reader_client` starts it, and kills it when an answer takes too long.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import msgspec
 from msgspec.structs import replace
 
 from infra.landlock import confine, program_files
+from infra.pages.main_text import asks_if_human, read_page, read_text
 from infra.pages.markup import decoded
-from infra.pages.questions import LENGTH, Asked, Broken, PageAsked, PageTold, ReadPage, RulesTold, Told
-from infra.pages.reading import asks_if_human, read_page, read_text
+from infra.pages.reader_messages import LENGTH, Asked, Broken, PageAsked, PageTold, ReadPage, RulesTold, Told
 from infra.pages.rules import allowed_by
 from infra.texts import cut_utf8
 from schemas.topics import MAX_BODY_BYTES
