@@ -300,7 +300,7 @@ def test_the_process_writes_nowhere_and_opens_no_connection(tmp_path: Path) -> N
     """The program of the process, with what a page might make of its parser in place of the reading."""
     program = (
         "import socket, subprocess\n"
-        "from infra.pages import reading_process as ours\n"
+        "from infra.pages import reader_process as ours\n"
         "from infra.pages.reader_messages import RulesTold\n"
         "def taken_over(asked):\n"
         "    for attack in (lambda: open(asked.url, 'w'), lambda: subprocess.run(['/bin/true']), lambda: socket.create_connection(('127.0.0.1', int(asked.rules)))):\n"
