@@ -1,4 +1,4 @@
-"""A case in short, as lists show it: made from its events, one after the other, wherever those come from."""
+"""Summary of a case, as lists show it, built from its events in order, whatever their source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXT_CHARS = 280
 
 
 class CaseItem(msgspec.Struct, kw_only=True):
-    """One case of a list. ``state`` is open or ended; ``outcome`` signal, dropped, failed or empty while it is open."""
+    """One case of a list. ``state``: open or ended; ``outcome``: signal, dropped, failed, or empty while it is open."""
 
     case_id: str
     opened_at: datetime
@@ -34,11 +34,11 @@ class CaseItem(msgspec.Struct, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether its opening was seen."""
+        """Whether its opening event was read."""
         return self.language != ""
 
     def take(self, env: wire.Envelope, event: Any) -> None:
-        """Take one more accepted event."""
+        """Apply the next accepted event."""
         match event:
             case ev.EventReceived(news=news, language=language):
                 self.source, self.external_id, self.language = news.source, news.external_id, language
@@ -62,7 +62,7 @@ class CaseItem(msgspec.Struct, kw_only=True):
 
 
 class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list or a stream is filtered by; empty = everything. Assets and types are compared without regard to case."""
+    """Filter of a list or a stream; an empty field matches everything. Assets and types are case-insensitive."""
 
     asset: str = ""
     event_type: str = ""
@@ -72,7 +72,10 @@ class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
 
     def fits(self, asset: str, event_type: str, confidence: float | None) -> bool:
-        """Whether something of this asset, type and confidence is wanted; what has no confidence yet is, unless one is asked."""
+        """Return whether this asset, type and confidence match.
+
+        None as confidence (not known yet) matches unless the filter has a minimum.
+        """
         if self.asset and asset.casefold() != self.asset.casefold():
             return False
         if self.event_type and event_type.casefold() != self.event_type.casefold():
@@ -80,7 +83,7 @@ class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
         return self.min_confidence <= 0 or (confidence is not None and confidence >= self.min_confidence)
 
     def takes(self, case: CaseItem) -> bool:
-        """Whether a case is wanted."""
+        """Return whether a case matches."""
         if self.state and case.state != self.state:
             return False
         if self.text and not self._names(case):
