@@ -1,4 +1,4 @@
-"""Patience with the broker: what is read while it restarts is read again, rather than ending the worker."""
+"""Retry of reads while the broker restarts, so that an unavailable broker does not end the worker."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ AGAIN_S = 1.0
 
 
 async def retry_while_unavailable(read: Callable[[], Awaitable[T]], what: str) -> T:
-    """Return what ``read()`` gives, asking once a second again while the broker is away; ``read`` is repeatable.
+    """Return the result of ``read()``; retry once a second while the broker is unavailable.
 
-    A rebalance that falls into a broker's restart would else end the worker (the chaos run found it). What another
-    try would not mend (no right to read, a moved log) is raised as it comes.
+    ``read`` must be repeatable.
+
+    Otherwise a rebalance during a broker's restart would end the worker (found by the chaos run). Errors that a retry
+    does not resolve (no permission to read, a moved log) propagate.
     """
     while True:
         try:
