@@ -1,4 +1,7 @@
-"""The research chat's composition: what its turns pin, and its adapters. The page and ``up`` use it without the runtime."""
+"""Composition of the research chat: what its turns pin, and its adapters.
+
+Web page and ``up`` use it without the runtime.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,11 @@ from schemas.calls import ProviderMode
 from schemas.config import Snapshot
 
 WITH_A_FALLBACK = "research_macro"
-"""The task that is asked of the light model when the heavy one does not answer, also where no fallback is configured
-(RESEARCH_CHAT: "macro has one by default")."""
+"""The task with the light model as fallback even if none is configured (RESEARCH_CHAT: "macro has one by default")."""
 
 
 def research_snapshot_of(settings: Settings) -> Snapshot:
-    """Return the configuration that a turn pins. The news pipeline's settings and prompts are no part of it.
+    """Return the configuration that a turn pins. It excludes the news pipeline's settings and prompts.
 
     Raises:
         ConfigError: a prompt file or ``MODEL_OPTIONS`` is malformed.
@@ -36,7 +38,7 @@ def research_snapshot_of(settings: Settings) -> Snapshot:
 
 
 def research_ports_of(settings: Settings, clickhouse: ClickHouse) -> Ports:
-    """Return the adapters of the mode in force. There is no silent fallback from live to anything else.
+    """Return the adapters of the mode in use. Live mode never falls back to another mode silently.
 
     Raises:
         ConfigError: live mode lacks a key; the text names the setting.
@@ -72,18 +74,18 @@ def offline_research(settings: Settings, clickhouse: ClickHouse) -> dict[str, Po
 
 
 def refuse_unusable_research(settings: Settings) -> None:
-    """Refuse settings that no worker of the chat could start with, before anything is started.
+    """Refuse settings that no worker of the chat can start with, before anything is started.
 
     Raises:
-        ConfigError: a key is missing, or an address or a prompt cannot be one.
+        ConfigError: a key is missing, or an address or a prompt is invalid.
     """
     research_snapshot_of(settings)
-    research_ports_of(settings, connect("http://127.0.0.1:1", database="none"))  # made to see that they can be
+    research_ports_of(settings, connect("http://127.0.0.1:1", database="none"))  # created as a check
 
 
 def _offline_models(settings: Settings) -> dict[str, Port]:
     from infra.offline.model import OfflineModel
 
-    # Simulated mode has no answers to a question either: the rules answer, labelled as what they are.
+    # Simulated mode has no scripted answers to questions: the rules answer, labelled as rules.
     model = OfflineModel(latency_s=settings.offline_latency_seconds)
     return {"light": model, "heavy": model}

@@ -1,4 +1,4 @@
-"""The research chat's worker as a process: made from settings, run until a signal, ended in order."""
+"""The research chat's worker as a process: built from settings, run until a signal, shut down in order."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ log = structlog.get_logger(__name__)
 async def run_research(settings: Settings, *, take_over: bool = False, ports: Ports | None = None) -> None:
     """Answer questions until SIGINT or SIGTERM.
 
-    ``take_over``: as of :func:`newsproof.app.processes.services.run_worker`. ``ports`` are other adapters, as tests have.
+    ``take_over``: as for :func:`newsproof.app.processes.services.run_worker`. ``ports``: other adapters, for tests.
 
     Raises:
-        NewsproofError: what a person must mend.
+        NewsproofError: what a person must fix.
     """
     signalled = heed_signals()
     await serve_research(settings, signalled, take_over=take_over, ports=ports)
@@ -39,7 +39,7 @@ async def serve_research(
     """Answer questions until ``ending`` is set.
 
     Raises:
-        NewsproofError: what a person must mend.
+        NewsproofError: what a person must fix.
     """
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
     snapshot = research_snapshot_of(settings)

@@ -1,4 +1,4 @@
-"""The two long-running processes, worker and sink: made from settings, run until a signal, ended in order."""
+"""Worker and sink as processes: built from settings, run until a signal, shut down in order."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ async def run_worker(
 ) -> None:
     """Run one worker and the publisher beside it until SIGINT or SIGTERM.
 
-    ``take_over``: the slot's former worker is known to have ended, so its membership, which Kafka keeps until the session
-    times out, is no reason to refuse. ``registry`` and ``ports`` are another graph and its adapters, as chaos runs have;
-    ``starting`` is called when both parts are made.
+    ``take_over``: the slot's former worker is known to have ended, so its membership, which Kafka keeps until the
+    session times out, is no reason to refuse. ``registry`` and ``ports``: another graph and its adapters, for chaos
+    runs. ``starting`` is called with both parts before they run.
 
     Raises:
-        NewsproofError: what a person must mend.
+        NewsproofError: what a person must fix.
     """
     signalled = heed_signals()
     started, settings = settings, overlaid(settings, hot_file(settings))
@@ -80,10 +80,10 @@ async def run_worker(
 
 
 async def run_sink(settings: Settings, *, registry: Registry | None = None) -> None:
-    """Fill ClickHouse from the journal until SIGINT or SIGTERM; wait for ClickHouse while it is away.
+    """Fill ClickHouse from the journal until SIGINT or SIGTERM; wait while ClickHouse is unavailable.
 
     Raises:
-        NewsproofError: what a person must mend.
+        NewsproofError: what a person must fix.
     """
     signalled = heed_signals()
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
