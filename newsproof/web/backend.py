@@ -38,7 +38,7 @@ SQL_AT_ONCE = 2
 
 
 class Status(msgspec.Struct, frozen=True):
-    """Answer of ``/api/v1/status``. ``label``: empty if signals are real; ``*_seen``: such a worker exists."""
+    """Response of `/api/v1/status`. `label` is empty if signals are real; `*_seen`: such a worker exists."""
 
     mode: str
     label: str

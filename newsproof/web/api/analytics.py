@@ -37,7 +37,7 @@ RunId = Annotated[str, Query(min_length=1, max_length=200)]
 
 @router.get("/report")
 async def report(request: Request, days: Days = 30) -> Response:
-    """Return the figures of the standard report of the live run, by the names of newsproof/report/data.py."""
+    """Return the figures of the standard report on the live run. Field names are those of newsproof/report/data.py."""
     found = await _report(backend_of(request), days)
     return as_json({
         "run_id": found.run_id,
@@ -52,7 +52,7 @@ async def report(request: Request, days: Days = 30) -> Response:
 
 @router.get("/report/charts/{name}.svg", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})
 async def chart(request: Request, name: str, theme: Theme = "light", days: Days = 30) -> Response:
-    """Return a chart of the report: cost, latency, confidence or reliability."""
+    """Return a chart of the report as SVG: cost, latency, confidence or reliability."""
     if name not in CHARTS:
         raise Refused(404, f"there is no chart {name[:80]!r}", f"ask for one of {', '.join(CHARTS)}")
     found = await _report(backend_of(request), days)
@@ -72,7 +72,7 @@ async def _report(backend: Backend, days: int) -> Report:
 
 
 class Statement(BaseModel):
-    """One statement of SQL that reads."""
+    """One SQL statement that only reads."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -81,7 +81,10 @@ class Statement(BaseModel):
 
 @router.post("/sql")
 async def sql(request: Request, statement: Statement) -> Response:
-    """Run one statement as the analysts' user, who only reads and has limits; `truncated`: there are more rows."""
+    """Run one statement as the analysts' user, which is read-only and limited.
+
+    `truncated` is true if there are more rows than returned.
+    """
     backend = backend_of(request)
     statements = split_statements(statement.query)
     if len(statements) != 1:
@@ -113,13 +116,13 @@ def _words_of(exc: PermanentError) -> str:
 
 @router.get("/backtests")
 async def backtests(request: Request) -> Response:
-    """Return all runs, the newest first."""
+    """Return all backtest runs, newest first."""
     return as_json({"items": await in_time(read_runs(backend_of(request).reachable_tables()))})
 
 
 @router.get("/backtests/compare")
 async def compare(request: Request, a: RunId, b: RunId) -> Response:
-    """Compare two runs; `live` is what was judged live. Keys: docs/verdict.md."""
+    """Compare two runs; run id `live` stands for the live judgements. Keys: docs/verdict.md."""
     backend = backend_of(request)
     async with a_place(backend.asking_sql):
         try:
@@ -131,7 +134,7 @@ async def compare(request: Request, a: RunId, b: RunId) -> Response:
 
 @router.get("/backtests/{run_id}")
 async def backtest(request: Request, run_id: Annotated[str, Path(max_length=200)]) -> Response:
-    """Return one run, and how its cases came out."""
+    """Return one run and the results of its cases."""
     tables = backend_of(request).reachable_tables()
     runs = await in_time(read_runs(tables, run_id))
     if not runs:

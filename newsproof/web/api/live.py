@@ -44,7 +44,7 @@ def backend_of(request: Request) -> Backend:
 
 @router.get("/status")
 async def status(request: Request) -> Response:
-    """Say which mode is in force, and whether Kafka, ClickHouse and the workers are there."""
+    """Return the mode in use, and the state of Kafka, ClickHouse and the workers."""
     return as_json(backend_of(request).status())
 
 
@@ -58,7 +58,10 @@ async def signals(
     limit: Limit = 50,
     before: Earlier = None,
 ) -> Response:
-    """Return published signals, the newest first, each once in its newest revision. `after` opens the stream behind them."""
+    """Return published signals, newest first, each in its newest revision only.
+
+    `after` is the position at which to open the stream without a gap.
+    """
     backend = backend_of(request)
     wanted = FeedFilter(asset=asset, event_type=event_type, min_confidence=min_confidence, status=status or "")
     place = str(backend.feed.window.place) if backend.feed.ready else None
@@ -78,7 +81,10 @@ async def cases(
     limit: Limit = 50,
     before: Earlier = None,
 ) -> Response:
-    """Return cases in short, the newest first. While ClickHouse is away: those that this process remembers, and `note`."""
+    """Return summaries of cases, newest first.
+
+    While ClickHouse is unavailable, only the cases in this process's memory are returned, with a `note`.
+    """
     backend = backend_of(request)
     wanted = FeedFilter(asset=asset, event_type=event_type, state=state or "", text=q.strip())
     at = None if before is None else Before.read(before)
@@ -107,7 +113,7 @@ async def _from_tables(backend: Backend, wanted: FeedFilter, limit: int, before:
 
 @router.get("/cases/{case_id}")
 async def case(request: Request, case_id: Annotated[str, Path(pattern=CASE_ID)]) -> Response:
-    """Return the whole story of a case: its timeline, evidence, critique, confidence, calls and raw events."""
+    """Return all data of a case: timeline, evidence, critique, confidence, calls and raw events."""
     backend = backend_of(request)
     records, note = await _records_of(backend, case_id), ""
     if not any(r.accepted for r in records):
@@ -149,7 +155,10 @@ async def stream(
     ] = None,
     last_event_id: Annotated[str | None, Header(max_length=12_000)] = None,
 ) -> Response:
-    """Send `signal` and `case` events as they come. With `Last-Event-ID` or `after`: everything since; `gap` where that is gone."""
+    """Send `signal` and `case` events as they happen.
+
+    With `Last-Event-ID` or `after`, everything since then is sent first; a `gap` event reports what is no longer held.
+    """
     backend = backend_of(request)
     given = last_event_id or after
     place = Place.read(given) if given else None
