@@ -31,7 +31,9 @@ MOST_ROWS, MOST_BYTES = 2_000, 4_000_000
 REPORT_FOR_S = 5.0
 """How long a reading is reused: the four charts of a page and its tables are made from one."""
 SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-Days = Annotated[int, Query(ge=1, le=3650, description="Cost of so many days; the other figures are of the whole run.")]
+Days = Annotated[
+    int, Query(ge=1, le=3650, description="Days of cost to include; the other figures cover the whole run.")
+]
 RunId = Annotated[str, Query(min_length=1, max_length=200)]
 
 

@@ -32,9 +32,9 @@ UNSUNK_RECORDS = 100_000
 """Records before the end of a partition that are searched for a case that ClickHouse does not know."""
 Asset = Annotated[str, Query(max_length=40, description="Only this asset, such as BTC.")]
 Kind = Annotated[str, Query(max_length=40, description="Only this type of event, such as listing.")]
-Least = Annotated[float, Query(ge=0, le=1, description="Only confidences from here on.")]
+Least = Annotated[float, Query(ge=0, le=1, description="Minimum confidence.")]
 Limit = Annotated[int, Query(ge=1, le=200)]
-Earlier = Annotated[str | None, Query(max_length=12_000, alias="before", description="`next` of the page before.")]
+Earlier = Annotated[str | None, Query(max_length=12_000, alias="before", description="`next` of the previous page.")]
 
 
 def backend_of(request: Request) -> Backend:
@@ -76,7 +76,7 @@ async def cases(
     asset: Asset = "",
     event_type: Kind = "",
     q: Annotated[
-        str, Query(max_length=200, description="Words of the news, its source or id, or of the case id.")
+        str, Query(max_length=200, description="Words in the news text, its source or id, or the case id.")
     ] = "",
     limit: Limit = 50,
     before: Earlier = None,
@@ -151,7 +151,7 @@ async def stream(
     event_type: Kind = "",
     min_confidence: Least = 0.0,
     after: Annotated[
-        str | None, Query(max_length=12_000, description="A place: `after` of a list, or an event's id.")
+        str | None, Query(max_length=12_000, description="Resume position: `after` of a list, or the id of an event.")
     ] = None,
     last_event_id: Annotated[str | None, Header(max_length=12_000)] = None,
 ) -> Response:

@@ -78,12 +78,14 @@ async def ask(request: Request, question: Question) -> Response:
     return _stream(backend, turn, None, ended)
 
 
-@router.get("/chat/{chat_id}", response_class=Response, responses={**EVENTS, 204: {"description": "It was all sent."}})
+@router.get(
+    "/chat/{chat_id}", response_class=Response, responses={**EVENTS, 204: {"description": "Everything was sent."}}
+)
 async def resume(
     request: Request,
     chat_id: ChatId,
     last_event_id: Annotated[str | None, Header(max_length=40)] = None,
-    after: Annotated[str | None, Query(max_length=40, description="As Last-Event-ID.")] = None,
+    after: Annotated[str | None, Query(max_length=40, description="Same as Last-Event-ID.")] = None,
 ) -> Response:
     """Send a turn's stream from its start, or after Last-Event-ID, up to `done`. Any web process can serve it."""
     backend = backend_of(request)
@@ -101,7 +103,9 @@ async def resume(
 async def stop(
     request: Request,
     chat_id: ChatId,
-    finish: Annotated[bool, Query(description="Write up what is there instead of ending without an answer.")] = False,
+    finish: Annotated[
+        bool, Query(description="Answer from what was gathered, instead of ending without an answer.")
+    ] = False,
 ) -> Response:
     """Stop a turn on the server. Idempotent.
 
