@@ -18,7 +18,7 @@ from infra.http import (
     UselessAnswerError,
     quoted,
 )
-from infra.http_json import Service, ServiceClient, json_object, own_words, refused
+from infra.http_json import Service, ServiceClient, error_message, json_object, refused
 from infra.ports import Answer
 from infra.search.results import collected, cut_query, lexical_score, refuse_only_malformed, result_of
 from infra.texts import parse_published
@@ -75,7 +75,7 @@ class BochaSearch:
         try:
             response = await self._client.send("POST", "/v1/web-search", json=self._body(effect, query))
             if response.status_code != 200:
-                raise _translate(response.status_code, own_words(response, "message"), response)
+                raise _translate(response.status_code, error_message(response, "message"), response)
             return self._read(json_object(response, _BOCHA), effect, query, response)
         except UselessAnswerError as exc:
             return exc.answer

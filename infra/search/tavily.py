@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError
-from infra.http_json import Service, ServiceClient, json_object, own_words, refused
+from infra.http_json import Service, ServiceClient, error_message, json_object, refused
 from infra.ports import Answer
 from infra.search.results import collected, cut_query, refuse_only_malformed, result_of, score_of
 from infra.texts import parse_published
@@ -142,7 +142,7 @@ def _read_item(item: Any) -> SearchResult | None:
 
 def _translate_status(response: httpx.Response) -> TransientError | PermanentError:
     # {"detail": {"error": ...}}
-    status, said = response.status_code, own_words(response, "detail", "error")
+    status, said = response.status_code, error_message(response, "detail", "error")
     if status in {432, 433}:
         which = "plan" if status == 432 else "pay-as-you-go"
         text = f"Tavily's {which} limit is used up ({said}); raise it in the Tavily account or wait for the next period"
