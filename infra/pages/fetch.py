@@ -33,7 +33,7 @@ class ShutError(PermanentError):
         self.captcha = captcha
 
 
-class Way:
+class FetchRoute:
     """One route to the web, direct or through one proxy. Safe for concurrent use within one event loop."""
 
     def __init__(
