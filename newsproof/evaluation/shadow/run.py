@@ -20,8 +20,8 @@ from newsproof.app.open_log import LogAccess
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.memory import AsOfMemory
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit, CostLimitReached
+from newsproof.evaluation.backtest.run.lease import RunLease
 from newsproof.evaluation.backtest.run.performer import Performer
-from newsproof.evaluation.backtest.run.place import OnlyOne
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.rows import case_row, unreplayable
 from newsproof.evaluation.backtest.run.topic import CaseReplayed, Held, RunEnded, RunTopic
@@ -68,7 +68,7 @@ class Shadow:
         self._topic = RunTopic(at.address, at.topics, plan.run_id)
         self._live = LiveCases(at.address, at.topics, at.topics.group(plan.run_id))
         group = at.topics.group(f"{plan.run_id}-place")
-        self._place = OnlyOne(at.address, at.topics.publisher_lease, plan.run_id, group=group)
+        self._lease = RunLease(at.address, at.topics.publisher_lease, plan.run_id, group=group)
         self._configs = ConfigStore(at.address, at.topics)
         self._snapshots: dict[str, Snapshot] = {}
         self._deciding = Deciding(verification(), self._snapshots, plan.change)
@@ -94,11 +94,11 @@ class Shadow:
             NewsproofError: no model can be asked; paid calls are kept.
         """
         try:
-            await self._place.take()
+            await self._lease.take()
             self._held = await self._topic.open(self._plan, replication=self._at.settings.topic_replication)
             return await self._ran()
         finally:
-            await self._place.leave()
+            await self._lease.leave()
 
     async def _ran(self) -> ShadowSummary:
         status = "failed"
@@ -157,7 +157,7 @@ class Shadow:
 
     @property
     def _over(self) -> bool:
-        if self._place.lost.is_set():
+        if self._lease.lost.is_set():
             raise ConfigError(f"another process took over the run {self._plan.run_id}: this one ends")
         return self._stopping.is_set() or self.exhausted
 
