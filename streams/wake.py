@@ -14,7 +14,7 @@ class Wake:
     def __init__(self) -> None:
         self._heeding: list[Callable[[], None]] = []
 
-    def heed(self, look: Callable[[], None]) -> None:
+    def subscribe(self, look: Callable[[], None]) -> None:
         """Register a callback for every wake-up from now on."""
         self._heeding.append(look)
 

@@ -37,7 +37,7 @@ class Cases:
         self._queue: deque[News] = deque()
         self._open: dict[str, asyncio.Task[None]] = {}
         self.most_queued = 0
-        wake.heed(self._admit)
+        wake.subscribe(self._admit)
 
     def publish(self, news: News) -> None:
         """Queue a news item; it waits while nothing can be triaged."""

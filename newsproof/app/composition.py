@@ -233,7 +233,7 @@ def journal_ports_of(settings: Settings, clickhouse: ClickHouse, searches: Searc
 
     address, topics = address_of(settings), topics_of(settings)
     texts = TextIndex(address, topics, window_days=settings.dedup_days)
-    texts.heed(searches.on_record)
+    texts.subscribe(searches.on_record)
     claims = ClaimIndex(
         address, topics, texts, partitions=settings.topic_partitions, window_days=settings.retraction_window_days
     )

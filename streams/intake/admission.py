@@ -66,7 +66,7 @@ class Admission:
         self._per_slice: Counter[tuple[int, int]] = Counter()
         self._waiting: dict[int, tuple[str, asyncio.Future[None]]] = {}
         self.most_held = 0
-        wake.heed(self.wake)
+        wake.subscribe(self.wake)
 
     @property
     def held(self) -> int:

@@ -53,7 +53,7 @@ class Journal(Protocol):
 
     moved: asyncio.Condition
 
-    def heed(self, on_record: Callable[[Any], None]) -> None: ...
+    def subscribe(self, on_record: Callable[[Any], None]) -> None: ...
 
     async def read_to_the_ends(self) -> None: ...
 
@@ -96,7 +96,7 @@ class ClaimIndex(Free, Port):
         self._by_age: deque[tuple[float, str]] = deque()
         self._taken_in: dict[int, int] = {}
         self._journal = journal
-        journal.heed(self.on_record)
+        journal.subscribe(self.on_record)
 
     def __len__(self) -> int:
         return len(self._opened)

@@ -73,7 +73,7 @@ class TextIndex(Free, Port):
         self._reading: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[dict[TopicPartition, int]] | None = None
 
-    def heed(self, on_record: Callable[[Any], None]) -> None:
+    def subscribe(self, on_record: Callable[[Any], None]) -> None:
         """Call ``on_record`` with every record read from now on, so that one fetch of the journal serves all."""
         self._heeding.append(on_record)
 

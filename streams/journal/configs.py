@@ -56,7 +56,7 @@ class ConfigStore:
         """Return the snapshot; None if it has not arrived."""
         return self._known.get(config_hash)
 
-    def heed(self, on_new: Callable[[str], None]) -> None:
+    def subscribe(self, on_new: Callable[[str], None]) -> None:
         """Call ``on_new`` with the hash of each snapshot that arrives from now on."""
         self._heeding.append(on_new)
 

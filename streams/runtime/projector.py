@@ -66,7 +66,7 @@ class Projector:
         self._fills: set[asyncio.Task[None]] = set()
         self._count: int | None = None
         self._unpinned = PendingConfigs()
-        configs.heed(self._on_config)
+        configs.subscribe(self._on_config)
         self.folded = 0
         self.gaps_filled = 0
 

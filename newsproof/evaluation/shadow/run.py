@@ -74,7 +74,7 @@ class Shadow:
         self._deciding = Deciding(verification(), self._snapshots, plan.change)
         self._stopping = asyncio.Event()
         self._arrived = asyncio.Event()
-        self._configs.heed(lambda _hash: self._arrived.set())
+        self._configs.subscribe(lambda _hash: self._arrived.set())
         self.following = asyncio.Event()
         self.exhausted = False
         self._held: Held
