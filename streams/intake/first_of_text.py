@@ -15,10 +15,10 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Told(Enum):
+class LoggedVerdict(Enum):
     """The verdict that the log shows for a case: none yet, first, or not first."""
 
-    NOTHING = 0
+    NONE = 0
     FIRST = 1
     NOT_FIRST = 2
 
@@ -29,7 +29,7 @@ class Claim:
     __slots__ = ("case_id", "place", "told")
 
     def __init__(self, case_id: str, place: tuple[int, int]) -> None:
-        self.case_id, self.place, self.told = case_id, place, Told.NOTHING
+        self.case_id, self.place, self.verdict = case_id, place, LoggedVerdict.NONE
 
 
 class Verdict(NamedTuple):
@@ -47,7 +47,7 @@ class Claims:
 
     def __init__(self) -> None:
         self._of_text: dict[str, Claim | list[Claim]] = {}
-        self._untold: dict[str, Claim] = {}
+        self._undecided: dict[str, Claim] = {}
         self._by_age: deque[tuple[float, str]] = deque()
 
     def __len__(self) -> int:
@@ -58,22 +58,22 @@ class Claims:
         claims = self._all(text)
         if any(c.case_id == case_id for c in claims):
             return
-        claim = self._untold[case_id] = Claim(case_id, place)
+        claim = self._undecided[case_id] = Claim(case_id, place)
         self._of_text[text] = [*claims, claim] if claims else claim
         if not claims:
             self._by_age.append((at_ms, text))
 
-    def is_untold(self, case_id: str) -> bool:
+    def is_undecided(self, case_id: str) -> bool:
         """Whether the log does not show a verdict for this case yet."""
-        return case_id in self._untold
+        return case_id in self._undecided
 
     def record_verdict(self, case_id: str, *, first: bool) -> None:
         """Record the verdict that the log shows. The first call for a case counts.
 
         A case that went on or ended without a verdict is recorded as well.
         """
-        if (claim := self._untold.pop(case_id, None)) is not None:
-            claim.told = Told.FIRST if first else Told.NOT_FIRST
+        if (claim := self._undecided.pop(case_id, None)) is not None:
+            claim.verdict = LoggedVerdict.FIRST if first else LoggedVerdict.NOT_FIRST
 
     def judge(self, text: str, case_id: str, only: Collection[str] | None = None) -> Verdict:
         """Return the verdict on a case, from what was read.
@@ -82,11 +82,11 @@ class Claims:
         """
         claims = self._all(text)
         own = next((c for c in claims if c.case_id == case_id), None)
-        if own is not None and own.told is Told.FIRST:
+        if own is not None and own.verdict is LoggedVerdict.FIRST:
             return Verdict(None)
         place = _LAST if own is None else own.place
-        rivals = [c for c in claims if c is not own and c.told is not Told.NOT_FIRST]
-        firsts = [c for c in rivals if c.told is Told.FIRST] or [c for c in rivals if c.place < place]
+        rivals = [c for c in claims if c is not own and c.verdict is not LoggedVerdict.NOT_FIRST]
+        firsts = [c for c in rivals if c.verdict is LoggedVerdict.FIRST] or [c for c in rivals if c.place < place]
         if firsts:
             return Verdict(min(firsts, key=lambda c: c.place).case_id)
         return Verdict(None, frozenset(c.case_id for c in rivals if only is None or c.case_id in only))
@@ -95,7 +95,7 @@ class Claims:
         """Drop the texts that were opened before this time: they may be news again."""
         while self._by_age and self._by_age[0][0] < at_ms:
             for claim in self._all(text := self._by_age.popleft()[1]):
-                self._untold.pop(claim.case_id, None)
+                self._undecided.pop(claim.case_id, None)
             self._of_text.pop(text, None)
 
     def _all(self, text: str) -> list[Claim]:

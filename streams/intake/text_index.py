@@ -170,7 +170,7 @@ class TextIndex(Free, Port):
             if text is not None:
                 self._claims.forget_before(append_ms(record) - self._window.total_seconds() * 1000)
                 self._claims.add(text, case, (partition, record.offset), append_ms(record))
-        elif not self._claims.is_untold(case):
+        elif not self._claims.is_undecided(case):
             return
         elif kind == _EFFECT:
             if (reply := self._earlier_in(record)) is not None:
