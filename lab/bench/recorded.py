@@ -35,7 +35,7 @@ from streams.journal.clock import utc_now
 
 AT_ONCE = 200
 """Number of cases open at the same time in the written journal."""
-Told = tuple[Event, str, str | None]
+RecordedEvent = tuple[Event, str, str | None]
 """(event, its id, its cause)."""
 
 
@@ -43,7 +43,7 @@ class RecordedCase(msgspec.Struct, frozen=True):
     """One of the demo's cases: its id and its events in log order."""
 
     case_id: str
-    events: tuple[Told, ...]
+    events: tuple[RecordedEvent, ...]
 
 
 async def recorded_cases() -> list[RecordedCase]:
@@ -53,8 +53,8 @@ async def recorded_cases() -> list[RecordedCase]:
     remembered = _Remembered()
     host = EffectsHost(_ports(remembered))
     cases: list[RecordedCase] = []
-    for told in sample_news():
-        item = replace(told, received_at=told.published_at)
+    for sample in sample_news():
+        item = replace(sample, received_at=sample.published_at)
         event = EventReceived(
             news=item, config_hash=snapshot.config_hash, text_hash=item.text_hash, language=language_of(item)
         )
@@ -111,7 +111,7 @@ def _ports(remembered: Any) -> Ports:
     )  # fmt: skip
 
 
-async def _lived(host: EffectsHost, case: Case) -> AsyncIterator[Told]:
+async def _lived(host: EffectsHost, case: Case) -> AsyncIterator[RecordedEvent]:
     registry = verification()
     while (step := registry.next_step(case)) is not None:
         for event in await _answered(host, step, case):
