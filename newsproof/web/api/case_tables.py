@@ -20,7 +20,7 @@ from schemas.events import OPENING_NAME, TERMINAL_NAMES, WIRE_NAMES, CaseTriaged
 from schemas.ids import LIVE_RUN
 from streams.feed.case_items import CaseItem, FeedFilter
 
-_TOLD = (OPENING_NAME, WIRE_NAMES[CaseTriaged], *sorted(TERMINAL_NAMES))
+_SHOWN_TYPES = (OPENING_NAME, WIRE_NAMES[CaseTriaged], *sorted(TERMINAL_NAMES))
 
 _DIGITS = 14
 """Most digits of a time in milliseconds; ClickHouse's times end in the year 2299."""
@@ -106,9 +106,9 @@ async def _items(tables: ClickHouse, case_ids: Sequence[str]) -> list[CaseItem]:
     if not case_ids:
         return []
     sql = """SELECT case_id, event_id, causation_id, event_type, schema_version, event_time, payload FROM events FINAL
-WHERE run_id = {run:String} AND case_id IN {cases:Array(String)} AND event_type IN {told:Array(String)}
+WHERE run_id = {run:String} AND case_id IN {cases:Array(String)} AND event_type IN {kinds:Array(String)}
 ORDER BY journal_offset"""
-    asked = {"run": LIVE_RUN, "cases": list(case_ids), "told": list(_TOLD)}
+    asked = {"run": LIVE_RUN, "cases": list(case_ids), "kinds": list(_SHOWN_TYPES)}
     items: dict[str, CaseItem] = {}
     for case_id, event_id, cause, kind, version, at, payload in (await tables.query(sql, asked)).rows:
         env = wire.Envelope(
