@@ -21,7 +21,7 @@ from newsproof.app.servers import is_embedded_here
 from newsproof.app.version import code_version
 from newsproof.report.data import Report
 from newsproof.web.connection_limit import ConnectionLimit
-from newsproof.web.progress_text import told
+from newsproof.web.progress_text import case_progress
 from newsproof.web.questions import Questions
 from newsproof.web.rates import Rates
 from schemas.errors import NewsproofError, TransientError
@@ -56,7 +56,7 @@ class Backend:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.address, self.topics = address_of(settings), topics_of(settings)
-        self.feed = LiveFeed(self.address, self.topics, tell=told)
+        self.feed = LiveFeed(self.address, self.topics, tell=case_progress)
         self.signals = SignalHistory(self.address, self.topics)
         self.cases = CaseRecords(self.address, self.topics.cases)
         self.tables = analyst_client(settings, embedded=is_embedded_here(settings)) if settings.clickhouse_url else None
