@@ -56,7 +56,7 @@ class Backend:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.address, self.topics = address_of(settings), topics_of(settings)
-        self.feed = LiveFeed(self.address, self.topics, tell=case_progress)
+        self.feed = LiveFeed(self.address, self.topics, describe=case_progress)
         self.signals = SignalHistory(self.address, self.topics)
         self.cases = CaseRecords(self.address, self.topics.cases)
         self.tables = analyst_client(settings, embedded=is_embedded_here(settings)) if settings.clickhouse_url else None

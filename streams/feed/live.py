@@ -30,7 +30,7 @@ from streams.journal.reader import JournalReader
 
 log = structlog.get_logger(__name__)
 
-Tell = Callable[[CaseItem, wire.Envelope, Any], dict[str, Any]]
+DescribeProgress = Callable[[CaseItem, wire.Envelope, Any], dict[str, Any]]
 """Builds the ``data`` of the ``case`` event for one accepted event of the journal."""
 RECENT_RECORDS = 2_000
 """Records per partition read at startup: this much of the past can be shown or resumed from."""
@@ -44,8 +44,10 @@ _FACTS = 8
 class LiveFeed:
     """Two followers and one window. No consumer group, so any number of web processes show the same."""
 
-    def __init__(self, address: KafkaAddress, topics: Topics, *, tell: Tell, window: Window | None = None) -> None:
-        self._address, self._topics, self._tell = address, topics, tell
+    def __init__(
+        self, address: KafkaAddress, topics: Topics, *, describe: DescribeProgress, window: Window | None = None
+    ) -> None:
+        self._address, self._topics, self._describe = address, topics, describe
         self.window = window or Window()
         self.cases: OrderedDict[str, CaseItem] = OrderedDict()
         self._lies: dict[str, tuple[int, int | None]] = {}
@@ -181,7 +183,7 @@ class LiveFeed:
             case.take(env, event)
         if env.type in TERMINAL_NAMES and env.case_id in self._lies:
             self._lies[env.case_id] = self._lies[env.case_id][0], record.offset
-        said = self._tell(case, env, event)
+        said = self._describe(case, env, event)
         return Item(
             kind="case",
             partition=tp.partition,
