@@ -26,7 +26,7 @@ from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.rows import case_row, unreplayable
 from newsproof.evaluation.backtest.run.topic import CaseReplayed, Held, RunEnded, RunTopic
 from newsproof.evaluation.shadow.live import LiveCases
-from newsproof.evaluation.shadow.stories import recent_stories, tell
+from newsproof.evaluation.shadow.stories import add_case, recent_stories
 from newsproof.evaluation.shadow.tables import ShadowTables, Totals
 from schemas.config import Snapshot
 from schemas.errors import ConfigError, NewsproofError
@@ -142,7 +142,7 @@ class Shadow:
         while not self._over:
             batch = await self._live.next()
             for recording in batch:
-                tell(self._stories, recording)
+                add_case(self._stories, recording)
             if wanted := [r for r in batch if self._wanted(r)]:
                 await self._judge_all(wanted)
             if self._over:
@@ -256,7 +256,7 @@ class Shadow:
 
     async def _told(self, status: str) -> Totals:
         try:
-            return await self._tables.tell(status)
+            return await self._tables.write_run(status)
         except NewsproofError as exc:
             log.warning("the run's row is written later", error=str(exc))
             return Totals(cases=0, replayed=0, executed=0, reused=0, missed=0)

@@ -62,7 +62,7 @@ class ShadowTables:
             else:
                 return
 
-    async def tell(self, status: str) -> Totals:
+    async def write_run(self, status: str) -> Totals:
         """Write the run's row with its totals so far, and return them.
 
         Raises:
