@@ -168,7 +168,7 @@ class Intake:
             news, retries = decode_news(record.value, now=appended_at(record)), retries_of(record.headers)
         except ContractError as exc:
             self.poison += 1
-            self._finish_with(p, record, self._letter(record, exc))
+            self._finish_with(p, record, self._write_dead_letter(record, exc))
             return
         right = (murmur2(news.key) & 0x7FFFFFFF) % self._partitions
         if right != record.partition:
@@ -235,7 +235,7 @@ class Intake:
         except ContractError as exc:  # its opening exceeds Kafka's limit, although the news did not
             self._admission.give_up(case)
             self.poison += 1
-            await self._letter(record, exc)
+            await self._write_dead_letter(record, exc)
             return
         self.opened += 1
         self._admission.appended(case, offset)
@@ -244,7 +244,7 @@ class Intake:
         headers = [(name, value) for name, value in record.headers or () if value is not None]
         await self._appender.append(self._topics.news, record.value, key=news.key, partition=right, headers=headers)
 
-    async def _letter(self, record: Any, exc: ContractError) -> None:
+    async def _write_dead_letter(self, record: Any, exc: ContractError) -> None:
         log.warning("news refused", partition=record.partition, offset=record.offset, reason=exc.reason)
         await self._appender.dead_letter(
             self._topics.dead_letters, record, reason=exc.reason, why=str(exc), consumer="intake"
