@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 BUSY_APPENDS_PER_S = 1000
 """Append rate above which batches linger."""
 _RATE_WINDOW_S = 0.1
-KEPT_OF_A_LARGE_LETTER = 64 * 1024
+KEPT_OF_A_LARGE_RECORD = 64 * 1024
 """Bytes kept of a record that is too large for a dead letter; the header ``dl_cut`` holds its full size."""
 LINGER_S = 0.004
 """How long a batch of a busy producer waits for more records.
@@ -143,5 +143,5 @@ class Appender:
             # the offset that the dead letter names; the dead letter keeps its beginning.
             value = record.value or b""
             said += [("dl_cut", b"%d" % len(value)), ("dl_sha256", sha256(value).hexdigest().encode())]
-            kept, key = value[:KEPT_OF_A_LARGE_LETTER], (record.key or b"")[:1000]
+            kept, key = value[:KEPT_OF_A_LARGE_RECORD], (record.key or b"")[:1000]
             await self.append(topic, kept, key=key, partition=None, headers=said)

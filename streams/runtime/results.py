@@ -39,13 +39,13 @@ class Results:
     def partition_of(self, case_id: str) -> int:
         return partition_of(case_id, self._partitions)
 
-    async def append(self, case: CaseCore, event: ev.Event, *, letter: bool = True) -> None:
+    async def append(self, case: CaseCore, event: ev.Event, *, dead_letter: bool = True) -> None:
         """Append the event as the successor (or an effect) of the case's head; return when it is durable.
 
         A ``CaseFailed`` writes a dead letter first, if its flow has one: a crash in between repeats the dead letter
         rather than losing it.
         """
-        if letter and isinstance(event, ev.CaseFailed) and (asked := self._flow.letter(case)) is not None:
+        if dead_letter and isinstance(event, ev.CaseFailed) and (asked := self._flow.letter(case)) is not None:
             await self._failed_case_letter(case, event, *asked)
         new_id, now = successor_id(case, event), utc_now()
         self._meter.appending(case, event, new_id, now)
@@ -81,7 +81,7 @@ class Results:
         await self._appender.dead_letter(letters, record, reason=reason, why=why, consumer="projector")
         if case is not None:
             event = ev.CaseFailed(reason=f"quarantined: {why}"[:1000], failed_step="journal", attempts=0)
-            await self.append(case, event, letter=False)
+            await self.append(case, event, dead_letter=False)
 
     async def _failed_case_letter(self, case: CaseCore, end: ev.CaseFailed, key: bytes, value: bytes) -> None:
         headers = [
