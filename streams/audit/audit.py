@@ -170,8 +170,8 @@ async def _audited(log: Log, topics: Topics) -> AuditReport:
     journal, still_open, malformed = await _read(log, topics.cases, signals)
     chats, open_chats, malformed_chats = await _read(log, topics.research)
     foreign = {"cases": malformed, "research": malformed_chats, "signals": signals.foreign}
-    letters, lettered, foreign["dead-letters"] = await _dead_letters(log, topics)
-    news, without = await _news(log, topics, journal.cases, lettered)
+    dead_letters, dead_letter_sources, foreign["dead-letters"] = await _dead_letters(log, topics)
+    news, without = await _news(log, topics, journal.cases, dead_letter_sources)
     foreign["configs"] = await _unreadable(log, topics.configs, lambda r: decode_snapshot(r.key, r.value))
     foreign["budget"] = await _unreadable(log, topics.budget, lambda r: decode_budget(r.value))
     of = {t: journal.types[WIRE_NAMES[t]] for t in BY_WIRE_NAME.values()}
@@ -190,7 +190,7 @@ async def _audited(log: Log, topics: Topics) -> AuditReport:
         dropped=of[CaseDropped],
         failed=of[CaseFailed],
         degraded=of[CaseDegraded],
-        dead_letters=letters,
+        dead_letters=dead_letters,
         foreign={topic: count for topic, count in foreign.items() if count},
         questions=len(chats.cases),
         answered=chats.types[WIRE_NAMES[AnswerGiven]],
@@ -233,7 +233,9 @@ async def _dead_letters(log: Log, topics: Topics) -> tuple[int, set[tuple[str, i
     return count, where, foreign
 
 
-async def _news(log: Log, topics: Topics, cases: set[str], lettered: set[tuple[str, int, int]]) -> tuple[int, int]:
+async def _news(
+    log: Log, topics: Topics, cases: set[str], dead_letter_sources: set[tuple[str, int, int]]
+) -> tuple[int, int]:
     count = without = 0
     async for tp, records in log.replay(await log.bounds(topics.news)):
         for record in records:
@@ -243,7 +245,7 @@ async def _news(log: Log, topics: Topics, cases: set[str], lettered: set[tuple[s
                 known = case_id_of(news, retries_of(record.headers)) in cases
             except ContractError:
                 known = False
-            if not known and (tp.topic, tp.partition, record.offset) not in lettered:
+            if not known and (tp.topic, tp.partition, record.offset) not in dead_letter_sources:
                 without += 1
     return count, without
 
