@@ -269,9 +269,9 @@ class BudgetLedger(Budget):
         async for _, records in read_range(self._address, {self._tp: (wanted[0], wanted[-1] + 1)}):
             for record in records:
                 if (why := self.state.unreported.get(record.offset)) is not None:
-                    letters = self._topics.dead_letters
+                    topic = self._topics.dead_letters
                     await self._appender.dead_letter(
-                        letters, record, reason="bad_budget_record", why=why, consumer="budget"
+                        topic, record, reason="bad_budget_record", why=why, consumer="budget"
                     )
                     done.append(record.offset)
         # Records that retention has removed since can no longer become dead letters.
