@@ -99,7 +99,7 @@ class LiveFeed:
         """Return the cases that this process holds, in the order in which it read them."""
         return [case for case in self.cases.values() if case.is_whole]
 
-    def lies(self, case_id: str) -> tuple[int, int | None] | None:
+    def offsets_of(self, case_id: str) -> tuple[int, int | None] | None:
         """Return (first offset, last offset if the case has ended) of a case that this process holds, else None."""
         return self._lies.get(case_id)
 

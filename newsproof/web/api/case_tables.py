@@ -130,7 +130,7 @@ ORDER BY journal_offset"""
     return [items[one] for one in case_ids if one in items]
 
 
-async def where_it_lies(tables: ClickHouse, case_id: str) -> tuple[int, int | None] | None:
+async def offsets_of_case(tables: ClickHouse, case_id: str) -> tuple[int, int | None] | None:
     """Return (first offset, last offset if the case has ended) of a case in its partition; None if it is unknown.
 
     Raises:

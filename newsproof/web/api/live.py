@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from newsproof.web.api.case_document import document_of
-from newsproof.web.api.case_tables import Before, cases_page, revisions_of, where_it_lies
+from newsproof.web.api.case_tables import Before, cases_page, offsets_of_case, revisions_of
 from newsproof.web.backend import Backend
 from newsproof.web.guard import client_of
 from newsproof.web.responses import Events, Refused, as_json
@@ -129,16 +129,16 @@ async def case(request: Request, case_id: Annotated[str, Path(pattern=CASE_ID)])
 
 async def _records_of(backend: Backend, case_id: str) -> list[JournalRecord]:
     """Read a case's records. Memory or ClickHouse says where they are; without ClickHouse, scan the whole partition."""
-    lies = backend.feed.lies(case_id)
-    if lies is None:
+    offsets_of = backend.feed.offsets_of(case_id)
+    if offsets_of is None:
         try:
             async with asyncio.timeout(TABLES_WITHIN_S):
-                lies = await where_it_lies(backend.reachable_tables(), case_id)
+                offsets_of = await offsets_of_case(backend.reachable_tables(), case_id)
         except (NewsproofError, TimeoutError):
-            lies = (0, None)
-        if lies is None:  # the sink may be behind
+            offsets_of = (0, None)
+        if offsets_of is None:  # the sink may be behind
             return await backend.cases.read(case_id, newest=UNSUNK_RECORDS)
-    first, end = lies
+    first, end = offsets_of
     # Read past its end too: late records that were ignored were paid for, and are shown.
     through = None if end is None else end + LATE_RECORDS
     return await backend.cases.read(case_id, first=first, through=through)
