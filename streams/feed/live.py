@@ -50,7 +50,7 @@ class LiveFeed:
         self._address, self._topics, self._describe = address, topics, describe
         self.window = window or Window()
         self.cases: OrderedDict[str, CaseItem] = OrderedDict()
-        self._lies: dict[str, tuple[int, int | None]] = {}
+        self._offsets: dict[str, tuple[int, int | None]] = {}
         self.newest: OrderedDict[str, int] = OrderedDict()
         self._shown_by: dict[str, tuple[Facts, ...]] = {}
         self.ignored = 0
@@ -101,7 +101,7 @@ class LiveFeed:
 
     def offsets_of(self, case_id: str) -> tuple[int, int | None] | None:
         """Return (first offset, last offset if the case has ended) of a case that this process holds, else None."""
-        return self._lies.get(case_id)
+        return self._offsets.get(case_id)
 
     # Signals
 
@@ -181,8 +181,8 @@ class LiveFeed:
         case = self._case(env, event, record.offset)
         if not isinstance(event, COMMANDS):
             case.take(env, event)
-        if env.type in TERMINAL_NAMES and env.case_id in self._lies:
-            self._lies[env.case_id] = self._lies[env.case_id][0], record.offset
+        if env.type in TERMINAL_NAMES and env.case_id in self._offsets:
+            self._offsets[env.case_id] = self._offsets[env.case_id][0], record.offset
         said = self._describe(case, env, event)
         return Item(
             kind="case",
@@ -201,10 +201,10 @@ class LiveFeed:
             case = self.cases[env.case_id] = CaseItem(case_id=env.case_id, opened_at=env.time)
             self.cases.move_to_end(env.case_id)
         if isinstance(event, EventReceived):
-            self._lies[env.case_id] = offset, None
+            self._offsets[env.case_id] = offset, None
         while len(self.cases) > RECENT_CASES:
             gone, _ = self.cases.popitem(last=False)
-            self._lies.pop(gone, None)
+            self._offsets.pop(gone, None)
         return case
 
     def _pass_by(self, record: Any, exc: Exception) -> None:

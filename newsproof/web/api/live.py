@@ -129,16 +129,16 @@ async def case(request: Request, case_id: Annotated[str, Path(pattern=CASE_ID)])
 
 async def _records_of(backend: Backend, case_id: str) -> list[JournalRecord]:
     """Read a case's records. Memory or ClickHouse says where they are; without ClickHouse, scan the whole partition."""
-    offsets_of = backend.feed.offsets_of(case_id)
-    if offsets_of is None:
+    offsets = backend.feed.offsets_of(case_id)
+    if offsets is None:
         try:
             async with asyncio.timeout(TABLES_WITHIN_S):
-                offsets_of = await offsets_of_case(backend.reachable_tables(), case_id)
+                offsets = await offsets_of_case(backend.reachable_tables(), case_id)
         except (NewsproofError, TimeoutError):
-            offsets_of = (0, None)
-        if offsets_of is None:  # the sink may be behind
+            offsets = (0, None)
+        if offsets is None:  # the sink may be behind
             return await backend.cases.read(case_id, newest=UNSUNK_RECORDS)
-    first, end = offsets_of
+    first, end = offsets
     # Read past its end too: late records that were ignored were paid for, and are shown.
     through = None if end is None else end + LATE_RECORDS
     return await backend.cases.read(case_id, first=first, through=through)
