@@ -17,7 +17,7 @@ from newsproof.evaluation.compare.running import compare_runs
 from newsproof.report.data import Report, read_report
 from newsproof.web.api.live import backend_of
 from newsproof.web.api.report_charts import CHARTS, Theme, drawn
-from newsproof.web.api.statements import a_place, in_time, while_there
+from newsproof.web.api.statements import held_slot, unless_disconnected, with_timeout
 from newsproof.web.backend import Backend
 from newsproof.web.responses import Refused, as_json
 from schemas.errors import ConfigError, PermanentError
@@ -66,7 +66,7 @@ async def _report(backend: Backend, days: int) -> Report:
     async with backend.reading_report:
         kept, at = backend.report
         if kept is None or time.monotonic() - at > REPORT_FOR_S:
-            kept = await in_time(read_report(backend.reachable_tables(), run_id=LIVE_RUN))
+            kept = await with_timeout(read_report(backend.reachable_tables(), run_id=LIVE_RUN))
             backend.report = kept, time.monotonic()
     first = utc_now().date() - timedelta(days=days - 1)
     spend = [row for row in kept["spend"] if date.fromisoformat(row["day"]) >= first]
@@ -92,10 +92,10 @@ async def sql(request: Request, statement: Statement) -> Response:
     if len(statements) != 1:
         raise Refused(400, f"these are {len(statements)} statements", "send one")
     began = time.monotonic()
-    async with a_place(backend.asking_sql):
+    async with held_slot(backend.asking_sql):
         try:
             asking = first_rows(backend.reachable_tables(), statements[0], most=MOST_ROWS, most_bytes=MOST_BYTES)
-            found = await while_there(request, in_time(asking))
+            found = await unless_disconnected(request, with_timeout(asking))
         except PermanentError as exc:
             raise Refused(
                 400, _words_of(exc), "correct the statement; `SHOW TABLES` lists what there is to read"
@@ -119,17 +119,17 @@ def _words_of(exc: PermanentError) -> str:
 @router.get("/backtests")
 async def backtests(request: Request) -> Response:
     """Return all backtest runs, newest first."""
-    return as_json({"items": await in_time(read_runs(backend_of(request).reachable_tables()))})
+    return as_json({"items": await with_timeout(read_runs(backend_of(request).reachable_tables()))})
 
 
 @router.get("/backtests/compare")
 async def compare(request: Request, a: RunId, b: RunId) -> Response:
     """Compare two runs; run id `live` stands for the live judgements. Keys: docs/verdict.md."""
     backend = backend_of(request)
-    async with a_place(backend.asking_sql):
+    async with held_slot(backend.asking_sql):
         try:
             comparing = compare_runs(backend.reachable_tables(), a, b)
-            return as_json(await while_there(request, in_time(comparing)))
+            return as_json(await unless_disconnected(request, with_timeout(comparing)))
         except ConfigError as exc:
             raise Refused(404, str(exc), "choose two runs of /api/v1/backtests that share cases") from exc
 
@@ -138,11 +138,11 @@ async def compare(request: Request, a: RunId, b: RunId) -> Response:
 async def backtest(request: Request, run_id: Annotated[str, Path(max_length=200)]) -> Response:
     """Return one run and the results of its cases."""
     tables = backend_of(request).reachable_tables()
-    runs = await in_time(read_runs(tables, run_id))
+    runs = await with_timeout(read_runs(tables, run_id))
     if not runs:
         raise Refused(404, f"there is no run {run_id!r}", "look at /api/v1/backtests")
-    states = await in_time(tables.query(_STATES, {"run_id": run_id}))
-    others = await in_time(tables.query(_OTHERS, {"run_id": run_id}))
+    states = await with_timeout(tables.query(_STATES, {"run_id": run_id}))
+    others = await with_timeout(tables.query(_OTHERS, {"run_id": run_id}))
     return as_json({**runs[0], "cases_by_status": dict(states.rows), "not_replayed": others.dicts()})
 
 
