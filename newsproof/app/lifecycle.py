@@ -14,7 +14,7 @@ Part = tuple[Callable[[], Coroutine[Any, Any, None]], Callable[[], Any]]
 """How to run a part, and how to stop it."""
 
 
-def heed_signals() -> asyncio.Event:
+def shutdown_on_signal() -> asyncio.Event:
     """Return the event that SIGINT and SIGTERM set from now on."""
     # Called before anything is opened, so that a signal during startup also shuts down in order. A startup that hangs
     # has to be ended with SIGKILL, which the log makes harmless.

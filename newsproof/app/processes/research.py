@@ -12,7 +12,7 @@ from infra.kafka.topics import ensure_topics
 from infra.ports import Ports
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, topics_of, worker_of, worker_options
-from newsproof.app.lifecycle import heed_signals, run_until
+from newsproof.app.lifecycle import run_until, shutdown_on_signal
 from newsproof.app.processes.health import research_unready, serve_health
 from newsproof.app.processes.metrics import WorkerMetrics
 from newsproof.app.research_composition import research_ports_of, research_snapshot_of
@@ -29,7 +29,7 @@ async def run_research(settings: Settings, *, take_over: bool = False, ports: Po
     Raises:
         NewsproofError: what a person must fix.
     """
-    signalled = heed_signals()
+    signalled = shutdown_on_signal()
     await serve_research(settings, signalled, take_over=take_over, ports=ports)
 
 

@@ -26,7 +26,7 @@ from newsproof.app.composition import (
     worker_of,
     worker_options,
 )
-from newsproof.app.lifecycle import heed_signals, run_until
+from newsproof.app.lifecycle import run_until, shutdown_on_signal
 from newsproof.app.processes.health import serve_health, sink_unready, worker_unready
 from newsproof.app.processes.hot_settings import HotSettings, hot_file, overlaid
 from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
@@ -58,7 +58,7 @@ async def run_worker(
     Raises:
         NewsproofError: what a person must fix.
     """
-    signalled = heed_signals()
+    signalled = shutdown_on_signal()
     started, settings = settings, overlaid(settings, hot_file(settings))
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
     options, snapshot = worker_options(settings), snapshot_of(settings)
@@ -85,7 +85,7 @@ async def run_sink(settings: Settings, *, registry: Registry | None = None) -> N
     Raises:
         NewsproofError: what a person must fix.
     """
-    signalled = heed_signals()
+    signalled = shutdown_on_signal()
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
     sink = sink_of(settings, clickhouse, registry)
