@@ -24,7 +24,7 @@ class LogAccess(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def the_log(invocation: Invocation) -> AsyncIterator[LogAccess]:
+async def open_log(invocation: Invocation) -> AsyncIterator[LogAccess]:
     """Yield the log; missing topics are created."""
     from newsproof.app.processes.supervisor import prepare_topics
 

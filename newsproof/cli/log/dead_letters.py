@@ -16,7 +16,7 @@ import msgspec
 
 from infra.kafka.topics import NEWS_DAYS, offsets_of, read_range
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.open_log import LogAccess, the_log
+from newsproof.app.open_log import LogAccess, open_log
 from newsproof.app.servers import say_on_stderr
 from newsproof.app.terminal import bytes_of_output
 from newsproof.report.demo import shortened
@@ -121,7 +121,7 @@ def _document(dead_letter: DeadLetter) -> dict[str, Any]:
 
 
 async def show_dead_letters(invocation: Invocation, *, reason: str | None, as_json: bool) -> None:
-    async with the_log(invocation) as log:
+    async with open_log(invocation) as log:
         dead_letters = [one for one in await read_dead_letters(log) if reason in (None, one.reason)]
     if as_json:
         for one in dead_letters:
@@ -144,7 +144,7 @@ async def show_dead_letters(invocation: Invocation, *, reason: str | None, as_js
 
 async def show_dead_letter(invocation: Invocation, wanted: str, *, value_alone: bool, as_json: bool) -> None:
     """Print one letter; with ``value_alone`` only its original bytes."""
-    async with the_log(invocation) as log:
+    async with open_log(invocation) as log:
         dead_letter = _named(await read_dead_letters(log), wanted)
     if value_alone:
         _print_value(dead_letter.value or b"")
@@ -182,7 +182,7 @@ async def requeue_dead_letters(invocation: Invocation, choice: Choice, *, as_jso
         ConfigError: nothing or too much is chosen, or a letter cannot be sent again.
     """
     replacement = _replacement(choice)
-    async with the_log(invocation) as log:
+    async with open_log(invocation) as log:
         chosen = _chosen(await read_dead_letters(log), choice, log.topics.news)
         producer = log.address.producer(linger_ms=5)
         await producer.start()
