@@ -115,7 +115,7 @@ async def read_budget(address: KafkaAddress, topics: Topics) -> BudgetState:
             try:
                 state.fold(record.offset, record.timestamp, decode(record.value))
             except ContractError as exc:
-                state.pass_by(record.offset, record.timestamp, str(exc))
+                state.ignore(record.offset, record.timestamp, str(exc))
     return state
 
 
@@ -128,7 +128,7 @@ async def budget_overshoot(address: KafkaAddress, topics: Topics, *, journal: bo
             try:
                 said = decode(record.value)
             except ContractError as exc:
-                state.pass_by(record.offset, record.timestamp, str(exc))
+                state.ignore(record.offset, record.timestamp, str(exc))
                 continue
             decision = state.fold(record.offset, record.timestamp, said)
             if isinstance(said, Settled) and (above := sums.settle(said)) is not None:

@@ -228,7 +228,7 @@ class BudgetLedger(Budget):
         except ContractError as exc:
             if exc.reason == "newer_budget_record":
                 raise
-            self.state.pass_by(record.offset, record.timestamp, str(exc))
+            self.state.ignore(record.offset, record.timestamp, str(exc))
             log.warning("passed by: not a budget record", offset=record.offset, why=str(exc))
             return
         decision = self.state.fold(record.offset, record.timestamp, said)

@@ -127,7 +127,7 @@ class BudgetState:
                     self.unreported.pop(done, None)
         return None
 
-    def pass_by(self, offset: int, append_ms: int, why: str) -> None:
+    def ignore(self, offset: int, append_ms: int, why: str) -> None:
         """Count an unreadable record; it changes no book."""
         self._move_time(append_ms)
         self.garbage += 1
