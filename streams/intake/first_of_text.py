@@ -26,7 +26,7 @@ class LoggedVerdict(Enum):
 class Claim:
     """One case that claims a text, and the verdict that the log shows for it."""
 
-    __slots__ = ("case_id", "place", "told")
+    __slots__ = ("case_id", "place", "verdict")
 
     def __init__(self, case_id: str, place: tuple[int, int]) -> None:
         self.case_id, self.place, self.verdict = case_id, place, LoggedVerdict.NONE
