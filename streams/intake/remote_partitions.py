@@ -119,10 +119,9 @@ class RemotePartitions:
         members = max(1, len(await members_of(self._address, self._group)))
         most = -(-self._partitions // members)
         kafka_log = self._reader.log
-        bounds = await kafka_log.bounds(self._topic)
         known = await committed_by(self._address, self._group)
         tps = [TopicPartition(self._topic, n) for n in sorted(numbers)]
-        folds = await self._reader.begin({tp: known[tp].offset if tp in known else bounds[tp][0] for tp in tps})
+        folds = await self._reader.begin({tp: done.offset for tp, done in known.items()}, only=tps)
         starts = {tp: fold.position for tp, fold in folds.items()}
         ends = await record_ends(kafka_log, {tp: (at, self._reader.bounds[tp][1]) for tp, at in starts.items()})
         parts = {tp: _Followed(fold) for tp, fold in folds.items()}

@@ -145,8 +145,7 @@ class Publisher:
         await producer.start()
         try:
             known = await committed_by(self._address, self._group)
-            bounds = await self._reader.log.bounds(self._topics.cases)
-            parts = await self._reader.begin({tp: known[tp].offset if tp in known else bounds[tp][0] for tp in bounds})
+            parts = await self._reader.begin({tp: done.offset for tp, done in known.items()})
             starts = {tp: p.position for tp, p in parts.items()}
             async with self._reader.log.follow(starts, wait_ms=25) as cursor:
                 positions = {tp.partition: at for tp, at in starts.items()}
