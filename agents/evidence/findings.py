@@ -11,10 +11,10 @@ from datetime import timedelta
 
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import compiled
-from agents.evidence.control import controlled
 from agents.evidence.hosts import canonical_url, host_of
 from agents.evidence.independence import mark_independent
 from agents.evidence.pages import SNIPPET, Judge, JudgedPage, Material, utc
+from agents.evidence.quality import controlled
 from agents.text.injection import steers_model
 from schemas.config import Snapshot
 from schemas.evidence import DroppedResult, Findings, Page, SearchReference, SearchResult, Sentiment
