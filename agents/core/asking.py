@@ -20,7 +20,7 @@ MAX_NEWS_CHARACTERS = 20_000
 MAX_REFERENCE_CHARACTERS = 600
 MAX_PAGE_CHARACTERS = 6_000
 HEAVY_ABOVE_CHARACTERS = 5_000
-"""Content longer than this uses the heavy model for every task (VERIFICATION, "Model routing and healing")."""
+"""More characters from outside than this are read by the heavy model, whatever the prompt's tier."""
 EVENT_TYPES = ", ".join(get_args(EventType))
 
 

@@ -1,7 +1,8 @@
 """Builds the findings from search results: usable pages, independent and official sources, and stances.
 
 The order is: drop unusable pages (from after the case, imitated hosts, prompt injection), quality control,
-independence, official pages, and beside them the plain counts (VERIFICATION, "Search" and "Better than counting").
+independence, official pages. The plain counts (how many results, does any hold an official word) are kept beside these,
+for comparison.
 """
 
 from __future__ import annotations
