@@ -1,4 +1,7 @@
-"""Builders of model calls: our own words are trusted parts, everything else is untrusted and bounded."""
+"""Builders of the news pipeline's model calls: our own words are trusted parts, all else is untrusted and bounded.
+
+The chat's are in :mod:`agents.research.asking`; of these it uses :func:`bounded`.
+"""
 
 from __future__ import annotations
 
