@@ -1,4 +1,7 @@
-"""Adapters to search providers, and the table of them. To add a provider, write its adapter and add one row here."""
+"""Adapters to search providers, and the table of them.
+
+To add a provider, write its adapter and add one row here; CONTRIBUTING.md lists its settings, role and tests.
+"""
 
 from __future__ import annotations
 
