@@ -54,10 +54,8 @@ async def test_every_figure_is_labelled_has_a_known_name_and_is_known_by_then(ki
 
 def test_the_ports_say_that_they_are_offline_or_simulated() -> None:
     for mode in ("offline", "simulated"):
-        assert {name: port.mode for name, port in ports(mode).items()} == dict.fromkeys(
-            ("market", "candles", "signals"), mode
-        )
-    assert {port.provider for name, port in ports().items() if name != "signals"} == {"offline"}
+        assert {name: port.mode for name, port in ports(mode).items()} == dict.fromkeys(("market", "candles"), mode)
+    assert {port.provider for port in ports().values()} == {"offline"}
 
 
 async def test_bitcoin_has_every_figure_that_a_live_source_without_a_paid_plan_has() -> None:
