@@ -44,7 +44,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Port(Protocol):
-    """One provider of one kind of effect. ``provider`` and ``mode`` go into every call record."""
+    """One provider of one kind of effect. ``provider`` and ``mode`` go into every call record.
+
+    Its constructor checks its settings and connects nowhere, since commands make adapters only to see that they can be; a
+    connection is opened for the first effect.
+    """
 
     provider: str
     mode: ProviderMode
