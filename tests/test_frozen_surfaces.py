@@ -36,7 +36,6 @@ from infra.settings import Settings, load_settings
 from lab.backtest.selftest import SelfTest
 from lab.chaos.outcome import Outcome as ChaosOutcome
 from lab.hostile.run import Outcome as HostileOutcome
-from newsproof.app.check import Check
 from newsproof.app.composition import worker_options
 from newsproof.app.processes.health import HealthServer, sink_unready, worker_unready
 from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
@@ -44,6 +43,7 @@ from newsproof.cli.access.kafka import _ways, login_of
 from newsproof.cli.configuration import SettingView, views
 from newsproof.cli.data.memory import Rebuilt
 from newsproof.cli.data.outcomes import ImportReport
+from newsproof.cli.doctor.check import Check
 from newsproof.cli.log.budget import as_document as budget_document
 from newsproof.cli.log.case_view import as_document, as_events
 from newsproof.cli.log.dead_letters import Letter

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from agents.evidence import Claim, assess, build_query
-from agents.evidence.control import controlled
 from agents.evidence.pages import JudgedPage, Material
+from agents.evidence.quality import controlled
 from agents.tables import load_tables
 from agents.text.segment import warm_up
 from lab.bench.measures import Figure

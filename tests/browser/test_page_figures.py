@@ -119,7 +119,10 @@ async def test_chosen_colours_are_kept_and_otherwise_the_systems_hold(fake: Fake
     await page.reload()
     await page.locator("main h1").wait_for()
     assert light != dark and await page.evaluate(paper) == light
-    assert await (await opened("/")).page.evaluate(paper) == light
+    other = (await opened("/")).page
+    assert await other.evaluate(paper) == light
+    await other.get_by_role("button", name="Dark colours").click()
+    assert await other.evaluate(paper) == dark, "chosen or the system's, dark is one"
 
 
 async def test_the_skip_link_is_the_first_stop_and_leads_to_the_content(fake: FakeApi, opened: Opened) -> None:

@@ -1,7 +1,8 @@
-"""The ClickHouse engine behind ClickHouse's HTTP protocol on loopback, in a process of its own (``process.py``).
+"""The HTTP server in front of the embedded engine: ClickHouse's protocol on loopback, run by ``process.py``.
 
-chdb lets only one process open a data directory. This is that process, so the sink, the web page, analysts and BI tools
-share one engine, and use the same client and code path as in production.
+chdb lets only one process open a data directory. So the sink, the web page, analysts and BI tools share one engine over
+HTTP, with the same client and code path as in production. ``wire`` holds what the protocol says, ``request`` reads a
+request, ``access`` decides what a restricted user may do, ``engine`` runs the statement.
 
 A request's body is read completely (rows above 64 MiB to a temporary file) before the engine is called, and the result
 is complete before its first byte is sent. So a slow client holds a socket but never the engine, and an error always

@@ -1,4 +1,7 @@
-"""The two long-running processes, worker and sink: made from settings, run until a signal, ended in order."""
+"""The processes of the news pipeline, worker and sink: made from settings, run until a signal, ended in order.
+
+The chat's worker is in ``research`` beside this module, the page in :mod:`newsproof.web`; ``supervisor`` starts them all.
+"""
 
 from __future__ import annotations
 
