@@ -252,6 +252,8 @@ async def test_a_publisher_whose_client_fails_as_the_lease_is_lost_does_not_publ
 
     async def closing_fails() -> None:
         began.append(True)
+        if len(began) > 1:
+            return
         lease.lost.set()
         try:
             await asyncio.get_running_loop().create_future()
