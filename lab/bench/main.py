@@ -12,8 +12,7 @@ from typing import Any
 import psutil
 from rich.table import Table
 
-from lab.bench import auditing, budget, measures, memory, queue, replay, sink, streams
-from lab.bench.evidence import evidence
+from lab.bench import auditing, measures, memory, queue, replay, sink, streams
 from lab.bench.measures import Figure
 from newsproof.app.console import Console
 from newsproof.app.invocation import json_line
@@ -22,9 +21,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "waiting": measures.waiting,
     "steps": measures.steps_and_reading,
     "latency": measures.latency,
-    "evidence": evidence,
     "audit": auditing.audited,
-    "budget": budget.budget,
     "queue": queue.queue,
     "sink": sink.sink,
     "memory": memory.memory,
@@ -40,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, steps (and reading), latency, evidence, audit, budget, queue, sink, memory, replay, streams",
+        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams",
     )
     parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")

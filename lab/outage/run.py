@@ -23,6 +23,7 @@ from lab.outage.clock import run_virtually, virtual_now, virtual_s
 from lab.outage.ports import Troubled
 from lab.outage.report import Minute, OutageReport
 from lab.outage.worker import MemoryWorker
+from newsproof.evaluation.eval.empty_journal import EmptyJournal
 from schemas.config import Snapshot
 from schemas.errors import FailureKind
 from schemas.events import SignalSynthesized
