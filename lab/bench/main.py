@@ -10,12 +10,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import psutil
-from rich.table import Table
 
 from lab.bench import auditing, measures, memory, queue, replay, sink, streams
 from lab.bench.measures import Figure
-from newsproof.app.console import Console
-from newsproof.app.invocation import json_line
+from newsproof.app.invocation import json_line, table
 
 MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "waiting": measures.waiting,
@@ -77,10 +75,9 @@ def machine() -> str:
 
 
 def _table(figures: list[Figure]) -> None:
-    table = Table(title=machine())
-    for column in ("measurement", "value", "unit", "target", "ratio", "baseline"):
-        table.add_column(column, justify="right" if column in ("value", "ratio") else "left")
+    rows = []
     for f in figures:
         value = f"{f.value:,.1f}" if f.value < 1000 else f"{f.value:,.0f}"
-        table.add_row(f.name, value, f.unit, f.target, "" if f.ratio is None else f"{f.ratio:.2f}", f.baseline)
-    Console().print(table)
+        rows.append((f.name, value, f.unit, f.target, "" if f.ratio is None else f"{f.ratio:.2f}", f.baseline))
+    columns = ("measurement", "value", "unit", "target", "ratio", "baseline")
+    table(columns, rows, title=machine(), right=("value", "ratio"))

@@ -11,7 +11,7 @@ from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import LLM_CALLS, TOOL_CALLS
 from newsproof.app.version import code_version
 from newsproof.evaluation.backtest.run.plan import RunPlan
-from newsproof.evaluation.backtest.run.rows import COLUMNS, CaseRow, call_rows, table_row
+from newsproof.evaluation.backtest.run.rows import COLUMNS, RunCaseRow, call_rows, table_row
 from newsproof.evaluation.backtest.run.tables import RUN_COLUMNS
 from streams.journal.retry import retry_while_unavailable
 from streams.replay import Replayed
@@ -39,7 +39,7 @@ class ShadowTables:
     def __init__(self, client: ClickHouse, plan: RunPlan, started_at: datetime, on_wait: Callable[[], None]) -> None:
         self._client, self._plan, self._started_at, self._on_wait = client, plan, started_at, on_wait
 
-    async def add(self, row: CaseRow, replayed: Replayed | None) -> None:
+    async def add(self, row: RunCaseRow, replayed: Replayed | None) -> None:
         """Write a case. Its calls come first, so a stored case always has its calls."""
         await retry_while_unavailable(
             lambda: self._insert(row, replayed), "the tables of the run", on_wait=lambda _: self._on_wait()

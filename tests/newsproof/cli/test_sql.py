@@ -111,7 +111,7 @@ def test_every_format_holds_the_same_rows(place: Path) -> None:
     as_csv = list(csv.reader(io.StringIO(sql(place, query, "--format", "csv").stdout)))
     assert as_csv == [["n", "text"], ["1", "a;b"], ["2", "c | d"]]
     as_markdown = sql(place, query, "--format", "markdown").stdout.splitlines()
-    assert as_markdown == ["| n | text |", "| --: | --- |", "| 1 | a;b |", r"| 2 | c \| d |"]
+    assert as_markdown == ["| n | text |", "|---:|---|", "| 1 | a;b |", r"| 2 | c \| d |"]
     assert "c | d" in sql(place, query).stdout
 
 
