@@ -58,6 +58,10 @@ class ConfigStore:
         """Have ``on_new`` called with the hash of each snapshot that arrives from now on."""
         self._heeding.append(on_new)
 
+    def put_local(self, snapshot: Snapshot) -> None:
+        """Know a snapshot without the topic; for readers that bring their own."""
+        self._known[snapshot.config_hash] = snapshot
+
     async def publish(self, snapshot: Snapshot, appender: Appender) -> str:
         """Write the snapshot unless it is there, wait until this store has read it back, and return its hash."""
         config_hash = snapshot.config_hash
