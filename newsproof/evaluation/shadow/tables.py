@@ -45,7 +45,7 @@ class ShadowTables:
             lambda: self._insert(row, replayed), "the tables of the run", on_wait=lambda _: self._on_wait()
         )
 
-    async def _insert(self, row: CaseRow, replayed: Replayed | None) -> None:
+    async def _insert(self, row: RunCaseRow, replayed: Replayed | None) -> None:
         if replayed is not None:
             models, tools = call_rows(replayed, run_id=self._plan.run_id, repeat=row.repeat, started_at=row.started_at)
             await self._client.insert("llm_calls", LLM_CALLS, models)
