@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 Stance = Literal["supports", "denies", "hedges", "unrelated"]
-"""What a page says of the claim. A hedge gives no support and is no denial (VERIFICATION, "Better than counting")."""
+"""What a page says of the claim. A hedge (unconfirmed, rumour) gives no support and is no denial."""
 Credibility = Literal["high", "medium", "low", "unknown"]
 
 
@@ -70,8 +70,10 @@ class Sentiment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the evidence so far amounts to (VERIFICATION, "Search" and "Better than counting").
+    """What the evidence so far amounts to.
 
+    ``denied``: a page says that the claim is false. ``conflict``: one denies and another still tells the story. ``stale``:
+    every page that supports is older than 30 days. Sources are independent once per registrable domain and per text.
     ``plain_*`` are the figures of plain counting, kept beside the better ones so that both can be compared.
     """
 

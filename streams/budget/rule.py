@@ -17,7 +17,7 @@ from schemas.budget import BudgetRecord, LimitsSet, PassedBy, Reserved, Settled,
 
 Pot = Literal["general", "triage"]
 DAILY_SHARE = 30
-"""A day that uses more than 1/30 of the monthly budget raises an alert (VERIFICATION, "Cost")."""
+"""A day that uses more than 1/30 of the monthly budget raises an alert."""
 KEEP_DAYS = 62
 """Retention of a day's or a month's books, in days: the topic's retention less a day."""
 REMEMBERED_OFFSETS = 50_000

@@ -21,7 +21,7 @@ from schemas.errors import ContractError
 from schemas.events import COMMANDS, TERMINAL_NAMES, EventReceived
 from schemas.published import read_signal
 from schemas.topics import Topics
-from streams.feed.case_items import CaseItem
+from streams.feed.case_items import FeedCase
 from streams.feed.follower import Follower
 from streams.feed.window import Facts, Item, Window
 from streams.journal.fold import JournalFold
@@ -30,7 +30,7 @@ from streams.journal.reader import JournalReader
 
 log = structlog.get_logger(__name__)
 
-DescribeProgress = Callable[[CaseItem, wire.Envelope, Any], dict[str, Any]]
+DescribeProgress = Callable[[FeedCase, wire.Envelope, Any], dict[str, Any]]
 """Builds the ``data`` of the ``case`` event for one accepted event of the journal."""
 RECENT_RECORDS = 2_000
 """Records per partition read at startup: this much of the past can be shown or resumed from."""
@@ -49,7 +49,7 @@ class LiveFeed:
     ) -> None:
         self._address, self._topics, self._describe = address, topics, describe
         self.window = window or Window()
-        self.cases: OrderedDict[str, CaseItem] = OrderedDict()
+        self.cases: OrderedDict[str, FeedCase] = OrderedDict()
         self._offsets: dict[str, tuple[int, int | None]] = {}
         self.newest: OrderedDict[str, int] = OrderedDict()
         self._shown_by: dict[str, tuple[Facts, ...]] = {}
@@ -91,11 +91,11 @@ class LiveFeed:
             return False
         return True
 
-    def open_cases(self) -> list[CaseItem]:
+    def open_cases(self) -> list[FeedCase]:
         """Return the cases that are open now, as far as this process knows."""
-        return [case for case in self.recent_cases() if case.state == "open"]
+        return [case for case in self.recent_cases() if case.status == "open"]
 
-    def recent_cases(self) -> list[CaseItem]:
+    def recent_cases(self) -> list[FeedCase]:
         """Return the cases that this process holds, in the order in which it read them."""
         return [case for case in self.cases.values() if case.is_whole]
 
@@ -172,8 +172,8 @@ class LiveFeed:
         except Exception as exc:
             # Poison, newer code, or an unforeseen fault: it would end this process, and the next one that reads it.
             self._pass_by(record, exc)
-            if env.type in TERMINAL_NAMES and (case := self.cases.get(env.case_id)) is not None:
-                case.state, case.ended_at = "ended", case.ended_at or env.time
+            if (case := self.cases.get(env.case_id)) is not None:
+                case.close(env)
         return None
 
     def _item(self, tp: TopicPartition, env: wire.Envelope, record: Any) -> Item:
@@ -195,10 +195,10 @@ class LiveFeed:
             for_all=env.type in TERMINAL_NAMES,
         )
 
-    def _case(self, env: wire.Envelope, event: Any, offset: int) -> CaseItem:
+    def _case(self, env: wire.Envelope, event: Any, offset: int) -> FeedCase:
         case = self.cases.get(env.case_id)
         if case is None or isinstance(event, EventReceived):
-            case = self.cases[env.case_id] = CaseItem(case_id=env.case_id, opened_at=env.time)
+            case = self.cases[env.case_id] = FeedCase(case_id=env.case_id, received_at=env.time)
             self.cases.move_to_end(env.case_id)
         if isinstance(event, EventReceived):
             self._offsets[env.case_id] = offset, None

@@ -88,10 +88,6 @@ class Admission:
         """Why the budget has no room for one more case; None if it has room, or if no news waits."""
         return self._may_admit(len(self._held)) if self._waiting else None
 
-    def held_by(self, news_partition: int) -> int:
-        """Slots that cases from this partition of ``news`` use here."""
-        return self._per_news[news_partition]
-
     # Called by intake
 
     async def enter(self, news_partition: int, case_id: str) -> None:

@@ -10,22 +10,16 @@ from collections import Counter
 from typing import Any
 
 import msgspec
-import structlog
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaError
 
 from infra.kafka.topics import KafkaAddress, committed_by, members_of
-from schemas.errors import TransientError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES
 from streams.journal.fold import JournalFold
 from streams.journal.log import KafkaLog, record_ends
 from streams.journal.reader import JournalReader
+from streams.journal.retry import is_away, retry_while_unavailable
 from streams.journal.tombstones import Tombstones
 from streams.wake import Wake
-
-log = structlog.get_logger(__name__)
-
-_RETRY_S = 1.0
 
 
 class _Opening(msgspec.Struct):
@@ -100,28 +94,25 @@ class RemotePartitions:
         self._parts, self.slice_of_news = {}, None
         if self._task is not None:
             self._task.cancel()
-        self._task = asyncio.create_task(self._keep_following(numbers), name="elsewhere") if numbers else None
+        if not numbers:
+            self._task = None
+            return
+        following = retry_while_unavailable(
+            lambda: self._follow(numbers), "other workers' partitions", unavailable=is_away
+        )
+        self._task = asyncio.create_task(following, name="elsewhere")
 
     async def stop(self) -> None:
         self.follow(set())
-
-    async def _keep_following(self, numbers: set[int]) -> None:
-        while True:
-            try:
-                await self._follow(numbers)
-            except (KafkaError, TransientError, OSError) as exc:
-                log.warning("following other workers' partitions starts over", error=repr(exc))
-                await asyncio.sleep(_RETRY_S)
 
     async def _follow(self, numbers: set[int]) -> None:
         # Partitions are spread evenly, so no worker has more of them than this.
         members = max(1, len(await members_of(self._address, self._group)))
         most = -(-self._partitions // members)
         kafka_log = self._reader.log
-        bounds = await kafka_log.bounds(self._topic)
         known = await committed_by(self._address, self._group)
         tps = [TopicPartition(self._topic, n) for n in sorted(numbers)]
-        folds = await self._reader.begin({tp: known[tp].offset if tp in known else bounds[tp][0] for tp in tps})
+        folds = await self._reader.begin({tp: done.offset for tp, done in known.items()}, only=tps)
         starts = {tp: fold.position for tp, fold in folds.items()}
         ends = await record_ends(kafka_log, {tp: (at, self._reader.bounds[tp][1]) for tp, at in starts.items()})
         parts = {tp: _Followed(fold) for tp, fold in folds.items()}

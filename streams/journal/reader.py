@@ -12,7 +12,7 @@ Who uses what:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Any
 
 from aiokafka import TopicPartition
@@ -31,8 +31,10 @@ class JournalReader:
         self.bounds: Bounds = {}
         self._tombstones = Tombstones(log) if tombstones is None else tombstones
 
-    async def begin(self, starts: Mapping[TopicPartition, int] | None = None) -> dict[TopicPartition, JournalFold]:
-        """Return a fold of each partition in ``starts``; without it, of all partitions from their first offsets.
+    async def begin(
+        self, starts: Mapping[TopicPartition, int] | None = None, *, only: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, JournalFold]:
+        """Return a fold of each partition, or of those in ``only``, at its offset in ``starts``, else at its first one.
 
         Folds that begin after the log's start get the tombstones before them, so each judges like one that began at the
         log's start.
@@ -42,8 +44,8 @@ class JournalReader:
         """
         self.bounds = await self.log.bounds(self.topic)
         firsts = {tp: first for tp, (first, _) in self.bounds.items()}
-        chosen = firsts if starts is None else starts
-        folds = {tp: JournalFold(at, partitions=len(self.bounds)) for tp, at in chosen.items()}
+        begin_at = {tp: (starts or {}).get(tp, first) for tp, first in firsts.items() if only is None or tp in only}
+        folds = {tp: JournalFold(at, partitions=len(self.bounds)) for tp, at in begin_at.items()}
         inside = {tp: one.accepted for tp, one in folds.items() if one.position > firsts[tp]}
         await self._tombstones.load(inside, firsts, partitions=len(self.bounds))
         return folds

@@ -20,7 +20,6 @@ from msgspec.structs import replace
 
 from infra.kafka.topics import KafkaAddress, committed_by
 from schemas import envelope as wire
-from schemas.errors import TransientError
 from schemas.events import WIRE_NAMES, CaseDropped, CaseFailed, CaseTriaged, RetractionFound, SignalSynthesized
 from schemas.ids import signal_id, uuid5
 from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC
@@ -30,6 +29,7 @@ from streams.failpoints import PUBLISH_BEGUN, PUBLISH_SENT, hit
 from streams.journal.fold import JournalFold
 from streams.journal.log import Cursor, KafkaLog
 from streams.journal.reader import JournalReader
+from streams.journal.retry import AWAY, is_away, retry_while_unavailable
 from streams.journal.tombstones import Tombstones
 from streams.publish.retractions import Retractions
 from streams.publish.revisions import PRELIMINARY, Batch, Item, Place, Published, decoded, published_so_far
@@ -121,10 +121,10 @@ class Publisher:
             await consumer.stop()
 
     async def _lead(self, lease: _Lease) -> None:
-        publishing = asyncio.create_task(self._publish(), name="publish")
+        starting_over = retry_while_unavailable(self._publish, "publishing", unavailable=_mended_by_starting_over)
+        publishing = asyncio.create_task(starting_over, name="publish")
         await _first_of(lease.lost.wait(), self._stopped.wait(), asyncio.shield(publishing))
         publishing.cancel()
-        self.active = False
         try:
             await publishing
         except asyncio.CancelledError:
@@ -133,10 +133,8 @@ class Publisher:
             # A successor leads, so the lease will be lost shortly. If it is not, this publisher leads again.
             log.warning("fenced by another publisher: standing by")
             await _first_of(asyncio.sleep(LEASE_SESSION_S), lease.lost.wait(), self._stopped.wait())
-        except (KafkaError, TransientError, OSError) as exc:
-            # The broker is unavailable, or its coordinator is not back yet: start over from the log.
-            log.warning("publishing starts over", error=repr(exc))
-            await _first_of(asyncio.sleep(1.0), self._stopped.wait())
+        except AWAY as exc:
+            log.warning("publishing did not end in order", error=repr(exc))
 
     async def _publish(self) -> None:
         producer = self._address.producer(
@@ -148,8 +146,7 @@ class Publisher:
         await producer.start()
         try:
             known = await committed_by(self._address, self._group)
-            bounds = await self._reader.log.bounds(self._topics.cases)
-            parts = await self._reader.begin({tp: known[tp].offset if tp in known else bounds[tp][0] for tp in bounds})
+            parts = await self._reader.begin({tp: done.offset for tp, done in known.items()})
             starts = {tp: p.position for tp, p in parts.items()}
             async with self._reader.log.follow(starts, wait_ms=25) as cursor:
                 positions = {tp.partition: at for tp, at in starts.items()}
@@ -159,6 +156,7 @@ class Publisher:
                 log.info("this process publishes signals", foreign_records_passed_by=self.ignored)
                 await self._follow(producer, cursor, parts, published)
         finally:
+            self.active = False
             await producer.stop()
 
     async def _follow(
@@ -260,6 +258,10 @@ def _record(signal: Signal, env: wire.Envelope, topic: str, partition: int, offs
         "key": signal.signal_id.encode(),
         "headers": [(k, v.encode()) for k, v in headers.items()],
     }
+
+
+def _mended_by_starting_over(exc: Exception) -> bool:
+    return is_away(exc) and not isinstance(exc, ProducerFenced)
 
 
 async def _abort(producer: Any) -> None:

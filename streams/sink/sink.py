@@ -149,21 +149,24 @@ class Sink:
 
     async def _start(self) -> None:
         known = await committed_by(self._address, self._group)
+        offsets = {tp: done.offset for tp, done in known.items()}
         log = KafkaLog(self._address)
-        logged = [await log.bounds(topic) for topic in self._graphs]
+        folds = {topic: await JournalReader(log, topic).begin(offsets) for topic in self._graphs}
         signals = await log.bounds(self._topics.signals, isolation="read_committed")
+        positions = {tp: offsets.get(tp, first) for tp, (first, _) in signals.items()}
+        positions |= {tp: fold.position for of_topic in folds.values() for tp, fold in of_topic.items()}
+        # No wait between the start and the seeks: a consumer fetches from wherever it stands.
         await self._reading.start(
-            {"read_uncommitted": [tp for tps in logged for tp in tps], "read_committed": list(signals)}
+            {"read_uncommitted": [tp for tp in positions if tp not in signals], "read_committed": list(signals)}
         )
-        for topic, bounds in zip((*self._graphs, self._topics.signals), (*logged, signals), strict=True):
-            positions = {tp: known[tp].offset if tp in known else first for tp, (first, _) in bounds.items()}
-            graph = self._graphs.get(topic)
-            folds = await JournalReader(log, topic).begin(positions) if graph is not None else {}
-            for tp, position in positions.items():
-                progress = Progress.of(known[tp].metadata) if tp in known else Progress(through=position - 1)
-                self._sources[tp] = SinkSignals(progress) if graph is None else SinkJournal(folds[tp], graph, progress)
-                self._watermarks[tp], self._taken[tp] = position, progress.through
-                self._reading.of(tp).seek(tp, position)
+        for tp, position in positions.items():
+            progress = Progress.of(known[tp].metadata) if tp in known else Progress(through=position - 1)
+            graph = self._graphs.get(tp.topic)
+            self._sources[tp] = (
+                SinkSignals(progress) if graph is None else SinkJournal(folds[tp.topic][tp], graph, progress)
+            )
+            self._watermarks[tp], self._taken[tp] = position, progress.through
+            self._reading.of(tp).seek(tp, position)
 
     # Batches
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,4 +107,26 @@ async def test_a_stalled_partition_ends_the_worker_with_a_status_that_is_started
             await world.until(lambda: worker.stalled_s(time.monotonic())[0] > 0)
             await asyncio.wait_for(worker.ending.wait(), 60)
     # The supervisor starts again whatever does not say that a person must mend something first.
+    assert exits.status_of(error.value) not in (exits.OK, MUST_BE_MENDED)
+
+
+@pytest.mark.parametrize("broken", ["_sync_task", "_coordination_task"])
+async def test_a_worker_whose_consumer_lost_a_background_task_ends_so_that_it_is_started_again(
+    world: World, broken: str
+) -> None:
+    with pytest.raises(TransientError, match=r"the Kafka consumer ended: .*no such luck") as error:
+        async with world.working(plain_registry(asks=True)) as worker:
+            await world.until(lambda: worker.assigned)
+            consumer = worker.app.consumer._thread._consumer
+
+            async def fails(*_args: Any) -> None:
+                raise RuntimeError("no such luck")
+
+            if broken == "_sync_task":
+                consumer._client._metadata_update = fails
+                consumer._client.force_metadata_update()
+            else:
+                consumer._coordinator._maybe_do_autocommit = fails
+                consumer._coordinator.coordinator_dead()
+            await world.until(lambda: False)  # until it has ended
     assert exits.status_of(error.value) not in (exits.OK, MUST_BE_MENDED)

@@ -1,7 +1,7 @@
-"""The budget as read from its topic: the state for people, and an audit that counts independently.
+"""An audit of the budget's topic that counts independently.
 
-The audit does not trust the fold's books. It takes from the fold only which reservations were granted, sums up what
-those grants reserve and cost, and compares at every log position. The journals tell which grants were spent.
+It does not trust the fold's books. It takes from the fold only which reservations were granted, sums up what those
+grants reserve and cost, and compares at every log position. The journals tell which grants were spent.
 """
 
 from __future__ import annotations
@@ -105,18 +105,6 @@ class _Sums:
         if not bound.for_triage:
             self.others[bound.month] += cost - bound.nano
         return max(0, cost - bound.nano)
-
-
-async def read_budget(address: KafkaAddress, topics: Topics) -> BudgetState:
-    """Return the fold of the whole topic up to its present end."""
-    state = BudgetState()
-    async for _, records in read_range(address, await offsets_of(address, topics.budget)):
-        for record in records:
-            try:
-                state.fold(record.offset, record.timestamp, decode(record.value))
-            except ContractError as exc:
-                state.ignore(record.offset, record.timestamp, str(exc))
-    return state
 
 
 async def budget_overshoot(address: KafkaAddress, topics: Topics, *, journal: bool = True) -> BudgetAudit:
