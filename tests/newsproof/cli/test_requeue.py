@@ -117,6 +117,11 @@ async def test_a_requeue_that_is_killed_in_the_middle_and_given_again_doubles_no
         )
     async with failed.working(degrading(asks=True)) as worker:
         await failed.until(lambda: worker.intake.repeated == CASES)
+
+        async def accounted_for() -> bool:
+            return (await failed.until_closed(2 * CASES)).lost == 0
+
+        await failed.until(accounted_for)  # the record that is no news was sent again too: its dead letter comes last
         report = await failed.until_closed(2 * CASES)
     assert report.clean and report.cases == 2 * CASES and report.signals == 0
     assert (await failed.counted())[SignalSynthesized.__name__] == CASES
