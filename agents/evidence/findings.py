@@ -91,10 +91,12 @@ def _allowed(
     pages = []
     for material in materials:
         result, published = material.result, material.published
+        # An established outlet that quotes an attack reports it; any other page that steers is one.
+        established = judge.is_established(result.url)
         reasons = {
             "future_evidence": published is not None and published > utc(claim.as_of),
             "spoofed_source": judge.imitates(result.url),
-            "injection_suspected": steers_model(f"{result.title}\n{material.text}"),
+            "injection_suspected": not established and steers_model(f"{result.title}\n{material.text}"),
         }
         broken = [name for name in _DROP_FLAGS if reasons[name]]
         flags.update(broken)
@@ -166,6 +168,10 @@ def _reference(number: int, page: JudgedPage, claim: Claim, query: str) -> Searc
         official=page.official,
         stance=page.reading.stance,
         carries=page.reading.carries,
+        passage=page.passage,
+        owner=page.owner,
+        speaker=page.speaker,
+        own_page=page.own_page,
         timestamp=claim.as_of,
     )
 

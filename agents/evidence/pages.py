@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import names_in, tickers_in
+from agents.evidence.owners import owner_of, registrant_of
+from agents.evidence.passages import passage_of
 from agents.evidence.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
 from agents.evidence.stance import READ_LIMIT, Reading
 from agents.text.matching import Shape, fold_han, has_cjk, near_duplicates, units
@@ -43,6 +45,8 @@ class JudgedPage:
         self.result, self.published, self.as_of, self.order = result, material.published, as_of, order
         self.host = host_of(result.url)
         self.domain = registrable_domain(self.host)
+        self.owner, self.passage = self.domain, ""
+        self.speaker: str | None = None
         self.address = canonical_url(result.url)
         heading, snippet = fold_han(result.title), fold_han(result.snippet[:READ_LIMIT])
         self.heading, self.earlier = heading, material.earlier is not None
@@ -102,6 +106,10 @@ class Judge:
         self.moods, self.official_words = tables.moods, tables.official_words
         self._count = 0
 
+    def is_established(self, url: str) -> bool:
+        """Whether the table of publishers vouches for the host (high or medium)."""
+        return _TRUST[self._tables.credibility.of(host_of(url), False)] > 1
+
     def imitates(self, url: str) -> bool:
         listed = self._tables.credibility.lists(host_of(url))
         return not listed and self._tables.imitations.imitates(url, self._brands)
@@ -115,7 +123,8 @@ class Judge:
         page = JudgedPage(material, self._as_of, self._count)
         self._count += 1
         page.official_host = (
-            page.domain in self._speakers and page.host.isascii() and not self._tables.is_user_content(result.url)
+            registrant_of(result.url) is None
+            and page.domain in self._speakers and page.host.isascii() and not self._tables.is_user_content(result.url)
         )
         page.credibility = self._tables.credibility.of(page.host, page.official_host)
         page.trust = _TRUST[page.credibility]
@@ -127,8 +136,24 @@ class Judge:
             page.reading = self._tables.grammar.read(self._sense, page.heading, page.body, fresh=fresh)
         else:
             page.reading = Reading("unrelated", False)
-        page.official = page.official_host
+        page.official = page.official_host or (filed_by := self._registrant(page)) is not None
+        page.owner = owner_of(result.url, self._tables.claimant_platforms)
+        page.passage = passage_of(material.text, self._units)
+        if not page.official_host and page.official:
+            page.speaker = filed_by
+        elif page.official:
+            of = self._tables.entities.by_domain.get(page.domain, ())
+            page.speaker = next((e.name for e in of if id(e) in self._party_ids), of[0].name if of else page.owner)
         return page
+
+    def _registrant(self, page: JudgedPage) -> str | None:
+        # EDGAR names the filer in the title. A filing speaks for its registrant, never for the commission.
+        if registrant_of(page.result.url) is None:
+            return None
+        low = page.heading.casefold()
+        named = self._tables.entities.mentioned(page.heading)
+        party = next((e.name for e in named if id(e) in self._party_ids), None)
+        return party or next((n for n in sorted(self._subjects) if len(n) > 3 and n in low), None)
 
     def _claim_names(self) -> frozenset[str]:
         claim = self._claim

@@ -1,0 +1,191 @@
+"""The verdict on a claim: from what each usable page says to one of seven words, and what follows from the word.
+
+Pure rules over witnesses; who reads the pages (a critic with checked quotes, or the word rules alone) is decided before.
+The first verdict that fits applies, in the order of :func:`judged`. ``confirmed`` needs somebody who may be quoted for it;
+``refuted`` needs the party, an authority, a measurement or an established page against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal
+
+import msgspec
+
+from schemas.evidence import Stance
+
+Verdict = Literal["confirmed", "likely", "unconfirmed", "stale", "disputed", "refuted", "unchecked"]
+CritiqueVerdict = Literal["supported", "refuted", "conflicting", "not_enough_evidence"]
+Measured = Literal["confirms", "contradicts"]
+STALE_AFTER = timedelta(days=30)
+_ESTABLISHED_TO_CONFIRM = 2
+_AGAINST = (-0.20, -0.20)
+
+CAPS: dict[Verdict, float] = {
+    "confirmed": 1.00,
+    "likely": 0.85,
+    "unconfirmed": 0.60,
+    "stale": 0.50,
+    "disputed": 0.50,
+    "refuted": 0.20,
+    "unchecked": 0.60,
+}
+"""The highest confidence that a verdict leaves."""
+ACTED_ON = frozenset[Verdict]({"confirmed", "likely"})
+"""Verdicts that leave an order; any other one ends as ``observe``."""
+
+
+class Witness(msgspec.Struct, frozen=True, kw_only=True):
+    """One usable page towards the claim. Witnesses of one ``source`` (owner, text, or what they cite) count as one.
+
+    ``speaker``: the party or authority whose word the page is, by its own domain or account (``official``) or as an
+    established page reports it; None for a page that speaks for nobody. ``age``: at the case's time, None without a date.
+    ``quoted``: a critic gave the stance with a quote that the page holds.
+    """
+
+    number: int
+    stance: Stance
+    source: int
+    official: bool = False
+    speaker: str | None = None
+    established: bool = False
+    age: timedelta | None = None
+    published: datetime | None = None
+    quoted: bool = False
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """What the evidence amounts to. ``low`` and ``high`` bound the change of confidence, ``cap`` its result."""
+
+    verdict: Verdict
+    low: float
+    high: float
+    cap: float
+    supporting_sources: int
+    independent_sources: int
+    official_confirmed: bool
+    denied: bool
+    conflict: bool
+    stale: bool
+    flags: tuple[str, ...] = ()
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """How the pages were read. ``critic``: its overall verdict; None when the word rules read alone.
+
+    ``denies_or_corrects``: the news itself denies or corrects something, so that a party's denial as an established page
+    reports it is its official word. ``quotes_failed``: more than a third of the critic's quotes were not on their pages.
+    """
+
+    critic: CritiqueVerdict | None = None
+    by_words: bool = False
+    denies_or_corrects: bool = False
+    quotes_failed: bool = False
+    partly_refuted: bool = False
+    measured: Measured | None = None
+    threshold: int = 3
+
+
+def judged(witnesses: Sequence[Witness], reading: Reading) -> Judgement:
+    """Return the first verdict that fits: refuted, disputed, stale, confirmed, likely, unconfirmed."""
+    supports = [w for w in witnesses if w.stance == "supports"]
+    denies = [w for w in witnesses if w.stance == "denies"]
+    official = [w for w in supports if _is_official_support(w, reading)]
+    sources = len({w.source for w in supports})
+    flags = _flags(supports, denies, official, reading)
+    verdict, (low, high) = _verdict(witnesses, supports, denies, official, reading)
+    return Judgement(
+        verdict=verdict,
+        low=low,
+        high=high,
+        cap=CAPS[verdict],
+        supporting_sources=sources,
+        independent_sources=len({w.source for w in witnesses}),
+        official_confirmed=any(w.official for w in supports),
+        denied=bool(denies),
+        conflict=bool(denies and supports),
+        stale=_is_stale(witnesses, supports),
+        flags=flags,
+    )
+
+
+def _verdict(
+    witnesses: Sequence[Witness],
+    supports: list[Witness],
+    denies: list[Witness],
+    official: list[Witness],
+    reading: Reading,
+) -> tuple[Verdict, tuple[float, float]]:
+    word = _last_word(official, [w for w in denies if w.speaker is not None])
+    others = [w for w in denies if w.speaker is None]
+    # Without a critic nobody has read a denial but the word rules, which only an official page bears out.
+    established = any(w.established and w.quoted for w in others)
+    refuted = established and not official and (not supports or reading.critic == "refuted")
+    if reading.measured == "contradicts" or word == "denies" or refuted:
+        return "refuted", _AGAINST
+    # A denial that is neither official nor established does not outweigh the party's own page.
+    if word == "open" or established or (others and not official) or reading.critic in {"conflicting", "refuted"}:
+        return "disputed", _AGAINST
+    if _is_stale(witnesses, supports):
+        return "stale", _AGAINST
+    return _raised(supports, official, reading)
+
+
+def _raised(
+    supports: list[Witness], official: list[Witness], reading: Reading
+) -> tuple[Verdict, tuple[float, float]]:
+    sources = len({w.source for w in supports})
+    established = len({w.source for w in supports if w.established})
+    dated = any(w.age is not None for w in supports if w.established or w.official)
+    enough = sources >= reading.threshold and established >= _ESTABLISHED_TO_CONFIRM and not reading.by_words
+    barred = reading.critic == "not_enough_evidence" or reading.quotes_failed or reading.partly_refuted
+    if not barred and reading.measured == "confirms":
+        return "confirmed", (0.10, 0.15)
+    if not barred and dated and (official or enough):
+        if official and sources >= reading.threshold and not reading.by_words:
+            return "confirmed", (0.15, 0.20)
+        return "confirmed", ((0.0, 0.05) if official else (0.05, 0.10))
+    if established or sources >= 2:
+        return "likely", ((0.0, 0.0) if established >= _ESTABLISHED_TO_CONFIRM else (-0.10, -0.05))
+    return "unconfirmed", (-0.20, -0.10)
+
+
+def _is_official_support(witness: Witness, reading: Reading) -> bool:
+    # What a party denies, an established page may report for it; a confirmation must be its own page.
+    return witness.official or (reading.denies_or_corrects and witness.speaker is not None and witness.established)
+
+
+def _last_word(official: list[Witness], denials: list[Witness]) -> Literal["none", "supports", "denies", "open"]:
+    """Return what the parties say in the end. ``open``: one party against another, or an order that no date settles."""
+    if not official or not denials:
+        return "denies" if denials else "supports" if official else "none"
+    times = [w.published for w in (*official, *denials)]
+    if len({w.speaker for w in (*official, *denials)}) > 1 or None in times:
+        return "open"
+    said, denied = (max(w.published for w in of if w.published is not None) for of in (official, denials))
+    return "open" if said == denied else "supports" if said > denied else "denies"
+
+
+def _is_stale(witnesses: Sequence[Witness], supports: list[Witness]) -> bool:
+    if any(w.stance == "denies" for w in witnesses):
+        return False
+    if supports and all(w.age is not None and w.age > STALE_AFTER for w in supports):
+        return True
+    fresh = any(w.age is not None and w.age <= STALE_AFTER for w in supports)
+    return not fresh and any(w.stance == "earlier" for w in witnesses)
+
+
+def _flags(
+    supports: list[Witness], denies: list[Witness], official: list[Witness], reading: Reading
+) -> tuple[str, ...]:
+    flags = []
+    if official and denies and not any(w.established or w.speaker is not None for w in denies):
+        flags.append("weak_denial")
+    if any(w.age is None for w in supports):
+        flags.append("undated_evidence")
+    if reading.quotes_failed:
+        flags.append("quotes_failed")
+    if reading.partly_refuted:
+        flags.append("partly_refuted")
+    return tuple(flags)
