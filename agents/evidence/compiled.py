@@ -12,7 +12,18 @@ from agents.text.matching import fold_han, words_regex
 from schemas.config import Entity, Tables
 from schemas.ids import content_hash
 
-WIRES = frozenset({"prnewswire.com", "businesswire.com", "globenewswire.com", "accesswire.com", "chainwire.org", "einpresswire.com", "newswire.com", "prweb.com"})
+WIRES = frozenset(
+    {
+        "prnewswire.com",
+        "businesswire.com",
+        "globenewswire.com",
+        "accesswire.com",
+        "chainwire.org",
+        "einpresswire.com",
+        "newswire.com",
+        "prweb.com",
+    }
+)
 OUTLETS = {
     "theinformation.com": ("The Information",), "coindeskkorea.com": ("CoinDesk Korea", "코인데스크코리아"),
     "bloomberg.com": ("Bloomberg", "Bloomberg News", "彭博", "彭博社"), "reuters.com": ("Reuters", "路透", "路透社"),

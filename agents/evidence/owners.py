@@ -9,7 +9,9 @@ from urllib.parse import parse_qs, urlsplit
 from agents.evidence.hosts import host_of, registrable_domain
 
 _SAME_PLATFORM = {"twitter.com": "x.com", "weibo.cn": "weibo.com", "telegram.me": "t.me"}
-_BEFORE_ACCOUNT = frozenset({"s", "c", "u", "user", "users", "people", "r", "in", "company", "channel", "pub", "profile"})
+_BEFORE_ACCOUNT = frozenset(
+    {"s", "c", "u", "user", "users", "people", "r", "in", "company", "channel", "pub", "profile"}
+)
 _NO_ACCOUNT = frozenset({"www", "m", "mobile", "en", "zh", "mp", "old"})
 _EDGAR = re.compile(r"/archives/edgar/data/0*(\d+)(?:/|$)")
 

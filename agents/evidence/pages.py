@@ -11,7 +11,7 @@ from agents.evidence.entities import names_in, tickers_in
 from agents.evidence.owners import owner_of, registrant_of
 from agents.evidence.passages import passage_of
 from agents.evidence.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
-from agents.evidence.stance import READ_LIMIT, Reading
+from agents.evidence.stance import READ_LIMIT, ClaimSense, Reading
 from agents.text.matching import Shape, fold_han, has_cjk, near_duplicates, units
 from schemas.config import Entity
 from schemas.evidence import Credibility, Page, SearchReference, SearchResult
@@ -124,7 +124,9 @@ class Judge:
         self._count += 1
         page.official_host = (
             registrant_of(result.url) is None
-            and page.domain in self._speakers and page.host.isascii() and not self._tables.is_user_content(result.url)
+            and page.domain in self._speakers
+            and page.host.isascii()
+            and not self._tables.is_user_content(result.url)
         )
         page.credibility = self._tables.credibility.of(page.host, page.official_host)
         page.trust = _TRUST[page.credibility]
@@ -154,6 +156,23 @@ class Judge:
         named = self._tables.entities.mentioned(page.heading)
         party = next((e.name for e in named if id(e) in self._party_ids), None)
         return party or next((n for n in sorted(self._subjects) if len(n) > 3 and n in low), None)
+
+    @property
+    def sense(self) -> ClaimSense:
+        """The parsed claim."""
+        return self._sense
+
+    def names_subject(self, text: str) -> bool:
+        """Whether a folded text names what the claim is about: its asset or subject, and its first party where both are told.
+
+        “Binance lists PEPE” is told by a text that names PEPE and Binance.
+        """
+        low, words = text.casefold(), frozenset(units(text))
+        subject = any(_names(n, low, words) for n in self._subjects)
+        party = any(_names(n, low, words) for n in self._party_names) or not self._entity_words.isdisjoint(words)
+        if self._names_a_subject and self._party_names and self._claim.event_type in _NAMED_EVENTS:
+            return subject and party
+        return subject or party
 
     def _claim_names(self) -> frozenset[str]:
         claim = self._claim

@@ -22,7 +22,9 @@ def passage_of(text: str, claim_units: Collection[str]) -> str:
     if len(plain) <= PASSAGE:
         return plain
     sentences = [m[0][:PASSAGE] for m in _SENTENCE.finditer(plain)]
-    weights = [len({u for u in units(fold_han(s)) if len(u) > 2 or not u.isascii()} & set(claim_units)) for s in sentences]
+    weights = [
+        len({u for u in units(fold_han(s)) if len(u) > 2 or not u.isascii()} & set(claim_units)) for s in sentences
+    ]
     sums = [0, *accumulate(weights)]
     best, start, size = (-1, 0, 0), 0, 0
     for end, sentence in enumerate(sentences, start=1):

@@ -132,9 +132,7 @@ def _verdict(
     return _raised(supports, official, reading)
 
 
-def _raised(
-    supports: list[Witness], official: list[Witness], reading: Reading
-) -> tuple[Verdict, tuple[float, float]]:
+def _raised(supports: list[Witness], official: list[Witness], reading: Reading) -> tuple[Verdict, tuple[float, float]]:
     sources = len({w.source for w in supports})
     established = len({w.source for w in supports if w.established})
     dated = any(w.age is not None for w in supports if w.established or w.official)

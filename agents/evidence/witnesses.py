@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from agents.evidence.amounts import Amounts
+from agents.evidence.carry import CarryRules
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.pages import utc
@@ -79,7 +80,8 @@ def hear(
 ) -> list[Heard]:
     """Return each reference with the stance that stands."""
     if said is None:
-        return [Heard(reference=r, stance=r.stance) for r in references]
+        words = CarryRules(claim, tables)
+        return [Heard(reference=r, stance=words.stance(r)) for r in references]
     by_number = {s.reference_number: s for s in said}
     check = _QuoteCheck(claim, tables)
     return [_checked(r, by_number.get(r.reference_number), check) for r in references]
@@ -115,7 +117,7 @@ def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteC
     if not check.passes(said.quote or "", reference):
         return Heard(reference=reference, stance=word, said=said, dropped_quote=True)
     match said.stance:
-        case "supports" if said.amount == "differs":
+        case "supports" | "hedges" if said.amount == "differs":
             return Heard(reference=reference, stance="hedges", said=said, quoted=True, flags=("amount_differs",))
         case "supports" if not said.same_event:
             return Heard(reference=reference, stance="unrelated", said=said, quoted=True)
