@@ -38,16 +38,30 @@ def blocks() -> dict[str, dict[str, str]]:
 
 
 def tree() -> str:
-    """Return every folder of the code down to the second level, a line each, with what its own docstring says first."""
+    """Return every folder of the code down to the second level, a line each, with what it says of itself first."""
     lines = []
     for top in ("schemas", "agents", "infra", "streams", "newsproof", "lab"):
-        inside = sorted(path for path in (PROJECT / top).glob("*/__init__.py"))
-        for path in (PROJECT / top / "__init__.py", *inside):
-            folder = path.parent.relative_to(PROJECT)
-            name = "  " * (len(folder.parts) - 1) + folder.name + "/"
-            first = (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").split("\n")[0]
-            lines.append(f"{name:<16}{re.sub(r':[a-z]+:|`', '', first)}")
+        inside = sorted(path for path in (PROJECT / top).iterdir() if path.is_dir() and has_files(path))
+        for folder in (PROJECT / top, *inside):
+            name = "  " * (len(folder.relative_to(PROJECT).parts) - 1) + folder.name + "/"
+            lines.append(f"{name:<16}{re.sub(r':[a-z]+:|`', '', first_sentence(folder))}")
     return "\n".join(lines)
+
+
+def has_files(folder: Path) -> bool:
+    """Return False for what git does not know: compiled modules, and folders that a move left empty."""
+    return any(path.is_file() and path.suffix != ".pyc" for path in folder.rglob("*"))
+
+
+def first_sentence(folder: Path) -> str:
+    """Return the first line of a package's docstring; of a folder without code, the line below its README's heading.
+
+    Raises:
+        FileNotFoundError: the folder has neither.
+    """
+    if (folder / "__init__.py").exists():
+        return (ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or "").split("\n")[0]
+    return (folder / "README.md").read_text("utf-8").split("\n")[2]
 
 
 def with_blocks(page: str, text: str) -> str:

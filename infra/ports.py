@@ -44,13 +44,35 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Port(Protocol):
-    """One provider of one kind of effect. ``provider`` and ``mode`` go into every call record."""
+    """One provider of one kind of effect. ``provider`` and ``mode`` go into every call record.
+
+    Its constructor checks its settings and connects nowhere, since commands make adapters only to see that they can be; a
+    connection is opened for the first effect.
+    """
 
     provider: str
     mode: ProviderMode
 
     async def perform(self, effect: Any) -> Answer:
-        """Perform the effect once.
+        """Perform the effect once; may be called for several effects at the same time.
+
+        An adapter over HTTP gets most of the following from :mod:`infra.http_json`; one over another protocol, such as a
+        WebSocket, does all of it:
+
+        - Time: the whole exchange ends within the adapter's ``timeout_s``, connecting and the last piece of a streamed
+          reply included. The runtime sets no limit of its own but the case's deadline.
+        - Size: at most ``infra.http.MAX_RESPONSE_BYTES`` are held; what is longer is a ``Failure`` reply (``too_large``).
+        - Cancellation: ``CancelledError`` passes at once. The request is given up, or its late reply discarded by its id: a
+          shared connection never gives the reply of one effect to another. The call's reservation stays bound in full.
+        - Errors: classes, never text. A timeout, a lost connection, a rate limit (with ``retry_after_s``) and an outage
+          are ``TransientError``; a refused key, plan or request is ``PermanentError``; both ``from exc`` and with the
+          ``kind`` that says which. A reply that was received and cannot be used is an ``Answer`` with a ``Failure``, for it
+          may have been paid for. Nothing found is an empty reply.
+        - One attempt: a broken connection is opened anew for the next effect, never for this one.
+        - Cost: ``cost_usd`` of what this call took, None when that is not known. ``worst_case_usd``, reserved before the
+          call, is never below it.
+        - Redaction: the credentials that were sent are taken out of what comes back (``infra.redaction``) before it
+          becomes a reply or an error text, since both are written to the journal.
 
         Raises:
             TransientError: a retry may succeed.
@@ -82,7 +104,10 @@ class Free:
 
 
 class Ports:
-    """The table from effect to adapter; a new provider is added only here.
+    """The table from effect to adapter, of one process. A new kind of effect gets its place here.
+
+    A new provider does not: it is a row of ``infra.search.PROVIDERS`` or of the table in :mod:`infra.models`, and the
+    composition (:mod:`newsproof.app.composition`) puts what the settings name in its place here.
 
     ``models`` is keyed by tier ("light", "heavy") or by task; a task's entry takes precedence. ``fallbacks`` has the
     same keys and lists the models to ask, in order, when that model's provider does not answer. ``search`` is keyed by

@@ -52,7 +52,7 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The pinned configuration. Defaults are the numbers of VERIFICATION; names equal the settings in lower case."""
+    """The pinned configuration. Names equal the settings in lower case; docs/verification.md says what its numbers decide."""
 
     provider_mode: ProviderMode = "offline"
     code_version: str = "0"

@@ -85,7 +85,7 @@ class PermanentError(_EffectError):
         super().__init__(message, kind=kind, status=status)
 
 
-class BudgetExceeded(NewsproofError):  # noqa: N818 - the name that the design uses
+class BudgetExceeded(NewsproofError):  # noqa: N818 - a limit that held, not a fault
     """A grant was denied by the budget; the case says so and goes on without the effect."""
 
 

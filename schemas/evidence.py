@@ -95,8 +95,10 @@ class Sentiment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the evidence so far amounts to (VERIFICATION, "Search" and "Better than counting").
+    """What the evidence so far amounts to.
 
+    ``denied``: a page says that the claim is false. ``conflict``: one denies and another still tells the story. ``stale``:
+    every page that supports is older than 30 days. Sources are independent once per registrable domain and per text.
     ``plain_*`` are the figures of plain counting, kept beside the better ones so that both can be compared.
     """
 

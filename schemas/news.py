@@ -18,7 +18,7 @@ from schemas.errors import ContractError
 from schemas.ids import case_id, text_hash
 
 MAX_NEWS_BYTES = 256 * 1024
-"""Largest ``text`` in UTF-8 bytes (VERIFICATION, "Input")."""
+"""Largest ``text`` in UTF-8 bytes. Longer news becomes a dead letter."""
 MAX_RECORD_BYTES = 1024 * 1024
 """Largest whole record: the text plus everything beside it."""
 MAX_DEPTH = 64

@@ -1,4 +1,4 @@
-"""The one place where a worker's runtime is put together: every part is made once, of parts that are finished.
+"""Puts a worker's runtime together, and nothing else does: every part is made once, of parts that are finished.
 
 What two parts need of each other is an object made before both: :class:`Ending`, :class:`Wake`, the journal partitions, and
 the Faust app, which readers and steps are added to at last.

@@ -36,7 +36,6 @@ from infra.settings import Settings, load_settings
 from lab.backtest.selftest import SelfTest
 from lab.chaos.outcome import Outcome as ChaosOutcome
 from lab.hostile.run import Outcome as HostileOutcome
-from newsproof.app.check import Check
 from newsproof.app.composition import worker_options
 from newsproof.app.processes.health import HealthServer, sink_unready, worker_unready
 from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
@@ -44,8 +43,8 @@ from newsproof.cli.access.kafka import _ways, login_of
 from newsproof.cli.configuration import SettingView, views
 from newsproof.cli.data.memory import Rebuilt
 from newsproof.cli.data.outcomes import ImportReport
+from newsproof.cli.doctor.check import Check
 from newsproof.cli.log.budget import as_document as budget_document
-from newsproof.cli.log.case_view import as_document, as_events
 from newsproof.cli.log.dead_letters import Letter
 from newsproof.cli.log.dead_letters import _document as letter_document
 from newsproof.cli.log.topics import SHOWN, describe_topics
@@ -57,6 +56,7 @@ from newsproof.evaluation.backtest.run.running import RunSummary
 from newsproof.evaluation.backtest.sample import read_log_file
 from newsproof.evaluation.compare.comparison import Comparison
 from newsproof.evaluation.eval.evaluate import Evaluation
+from newsproof.report.case_document import document_of
 from newsproof.report.data import QUESTIONS, Report
 from newsproof.web.backend import Backend
 from schemas import envelope as wire
@@ -74,7 +74,7 @@ from streams.effects.breakers import Breakers, Permit
 from streams.effects.host import EffectsHost
 from streams.effects.spending import Unlimited
 from streams.ending import Ending
-from streams.journal.case_reading import CaseSummary, JournalRecord, readable_record
+from streams.journal.case_reading import CountedCase, JournalRecord, readable_record
 from streams.publish.publisher import Publisher
 from streams.runtime.options import WorkerOptions
 from streams.runtime.partition import Partitions
@@ -317,7 +317,7 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("backtest run", RunSummary),
         ("backtest run --dry-run", Estimate),
         ("backtest selftest", SelfTest),
-        ("cases", CaseSummary),
+        ("cases", CountedCase),
         ("chaos", ChaosOutcome),
         ("config", SettingView),
         ("doctor", Check),
@@ -387,8 +387,8 @@ def test_json_of_a_case_and_of_the_budget_have_their_keys() -> None:
     state = BudgetState()
     state.fold(0, int(NOON.timestamp() * 1000), LIMITS)
     for command, document in (
-        ("case", as_document(records, [signal])),
-        ("case --events", as_events(records)[0]),
+        ("case", document_of(records, [signal])),
+        ("case --events", records[0]),
         ("budget", budget_document(state, NOON)),
     ):
         found = two_levels(json.loads(msgspec.json.encode(document, enc_hook=str)))

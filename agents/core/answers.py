@@ -44,7 +44,7 @@ RESERVED_FLAGS = frozenset(
         "confirmed",
     ]
 )
-"""Flags that only code may set (VERIFICATION, "Synthesis"), and praise, which is not a risk."""
+"""Flags that only code may set, since they tell what was checked, and praise, which is not a risk."""
 MAX_KEYWORD_CHARACTERS = 160
 MAX_KEYWORD_WORDS = 24
 

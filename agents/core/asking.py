@@ -1,4 +1,7 @@
-"""Builders of model calls: our own words are trusted parts, everything else is untrusted and bounded."""
+"""Builders of the news pipeline's model calls: our own words are trusted parts, all else is untrusted and bounded.
+
+The chat's are in :mod:`agents.research.asking`; of these it uses :func:`bounded` and :func:`facts`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ MAX_NEWS_CHARACTERS = 20_000
 MAX_REFERENCE_CHARACTERS = 600
 MAX_PAGE_CHARACTERS = 6_000
 HEAVY_ABOVE_CHARACTERS = 5_000
-"""Content longer than this uses the heavy model for every task (VERIFICATION, "Model routing and healing")."""
+"""More characters from outside than this are read by the heavy model, whatever the prompt's tier."""
 EVENT_TYPES = ", ".join(get_args(EventType))
 
 

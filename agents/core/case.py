@@ -7,11 +7,10 @@ case view all build the same state from the same log.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
-from agents.core.case_core import Apply, CaseCore, Replies, denied_kinds, moved
+from agents.core.case_core import Apply, CaseCore, Opening, Replies, denied_kinds, moved, opened
 from schemas import events as ev
-from schemas.config import Snapshot
 from schemas.evidence import Page
 from schemas.news import News
 from schemas.signals import Draft
@@ -77,20 +76,8 @@ class Case(CaseCore, frozen=True, kw_only=True):
         return self.degraded is not None or step == SINGLE_PASS
 
 
-def open_case(
-    event: ev.EventReceived, *, case_id: str, event_id: str, run_id: str, at: datetime, config: Snapshot | None
-) -> Case:
-    return Case(
-        case_id=case_id,
-        run_id=run_id,
-        received=event,
-        opened_at=at,
-        head=event,
-        head_id=event_id,
-        head_at=at,
-        config_hash=event.config_hash,
-        pinned=config,
-    )
+def open_case(event: ev.EventReceived, **by: Unpack[Opening]) -> Case:
+    return Case(received=event, **opened(event, by))
 
 
 def fold(case: Case, event: ev.Event, *, event_id: str, at: datetime) -> Case:

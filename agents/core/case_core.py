@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -101,6 +101,30 @@ class CaseCore(msgspec.Struct, frozen=True, kw_only=True):
     def is_last_resort(self, step: str) -> bool:
         """Whether no step follows this one: when it fails, the case gives up."""
         raise NotImplementedError
+
+
+class Opening(TypedDict):
+    """What the log says of an opening event. ``at`` is its time (UTC); ``config`` is None until its snapshot arrives."""
+
+    case_id: str
+    event_id: str
+    run_id: str
+    at: datetime
+    config: Snapshot | None
+
+
+def opened(event: Any, by: Opening) -> dict[str, Any]:
+    """Return the fields that every case takes from its opening event."""
+    return {
+        "case_id": by["case_id"],
+        "run_id": by["run_id"],
+        "opened_at": by["at"],
+        "head": event,
+        "head_id": by["event_id"],
+        "head_at": by["at"],
+        "config_hash": event.config_hash,
+        "pinned": by["config"],
+    }
 
 
 def moved(case: C, event: Event, *, event_id: str, at: datetime, apply: Apply) -> C:

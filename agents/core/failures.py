@@ -12,7 +12,7 @@ from schemas.events import StepFailed
 from schemas.ids import content_hash
 
 MAX_INVALID_OUTPUT_ATTEMPTS = 2
-"""A reply that breaks its schema is requested once more (VERIFICATION, "Synthesis")."""
+"""A reply that breaks its schema is requested once more, then the case degrades."""
 MAX_BACKOFF_S = 60.0
 JITTER = 0.2
 """Each backoff grows by up to this share, so that cases which failed together do not retry together."""

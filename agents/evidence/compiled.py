@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from agents.evidence.credibility import CredibilityTable
 from agents.evidence.entities import EntityIndex
 from agents.evidence.hosts import Imitations, host_of, path_of
-from agents.evidence.quality import CredibilityTable
 from agents.evidence.stance import Grammar
 from agents.text.matching import fold_han, words_regex
 from schemas.config import Entity, Tables

@@ -1,7 +1,8 @@
 """Builds the findings from search results: usable pages, independent and official sources, and stances.
 
 The order is: drop unusable pages (from after the case, imitated hosts, prompt injection), quality control,
-independence, official pages, and beside them the plain counts (VERIFICATION, "Search" and "Better than counting").
+independence, official pages. The plain counts (how many results, does any hold an official word) are kept beside these,
+for comparison.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from datetime import timedelta
 
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import compiled
-from agents.evidence.control import controlled
 from agents.evidence.hosts import canonical_url, host_of
 from agents.evidence.independence import mark_independent
 from agents.evidence.pages import SNIPPET, Judge, JudgedPage, Material, utc
+from agents.evidence.quality import controlled
 from agents.text.injection import steers_model
 from schemas.config import Snapshot
 from schemas.evidence import DroppedResult, Findings, Page, SearchReference, SearchResult, Sentiment

@@ -1,4 +1,4 @@
-"""The quantified rules of synthesis, enforced by code (VERIFICATION, "Synthesis"; every number is from there).
+"""The quantified rules of synthesis, enforced by code: also whether a case is refuted, which no other module decides.
 
 The first base rule that matches applies; then memory adjusts the result, and it is clamped to 0-1. Every adjustment is
 listed, and the amounts add up to the change of confidence.

@@ -1,14 +1,14 @@
-"""Page quality: credibility by domain, timeliness, completeness, total score (VERIFICATION, "Quality control")."""
+"""Quality control of results: relevance, content, duplicates and a total score choose the pages that count as evidence."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from datetime import datetime
 
-from agents.evidence.hosts import registrable_domain
+from agents.evidence.pages import JudgedPage
 from agents.text.matching import width
-from schemas.evidence import Credibility, SearchResult
+from schemas.config import Snapshot
+from schemas.evidence import Credibility, DroppedResult, SearchResult
 
 MIN_WIDTH = 50
 """Minimum width of a page's content, in columns."""
@@ -20,43 +20,50 @@ _FULL_WIDTH = 240
 """Width from which a text counts as complete: about the two sentences that carry a news item."""
 
 
-class CredibilityTable:
-    """The credibility table by domain: exact domains, and patterns such as ``*.gov`` or ``*.gov.*``."""
+def controlled(pages: list[JudgedPage], snapshot: Snapshot, dropped: list[DroppedResult]) -> list[JudgedPage]:
+    """Return the best pages with their scores, best first; the others are added to ``dropped`` with the reason.
 
-    def __init__(self, table: Mapping[str, tuple[str, ...]]) -> None:
-        self._exact: dict[str, Credibility] = {}
-        self._suffixes: list[tuple[str, Credibility]] = []
-        self._inner: list[tuple[str, Credibility]] = []
-        levels: tuple[Credibility, ...] = ("high", "medium", "low")
-        for level in levels:
-            for entry in table.get(level, ()):
-                if entry.endswith(".*"):
-                    self._inner.append((entry[1:-1], level))
-                elif entry.startswith("*."):
-                    self._suffixes.append((entry[1:], level))
-                else:
-                    self._exact.setdefault(entry, level)
+    A page needs the relevance ``quality_min_relevance`` and ``MIN_WIDTH`` columns of content, and may be no copy of a
+    better one. The ``quality_keep`` best by score are kept.
+    """
 
-    def of(self, host: str, official: bool) -> Credibility:
-        """Return the credibility of a host. Reserved names (``.example``) match no pattern: nobody vouches for them."""
-        domain = registrable_domain(host)
-        if official:
-            return "high"
-        known = self._exact.get(host) or self._exact.get(domain)
-        if known or "." not in domain:
-            return known or "unknown"
-        for suffix, level in self._suffixes:
-            if host.endswith(suffix):
-                return level
-        tail = host.rsplit(".", 1)[-1]
-        for inner, level in self._inner:
-            if len(tail) == 2 and host.endswith(f"{inner}{tail}"):
-                return level
-        return "unknown"
+    def drop(page: JudgedPage, reason: str) -> None:
+        dropped.append(DroppedResult(url=page.result.url, title=page.result.title, reason=reason))
 
-    def lists(self, host: str) -> bool:
-        """Whether the table names this domain itself."""
-        return host in self._exact or registrable_domain(host) in self._exact
+    good: list[JudgedPage] = []
+    for page in pages:
+        if page.result.score < snapshot.quality_min_relevance:
+            drop(page, "low_relevance")
+        elif width(page.result.snippet.strip()[: 2 * MIN_WIDTH]) < MIN_WIDTH:
+            drop(page, "too_short")
+        else:
+            good.append(page)
+    kept: list[JudgedPage] = []
+    # Of duplicates, keep the official page, then the page of the more trusted publisher, then the first.
+    for page in sorted(good, key=lambda p: (not p.official_host, p.own_page, -p.trust, -p.result.score, p.order)):
+        if any(_same_page(page, other) for other in kept):
+            drop(page, "duplicate")
+        else:
+            kept.append(page)
+    for page in kept:
+        page.quality = quality_score(page.result, page.credibility, page.published, page.as_of)
+    kept.sort(key=lambda p: (-p.quality, p.order))
+    for page in kept[snapshot.quality_keep :]:
+        drop(page, "beyond_best")
+    return kept[: snapshot.quality_keep]
+
+
+def _same_page(page: JudgedPage, other: JudgedPage) -> bool:
+    if page.address == other.address:
+        return True
+    # A text and its negation share nearly all words but are never duplicates.
+    if page.shape.singles != other.shape.singles and (page.reading.stance == "denies") != (
+        other.reading.stance == "denies"
+    ):
+        return False
+    if page.looks_like(other):
+        return True
+    return page.title == other.title and page.domain == other.domain
 
 
 def timeliness(published_at: datetime | None, as_of: datetime) -> float:

@@ -1,4 +1,6 @@
-"""Builds one search query per provider from a claim (VERIFICATION, "Query builder" and the keyword rules of "Plan")."""
+"""Builds one search query per provider from a claim: names, tickers and amounts first, then its words by weight, then
+the terms of its event type.
+"""
 
 from __future__ import annotations
 

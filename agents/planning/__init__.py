@@ -1,1 +1,4 @@
-"""The planning of a round: what to look up next, the tools for it, and their answers."""
+"""The planning of a round: the step ``plan``, its rules, the tools that it may choose, and their answers.
+
+``plan`` is a step of the news pipeline; it lies here, beside its rules, and not with the other steps.
+"""

@@ -31,7 +31,7 @@ class Decision(msgspec.Struct):
 
 
 class PlanTools:
-    """Apply the rules in the order of VERIFICATION, "Plan". If they choose no tools, no call is made."""
+    """Apply the rules in the order of :mod:`agents.planning.plan_rules`. If they choose no tools, no call is made."""
 
     name = "plan"
     takes = (On(ContextGathered), On(KeywordsExpanded, route="plan"))

@@ -1,4 +1,4 @@
-"""The planning rules, in the order of the design. Only when none applies does a model decide."""
+"""The planning rules, in the order in which they apply. Only when none applies does a model decide."""
 
 from __future__ import annotations
 

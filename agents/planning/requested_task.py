@@ -13,7 +13,7 @@ import msgspec
 from agents.core.answers import cite_only, clean_keywords, one_line
 
 MAX_TASKS = 5
-"""Sub-tasks of one round (VERIFICATION, "Plan": 3-5 for a complex case)."""
+"""Sub-tasks of one round; a complex case needs three to five."""
 PLATFORMS: dict[str, tuple[str, ...]] = {
     "wechat": ("mp.weixin.qq.com",),
     "zhihu": ("zhihu.com",),

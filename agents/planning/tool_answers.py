@@ -18,7 +18,7 @@ MAX_TEXTS = 3
 MAX_TEXT_CHARACTERS = 300
 MAX_ENTRIES = 10
 MOODS = ("panic", "neutral", "optimistic")
-"""Word lists of the lexicon (VERIFICATION, "Search": at most one count per text and class)."""
+"""Word lists of the lexicon. A text counts once in each list that has a word of it."""
 _EVEN = (0.33, 0.34, 0.33)
 _SENTENCE = re.compile(r"[。!?!?;;\n]+|\.\s+")
 

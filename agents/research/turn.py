@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
-from agents.core.case_core import Apply, CaseCore, moved
+from agents.core.case_core import Apply, CaseCore, Opening, moved, opened
 from schemas import research_events as rev
 from schemas.calls import Call
-from schemas.config import Snapshot
 from schemas.effects import Failure
 from schemas.events import CancelRequested, EffectCompleted, Event, StepFailed
 
@@ -51,20 +50,8 @@ class Turn(CaseCore, frozen=True, kw_only=True):
         return self.finishing or step == ANSWER
 
 
-def open_turn(
-    event: rev.QuestionAsked, *, case_id: str, event_id: str, run_id: str, at: datetime, config: Snapshot | None
-) -> Turn:
-    return Turn(
-        case_id=case_id,
-        run_id=run_id,
-        asked=event,
-        opened_at=at,
-        head=event,
-        head_id=event_id,
-        head_at=at,
-        config_hash=event.config_hash,
-        pinned=config,
-    )
+def open_turn(event: rev.QuestionAsked, **by: Unpack[Opening]) -> Turn:
+    return Turn(asked=event, **opened(event, by))
 
 
 def fold_turn(turn: Turn, event: Event, *, event_id: str, at: datetime) -> Turn:

@@ -1,7 +1,8 @@
-"""The rules that match a denial or a correction to earlier claims of the journal. Pure.
+"""Retraction: the rules that match a denial or a correction to earlier claims, and the step ``retract``. Pure.
 
 ``statement`` parses one news text: what it claims, what it denies, and which amounts it corrects. ``concerned``
-compares two statements. The step that reads the journal is ``agents.verification.critique``.
+compares two statements. The step ``critique`` (:mod:`agents.verification.critique`) asks the journal for earlier claims and
+chooses with these rules; ``retract``, the step of this folder, makes one event of each signal that was chosen.
 """
 
 from __future__ import annotations

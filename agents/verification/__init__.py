@@ -1,1 +1,1 @@
-"""The steps of the news pipeline, one file each; those that plan and retract lie in their own folders."""
+"""The steps of the news pipeline, one file each, but for ``plan`` (agents/planning) and ``retract`` (agents/retraction)."""

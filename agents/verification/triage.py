@@ -19,7 +19,7 @@ from schemas.ids import content_hash, normalise_text
 from schemas.signals import Draft
 
 ALWAYS_DEEP = frozenset({"depeg", "liquidation", "hack"})
-"""Event types that take the deep path at any confidence (VERIFICATION, "Triage")."""
+"""Event types that take the deep path at any confidence."""
 NEVER_DEEP = frozenset({"macro", "other", "airdrop", "governance", "celebrity", "scam_alert"})
 Route = Literal["deep", "single_pass", "preliminary"]
 
@@ -64,7 +64,11 @@ class Triage:
 
 
 def gate(draft: Draft, bucket: float, config: Snapshot) -> tuple[Route, str]:
-    """Return the route of the case and the reason (VERIFICATION, "Triage"). ``bucket`` is 0 ≤ b < 1."""
+    """Return the route of the case and the reason. ``bucket`` is 0 ≤ b < 1.
+
+    Of deep value are the types of ``ALWAYS_DEEP``, and others but ``NEVER_DEEP`` from the threshold of confidence. These
+    take the deep path where it is switched on and the bucket lies in the rollout, else the single pass.
+    """
     kind, confidence = draft.event_type, draft.confidence
     threshold = config.high_value_confidence_threshold
     if kind in NEVER_DEEP:

@@ -22,11 +22,10 @@ from clickhouse_connect.driver.exceptions import ClickHouseError as VendorError
 from clickhouse_connect.driver.exceptions import DataError, Error, OperationalError
 
 from infra.clickhouse.blocks import Block, Shape, compressed
-from infra.clickhouse.columns import COLUMNS
 from infra.clickhouse.record import Row
 from schemas.errors import ConfigError, ContractError, PermanentError, TransientError
 
-__all__ = ["Address", "Block", "ClickHouse", "Result", "connect", "insert_rows", "parse_url"]
+__all__ = ["Address", "Block", "ClickHouse", "Result", "connect", "parse_url"]
 
 CONNECT_TIMEOUT_S = 5.0
 SEND_RECEIVE_TIMEOUT_S = 120.0
@@ -261,12 +260,3 @@ def _reach_without_proxy(host: str) -> None:
     names = [n for n in (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "").split(",") if n]
     if host not in names and names != ["*"]:
         os.environ["no_proxy"] = ",".join([*names, host])
-
-
-async def insert_rows(client: ClickHouse, table: str, rows: Sequence[Row], token: str) -> None:
-    """Insert mapped rows into their table, exactly once per token.
-
-    ``rows`` are tuples of :mod:`infra.clickhouse.rows`. ``token`` names the range they come from
-    (topic-partition-first-last) and must always come with the same rows. The table's name is added to it.
-    """
-    await client.insert(table, COLUMNS[table], rows, token=f"{table}-{token}")

@@ -19,7 +19,8 @@ _send = AIOKafkaConnection.send
 
 def _send_or_lose(self: AIOKafkaConnection, request: Any, expect_response: bool = True) -> Awaitable[Any]:
     try:
-        return _send(self, request, expect_response)
+        sent: Awaitable[Any] = _send(self, request, expect_response)
+        return sent
     except RuntimeError as exc:
         self.close(reason=CloseReason.CONNECTION_BROKEN)
         raise KafkaConnectionError(f"Connection at {self.host}:{self.port} broken: {exc}") from exc

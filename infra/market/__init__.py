@@ -1,4 +1,7 @@
-"""Market data behind ``FetchMarket``: prices, macro and on-chain figures as of the case's time, without any API key.
+"""Market data as of the case's time: prices, macro and on-chain figures behind ``FetchMarket``, and the returns after a case.
+
+Here are the sources of the news pipeline, which need no API key; ``research`` holds those of the chat, of which some take
+one, ``outcomes`` the prices that judge signals afterwards.
 
 ``MarketReply.unknown`` names what a source does not have, so a missing figure is distinct from a failed request. The
 failure of one source does not hide the figures of the others.

@@ -1,4 +1,7 @@
-"""Adapters to search providers, and the table of them. To add a provider, write its adapter and add one row here."""
+"""Adapters to search providers, and the table of them.
+
+To add a provider, write its adapter and add one row here; CONTRIBUTING.md lists its settings, role and tests.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ def _bocha(settings: Settings) -> Port:
         base_url=settings.bocha_base_url,
         timeout_s=settings.deep_analysis_tool_timeout,
         include_domains=include_domains(settings),
-        cost_per_search_usd=settings.bocha_cost_usd,
+        unit_cost_usd=settings.bocha_cost_usd,
     )
 
 
@@ -82,7 +85,7 @@ def _tavily(settings: Settings) -> Port:
         base_url=settings.tavily_base_url,
         timeout_s=settings.deep_analysis_tool_timeout,
         include_domains=include_domains(settings),
-        cost_per_credit_usd=settings.search_cost_usd,
+        unit_cost_usd=settings.search_cost_usd,
     )
 
 

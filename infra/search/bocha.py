@@ -6,108 +6,57 @@ Wire format, errors and limits: https://open.bochaai.com (Web Search API). An er
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from datetime import UTC
-from decimal import Decimal
 from typing import Any
 
 import httpx
 
-from infra.http import (
-    MAX_RESPONSE_BYTES,
-    UselessAnswerError,
-    quoted,
-)
-from infra.http_json import Service, ServiceClient, json_object, own_words, refused
+from infra.http import UselessAnswerError, quoted
+from infra.http_json import Service, own_words, refused
 from infra.ports import Answer
-from infra.search.results import collected, cut_query, lexical_score, refuse_only_malformed, result_of
+from infra.search.json_search import JsonSearch
+from infra.search.results import collected, lexical_score, refuse_only_malformed, result_of
 from infra.texts import parse_published
-from schemas.calls import ProviderMode
 from schemas.effects import Search, SearchReply
 from schemas.errors import PermanentError, TransientError
 from schemas.evidence import SearchResult
 
-DEFAULT_BASE_URL = "https://api.bochaai.com"
-MAX_QUERY_CHARS = 400
 MAX_RESULTS = 50
 MAX_DOMAINS = 20
 _BOCHA = Service(name="Bocha", address_setting="BOCHA_BASE_URL", key_setting="BOCHA_API_KEY")
 _BEIJING_AS_UTC = re.compile(r"Z$")
 
 
-class BochaSearch:
-    """Port for ``Search`` with one connection pool. Safe for concurrent searches within one event loop."""
+class BochaSearch(JsonSearch):
+    """Bocha. Its unit of cost is a search."""
 
     provider = "bocha"
-    mode: ProviderMode = "live"
-
-    def __init__(
-        self,
-        *,
-        api_key: str,
-        base_url: str = DEFAULT_BASE_URL,
-        timeout_s: float = 10.0,
-        include_domains: Sequence[str] = (),
-        cost_per_search_usd: Decimal | float | None = None,
-        max_response_bytes: int = MAX_RESPONSE_BYTES,
-    ) -> None:
-        """``include_domains`` apply where a search names none; ``timeout_s`` bounds a whole search.
-
-        ``cost_per_search_usd`` None = unknown price; 0 = free.
-
-        Raises:
-            ConfigError: the key or the address is invalid.
-        """
-        self._include_domains = tuple(include_domains)
-        self._cost = None if cost_per_search_usd is None else Decimal(str(cost_per_search_usd))
-        self._client = ServiceClient(
-            _BOCHA, base_url, api_key=api_key, timeout_s=timeout_s, max_bytes=max_response_bytes
-        )
-
-    async def perform(self, effect: Search) -> Answer:
-        """Search once. An empty result is an answer; an unreadable one is a ``Failure`` reply, never "no results".
-
-        Raises:
-            TransientError: rate_limit, unavailable, timeout, network.
-            PermanentError: auth, plan_limit (no credit left), invalid_request, not_configured.
-        """
-        query = cut_query(effect.query, MAX_QUERY_CHARS)
-        try:
-            response = await self._client.send("POST", "/v1/web-search", json=self._body(effect, query))
-            if response.status_code != 200:
-                raise _translate(response.status_code, own_words(response, "message"), response)
-            return self._read(json_object(response, _BOCHA), effect, query, response)
-        except UselessAnswerError as exc:
-            return exc.answer
-
-    def worst_case_usd(self, effect: Search) -> Decimal | None:
-        return self._cost
-
-    def quota_units(self, effect: Search) -> int:
-        return 1
+    service = _BOCHA
+    default_url = "https://api.bochaai.com"
+    path = "/v1/web-search"
 
     def _body(self, effect: Search, query: str) -> dict[str, Any]:
         count = max(1, min(effect.max_results, MAX_RESULTS))
         body: dict[str, Any] = {"query": query, "freshness": "noLimit", "summary": True, "count": count}
         if effect.since is not None:
             body["freshness"] = f"{effect.since.astimezone(UTC):%Y-%m-%d}..{effect.as_of.astimezone(UTC):%Y-%m-%d}"
-        domains = effect.include_domains or self._include_domains
-        if domains:
+        if domains := self._domains(effect):
             body["include"] = "|".join(domains[:MAX_DOMAINS])
         return body
+
+    def _refused(self, response: httpx.Response) -> TransientError | PermanentError:
+        return _translate(response.status_code, own_words(response, "message"), response)
 
     def _read(self, body: dict[str, Any], effect: Search, query: str, response: httpx.Response) -> Answer:
         code = _code_of(body)
         if code != 200:
             raise _translate(code, quoted(body.get("message") or body.get("msg") or "no reason given", 200), response)
         found = collected(_pages(body), lambda item: _read_item(item, query), self.provider, effect.max_results)
-        spent = {"cost_usd": self._cost, "cost_source": "unknown" if self._cost is None else "BOCHA_COST_USD"}
+        cost = self._unit_cost
+        spent = {"cost_usd": cost, "cost_source": "unknown" if cost is None else "BOCHA_COST_USD"}
         refuse_only_malformed(found, "Bocha", spent)
         reply = SearchReply(provider=self.provider, query=query, results=found.results, truncated=found.truncated)
         return Answer(reply=reply, **spent)  # type: ignore[arg-type]
-
-    async def close(self) -> None:
-        await self._client.close()
 
 
 def _code_of(body: dict[str, Any]) -> int:

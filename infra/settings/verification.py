@@ -11,7 +11,7 @@ from pydantic_settings import BaseSettings
 class VerificationSettings(BaseSettings):
     """Settings that decide how a case is verified."""
 
-    # The gate and its toggles (VERIFICATION)
+    # The gate and its toggles
     high_value_confidence_threshold: float = Field(0.75, ge=0.0, le=1.0)
     phase1_rollout_percentage: float = Field(
         0.05, description="Share of gated cases that take the deep path, 0–1", ge=0.0, le=1.0

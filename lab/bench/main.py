@@ -10,21 +10,16 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import psutil
-from rich.table import Table
 
-from lab.bench import auditing, budget, measures, memory, queue, replay, sink, streams
-from lab.bench.evidence import evidence
+from lab.bench import auditing, measures, memory, queue, replay, sink, streams
 from lab.bench.measures import Figure
-from newsproof.app.console import Console
-from newsproof.app.invocation import json_line
+from newsproof.app.invocation import json_line, table
 
 MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "waiting": measures.waiting,
     "steps": measures.steps_and_reading,
     "latency": measures.latency,
-    "evidence": evidence,
     "audit": auditing.audited,
-    "budget": budget.budget,
     "queue": queue.queue,
     "sink": sink.sink,
     "memory": memory.memory,
@@ -40,7 +35,7 @@ def main(argv: list[str] | None = None) -> int:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, steps (and reading), latency, evidence, audit, budget, queue, sink, memory, replay, streams",
+        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams",
     )
     parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")
@@ -80,10 +75,9 @@ def machine() -> str:
 
 
 def _table(figures: list[Figure]) -> None:
-    table = Table(title=machine())
-    for column in ("measurement", "value", "unit", "target", "ratio", "baseline"):
-        table.add_column(column, justify="right" if column in ("value", "ratio") else "left")
+    rows = []
     for f in figures:
         value = f"{f.value:,.1f}" if f.value < 1000 else f"{f.value:,.0f}"
-        table.add_row(f.name, value, f.unit, f.target, "" if f.ratio is None else f"{f.ratio:.2f}", f.baseline)
-    Console().print(table)
+        rows.append((f.name, value, f.unit, f.target, "" if f.ratio is None else f"{f.ratio:.2f}", f.baseline))
+    columns = ("measurement", "value", "unit", "target", "ratio", "baseline")
+    table(columns, rows, title=machine(), right=("value", "ratio"))

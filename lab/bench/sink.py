@@ -1,13 +1,15 @@
-"""Benchmarks the sink from topic to table: a journal with real sizes, as the demo leaves it, into the real engine."""
+"""Benchmarks the sink from topic to table: the sample log, copied under new ids, into the real engine."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 
 from infra.clickhouse.client import Address, ClickHouse, connect
@@ -16,9 +18,13 @@ from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.kafka.topics import offsets_of, read_range
 from lab.bench.measures import Figure
-from lab.bench.recorded import recorded_cases, told_again
 from lab.bench.world import PARTITIONS, World, world
+from newsproof.evaluation.backtest.sample import read_log_file
 from schemas import envelope as wire
+from schemas.events import WIRE_NAMES, SignalSynthesized
+from schemas.ids import LIVE_RUN, signal_id, uuid5
+from schemas.signals import Signal
+from schemas.topics import partition_of
 from streams.publish.publisher import _record
 from streams.sink.sink import Sink
 
@@ -64,7 +70,7 @@ async def _write(w: World, events: int) -> tuple[int, int]:
     await producer.start()
     held = size = 0
     signals: list[tuple[Any, Any, Any, int]] = []
-    for record, signal in told_again(await recorded_cases(), events, partitions=PARTITIONS):
+    for record, signal in _copies(events):
         sent = await producer.send(w.topics.cases, **record)
         held, size = held + 1, size + len(record["value"])
         if signal is not None:
@@ -76,6 +82,28 @@ async def _write(w: World, events: int) -> tuple[int, int]:
         await producer.send(w.topics.signals, **_record(signal, env, w.topics.cases, partition, meta.offset))
     await producer.stop()
     return held, size
+
+
+def _copies(events: int) -> Iterator[tuple[dict[str, Any], Signal | None]]:
+    """Yield at least this many records of the sample log, as arguments of a producer's ``send``, with their signals.
+
+    Each round of the log has case, signal and event ids of its own; calls and replies keep their sizes.
+    """
+    records = read_log_file().cases
+    for number in range(-(-events // len(records))):
+        for one in records:
+            headers = {name: value.decode() for name, value in one.headers}
+            case_id = headers["ce_subject"]
+            copied = headers["ce_subject"] = uuid5(case_id, str(number))
+            for name in {"ce_id", "ce_causationid"} & headers.keys():
+                headers[name] = uuid5(headers[name], str(number))
+            value = (one.value or b"").replace(case_id.encode(), copied.encode())
+            value = value.replace(signal_id(LIVE_RUN, case_id).encode(), signal_id(LIVE_RUN, copied).encode())
+            signal = None
+            if headers["ce_type"] == WIRE_NAMES[SignalSynthesized]:
+                signal = msgspec.json.decode(value, type=SignalSynthesized).signal
+            yield {"value": value, "key": copied.encode(), "partition": partition_of(copied, PARTITIONS),
+                   "headers": [(name, text.encode()) for name, text in headers.items()]}, signal  # fmt: skip
 
 
 async def _read(w: World) -> None:

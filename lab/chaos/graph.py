@@ -18,9 +18,6 @@ from schemas import events as ev
 from schemas.effects import CallModel, Failure, ModelReply, Search, SearchReply, Trusted
 from schemas.evidence import Findings, Sentiment
 
-CALLS_A_CASE = 4
-"""Calls of a case without failures."""
-EVENTS_A_CASE = 7
 PROVIDERS = ("chaos-a", "chaos-b")
 _SKIPPED = frozenset({"budget", "breaker_open", "not_configured"})
 """Failures that a case tolerates; other calls are retried."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lab.budget_audit import BudgetAudit, budget_overshoot
 from lab.chaos.fault_injector import FaultInjector
 from lab.chaos.installation import Installation
 from lab.chaos.outcome import Outcome
@@ -12,7 +13,6 @@ from lab.chaos.tally import Tally
 from lab.chaos.watch import Watch
 from newsproof.app.composition import clickhouse_of
 from streams.audit.audit import AuditReport, audit
-from streams.budget.audit import BudgetAudit, budget_overshoot
 from streams.journal.log import KafkaLog
 
 

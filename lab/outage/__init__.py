@@ -1,4 +1,4 @@
-"""Outage simulation in virtual time: the real steps, effects host and breakers, on a clock that skips every wait."""
+"""Outage simulation in virtual time: a worker on a log in memory and a clock that skips every wait."""
 
 from lab.outage.report import Minute, OutageReport
 from lab.outage.run import Trouble, outage

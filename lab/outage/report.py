@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from newsproof.app.invocation import markdown_table
+
 
 class Minute(msgspec.Struct, frozen=True, kw_only=True):
     """One simulated minute. Cases count in the minute in which they were published, ``asked`` in that of the call.
@@ -42,17 +44,16 @@ class OutageReport(msgspec.Struct, frozen=True, kw_only=True):
     def table(self) -> str:
         """Return the run as a Markdown table."""
         behind = "with" if self.fallback else "without"
+        columns = ("minute", "provider", "calls to it", "verified", "marked", "failed", "slowest s")
+        rows = [
+            (m.minute, "away" if m.away else "there", m.asked, m.whole, m.marked, m.failed, f"{m.slowest_s:.0f}")
+            for m in self.minutes
+        ]
         lines = [
             f"{self.trouble} away ({self.kind}), {behind} a fallback; {self.simulated_s / 60:.0f} simulated minutes "
             f"in {self.real_s:.1f} s ({self.factor:.0f} times real time); held back at most {self.held_back}",
             "",
-            "| minute | provider | calls to it | verified | marked | failed | slowest s |",
-            "|---:|---|---:|---:|---:|---:|---:|",
+            markdown_table(columns, rows, right=(columns[0], *columns[2:])),
         ]
-        for m in self.minutes:
-            state = "away" if m.away else "there"
-            lines.append(
-                f"| {m.minute} | {state} | {m.asked} | {m.whole} | {m.marked} | {m.failed} | {m.slowest_s:.0f} |"
-            )
         said = ", ".join(f"{flag} × {count}" for flag, count in sorted(self.flags.items()))
         return "\n".join([*lines, "", f"flags: {said or 'none'}"])

@@ -7,6 +7,8 @@ import time
 from collections import Counter
 from datetime import timedelta
 from importlib import resources
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import msgspec
@@ -14,14 +16,14 @@ import msgspec
 from agents.core.case import Case
 from agents.prompts import load_prompts
 from agents.tables import load_tables
-from infra.offline.empty_journal import EmptyJournal
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from infra.ports import Ports
-from lab.outage.cases import Cases
 from lab.outage.clock import run_virtually, virtual_now, virtual_s
 from lab.outage.ports import Troubled
 from lab.outage.report import Minute, OutageReport
+from lab.outage.worker import MemoryWorker
+from newsproof.evaluation.eval.empty_journal import EmptyJournal
 from schemas.config import Snapshot
 from schemas.errors import FailureKind
 from schemas.events import SignalSynthesized
@@ -47,8 +49,8 @@ def outage(
 ) -> OutageReport:
     """Run an outage in simulated time and return its report. Call it outside any running loop; it takes seconds.
 
-    The steps, the effects host, the breakers and all their delays are those of production. The providers are the
-    offline ones, each answering after half a second.
+    The worker's parts (dispatcher, fold, results, admission, effects host, breakers) and all their delays are those of
+    production; the journal is in memory. The providers are the offline ones, each answering after half a second.
     """
     began = time.perf_counter()
     run = _Run(trouble, fallback, kind, (before_min, away_min, after_min), news_per_min)
@@ -64,7 +66,7 @@ class _Run:
         self._from, self._until = minutes[0], minutes[0] + minutes[1]
         self._minutes = sum(minutes)
         self._ended: list[tuple[int, float, Case]] = []
-        self._cases: Cases
+        self._worker: MemoryWorker
         self._port: Troubled
 
     async def go(self) -> float:
@@ -78,12 +80,14 @@ class _Run:
             prompts=load_prompts(),
             tables=load_tables(demo=True),
         )
-        self._cases = Cases(host, config, wake, self._on_end)
         sample = _sample()
-        for number in range(self._minutes * self._per_min):
-            self._cases.publish(_news(sample[number % len(sample)], number))
-            await asyncio.sleep(60 / self._per_min)
-        await self._cases.finish()
+        with TemporaryDirectory() as slot_dir:
+            self._worker = MemoryWorker(host, config, wake, Path(slot_dir), self._on_end)
+            async with self._worker.working():
+                for number in range(self._minutes * self._per_min):
+                    self._worker.publish(_news(sample[number % len(sample)], number))
+                    await asyncio.sleep(60 / self._per_min)
+                await self._worker.finish()
         self.states = Counter(str(s.state) for s in host.states())
         return virtual_s()
 
@@ -131,7 +135,7 @@ class _Run:
             fallback=self._fallback,
             minutes=tuple(minutes),
             flags=dict(flags),
-            held_back=self._cases.most_queued,
+            held_back=self._worker.most_held_back,
             states=dict(self.states),
             simulated_s=simulated_s,
             real_s=real_s,

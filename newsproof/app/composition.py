@@ -1,4 +1,8 @@
-"""The one composition root: settings in, the parts of Newsproof out. Nothing else chooses an adapter.
+"""The composition root: settings in, the parts of Newsproof out.
+
+The adapters of the news pipeline are chosen here, those of the chat in :mod:`newsproof.app.research_composition`; a worker's
+runtime is put together of them in :mod:`streams.composition`. Only ``newsproof eval`` makes ports of its own, since the
+file of judged cases takes the place of its searches.
 
 What only a worker needs is imported when a worker asks for it: every command comes by here.
 """

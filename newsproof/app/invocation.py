@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -171,6 +171,18 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str =
     for row in rows:
         made.add_row(*(Text(printable(_cell(value))) for value in row))
     console().print(made)
+
+
+def markdown_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    right: Sequence[str] = (),
+    escape: Callable[[Any], str] = str,
+) -> str:
+    """Return a GitHub-flavoured table; ``escape`` makes the text of a cell or heading."""
+    lines = ["| " + " | ".join(map(escape, cells)) + " |" for cells in (columns, *rows)]
+    return "\n".join([lines[0], "|" + "".join("---:|" if one in right else "---|" for one in columns), *lines[1:]])
 
 
 def say_result(text: str = "") -> None:

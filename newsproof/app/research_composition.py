@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from infra.clickhouse.client import ClickHouse, connect
+from infra.clickhouse.found_signals import FoundSignals
 from infra.ports import Port, Ports
 from infra.settings import Settings
 from newsproof.app.composition import live_models
@@ -14,8 +15,7 @@ from schemas.calls import ProviderMode
 from schemas.config import Snapshot
 
 WITH_A_FALLBACK = "research_macro"
-"""The task that is asked of the light model when the heavy one does not answer, also where no fallback is configured
-(RESEARCH_CHAT: "macro has one by default")."""
+"""The task that is asked of the light model when the heavy one does not answer, also where no fallback is configured."""
 
 
 def research_snapshot_of(settings: Settings) -> Snapshot:
@@ -48,27 +48,29 @@ def research_ports_of(settings: Settings, clickhouse: ClickHouse) -> Ports:
         if WITH_A_FALLBACK not in models:
             models = models | {WITH_A_FALLBACK: models["heavy"]}
             fallbacks = fallbacks | {WITH_A_FALLBACK: fallbacks.get("heavy") or (models["light"],)}
-        live: dict[str, Any] = {**live_research(settings, clickhouse)}
-        return Ports(models=models, fallbacks=fallbacks, **live)
-    invented: dict[str, Any] = {**offline_research(settings, clickhouse)}
-    return Ports(models=_offline_models(settings), **invented)
+        live: dict[str, Any] = {**live_research(settings)}
+        return Ports(models=models, fallbacks=fallbacks, signals=FoundSignals(clickhouse, mode="live"), **live)
+    invented: dict[str, Any] = {**offline_research(settings)}
+    signals = FoundSignals(clickhouse, mode=_invented_mode(settings))
+    return Ports(models=_offline_models(settings), signals=signals, **invented)
 
 
-def offline_research(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]:
+def offline_research(settings: Settings) -> dict[str, Port]:
     """Return the ports of :func:`infra.market.research.ports.live_research` for offline and simulated mode.
 
-    Their figures are invented and labelled so; the signals are real.
+    Their figures are invented and labelled so.
     """
-    from infra.market.research.signals import FoundSignals
     from infra.offline.market import OfflineCandles, OfflineMarket
 
-    mode: ProviderMode = "simulated" if settings.mode == "simulated" else "offline"
-    latency_s = settings.offline_latency_seconds
+    mode, latency_s = _invented_mode(settings), settings.offline_latency_seconds
     return {
         "market": OfflineMarket(mode=mode, latency_s=latency_s),
         "candles": OfflineCandles(mode=mode, latency_s=latency_s),
-        "signals": FoundSignals(clickhouse, mode=mode),
     }
+
+
+def _invented_mode(settings: Settings) -> ProviderMode:
+    return "simulated" if settings.mode == "simulated" else "offline"
 
 
 def refuse_unusable_research(settings: Settings) -> None:

@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from infra.settings import SUBJECTS, Settings
+from newsproof.app.invocation import markdown_table
 
 MASK = "••••••••"
 
@@ -79,11 +80,11 @@ def settings_page() -> str:
         "`newsproof config` shows the values in force and where each comes from; `newsproof doctor` says what is missing.",
     ]
     for title, names in _sections():
-        lines += ["", f"## {title}", "", "| setting | default | accepts | meaning |", "|---|---|---|---|"]
-        for name in names:
-            field = Settings.model_fields[name]
-            cells = (f"`{name.upper()}`", _default(field), _accepts(field), field.description or "")
-            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        fields = [(f"`{name.upper()}`", Settings.model_fields[name]) for name in names]
+        rows = [(name, _default(field), _accepts(field), field.description or "") for name, field in fields]
+        columns = ("setting", "default", "accepts", "meaning")
+        made = markdown_table(columns, rows, escape=lambda cell: cell.replace("|", "\\|"))
+        lines += ["", f"## {title}", "", made]
     return "\n".join(lines) + "\n"
 
 

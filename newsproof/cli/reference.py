@@ -9,6 +9,7 @@ import typer
 import typer.main
 
 from newsproof.app import exits
+from newsproof.app.invocation import markdown_table
 
 WIDTH = 100
 CLI = """\
@@ -34,9 +35,7 @@ def reference_page(app: typer.Typer, name: str, opening: str) -> str:
         "",
         "## Exit status",
         "",
-        "| status | meaning |",
-        "|---|---|",
-        *(f"| {status} | {meaning} |" for status, meaning in exits.MEANINGS.items()),
+        markdown_table(("status", "meaning"), exits.MEANINGS.items()),
     ]
     for path, text in _commands(typer.main.get_command(app), name):
         lines += ["", f"## `{path}`", "", "```text", text, "```"]

@@ -67,9 +67,17 @@ class Report(msgspec.Struct, frozen=True):
         return not self["spend"] and not self["deltas"]
 
     @property
-    def synthetic(self) -> bool:
-        """Whether an outcome rests on synthetic prices."""
-        return any(row["on_synthetic_prices"] for row in self["coverage"])
+    def modes(self) -> str:
+        """How many calls were made in which mode, as a sentence."""
+        counted = ", ".join(f"{row['calls']} {row['provider_mode'] or 'unknown'}" for row in self["modes"])
+        return f"Calls by mode of their providers: {counted or 'none'}."
+
+    @property
+    def synthetic(self) -> str:
+        """That outcomes rest on synthetic prices, as a sentence; empty if none does."""
+        if not any(row["on_synthetic_prices"] for row in self["coverage"]):
+            return ""
+        return "These outcomes rest on SYNTHETIC prices: they show how it works and say nothing of the market."
 
     @property
     def without_outcomes(self) -> str:
@@ -92,6 +100,33 @@ async def read_report(tables: ClickHouse, *, run_id: str) -> Report:
     """
     answers = {name: (await tables.query(sql, {"run": run_id})).dicts() for name, sql in QUESTIONS.items()}
     return Report(run_id=run_id, answers=answers)
+
+
+class StepFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of the live run. Latency (ms) runs from its cause to its result; None when there was no result."""
+
+    step: str
+    results: int
+    p50_ms: float | None
+    p95_ms: float | None
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    unpriced_calls: int
+    failed_calls: int
+
+
+async def read_steps(tables: ClickHouse) -> list[StepFigures]:
+    """Return latency and cost of every step of the live run, by name."""
+    sql = """
+SELECT l.step AS step, l.results AS results, l.p50_ms AS p50_ms, l.p95_ms AS p95_ms, c.calls AS calls,
+       c.input_tokens AS input_tokens, c.output_tokens AS output_tokens, toFloat64(c.total_cost_usd) AS cost_usd,
+       c.unpriced_calls AS unpriced_calls, c.failed_calls AS failed_calls
+FROM v_latency_by_step AS l
+LEFT JOIN (SELECT * FROM v_cost_by_step WHERE run_id = 'live') AS c ON c.step = l.step
+WHERE l.run_id = 'live' ORDER BY step"""
+    return [StepFigures(**row) for row in (await tables.query(sql)).dicts()]
 
 
 def horizon(seconds: int) -> str:

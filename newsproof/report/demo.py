@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
 from infra.clickhouse.client import ClickHouse
 from newsproof.app.invocation import say_result, table
+from newsproof.report.data import QUESTIONS, StepFigures, read_steps
+from schemas.ids import LIVE_RUN
 from schemas.news import News
 from schemas.signals import Signal
 from streams.audit.audit import AuditReport
-
-BY_STEP = """
-SELECT l.step AS step, l.results AS results, round(l.p50_ms, 1) AS p50_ms, round(l.p95_ms, 1) AS p95_ms,
-       c.calls AS calls, c.failed_calls AS failed, c.input_tokens + c.output_tokens AS tokens,
-       c.total_cost_usd AS cost, c.unpriced_calls AS unpriced
-FROM v_latency_by_step AS l LEFT JOIN v_cost_by_step AS c ON c.run_id = l.run_id AND c.step = l.step
-WHERE l.run_id = 'live' ORDER BY l.step
-"""
-BY_EVENT_TYPE = """
-SELECT event_type, signals, round(mean_preliminary, 3) AS preliminary, round(mean_final, 3) AS final,
-       round(mean_delta, 3) AS delta, raised, lowered
-FROM v_confidence_delta_by_event_type WHERE run_id = 'live' ORDER BY event_type
-"""
 
 
 async def print_report(
@@ -59,20 +47,16 @@ def print_signals(signals: Sequence[Signal], ids: dict[str, str] | None = None, 
 
 async def print_analytics(tables: ClickHouse) -> None:
     """Print latency and cost by step, and confidence by event type."""
-    steps = (await tables.query(BY_STEP)).dicts()
     rows = [
-        (r["step"], r["results"], r["p50_ms"], r["p95_ms"], r["calls"], r["failed"], r["tokens"], _money(r))
-        for r in steps
-    ]
+        (s.step, s.results, s.p50_ms and round(s.p50_ms, 1), s.p95_ms and round(s.p95_ms, 1), s.calls, s.failed_calls,
+         s.input_tokens + s.output_tokens, _money(s))
+        for s in await read_steps(tables)
+    ]  # fmt: skip
     columns = ("step", "results", "p50 ms", "p95 ms", "calls", "failed", "tokens", "cost USD")
     table(columns, rows, title="Latency and cost by step (v_latency_by_step, v_cost_by_step)", right=columns[1:])
-    deltas = await tables.query(BY_EVENT_TYPE)
-    table(
-        deltas.columns,
-        deltas.rows,
-        title="Confidence by event type (v_confidence_delta_by_event_type)",
-        right=deltas.columns[1:],
-    )
+    deltas = await tables.query(QUESTIONS["deltas_by_type"], {"run": LIVE_RUN})
+    title = "Confidence by event type (v_confidence_delta_by_event_type)"
+    table(deltas.columns, deltas.rows, title=title, right=deltas.columns[1:])
 
 
 def print_audit(report: AuditReport) -> None:
@@ -103,8 +87,8 @@ def shortened(text: str, length: int) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
-def _money(row: dict[str, Any]) -> str:
-    if row["calls"] == 0:
+def _money(step: StepFigures) -> str:
+    if step.calls == 0:
         return "–"
-    known = "unknown" if row["cost"] is None else f"{row['cost']:.4f}"
-    return known if not row["unpriced"] else f"{known} + {row['unpriced']} unpriced"
+    known = "unknown" if step.cost_usd is None else f"{step.cost_usd:.4f}"
+    return known if not step.unpriced_calls else f"{known} + {step.unpriced_calls} unpriced"

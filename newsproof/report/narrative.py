@@ -33,6 +33,13 @@ class WaterfallStep(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class CaseCall(Call, frozen=True, kw_only=True):
+    """A call, and the type of the event that it was recorded with. ``accepted`` False: in a record that was ignored."""
+
+    event: str
+    accepted: bool
+
+
 def lines_of(records: Iterable[JournalRecord]) -> list[Line]:
     """Return one line per accepted record, in their order."""
     told: list[Line] = []
@@ -248,6 +255,10 @@ def waterfall(signal: Signal, adjustments: Iterable[Adjustment]) -> list[Waterfa
     return [*rows, WaterfallStep(rule="final", amount=None, confidence=signal.confidence)]
 
 
-def calls_of(records: Iterable[JournalRecord]) -> list[tuple[str, Call, bool]]:
-    """Return (event type, call, accepted) of every call. Calls of ignored records are included: they cost as much."""
-    return [(r.envelope.type.removeprefix(ev.PREFIX), c, r.accepted) for r in records for c in r.event.calls]
+def calls_of(records: Iterable[JournalRecord]) -> list[CaseCall]:
+    """Return every call. Calls of ignored records are included: they cost as much."""
+    return [
+        CaseCall(**msgspec.structs.asdict(call), event=r.envelope.type.removeprefix(ev.PREFIX), accepted=r.accepted)
+        for r in records
+        for call in r.event.calls
+    ]

@@ -53,8 +53,7 @@ def page_of(report: Report, *, written_at: str) -> str:
 
 
 def _head(report: Report, written_at: str) -> str:
-    modes = ", ".join(f"{row['calls']} {row['provider_mode'] or 'unknown'}" for row in report["modes"]) or "none"
-    told = f"Run {report.run_id}, written {written_at}. Calls by mode of their providers: {modes}."
+    told = f"Run {report.run_id}, written {written_at}. {report.modes}"
     nothing = "" if not report.is_empty else '<p class="note">There is nothing of this run in ClickHouse yet.</p>'
     return f"<h1>Newsproof report</h1><p>{escape(told)}</p>{nothing}"
 
@@ -143,10 +142,8 @@ def _deltas(report: Report) -> str:
 
 
 def _reliability(report: Report) -> str:
-    notes = [report.without_outcomes] if report.without_outcomes else []
-    if report.synthetic:
-        notes.append("These outcomes rest on SYNTHETIC prices: they show how it works and say nothing of the market.")
-    told = "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
+    notes = (report.without_outcomes, report.synthetic)
+    told = "".join(f'<p class="note">{escape(note)}</p>' for note in notes if note)
     views = "v_reliability, v_calibration, v_outcome_coverage"
     return _section("Reliability", views, charts.reliability(report), told, *_reliability_tables(report))
 

@@ -10,8 +10,7 @@ from newsproof.report.data import HORIZONS, Report, by_day, milliseconds, usd
 
 
 def print_report_of(report: Report) -> None:
-    modes = ", ".join(f"{row['calls']} {row['provider_mode'] or 'unknown'}" for row in report["modes"])
-    say_result(f"Newsproof report on run {report.run_id!r}. Calls by mode of their providers: {modes or 'none'}.\n")
+    say_result(f"Newsproof report on run {report.run_id!r}. {report.modes}\n")
     if report.is_empty:
         say_result("There is nothing of this run in ClickHouse yet. `newsproof backtest list` names the runs.")
         return
@@ -118,4 +117,4 @@ def _reliability(report: Report) -> None:
     columns = ("horizon", "cases", "confidence", "hit rate", "Brier", "ECE", "hits by tenth of confidence")
     table(columns, rows, title="Reliability (v_calibration, v_reliability)", right=columns[1:6])
     if report.synthetic:
-        say_result("These outcomes rest on SYNTHETIC prices: they show how it works and say nothing of the market.\n")
+        say_result(f"{report.synthetic}\n")

@@ -146,11 +146,6 @@ class Backend:
             waits["journal"] = "the recent past is being read"
         return waits
 
-    @property
-    def tables_away(self) -> str:
-        """Why ClickHouse is not queried; empty if it answers."""
-        return self._tables_away
-
     def reachable_tables(self) -> ClickHouse:
         """Return the client of ClickHouse.
 

@@ -10,16 +10,16 @@ from agents.graphs import verification
 from newsproof.report.narrative import sentence_of
 from schemas import envelope as wire
 from schemas.events import EffectCompleted
-from streams.feed.case_items import CaseItem
+from streams.feed.case_items import FeedCase
 
 
-def told(case: CaseItem, env: wire.Envelope, event: Any) -> dict[str, Any]:
+def told(case: FeedCase, env: wire.Envelope, event: Any) -> dict[str, Any]:
     """Return the ``data`` of one ``case`` event. ``step`` is the next step; it is empty if the case has ended."""
     phase, text, why = sentence_of(event)
     following = _graph().step_after(event) if not isinstance(event, EffectCompleted) else None
     said = {
         "case_id": case.case_id,
-        "state": case.state,
+        "status": case.status,
         "step": event.step if isinstance(event, EffectCompleted) else ("" if following is None else following.name),
         "phase": phase,
         "text": text,
@@ -28,7 +28,7 @@ def told(case: CaseItem, env: wire.Envelope, event: Any) -> dict[str, Any]:
     }
     if case.is_whole:
         said |= {"news": case.text, "source": case.source, "language": case.language, "asset": case.asset,
-                 "event_type": case.event_type, "confidence": case.confidence, "outcome": case.outcome}  # fmt: skip
+                 "event_type": case.event_type, "confidence": case.confidence}  # fmt: skip
     return said
 
 

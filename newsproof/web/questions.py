@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TypeVar
 
-import structlog
 from aiokafka.errors import KafkaError
 
 from infra.kafka.topics import KafkaAddress, offsets_of
@@ -24,8 +23,7 @@ from streams.feed.turns import TurnItem
 from streams.journal.appender import Appender
 from streams.journal.clock import utc_now
 from streams.journal.configs import ConfigStore
-
-log = structlog.get_logger(__name__)
+from streams.journal.retry import is_away, retry_while_unavailable
 
 WITHIN_S = 15.0
 _AGAIN_S = 1.0
@@ -56,25 +54,25 @@ class Questions:
         self._ready = asyncio.Event()
 
     async def run(self) -> None:
-        """Keep the connection ready until cancelled; while the broker is unavailable, retry every second."""
-        while True:
-            appender, configs = self._clients()
-            try:
-                await appender.start()
-                await configs.start()
-                self._configs = configs
-                await configs.publish(self._snapshot, appender)
-                self._partitions = len(await offsets_of(self._address, self._topic))
-                self._appender = appender
-                if self._partitions:  # else the topics are still to be made
-                    self._ready.set()
-                    await asyncio.Event().wait()
-            except (KafkaError, OSError, TimeoutError) as exc:
-                log.warning("Kafka is away: no question can be asked yet", error=repr(exc)[:300])
-            finally:
-                await configs.stop()
-                await appender.stop()
-            await asyncio.sleep(_AGAIN_S)
+        """Connect, also to a broker that comes up later, and stay ready until cancelled."""
+        await retry_while_unavailable(self._stay_ready, "the writer of questions", unavailable=is_away)
+
+    async def _stay_ready(self) -> None:
+        appender, configs = self._clients()
+        try:
+            await appender.start()
+            await configs.start()
+            self._configs = configs
+            await configs.publish(self._snapshot, appender)
+            # The topics may be still to be made, and nothing tells when they are.
+            while not (partitions := len(await offsets_of(self._address, self._topic))):  # noqa: ASYNC110
+                await asyncio.sleep(_AGAIN_S)
+            self._partitions, self._appender = partitions, appender
+            self._ready.set()
+            await asyncio.Event().wait()
+        finally:
+            await configs.stop()
+            await appender.stop()
 
     def config_of(self, config_hash: str) -> Snapshot | None:
         """Return a snapshot that a turn pins; None until it has been read from its topic."""

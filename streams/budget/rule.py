@@ -17,7 +17,7 @@ from schemas.budget import BudgetRecord, LimitsSet, PassedBy, Reserved, Settled,
 
 Pot = Literal["general", "triage"]
 DAILY_SHARE = 30
-"""A day that passes this part of the monthly budget raises an alert (VERIFICATION, "Cost")."""
+"""A day that costs more than one part in this many of the monthly budget raises an alert."""
 KEEP_DAYS = 62
 """How long the books of a day or a month are kept: what the topic keeps, less a day."""
 REMEMBERED_OFFSETS = 50_000

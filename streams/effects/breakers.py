@@ -57,11 +57,6 @@ class BreakerPolicy(msgspec.Struct, frozen=True, kw_only=True):
     refused_max_s: float = 3600.0
     jitter: float = 0.2
 
-    def faster(self, factor: float) -> BreakerPolicy:
-        """Return the same policy with every time divided by ``factor``: for outages in compressed time."""
-        times = {n: getattr(self, n) / factor for n in self.__struct_fields__ if n.endswith("_s")}
-        return msgspec.structs.replace(self, **times)
-
 
 class BreakerState(msgspec.Struct, frozen=True, kw_only=True):
     """One breaker as it is seen from outside. Times are UTC; ``failures`` counts those in a row, ``opened`` all openings."""

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-import structlog
 from msgspec.structs import replace
 
 from schemas import envelope as wire
@@ -21,8 +20,6 @@ from schemas.errors import ContractError
 from schemas.events import WIRE_NAMES, EffectCompleted, SearchCompleted, StepFailed
 from schemas.ids import content_hash
 from streams.journal.clock import append_ms, utc_now
-
-log = structlog.get_logger(__name__)
 
 _HOLD_SEARCHES = frozenset(WIRE_NAMES[t].encode() for t in (EffectCompleted, SearchCompleted, StepFailed))
 MAX_ENTRIES = 10_000

@@ -1,64 +1,46 @@
-"""A case in short, as lists show it: made from its events, one after the other, wherever those come from."""
+"""A case in short, as a feed holds it, and what lists and streams are filtered by."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
 from schemas import envelope as wire
 from schemas import events as ev
+from streams.journal.case_reading import STATUSES, CaseRow
 
 TEXT_CHARS = 280
 
 
-class CaseItem(msgspec.Struct, kw_only=True):
-    """One case of a list. ``state`` is open or ended; ``outcome`` signal, dropped, failed or empty while it is open."""
+class FeedCase(CaseRow, kw_only=True):
+    """The row of a case that may be met in its middle. ``text`` is cut to ``TEXT_CHARS``."""
 
-    case_id: str
-    opened_at: datetime
     ended_at: datetime | None = None
-    source: str = ""
-    external_id: str | None = None
     language: str = ""
-    text: str = ""
-    state: str = "open"
-    outcome: str = ""
-    reason: str = ""
-    event_type: str = ""
-    asset: str = ""
-    action: str = ""
     confidence: float | None = None
-    signal_id: str | None = None
 
     @property
     def is_whole(self) -> bool:
         """Whether its opening was seen."""
         return self.language != ""
 
-    def take(self, env: wire.Envelope, event: Any) -> None:
+    def take(self, env: wire.Envelope, event: ev.Event) -> None:
         """Take one more accepted event."""
+        super().take(env, event)
+        self.close(env)
         match event:
             case ev.EventReceived(news=news, language=language):
-                self.source, self.external_id, self.language = news.source, news.external_id, language
-                self.text = news.text[:TEXT_CHARS]
-            case ev.CaseTriaged(draft=draft):
-                self.event_type, self.asset, self.action = draft.event_type, draft.asset, draft.action
-                self.confidence = draft.confidence
-            case ev.SignalSynthesized(signal=signal):
-                self.event_type, self.asset, self.action = signal.event_type, signal.asset, signal.action
-                self.confidence, self.signal_id = signal.confidence, signal.signal_id
-                self._end(env, "signal", signal.status)
-            case ev.CaseDropped(reason=reason):
-                self._end(env, "dropped", reason)
-            case ev.CaseFailed(reason=reason):
-                self._end(env, "failed", reason)
+                self.text, self.language = news.text[:TEXT_CHARS], language
+            case ev.CaseTriaged(draft=judged) | ev.SignalSynthesized(signal=judged):
+                self.confidence = judged.confidence
             case _:
                 pass
 
-    def _end(self, env: wire.Envelope, outcome: str, reason: str) -> None:
-        self.state, self.ended_at, self.outcome, self.reason = "ended", env.time, outcome, reason
+    def close(self, env: wire.Envelope) -> None:
+        """End the case if this envelope ends it, whether or not its event can be read."""
+        if env.type in STATUSES:
+            self.status, self.ended_at = STATUSES[env.type], env.time
 
 
 class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,15 +61,15 @@ class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
             return False
         return self.min_confidence <= 0 or (confidence is not None and confidence >= self.min_confidence)
 
-    def takes(self, case: CaseItem) -> bool:
+    def takes(self, case: FeedCase) -> bool:
         """Whether a case is wanted."""
-        if self.state and case.state != self.state:
+        if self.state and (self.state == "open") != (case.status == "open"):
             return False
         if self.text and not self._names(case):
             return False
         return self.fits(case.asset, case.event_type, case.confidence)
 
-    def _names(self, case: CaseItem) -> bool:
+    def _names(self, case: FeedCase) -> bool:
         asked = self.text.casefold()
         return (
             asked in case.text.casefold()

@@ -6,20 +6,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-import structlog
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaError
 
-from schemas.errors import TransientError
 from streams.journal.log import Bounds, Cursor, Isolation, Log
-
-log = structlog.get_logger(__name__)
+from streams.journal.retry import is_away, retry_while_unavailable
 
 Start = Callable[[Bounds], Awaitable[dict[TopicPartition, int]]]
 Take = Callable[[TopicPartition, Sequence[Any]], None]
 BATCH = 200
 """Records between two turns of the event loop: other streams are served while a long stretch is read."""
 AGAIN_S = 1.0
+"""How often a topic that does not exist yet is looked for."""
 ASK_S = 5.0
 
 
@@ -53,20 +50,18 @@ class Follower:
 
     async def run(self) -> None:
         """Follow until cancelled."""
-        while True:
-            try:
-                if await self._began():
-                    async with self._log.follow(
-                        self._positions, isolation=self._isolation, max_records=BATCH
-                    ) as cursor:
-                        await self._look(cursor)
-                        self.away = False
-                        await self._follow(cursor)
-            except (KafkaError, OSError, TimeoutError, TransientError) as exc:
-                if not self.away:
-                    log.warning("Kafka is away, trying again", topic=self._topic, error=repr(exc)[:300])
-                self.away, self.why = True, repr(exc)[:300]
+        await retry_while_unavailable(self._go_on, self._topic, unavailable=is_away, on_wait=self._is_away)
+
+    def _is_away(self, exc: Exception) -> None:
+        self.away, self.why = True, repr(exc)[:300]
+
+    async def _go_on(self) -> None:
+        while not await self._began():  # noqa: ASYNC110 - nothing tells when a topic is made
             await asyncio.sleep(AGAIN_S)
+        async with self._log.follow(self._positions, isolation=self._isolation, max_records=BATCH) as cursor:
+            await self._look(cursor)
+            self.away = False
+            await self._follow(cursor)
 
     async def _began(self) -> bool:
         if not self._positions:

@@ -21,7 +21,7 @@ from schemas.errors import ContractError
 from schemas.events import COMMANDS, TERMINAL_NAMES, EventReceived
 from schemas.published import read_signal
 from schemas.topics import Topics
-from streams.feed.case_items import CaseItem
+from streams.feed.case_items import FeedCase
 from streams.feed.follower import Follower
 from streams.feed.window import Facts, Item, Window
 from streams.journal.fold import JournalFold
@@ -30,7 +30,7 @@ from streams.journal.reader import JournalReader
 
 log = structlog.get_logger(__name__)
 
-Tell = Callable[[CaseItem, wire.Envelope, Any], dict[str, Any]]
+Tell = Callable[[FeedCase, wire.Envelope, Any], dict[str, Any]]
 """What the live stream says of one accepted event: the ``data`` of its ``case`` event."""
 RECENT_RECORDS = 2_000
 """Of each partition, at a start: so many records of the past are shown or can be resumed from."""
@@ -47,7 +47,7 @@ class LiveFeed:
     def __init__(self, address: KafkaAddress, topics: Topics, *, tell: Tell, window: Window | None = None) -> None:
         self._address, self._topics, self._tell = address, topics, tell
         self.window = window or Window()
-        self.cases: OrderedDict[str, CaseItem] = OrderedDict()
+        self.cases: OrderedDict[str, FeedCase] = OrderedDict()
         self._lies: dict[str, tuple[int, int | None]] = {}
         self.newest: OrderedDict[str, int] = OrderedDict()
         self._shown_by: dict[str, tuple[Facts, ...]] = {}
@@ -89,11 +89,11 @@ class LiveFeed:
             return False
         return True
 
-    def open_cases(self) -> list[CaseItem]:
+    def open_cases(self) -> list[FeedCase]:
         """Return the cases that are open now, as far as this process can know."""
-        return [case for case in self.recent_cases() if case.state == "open"]
+        return [case for case in self.recent_cases() if case.status == "open"]
 
-    def recent_cases(self) -> list[CaseItem]:
+    def recent_cases(self) -> list[FeedCase]:
         """Return the cases that this process holds, in the order in which it met them."""
         return [case for case in self.cases.values() if case.is_whole]
 
@@ -170,8 +170,8 @@ class LiveFeed:
         except Exception as exc:
             # Poison, or of newer code, or what nobody thought of: it would end this process, and the next that reads it.
             self._pass_by(record, exc)
-            if env.type in TERMINAL_NAMES and (case := self.cases.get(env.case_id)) is not None:
-                case.state, case.ended_at = "ended", case.ended_at or env.time
+            if (case := self.cases.get(env.case_id)) is not None:
+                case.close(env)
         return None
 
     def _item(self, tp: TopicPartition, env: wire.Envelope, record: Any) -> Item:
@@ -193,10 +193,10 @@ class LiveFeed:
             for_all=env.type in TERMINAL_NAMES,
         )
 
-    def _case(self, env: wire.Envelope, event: Any, offset: int) -> CaseItem:
+    def _case(self, env: wire.Envelope, event: Any, offset: int) -> FeedCase:
         case = self.cases.get(env.case_id)
         if case is None or isinstance(event, EventReceived):
-            case = self.cases[env.case_id] = CaseItem(case_id=env.case_id, opened_at=env.time)
+            case = self.cases[env.case_id] = FeedCase(case_id=env.case_id, received_at=env.time)
             self.cases.move_to_end(env.case_id)
         if isinstance(event, EventReceived):
             self._lies[env.case_id] = offset, None

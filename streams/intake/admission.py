@@ -88,10 +88,6 @@ class Admission:
         """Why the budget has no room for one more case while news waits; None while it has, or nothing waits."""
         return self._may_admit(len(self._held)) if self._waiting else None
 
-    def held_by(self, news_partition: int) -> int:
-        """Places that cases from this partition of ``news`` use here."""
-        return self._per_news[news_partition]
-
     # What intake asks
 
     async def enter(self, news_partition: int, case_id: str) -> None:

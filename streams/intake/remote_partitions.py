@@ -10,22 +10,16 @@ from collections import Counter
 from typing import Any
 
 import msgspec
-import structlog
 from aiokafka import TopicPartition
-from aiokafka.errors import KafkaError
 
 from infra.kafka.topics import KafkaAddress, committed_by, members_of
-from schemas.errors import TransientError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES
 from streams.journal.fold import JournalFold
 from streams.journal.log import KafkaLog, record_ends
 from streams.journal.reader import JournalReader
+from streams.journal.retry import is_away, retry_while_unavailable
 from streams.journal.tombstones import Tombstones
 from streams.wake import Wake
-
-log = structlog.get_logger(__name__)
-
-_RETRY_S = 1.0
 
 
 class _Opening(msgspec.Struct):
@@ -100,19 +94,17 @@ class RemotePartitions:
         self._parts, self.slice_of_news = {}, None
         if self._task is not None:
             self._task.cancel()
-        self._task = asyncio.create_task(self._keep_following(numbers), name="elsewhere") if numbers else None
+        if not numbers:
+            self._task = None
+            return
+        following = retry_while_unavailable(
+            lambda: self._follow(numbers), "other workers' partitions", unavailable=is_away
+        )
+        self._task = asyncio.create_task(following, name="elsewhere")
 
     async def stop(self) -> None:
         """Stop reading."""
         self.follow(set())
-
-    async def _keep_following(self, numbers: set[int]) -> None:
-        while True:
-            try:
-                await self._follow(numbers)
-            except (KafkaError, TransientError, OSError) as exc:
-                log.warning("following other workers' partitions starts over", error=repr(exc))
-                await asyncio.sleep(_RETRY_S)
 
     async def _follow(self, numbers: set[int]) -> None:
         # Partitions are spread evenly, so nobody has more of them than this.

@@ -7,15 +7,13 @@ from collections import Counter
 from hashlib import sha256
 from typing import Any
 
-import structlog
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from infra.kafka.topics import KafkaAddress
 from infra.redaction import redacted
 from schemas.errors import ContractError
 from streams.failpoints import APPEND_BEFORE, APPEND_DONE, hit
-
-log = structlog.get_logger(__name__)
+from streams.journal.retry import retry_while_unavailable
 
 BUSY_APPENDS_PER_S = 1000
 """Rate of appends from which on batches linger."""
@@ -25,7 +23,6 @@ KEPT_OF_A_LARGE_LETTER = 64 * 1024
 LINGER_S = 0.004
 """How long a batch of a busy producer waits for company. A small request costs as much as a large one; measured at
 35 % of the worker's time when every record went at once under load."""
-_RETRY_S = (0.1, 0.3, 1.0, 3.0)
 
 
 class Appender:
@@ -68,31 +65,25 @@ class Appender:
         """
         if value is None and key is None:
             value = b""  # the client refuses a record of neither, which others may write and we then pass on
+
+        async def send() -> tuple[int, int]:
+            hit(APPEND_BEFORE)
+            sent = await self._producer.send(topic, value, key=key, partition=partition, headers=headers)
+            meta = await sent
+            hit(APPEND_DONE)
+            return meta.partition, meta.offset
+
         self._open += 1
         self._idle.clear()
         self._set_linger()
         try:
-            attempt = 0
-            while True:
-                try:
-                    hit(APPEND_BEFORE)
-                    sent = await self._producer.send(topic, value, key=key, partition=partition, headers=headers)
-                    meta = await sent
-                    hit(APPEND_DONE)
-                    return meta.partition, meta.offset
-                except MessageSizeTooLargeError as exc:
-                    raise ContractError(
-                        f"a record of {len(value or b'')} bytes for {topic} is larger than Kafka accepts: "
-                        "shorten the texts in it",
-                        reason="too_large",
-                    ) from exc
-                except KafkaError as exc:
-                    wait = _RETRY_S[min(attempt, len(_RETRY_S) - 1)]
-                    attempt += 1
-                    log.warning(
-                        "append failed, trying again with the same bytes", topic=topic, error=repr(exc), in_s=wait
-                    )
-                    await asyncio.sleep(wait)
+            return await retry_while_unavailable(send, f"appending to {topic}", unavailable=_mended_by_sending_again)
+        except MessageSizeTooLargeError as exc:
+            raise ContractError(
+                f"a record of {len(value or b'')} bytes for {topic} is larger than Kafka accepts: "
+                "shorten the texts in it",
+                reason="too_large",
+            ) from exc
         finally:
             self._open -= 1
             if self._open == 0:
@@ -142,3 +133,7 @@ class Appender:
             said += [("dl_cut", b"%d" % len(value)), ("dl_sha256", sha256(value).hexdigest().encode())]
             kept, key = value[:KEPT_OF_A_LARGE_LETTER], (record.key or b"")[:1000]
             await self.append(topic, kept, key=key, partition=None, headers=said)
+
+
+def _mended_by_sending_again(exc: Exception) -> bool:
+    return isinstance(exc, KafkaError) and not isinstance(exc, MessageSizeTooLargeError)

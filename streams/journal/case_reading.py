@@ -12,7 +12,16 @@ from aiokafka import TopicPartition
 
 from schemas import envelope as wire
 from schemas.errors import ContractError
-from schemas.events import CaseDegraded, CaseDropped, CaseFailed, CaseTriaged, Event, EventReceived, SignalSynthesized
+from schemas.events import (
+    WIRE_NAMES,
+    CaseDegraded,
+    CaseDropped,
+    CaseFailed,
+    CaseTriaged,
+    Event,
+    EventReceived,
+    SignalSynthesized,
+)
 from schemas.published import NewerSignalError, read_signal
 from schemas.signals import Signal
 from schemas.topics import Topics, partition_of
@@ -32,22 +41,61 @@ class JournalRecord(msgspec.Struct, frozen=True, kw_only=True):
     accepted: bool
 
 
-class CaseSummary(msgspec.Struct, kw_only=True):
-    """One case in short. ``status`` is open, signal, dropped or failed; ``cost_usd`` None when a price is unknown."""
+STATUSES = {
+    WIRE_NAMES[SignalSynthesized]: "signal",
+    WIRE_NAMES[CaseDropped]: "dropped",
+    WIRE_NAMES[CaseFailed]: "failed",
+}
+"""The status of a case by the wire name of the event that ended it."""
+
+
+class CaseRow(msgspec.Struct, kw_only=True):
+    """One case of a list. ``status`` is open, signal, dropped or failed; ``end`` the signal in short, or the reason."""
 
     case_id: str
-    source: str
-    external_id: str | None
-    text: str
     received_at: datetime
+    source: str = ""
+    external_id: str | None = None
+    text: str = ""
     status: str = "open"
+    event_type: str = ""
+    asset: str = ""
+    end: str = ""
+
+    def take(self, env: wire.Envelope, event: Event) -> None:
+        """Take one more accepted event."""
+        self.status = STATUSES.get(env.type, self.status)
+        match event:
+            case EventReceived(news=news):
+                self.source, self.external_id, self.text = news.source, news.external_id, news.text
+            case CaseTriaged(draft=draft):
+                self.event_type, self.asset = draft.event_type, draft.asset
+            case SignalSynthesized(signal=signal):
+                self.event_type, self.asset = signal.event_type, signal.asset
+                self.end = f"{signal.action} {signal.confidence:.2f} ({signal.status})"
+            case CaseDropped(reason=reason) | CaseFailed(reason=reason):
+                self.end = reason
+            case _:
+                pass
+
+
+class CountedCase(CaseRow, kw_only=True):
+    """A row made from all events of its case. ``cost_usd`` is None when a price is unknown."""
+
     events: int = 0
     calls: int = 0
     cost_usd: Decimal | None = Decimal(0)
-    event_type: str = ""
-    asset: str = ""
     degraded: str = ""
-    end: str = ""
+
+    def take(self, env: wire.Envelope, event: Event) -> None:
+        """Take one more accepted event, and count it and its calls."""
+        super().take(env, event)
+        self.events += 1
+        self.calls += len(event.calls)
+        for call in event.calls:
+            self.cost_usd = None if self.cost_usd is None or call.cost_usd is None else self.cost_usd + call.cost_usd
+        if isinstance(event, CaseDegraded):
+            self.degraded = event.reason
 
 
 async def read_case(log: Log, topics: Topics, case_id: str) -> list[JournalRecord]:
@@ -87,9 +135,9 @@ def record_of(env: wire.Envelope, record: Any, event: Event, *, accepted: bool) 
     return JournalRecord(offset=record.offset, appended_at=at, envelope=env, event=event, accepted=accepted)
 
 
-async def read_cases(log: Log, topics: Topics) -> list[CaseSummary]:
+async def read_cases(log: Log, topics: Topics) -> list[CountedCase]:
     """Return all cases in short, in the order in which they were received."""
-    cases: dict[str, CaseSummary] = {}
+    cases: dict[str, CountedCase] = {}
     reader = JournalReader(log, topics.cases)
     async for record, env, accepted in _judged(reader, await reader.begin()):
         if not accepted:
@@ -101,36 +149,10 @@ async def read_cases(log: Log, topics: Topics) -> list[CaseSummary]:
         except ContractError:
             continue
         if isinstance(event, EventReceived):
-            cases[env.case_id] = CaseSummary(
-                case_id=env.case_id,
-                source=event.news.source,
-                external_id=event.news.external_id,
-                text=event.news.text,
-                received_at=env.time,
-            )
-        if (summary := cases.get(env.case_id)) is not None:
-            _add(summary, event)
+            cases[env.case_id] = CountedCase(case_id=env.case_id, received_at=env.time)
+        if (row := cases.get(env.case_id)) is not None:
+            row.take(env, event)
     return sorted(cases.values(), key=lambda c: c.received_at)
-
-
-def _add(case: CaseSummary, event: Event) -> None:
-    case.events += 1
-    case.calls += len(event.calls)
-    for call in event.calls:
-        case.cost_usd = None if case.cost_usd is None or call.cost_usd is None else case.cost_usd + call.cost_usd
-    match event:
-        case CaseTriaged(draft=draft):
-            case.event_type, case.asset = draft.event_type, draft.asset
-        case CaseDegraded(reason=reason):
-            case.degraded = reason
-        case SignalSynthesized(signal=signal):
-            case.status, case.end = "signal", f"{signal.action} {signal.confidence:.2f} ({signal.status})"
-        case CaseDropped(reason=reason):
-            case.status, case.end = "dropped", reason
-        case CaseFailed(reason=reason):
-            case.status, case.end = "failed", reason
-        case _:
-            pass
 
 
 async def read_signals(log: Log, topics: Topics) -> list[tuple[Signal, dict[str, bytes]]]:

@@ -1,9 +1,10 @@
-"""Patience with the broker: what is read while it restarts is read again, rather than ending the worker."""
+"""Retries of work that needs a server, Kafka or ClickHouse, which may be away for a while."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TypeVar
 
 import structlog
@@ -14,20 +15,64 @@ from schemas.errors import TransientError
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
-AGAIN_S = 1.0
+AWAY = (KafkaError, TransientError, OSError)
+"""What clients raise while their server is away. Some Kafka errors among them are final, such as a missing right."""
+PAUSES_S = (0.1, 0.3, 1.0, 2.0)
+"""Pauses after the first failures in a row; the last one repeats."""
+STEADY_S = 60.0
+"""An attempt that ran this long had its server: its failure begins a new outage."""
 
 
-async def retry_while_unavailable(read: Callable[[], Awaitable[T]], what: str) -> T:
-    """Return what ``read()`` gives, asking once a second again while the broker is away; ``read`` is repeatable.
+def is_transient(exc: Exception) -> bool:
+    """Whether another try may mend it."""
+    return bool(exc.retriable) if isinstance(exc, KafkaError) else isinstance(exc, AWAY)
 
-    A rebalance that falls into a broker's restart would else end the worker (the chaos run found it). What another
-    try would not mend (no right to read, a moved log) is raised as it comes.
+
+def is_away(exc: Exception) -> bool:
+    """Whether it is any error of :data:`AWAY`, for work that outlives final errors too."""
+    return isinstance(exc, AWAY)
+
+
+async def retry_while_unavailable(
+    work: Callable[[], Awaitable[T]],
+    what: str,
+    *,
+    unavailable: Callable[[Exception], bool] = is_transient,
+    on_wait: Callable[[Exception], None] | None = None,
+    until: asyncio.Event | None = None,
+) -> T:
+    """Return what ``work()`` gives, calling it again, after growing pauses, while a server is away.
+
+    ``work`` is repeatable, and may run for as long as it likes. An outage is logged once, with ``what``. ``on_wait``
+    is called at each failure before the pause; what it raises ends the retries. Once ``until`` is set, a failure does so.
+
+    Raises:
+        Exception: what is not ``unavailable``, at once; any failure once ``until`` is set or the task is cancelled.
     """
+    loop, failures = asyncio.get_running_loop(), 0
+    cancelled = _cancellations()
     while True:
+        began = loop.time()
         try:
-            return await read()
-        except (KafkaError, TransientError, OSError) as exc:
-            if isinstance(exc, KafkaError) and not exc.retriable:
+            return await work()
+        except Exception as exc:
+            # A client that fails while it closes hides the cancellation that made it close.
+            if not unavailable(exc) or _cancellations() > cancelled:
                 raise
-            log.warning("the broker is away: reading again", what=what, error=repr(exc), in_s=AGAIN_S)
-            await asyncio.sleep(AGAIN_S)
+            if on_wait is not None:
+                on_wait(exc)
+            failures = 0 if loop.time() - began > STEADY_S else failures
+            if failures == 0:
+                log.warning("unavailable: trying again until it is back", what=what, error=repr(exc)[:300])
+            over = until or asyncio.Event()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PAUSES_S[min(failures, len(PAUSES_S) - 1)]):
+                    await over.wait()
+            if over.is_set():
+                raise
+            failures += 1
+
+
+def _cancellations() -> int:
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()

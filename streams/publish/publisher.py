@@ -20,7 +20,6 @@ from msgspec.structs import replace
 
 from infra.kafka.topics import KafkaAddress, committed_by
 from schemas import envelope as wire
-from schemas.errors import TransientError
 from schemas.events import WIRE_NAMES, CaseDropped, CaseFailed, CaseTriaged, RetractionFound, SignalSynthesized
 from schemas.ids import signal_id, uuid5
 from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC
@@ -30,6 +29,7 @@ from streams.failpoints import PUBLISH_BEGUN, PUBLISH_SENT, hit
 from streams.journal.fold import JournalFold
 from streams.journal.log import Cursor, KafkaLog
 from streams.journal.reader import JournalReader
+from streams.journal.retry import AWAY, is_away, retry_while_unavailable
 from streams.journal.tombstones import Tombstones
 from streams.publish.retractions import Retractions
 from streams.publish.revisions import PRELIMINARY, Batch, Item, Place, Published, decoded, published_so_far
@@ -118,10 +118,10 @@ class Publisher:
             await consumer.stop()
 
     async def _lead(self, lease: _Lease) -> None:
-        publishing = asyncio.create_task(self._publish(), name="publish")
+        starting_over = retry_while_unavailable(self._publish, "publishing", unavailable=_mended_by_starting_over)
+        publishing = asyncio.create_task(starting_over, name="publish")
         await _first_of(lease.lost.wait(), self._stopped.wait(), asyncio.shield(publishing))
         publishing.cancel()
-        self.active = False
         try:
             await publishing
         except asyncio.CancelledError:
@@ -130,10 +130,8 @@ class Publisher:
             # A successor leads. The lease is lost in a moment; should it stay here, this one leads again after all.
             log.warning("fenced by another publisher: standing by")
             await _first_of(asyncio.sleep(LEASE_SESSION_S), lease.lost.wait(), self._stopped.wait())
-        except (KafkaError, TransientError, OSError) as exc:
-            # The broker went away, or its coordinator has not come back yet: start over from what the log says.
-            log.warning("publishing starts over", error=repr(exc))
-            await _first_of(asyncio.sleep(1.0), self._stopped.wait())
+        except AWAY as exc:
+            log.warning("publishing did not end in order", error=repr(exc))
 
     async def _publish(self) -> None:
         producer = self._address.producer(
@@ -155,6 +153,7 @@ class Publisher:
                 log.info("this process publishes signals", foreign_records_passed_by=self.ignored)
                 await self._follow(producer, cursor, parts, published)
         finally:
+            self.active = False
             await producer.stop()
 
     async def _follow(
@@ -256,6 +255,10 @@ def _record(signal: Signal, env: wire.Envelope, topic: str, partition: int, offs
         "key": signal.signal_id.encode(),
         "headers": [(k, v.encode()) for k, v in headers.items()],
     }
+
+
+def _mended_by_starting_over(exc: Exception) -> bool:
+    return is_away(exc) and not isinstance(exc, ProducerFenced)
 
 
 async def _abort(producer: Any) -> None:

@@ -54,6 +54,7 @@ class Dispatcher:
         put: Callable[[Step, CaseCore], None],
         *,
         suspect_after: int,
+        now: Callable[[], datetime] = utc_now,
     ) -> None:
         self._registry = registry
         self._host = host
@@ -62,7 +63,7 @@ class Dispatcher:
         self._slot = slot
         self._deadlines = Deadlines()
         self._crash_isolation = CrashIsolation(slot, suspect_after)
-        self._put = put
+        self._put, self._now = put, now
         self.case_of, self.open_of = partitions.case_of, partitions.open_of
         self._running = Running(slot, is_head=self._is_head, on_end=self._on_end)
         self._queued: set[tuple[str, str, int]] = set()
@@ -98,7 +99,7 @@ class Dispatcher:
 
     def on_live(self, partition: int) -> None:
         """A partition caught up: everything that is open goes on, nearest to its end first."""
-        self._live_since[partition] = utc_now()
+        self._live_since[partition] = self._now()
 
         def nearest(case: CaseCore) -> int:
             step = self._registry.next_step(case)
@@ -110,7 +111,7 @@ class Dispatcher:
         for case in sorted(cases, key=nearest):
             if self._crash_isolation.is_orphan(case):
                 # Whoever ran it alone is gone, and it was all that ran: the step is found.
-                self._append(case, failed(case, case.head.step, KILLED_ITS_WORKER, now=utc_now()))
+                self._append(case, failed(case, case.head.step, KILLED_ITS_WORKER, now=self._now()))
                 continue
             self.dispatch(partition, case)
 
@@ -131,7 +132,7 @@ class Dispatcher:
             return
         head = case.head
         due = head.retry_at if isinstance(head, ev.StepFailed) else None
-        if due is not None and (wait := (due - utc_now()).total_seconds()) > 0:
+        if due is not None and (wait := (due - self._now()).total_seconds()) > 0:
             asyncio.get_running_loop().call_later(wait, self._due, partition, case.case_id, case.head_id)
             return
         if self._crash_isolation.line_up(partition, case):
@@ -238,7 +239,7 @@ class Dispatcher:
         except Exception as exc:
             if not isinstance(exc, StepFailure):
                 log.exception("a step raised", step=step.name, case=case.case_id)
-            return with_calls(failed(case, step.name, failure_of(exc), now=utc_now()), calls)
+            return with_calls(failed(case, step.name, failure_of(exc), now=self._now()), calls)
 
     def _append(self, case: CaseCore, event: ev.Event) -> None:
         self._running.spawn((case.case_id, case.head_id, ""), self._results.append(case, event))

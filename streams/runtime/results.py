@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -26,7 +28,16 @@ log = structlog.get_logger(__name__)
 class Results:
     """Appends results, and the dead letters that go with some of them. Whether a result is accepted is the log's to say."""
 
-    def __init__(self, registry: Registry, appender: Appender, topics: Topics, meter: Meter, partitions: int) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        appender: Appender,
+        topics: Topics,
+        meter: Meter,
+        partitions: int,
+        *,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
         self._registry = registry
         self._appender = appender
         self._meter = meter
@@ -34,6 +45,7 @@ class Results:
         self._flow = registry.flow
         self._topic = topics.journal(registry.flow.name)
         self._partitions = partitions
+        self._now = now
         self._asides: set[asyncio.Task[Any]] = set()
 
     def partition_of(self, case_id: str) -> int:
@@ -48,7 +60,7 @@ class Results:
         """
         if letter and isinstance(event, ev.CaseFailed) and (asked := self._flow.letter(case)) is not None:
             await self._failed_case_letter(case, event, *asked)
-        new_id, now = successor_id(case, event), utc_now()
+        new_id, now = successor_id(case, event), self._now()
         self._meter.appending(case, event, new_id, now)
         key, value, headers = wire.encode(
             event, id=new_id, case_id=case.case_id, causation_id=case.head_id, run_id=case.run_id, time=now
@@ -59,7 +71,7 @@ class Results:
         except ContractError as exc:
             failure = Failure(kind="too_large", message=str(exc), retryable=False)
             step = self._registry.next_step(case)
-            await self.append(case, failed(case, step.name if step else "journal", failure, now=utc_now()))
+            await self.append(case, failed(case, step.name if step else "journal", failure, now=self._now()))
 
     def append_aside(self, case: CaseCore, event: ev.Event) -> None:
         """Append without waiting for it."""

@@ -17,14 +17,14 @@ from aiokafka import TopicPartition
 from infra.clickhouse.client import Block, ClickHouse
 from infra.clickhouse.columns import COLUMNS
 from infra.clickhouse.rows import Rows, signal_row
-from schemas.errors import ContractError, TransientError
+from schemas.errors import ContractError
 from schemas.published import NewerSignalError, read_signal
+from streams.journal.retry import retry_while_unavailable
 from streams.sink.journal import Bad, Progress
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
-RETRY_S = (0.5, 1.0, 2.0, 5.0)
 SLICE = 200
 """Records that are read before other tasks get their turn: some milliseconds."""
 
@@ -97,28 +97,21 @@ class Tables:
 
     async def block(self, table: str, rows: list[Any]) -> Block:
         """Return the rows as one insert sends them; for its first word about the columns the engine has to be there."""
-        return await self._patiently(table, lambda: self._client.block(table, COLUMNS[table], rows))
+        return await self._retried(table, lambda: self._client.block(table, COLUMNS[table], rows))
 
     async def insert(self, block: Block, token: str) -> None:
         """Insert a block, however long that takes."""
-        await self._patiently(block.table, lambda: self._client.insert_block(block, token=token))
+        await self._retried(block.table, lambda: self._client.insert_block(block, token=token))
         self.inserted += block.rows
 
-    async def _patiently(self, table: str, work: Callable[[], Awaitable[T]]) -> T:
-        attempt = 0
-        while True:
-            try:
-                done = await work()
-            except TransientError as exc:
-                wait = RETRY_S[min(attempt, len(RETRY_S) - 1)]
-                attempt += 1
-                self.retries += 1
-                self.waiting = True
-                log.warning("ClickHouse is away; the same rows are sent again", table=table, error=str(exc), in_s=wait)
-                await asyncio.sleep(wait)
-            else:
-                self.waiting = False
-                return done
+    async def _retried(self, table: str, work: Callable[[], Awaitable[T]]) -> T:
+        done = await retry_while_unavailable(work, f"ClickHouse table {table}", on_wait=self._wait)
+        self.waiting = False
+        return done
+
+    def _wait(self, _: Exception) -> None:
+        self.waiting = True
+        self.retries += 1
 
 
 async def made_of(tp: TopicPartition, records: list[Any], source: Source, tables: Tables) -> Batch:

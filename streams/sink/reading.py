@@ -76,7 +76,15 @@ class SinkReading:
         return None if task is not None and task.done() else position
 
     async def commit(self, offsets: dict[TopicPartition, tuple[int, str]]) -> None:
-        """Commit for both."""
+        """Commit for both, one after the other.
+
+        While the broker is away this waits, however long, and tries again: the client does so for every error that may
+        pass. Until it returns the sink inserts nothing more, so no rows are sent of a range that is not recorded; a stop
+        asked for meanwhile waits too. A crash between the two commits is harmless, for each partition has its own range.
+
+        Raises:
+            KafkaError: the broker refuses (no right to commit, metadata too large): trying again would not help.
+        """
         for consumer in self._consumers:
             own = {tp: wanted for tp, wanted in offsets.items() if self._of[tp] is consumer}
             if own:

@@ -199,9 +199,9 @@ class FakeApi:
 
     def _cases(self, request: web.Request) -> Json:
         asked = request.query
-        items = sorted((d["case"] for d in self.documents.values()), key=lambda c: str(c["opened_at"]), reverse=True)
+        items = sorted((d["case"] for d in self.documents.values()), key=lambda c: str(c["received_at"]), reverse=True)
         if "state" in asked:
-            items = [c for c in items if c["state"] == asked["state"]]
+            items = [c for c in items if (c["status"] == "open") == (asked["state"] == "open")]
         if "q" in asked:
             items = [c for c in items if asked["q"].casefold() in c["text"].casefold()]
         first, many = int(asked.get("before", 0)), int(asked["limit"])

@@ -24,7 +24,7 @@ from newsproof.report.charts import (
     stacked_bars,
 )
 from newsproof.report.charts.svg import COLOURS
-from newsproof.web.api.case_document import document_of
+from newsproof.web.api.live import shown
 from schemas import envelope as wire
 from schemas.published import read_signal
 from streams.journal.case_reading import JournalRecord
@@ -59,7 +59,8 @@ def documents() -> dict[str, Json]:
 
 def _document(case_id: str, records: list[JournalRecord]) -> Json:
     revisions = [_revision(one) for one in _signals() if one["case_id"] == case_id]
-    return {**plain(document_of(records)), "revisions": revisions, "note": ""}
+    found: Json = plain(shown(records, revisions, ""))
+    return found
 
 
 def _revision(signal: Json) -> Json:
@@ -85,7 +86,7 @@ def newest_signals() -> list[Json]:
 
 def case_items() -> list[Json]:
     """Return the list of cases, the newest first."""
-    return sorted((d["case"] for d in documents().values()), key=lambda one: str(one["opened_at"]), reverse=True)
+    return sorted((d["case"] for d in documents().values()), key=lambda one: str(one["received_at"]), reverse=True)
 
 
 # The report

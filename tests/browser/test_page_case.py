@@ -9,6 +9,7 @@ import pytest
 
 from tests.browser.conftest import Opened
 from tests.browser.fake_api import FakeApi
+from tests.browser.views import is_rich
 from tests.browser.watched_page import comes_to_be
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -22,10 +23,7 @@ HOSTILE = (
 
 def rich_case(fake: FakeApi) -> tuple[str, dict[str, Any]]:
     """Return a case with evidence, a critique, and an adjustment."""
-    case_id = next(
-        k for k, d in fake.documents.items() if len(d["evidence"]) > 2 and len(d["waterfall"]) > 2 and d["claims"] and d["dropped_evidence"]
-    )  # fmt: skip
-    return case_id, fake.documents[case_id]
+    return next((case_id, document) for case_id, document in fake.documents.items() if is_rich(document))
 
 
 async def test_a_case_is_told_from_its_opening_to_its_end(fake: FakeApi, opened: Opened) -> None:
@@ -33,22 +31,22 @@ async def test_a_case_is_told_from_its_opening_to_its_end(fake: FakeApi, opened:
     page = (await opened(f"/case/{case_id}")).page
     await page.locator(".timeline").wait_for()
     story = await page.locator(".timeline").inner_text()
-    for step in document["thought_steps"]:
-        assert step["title"] in story
+    for step in document["timeline"]:
+        assert step["what"] in story
     assert document["news"]["text"] in await page.locator(".news").inner_text()
-    evidence = page.locator(".evidence > li")
-    assert await evidence.count() == len(document["evidence"])
+    evidence, found = page.locator(".evidence > li"), document["findings"]["references"]
+    assert await evidence.count() == len(found)
     first = await evidence.first.inner_text()
-    assert document["evidence"][0]["title"] in first and f"({document['evidence'][0]['domain']})" in first
-    official = sum(one["official"] for one in document["evidence"])
+    assert found[0]["title"] in first and f"({found[0]['registrable_domain']})" in first
+    official = sum(one.get("official", False) for one in found)
     assert await page.locator(".evidence .tag", has_text="official source").count() == official > 0
-    assert await page.locator(".claims > li").count() == len(document["claims"])
-    assert document["claims"][0]["reason"] in await page.locator(".claims > li").first.inner_text()
+    assert await page.locator(".claims > li").count() == len(document["critique"]["claims"])
+    assert document["critique"]["claims"][0]["reason"] in await page.locator(".claims > li").first.inner_text()
     assert f"./run case replay {case_id}" in await page.locator(".case-replay").inner_text()
     calls = page.locator(".case-calls tbody tr")
     assert await calls.count() == len(document["calls"])
     prompts = await page.locator(".case-prompts").inner_text()
-    assert all(f"{one['name']} v{one['version']}" in prompts for one in document["prompts"])
+    assert all(f"{one['name']} v{one['version']}" in prompts for one in document["signal"]["prompt_versions"])
 
 
 async def test_the_waterfall_draws_every_adjustment_from_where_the_confidence_stood(
@@ -58,23 +56,23 @@ async def test_the_waterfall_draws_every_adjustment_from_where_the_confidence_st
     page = (await opened(f"/case/{case_id}")).page
     rows = page.locator(".waterfall-table tbody tr")
     await rows.first.wait_for()
-    steps = document["waterfall"]
+    steps = document["confidence"]
     assert await rows.count() == len(steps)
     before = 0.0
     for number, step in enumerate(steps):
         row = rows.nth(number)
         cells = await row.locator("td").all_inner_texts()
-        assert cells[1] == f"{step['total']:.2f}"
+        assert cells[1] == f"{step['confidence']:.2f}"
         bar = row.locator("rect.bar")
         x, wide = [float(str(await bar.get_attribute(name))) for name in ("x", "width")]
         if step["amount"] is None:
-            assert (x, wide) == pytest.approx((0, max(step["total"] * 200, 2)))
+            assert (x, wide) == pytest.approx((0, max(step["confidence"] * 200, 2)))
         else:
             sign = "−" if step["amount"] < 0 else "+" if step["amount"] else ""
             assert cells[0] == f"{sign}{abs(step['amount']):.2f}"
-            assert x == pytest.approx(min(before, step["total"]) * 200, abs=0.01)
-            assert wide == pytest.approx(max(abs(step["total"] - before) * 200, 2), abs=0.01)
-        before = step["total"]
+            assert x == pytest.approx(min(before, step["confidence"]) * 200, abs=0.01)
+            assert wide == pytest.approx(max(abs(step["confidence"] - before) * 200, 2), abs=0.01)
+        before = step["confidence"]
 
 
 async def test_a_withdrawn_signal_ends_its_waterfall_at_nothing_and_its_gravest_flags_come_first(
@@ -102,9 +100,9 @@ async def test_a_withdrawn_signal_ends_its_waterfall_at_nothing_and_its_gravest_
     assert await tags.last.get_attribute("title") == "offline, second hand, degraded: timeout"
     await page.locator(".signal-link").first.click()
     rows = page.locator(".waterfall-table tbody tr")
-    await comes_to_be(rows, len(document["waterfall"]) + 1)
+    await comes_to_be(rows, len(document["confidence"]) + 1)
     cells = await rows.last.locator("th, td").all_inner_texts()
-    fell = f"−{document['waterfall'][-1]['total']:.2f}"
+    fell = f"−{document['confidence'][-1]['confidence']:.2f}"
     assert [*cells[:3], cells[4]] == ["revision 2: retracted", fell, "0.00", "An official page denies it."]
 
 
@@ -112,17 +110,17 @@ async def test_an_open_case_is_followed_to_its_end(fake: FakeApi, opened: Opened
     case_id, whole = rich_case(fake)
     begun = {
         **whole,
-        "case": {**whole["case"], "state": "open", "ended_at": None, "outcome": ""},
+        "case": {**whole["case"], "status": "open", "ended_at": None},
         "signal": None,
         "revisions": [],
     }
-    fake.documents[case_id] = {**begun, "thought_steps": whole["thought_steps"][:2], "waterfall": []}
+    fake.documents[case_id] = {**begun, "timeline": whole["timeline"][:2], "confidence": None}
     page = (await opened(f"/case/{case_id}")).page
     await page.get_by_text("This case is still open.").wait_for()
     while not fake.live:  # the page opens its stream behind what it has read
         await page.evaluate("() => new Promise(requestAnimationFrame)")
     fake.documents[case_id] = whole
-    await fake.tell("case", {"case_id": case_id, "state": "ended", "step": "", "phase": "ended", "text": "Signal"})
+    await fake.tell("case", {"case_id": case_id, "status": "signal", "step": "", "phase": "ended", "text": "Signal"})
     await page.locator(".result").wait_for()
     await comes_to_be(page.locator(".timeline li.phase-end"), 1)
 
@@ -150,12 +148,12 @@ async def test_hostile_news_renders_inert(fake: FakeApi, opened: Opened) -> None
     case_id, document = rich_case(fake)
     bad = copy.deepcopy(document)
     bad["news"]["text"] = bad["case"]["text"] = bad["signal"]["summary"] = bad["signal"]["notes"] = HOSTILE
-    for step in bad["thought_steps"]:
-        step["title"] = step["text"] = HOSTILE
-    for piece in bad["evidence"]:
+    for step in bad["timeline"]:
+        step["what"] = step["thought"] = HOSTILE
+    for piece in bad["findings"]["references"]:
         piece |= {"title": HOSTILE, "snippet": HOSTILE, "url": "javascript:alert(document.domain)"}
-    bad["claims"][0] |= {"claim": HOSTILE, "reason": HOSTILE}
-    bad["events"][0]["json"]["news"]["text"] = HOSTILE
+    bad["critique"]["claims"][0] |= {"claim": HOSTILE, "reason": HOSTILE}
+    bad["events"][0]["event"]["news"]["text"] = HOSTILE
     fake.documents[case_id] = bad
     fake.signals[0] |= {"summary": HOSTILE, "case_id": case_id, "asset": HOSTILE[:40], "risk_flags": [HOSTILE]}
     watched = await opened("/")

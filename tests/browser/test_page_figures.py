@@ -12,6 +12,7 @@ from schemas.errors import FailureKind
 from tests.browser import recorded
 from tests.browser.conftest import Opened
 from tests.browser.fake_api import FakeApi
+from tests.browser.views import is_rich
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -92,7 +93,7 @@ async def test_the_language_is_the_browsers_until_another_is_chosen(fake: FakeAp
 
 
 async def test_words_of_the_domain_are_chinese_in_chinese(fake: FakeApi, opened: Opened) -> None:
-    document = next(d for d in fake.documents.values() if len(d["waterfall"]) > 2 and d["claims"])
+    document = next(d for d in fake.documents.values() if is_rich(d))
     case_id = document["case"]["case_id"]
     page = (await opened(f"/case/{case_id}", locale="zh-CN")).page
     await page.locator(".timeline").wait_for()
@@ -119,7 +120,10 @@ async def test_chosen_colours_are_kept_and_otherwise_the_systems_hold(fake: Fake
     await page.reload()
     await page.locator("main h1").wait_for()
     assert light != dark and await page.evaluate(paper) == light
-    assert await (await opened("/")).page.evaluate(paper) == light
+    other = (await opened("/")).page
+    assert await other.evaluate(paper) == light
+    await other.get_by_role("button", name="Dark colours").click()
+    assert await other.evaluate(paper) == dark, "chosen or the system's, dark is one"
 
 
 async def test_the_skip_link_is_the_first_stop_and_leads_to_the_content(fake: FakeApi, opened: Opened) -> None:

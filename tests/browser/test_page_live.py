@@ -61,7 +61,7 @@ async def test_a_retraction_takes_the_place_of_the_signal_that_it_withdraws(fake
 
 async def test_a_filtered_list_is_kept_true_by_revisions_and_ended_cases(fake: FakeApi, opened: Opened) -> None:
     asset = fake.signals[0]["asset"]
-    told = {"case_id": "c1", "state": "open", "step": "search", "phase": "planned", "text": "Round 1", "news": "A rumour"}  # fmt: skip
+    told = {"case_id": "c1", "status": "open", "step": "search", "phase": "planned", "text": "Round 1", "news": "A rumour"}  # fmt: skip
     page = (await opened(f"/?asset={asset}&min_confidence=0.3")).page
     await page.locator(".page-head .state-dot.on").wait_for()
     assert any("GET /api/v1/cases?" in a and "state=open" in a and f"asset={asset}" in a for a in fake.asked)
@@ -80,7 +80,7 @@ async def test_a_filtered_list_is_kept_true_by_revisions_and_ended_cases(fake: F
     await is_said(page, said)
     await fake.tell("case", told)
     await page.locator(".open-cases li", has_text="A rumour").wait_for()
-    await fake.tell("case", {**told, "state": "ended", "phase": "ended"})
+    await fake.tell("case", {**told, "status": "signal", "phase": "ended"})
     await page.get_by_text("No case is open right now.").wait_for()
 
 
@@ -164,10 +164,10 @@ async def test_what_comes_while_one_reads_further_down_waits_behind_a_button(fak
 async def test_cases_under_way_are_told_beside_the_list(fake: FakeApi, opened: Opened) -> None:
     page = (await opened("/")).page
     await page.locator(".page-head .state-dot.on").wait_for()
-    told = {"case_id": "c1", "state": "open", "step": "search", "phase": "planned", "text": "Round 1: to look up", "news": "A rumour"}  # fmt: skip
+    told = {"case_id": "c1", "status": "open", "step": "search", "phase": "planned", "text": "Round 1: to look up", "news": "A rumour"}  # fmt: skip
     await fake.tell("case", told)
     await page.locator(".open-cases li", has_text="A rumour").wait_for()
-    await fake.tell("case", {**told, "state": "ended"})
+    await fake.tell("case", {**told, "status": "signal"})
     await page.get_by_text("No case is open right now.").wait_for()
 
 

@@ -17,7 +17,7 @@ async def live(fake: FakeApi, page: Any) -> None:
     await page.locator(".signal").nth(3).wait_for()
     for number, told in enumerate(("Round 1: to look up with search", "First judgement: hack, SOL, sell (short)")):
         news = ("Exchange halts withdrawals, users say", "传闻：某交易所暂停提币")[number]
-        said = {"case_id": f"open-{number}", "state": "open", "step": "search", "phase": "planned", "text": told, "news": news}  # fmt: skip
+        said = {"case_id": f"open-{number}", "status": "open", "step": "search", "phase": "planned", "text": told, "news": news}  # fmt: skip
         await fake.tell("case", said)
     await page.locator(".open-cases li").nth(1).wait_for()
 
@@ -87,9 +87,17 @@ async def backtests(fake: FakeApi, page: Any) -> None:
     await page.locator("table.metrics").wait_for()
 
 
+def is_rich(document: dict[str, Any]) -> bool:
+    """Whether a case has evidence, results that were not used, a critique and an adjustment."""
+    if not (document["findings"] and document["critique"] and document["confidence"]):
+        return False
+    found, claims = document["findings"], document["critique"]["claims"]
+    return bool(len(found["references"]) > 2 and found["dropped"] and claims and len(document["confidence"]) > 2)
+
+
 def source_case(fake: FakeApi) -> str:
     """Let the case that the answers cite be one with evidence, a critique and an adjustment; return its id."""
-    rich = next(d for d in fake.documents.values() if len(d["evidence"]) > 2 and len(d["waterfall"]) > 2 and d["claims"] and d["dropped_evidence"])  # fmt: skip
+    rich = next(d for d in fake.documents.values() if is_rich(d))
     fake.documents[CASE_OF_SOURCE] = {**rich, "case": {**rich["case"], "case_id": CASE_OF_SOURCE}}
     return CASE_OF_SOURCE
 

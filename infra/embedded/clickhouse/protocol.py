@@ -1,13 +1,16 @@
-"""The ClickHouse engine behind ClickHouse's HTTP protocol on loopback, in a process of its own (``process.py``).
+"""The HTTP server in front of the embedded engine: ClickHouse's protocol on loopback, run by ``process.py``.
 
-chdb lets only one process open a data directory. This is that process, so the sink, the web page, analysts and BI tools
-share one engine, and use the same client and code path as in production.
+chdb lets only one process open a data directory. So the sink, the web page, analysts and BI tools share one engine over
+HTTP, with the same client and code path as in production. ``wire`` holds what the protocol says, ``request`` reads a
+request, ``access`` decides what a restricted user may do, ``engine`` runs the statement.
 
 A request's body is read completely (rows above 64 MiB to a temporary file) before the engine is called, and the result
 is complete before its first byte is sent. So a slow client holds a socket but never the engine, and an error always
 comes with its status. Inserts have threads of their own: a long report does not delay the sink.
 
-Not supported: sessions (``session_id`` is tolerated, temporary tables end with their request) and external tables.
+Not supported: sessions (``session_id`` is tolerated, temporary tables end with their request), external tables, native
+compression. Answers are not compressed, which on loopback would cost more than it saves; rows may come compressed, as
+clickhouse-connect sends them by default.
 """
 
 from __future__ import annotations
@@ -28,12 +31,9 @@ from aiohttp import web
 from infra.clickhouse.statement import MAX_STATEMENT_BYTES, StatementError, read_statement
 from infra.embedded.clickhouse.access import AccessDeniedError
 from infra.embedded.clickhouse.engine import Answer, Engine, EngineError, Request
-from infra.embedded.clickhouse.frames import framed
-from infra.embedded.clickhouse.request import request_of, says_yes, take_in
+from infra.embedded.clickhouse.request import request_of, take_in
 from infra.embedded.clickhouse.wire import (
     EngineUser,
-    answer_encoding,
-    compressed,
     content_type,
     credentials,
     is_loopback,
@@ -157,18 +157,9 @@ async def _send(http: web.Request, request: Request, answer: Answer) -> web.Stre
             "X-ClickHouse-Timezone": "UTC",
         }
     )
-    wanted = request.settings.get("enable_http_compression", "0") in ("1", "true") and answer.size > 0
-    native = says_yes(http.query, "compress")
-    encoding = "" if native else answer_encoding(http.headers.get("Accept-Encoding", ""), wanted)
-    if encoding:
-        response.headers["Content-Encoding"] = encoding
-    elif not native:
-        response.content_length = answer.size
+    response.content_length = answer.size
     await response.prepare(http)
-    pieces = framed(answer.pieces()) if native else compressed(answer.pieces(), answer.size, encoding)
-    # Large results are compressed in a thread; for small ones the handover costs more than the compression.
-    heavy = (native or encoding != "") and answer.size > _HEAVY_BYTES
-    while (piece := await asyncio.to_thread(next, pieces, None) if heavy else next(pieces, None)) is not None:
+    for piece in answer.pieces():
         await response.write(piece)
     await response.write_eof()
     return response

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import IO
 
 from aiohttp import BodyPartReader, web
@@ -13,10 +13,9 @@ from aiohttp.http_exceptions import HttpProcessingError
 from infra.clickhouse.statement import MAX_STATEMENT_BYTES, Statement, StatementError
 from infra.embedded.clickhouse.access import role_of, settings_for
 from infra.embedded.clickhouse.engine import Request
-from infra.embedded.clickhouse.frames import FrameDecoder
 from infra.embedded.clickhouse.wire import NOT_SETTINGS, PIECE_BYTES, Decoder, EncodingError, EngineUser
 
-__all__ = ["request_of", "says_yes", "take_in"]
+__all__ = ["request_of", "take_in"]
 
 
 _LONGEST_FORM_BYTES = 64 * 1024 * 1024
@@ -29,8 +28,9 @@ async def take_in(http: web.Request, user: EngineUser, body: IO[bytes]) -> dict[
     A restricted user, who sends no rows, may send 4 MiB, counted both as received and after decompression.
 
     Raises:
-        StatementError: the body is longer than that, or not what its headers say.
+        StatementError: the body is longer than that, or not what its headers say; native compression is asked for.
     """
+    _refuse_native_compression(http)
     fields = dict(http.query)
     most = MAX_STATEMENT_BYTES if user.databases else None
     form = http.content_type == "multipart/form-data"
@@ -51,28 +51,25 @@ async def take_in(http: web.Request, user: EngineUser, body: IO[bytes]) -> dict[
     return fields
 
 
+def _refuse_native_compression(http: web.Request) -> None:
+    # JDBC drivers ask for it by default, and would read a plain answer as a broken one.
+    if any(http.query.get(name, "0") not in ("", "0", "false") for name in ("compress", "decompress")):
+        raise StatementError(
+            48, "NOT_IMPLEMENTED", "Native compression is not spoken here: set the connection's property compress=0."
+        )
+
+
 async def _unpacked(http: web.Request, most: int | None) -> AsyncIterator[bytes]:
     decoder = Decoder(http.headers.get("Content-Encoding", "").strip().lower())
-    frames = FrameDecoder() if says_yes(http.query, "decompress") else None
-    packed, came, between = frames is not None or "Content-Encoding" in http.headers, 0, 0
-
-    def unpacked(piece: bytes) -> Iterator[bytes]:
-        nonlocal between
-        for data in decoder.decode(piece):
-            between += len(data)
-            _refuse_more_than(most, between)
-            yield from frames.decode(data) if frames else (data,)
-
+    packed, came = "Content-Encoding" in http.headers, 0
     async for piece in http.content.iter_any():
         came += len(piece)
         _refuse_more_than(most, came)
-        pieces = unpacked(piece)
+        pieces = decoder.decode(piece)
         while some := await asyncio.to_thread(_some, pieces) if packed else list(pieces):
             for data in some:
                 yield data
     decoder.finish()
-    if frames:
-        frames.finish()
 
 
 def _some(pieces: Iterator[bytes]) -> list[bytes]:
@@ -114,11 +111,6 @@ def _refuse_more_than(most: int | None, taken: int) -> None:
         raise StatementError(
             229, "QUERY_IS_TOO_LARGE", f"The body is longer than {most // 1024**2} MiB: send less of it."
         )
-
-
-def says_yes(query: Mapping[str, str], name: str) -> bool:
-    """Return whether a URL parameter is switched on."""
-    return query.get(name, "0") not in ("", "0", "false")
 
 
 def request_of(

@@ -13,7 +13,7 @@ import socket
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import lz4.frame  # type: ignore[import-untyped]
@@ -32,8 +32,6 @@ __all__ = [
     "Decoder",
     "EncodingError",
     "EngineUser",
-    "answer_encoding",
-    "compressed",
     "content_type",
     "credentials",
     "default_memory_bytes",
@@ -181,33 +179,6 @@ class Decoder:
         raise EncodingError(
             f"Content-Encoding {self._encoding[:40]!r} is not spoken here: use gzip, deflate, lz4 or zstd."
         )
-
-
-def answer_encoding(accepted: str, enabled: bool) -> str:
-    """Return the fastest encoding that the client accepts; "" for none, or if not ``enabled``."""
-    if not enabled:
-        return ""
-    offers = {part.split(";")[0].strip().lower() for part in accepted.split(",") if ";q=0" not in part.replace(" ", "")}
-    return next((name for name in ("lz4", "zstd", "gzip", "deflate") if name in offers), "")
-
-
-def compressed(pieces: Iterator[bytes], size: int, encoding: str) -> Iterator[bytes]:
-    """Yield ``pieces``, ``size`` bytes in total, in that encoding ("" for none)."""
-    if not encoding:
-        yield from pieces
-        return
-    codec: Any
-    if encoding == "lz4":
-        codec = lz4.frame.LZ4FrameCompressor()
-        yield codec.begin(size)
-    elif encoding == "zstd":
-        codec = zstd.ZstdCompressor(level=1)
-    else:
-        codec = zlib.compressobj(1, wbits=zlib.MAX_WBITS | (16 if encoding == "gzip" else 0))
-    for piece in pieces:
-        if data := codec.compress(piece):
-            yield data
-    yield codec.flush()
 
 
 def content_type(shape: str) -> str:

@@ -1,4 +1,4 @@
-"""Data sources of the research chat, behind ``FetchMarket``, ``FetchCandles`` and ``FindSignals``; none needs a key.
+"""Market data of the research chat, behind ``FetchMarket`` and ``FetchCandles``; none needs a key.
 
 ``VALUES`` lists every name that a ``MarketValue`` of the chat may have, whatever the asset. ``MarketReply.unknown``
 names a missing value as ``name: why`` and a failed source as ``kind: source failed (why)``. A name marked with ``*``

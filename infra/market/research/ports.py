@@ -1,10 +1,9 @@
-"""The ports of the research chat in live mode: market data, bars and signals."""
+"""The ports of the research chat's market data in live mode: figures and bars."""
 
 from __future__ import annotations
 
 from pydantic import SecretStr
 
-from infra.clickhouse.client import ClickHouse
 from infra.market.exchanges import exchanges
 from infra.market.port import LiveMarket
 from infra.market.price import Prices
@@ -15,14 +14,13 @@ from infra.market.research.flows import CoinMetrics, Glassnode
 from infra.market.research.network import Network
 from infra.market.research.price import ResearchPrices
 from infra.market.research.sentiment import Sentiment
-from infra.market.research.signals import FoundSignals
 from infra.market.research.whales import Whales
 from infra.ports import Port
 from infra.settings import Settings
 
 
-def live_research(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]:
-    """Return the ports ``market`` (price, economy, sentiment, network), ``candles`` and ``signals`` of live mode.
+def live_research(settings: Settings) -> dict[str, Port]:
+    """Return the ports ``market`` (price, economy, sentiment, network) and ``candles`` of live mode.
 
     Raises:
         ConfigError: an address or a key is invalid; the message names its setting.
@@ -48,11 +46,7 @@ def live_research(settings: Settings, clickhouse: ClickHouse) -> dict[str, Port]
         timeout_s=timeout_s,
         correct="ask about another asset",
     )
-    return {
-        "market": market,
-        "candles": LiveCandles(bars),
-        "signals": FoundSignals(clickhouse, mode="live"),
-    }
+    return {"market": market, "candles": LiveCandles(bars)}
 
 
 def _network(settings: Settings, timeout_s: float) -> Network:

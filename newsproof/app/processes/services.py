@@ -1,9 +1,11 @@
-"""The two long-running processes, worker and sink: made from settings, run until a signal, ended in order."""
+"""The processes of the news pipeline, worker and sink: made from settings, run until a signal, ended in order.
+
+The chat's worker is in ``research`` beside this module, the page in :mod:`newsproof.web`; ``supervisor`` starts them all.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 
 import structlog
@@ -32,13 +34,12 @@ from newsproof.app.processes.hot_settings import HotSettings, hot_file, overlaid
 from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
 from schemas.errors import TransientError
 from streams.effects.search_cache import SearchCache
+from streams.journal.retry import retry_while_unavailable
 from streams.publish.publisher import Publisher
 from streams.runtime.worker_slot import refuse_taken_slot
 from streams.worker import Worker
 
 log = structlog.get_logger(__name__)
-
-_RETRY_CLICKHOUSE_S = 2.0
 
 
 async def run_worker(
@@ -101,13 +102,8 @@ async def run_sink(settings: Settings, *, registry: Registry | None = None) -> N
 
 
 async def _migrated(clickhouse: ClickHouse, signalled: asyncio.Event) -> bool:
-    while not signalled.is_set():
-        try:
-            await migrate(clickhouse)
-        except TransientError as exc:
-            log.warning("ClickHouse is away, trying again", error=str(exc), in_s=_RETRY_CLICKHOUSE_S)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(signalled.wait(), _RETRY_CLICKHOUSE_S)
-        else:
-            return True
-    return False
+    try:
+        await retry_while_unavailable(lambda: migrate(clickhouse), "the migrations of ClickHouse", until=signalled)
+    except TransientError:
+        return False
+    return True

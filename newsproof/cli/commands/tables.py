@@ -41,10 +41,9 @@ def sql(
 ) -> None:
     """Ask ClickHouse. `newsproof sql "SHOW TABLES"` lists the tables and the v_* views."""
     if history:
-        from newsproof.cli.sql.history import History
+        from newsproof.cli.sql.history import remembered
 
-        entries = History(of(ctx).settings().newsproof_data_dir).entries()
-        for at, statement in entries:
+        for at, statement in remembered(of(ctx).settings().newsproof_data_dir):
             json_line({"at": at, "sql": statement}) if as_json else say_result(f"{at}  {' '.join(statement.split())}")
         return
     from newsproof.cli.sql.sql import prompt, run_script, script_of

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from infra.landlock import FILES_SINCE, NETWORK_SINCE, abi_version
 from infra.settings import Settings
-from newsproof.app.check import Check, State
 from newsproof.app.composition import address_of, clickhouse_of, mode_in_words, refuse_unusable, topics_of
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.servers import running_clickhouse, running_kafka
+from newsproof.cli.doctor.check import Check, State
 from newsproof.cli.doctor.research import chat_sources
 from schemas.errors import ConfigError, NewsproofError
 

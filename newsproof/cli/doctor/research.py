@@ -10,11 +10,10 @@ import asyncio
 
 import msgspec
 
-from infra.clickhouse.client import connect
 from infra.http import guarded_client
 from infra.http_json import Service, exchange
 from infra.settings import Settings
-from newsproof.app.check import Check
+from newsproof.cli.doctor.check import Check
 from schemas.errors import ConfigError, NewsproofError
 
 WITHIN_S = 5.0
@@ -75,7 +74,7 @@ async def chat_sources(settings: Settings) -> list[Check]:
 async def _made(settings: Settings) -> None:
     from infra.market.research.ports import live_research
 
-    for port in live_research(settings, connect("http://127.0.0.1:9", database="none")).values():
+    for port in live_research(settings).values():
         await port.close()
 
 

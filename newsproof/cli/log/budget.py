@@ -8,7 +8,7 @@ from typing import Any
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.open_log import the_log
 from schemas.budget import nano_usd, usd_of
-from streams.budget.audit import read_budget
+from streams.budget.reading import read_budget
 from streams.budget.rule import BudgetState, DayBook, Money, MonthBook
 from streams.journal.clock import utc_now
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import msgspec
 
 from infra.kafka.topics import KafkaAddress
 from newsproof.app.invocation import say_result, table
 from newsproof.report import narrative
+from newsproof.report.case_document import CaseDocument, document_of
 from newsproof.report.demo import shortened
 from schemas.errors import ConfigError
-from schemas.events import EventReceived
+from schemas.events import EvidenceCritiqued
+from schemas.evidence import Findings
 from schemas.signals import Signal
 from schemas.topics import Topics
-from streams.journal.case_reading import CaseSummary, JournalRecord, read_cases
+from streams.journal.case_reading import CaseRow, JournalRecord, read_cases
 from streams.journal.log import KafkaLog
 
 
@@ -38,83 +37,43 @@ async def find_case(address: KafkaAddress, topics: Topics, wanted: str) -> str:
     )
 
 
-def _only(found: Sequence[CaseSummary], wanted: str) -> str:
+def _only(found: Sequence[CaseRow], wanted: str) -> str:
     if len(found) == 1:
         return found[0].case_id
     listed = "; ".join(f"{c.case_id} ({c.source}, {shortened(c.text, 40)})" for c in found[:8])
     raise ConfigError(f"{len(found)} cases are called {wanted!r}, give one case id: {listed}")
 
 
-def as_document(records: Sequence[JournalRecord], revisions: Sequence[Signal] = ()) -> dict[str, Any]:
-    """Return everything that the printed story holds, for JSON. ``revisions`` are those of its signal, as published."""
-    found = narrative.signal_of(records)
-    opening = next(r.event for r in records if isinstance(r.event, EventReceived))
-    return {
-        "case_id": records[0].envelope.case_id,
-        "news": opening.news,
-        "config_hash": opening.config_hash,
-        "timeline": narrative.lines_of(records),
-        "findings": narrative.last_findings(records),
-        "critique": narrative.critique_of(records),
-        "confidence": None if found is None else narrative.waterfall(*found),
-        "signal": None if found is None else found[0],
-        "revisions": list(revisions),
-        "calls": [
-            {**msgspec.to_builtins(call), "event": event, "accepted": accepted}
-            for event, call, accepted in narrative.calls_of(records)
-        ],
-        "passed_by": [_raw(r) for r in records if not r.accepted],
-    }
-
-
-def as_events(records: Sequence[JournalRecord]) -> list[dict[str, Any]]:
-    """Return the raw records in log order, for JSON."""
-    return [_raw(r) for r in records]
-
-
-def _raw(record: JournalRecord) -> dict[str, Any]:
-    return {
-        "offset": record.offset,
-        "appended_at": record.appended_at,
-        "accepted": record.accepted,
-        "envelope": record.envelope,
-        "event": record.event,
-    }
-
-
-# For a person
-
-
 def print_story(records: Sequence[JournalRecord], revisions: Sequence[Signal] = ()) -> None:
     """Print the story on standard output. ``revisions`` are those of its signal, as published."""
-    _print_news(records)
-    rows = [(f"+{line.after_s:.2f} s", line.phase, line.what, line.thought) for line in narrative.lines_of(records)]
+    document = document_of(records, revisions)
+    took = (records[-1].envelope.time - records[0].envelope.time).total_seconds()
+    _print_news(document, f"{len(records)} records in {took:.2f} s")
+    rows = [(f"+{line.after_s:.2f} s", line.phase, line.what, line.thought) for line in document.timeline]
     table(("after", "phase", "what happened", "why"), rows, title="What happened", right=("after",))
-    _print_evidence(records)
-    _print_critique(records)
-    _print_signal(records)
+    _print_evidence(document.findings)
+    _print_critique(document.critique)
+    _print_signal(document)
     _print_revisions(revisions)
-    _print_calls(records)
-    if passed_by := [r for r in records if not r.accepted]:
+    _print_calls(document.calls)
+    if document.passed_by:
         table(
             ("offset", "appended", "event", "cause"),
-            [(r.offset, r.appended_at, r.envelope.type, r.envelope.causation_id) for r in passed_by],
+            [(r.offset, r.appended_at, r.envelope.type, r.envelope.causation_id) for r in document.passed_by],
             title="Records passed by (late or doubled answers; they changed nothing)",
         )
 
 
-def _print_news(records: Sequence[JournalRecord]) -> None:
-    opening = next(r.event for r in records if isinstance(r.event, EventReceived))
-    news = opening.news
-    took = (records[-1].envelope.time - records[0].envelope.time).total_seconds()
-    known = [news.source, news.external_id, f"published {news.published_at:%Y-%m-%d %H:%M} UTC"]
-    say_result(f"Case {records[0].envelope.case_id}")
-    say_result(" · ".join([k for k in known if k] + [f"{len(records)} records in {took:.2f} s"]))
+def _print_news(document: CaseDocument, extent: str) -> None:
+    say_result(f"Case {document.case_id}")
+    if (news := document.news) is None:
+        return say_result(extent)
+    known = [news.source, news.external_id, f"published {news.published_at:%Y-%m-%d %H:%M} UTC", extent]
+    say_result(" · ".join(k for k in known if k))
     say_result(f"\n  {news.text}\n")
 
 
-def _print_evidence(records: Sequence[JournalRecord]) -> None:
-    found = narrative.last_findings(records)
+def _print_evidence(found: Findings | None) -> None:
     if found is None:
         return
     rows = [
@@ -138,8 +97,7 @@ def _print_evidence(records: Sequence[JournalRecord]) -> None:
         table(("why not", "address", "title"), not_used, title="Results that were not used")
 
 
-def _print_critique(records: Sequence[JournalRecord]) -> None:
-    critique = narrative.critique_of(records)
+def _print_critique(critique: EvidenceCritiqued | None) -> None:
     if critique is not None and critique.claims:
         rows = [
             (
@@ -154,13 +112,12 @@ def _print_critique(records: Sequence[JournalRecord]) -> None:
         table(("claim", "verdict", "reliability", "says so", "reason"), rows, title="Critique, claim by claim")
 
 
-def _print_signal(records: Sequence[JournalRecord]) -> None:
-    found = narrative.signal_of(records)
-    if found is None:
+def _print_signal(document: CaseDocument) -> None:
+    if document.signal is None or document.confidence is None:
         return
     rows = [
         (step.rule, "" if step.amount is None else f"{step.amount:+.2f}", f"{step.confidence:.2f}", step.reason)
-        for step in narrative.waterfall(*found)
+        for step in document.confidence
     ]
     table(
         ("rule", "change", "confidence", "reason"),
@@ -168,7 +125,7 @@ def _print_signal(records: Sequence[JournalRecord]) -> None:
         title="How the confidence came about",
         right=("change", "confidence"),
     )
-    s = found[0]
+    s = document.signal
     flags = " ".join(s.risk_flags) or "none"
     say_result(f"Signal {s.signal_id}: {s.action} {s.asset} ({s.direction}, {s.strength}, {s.timeframe}), {s.status}")
     say_result(f"  valid until {s.valid_until:%Y-%m-%d %H:%M} UTC · flags: {flags} · judged by {s.model or 'rules'}")
@@ -186,11 +143,10 @@ def _print_revisions(revisions: Sequence[Signal]) -> None:
     table(columns, rows, title="Revisions of the signal, as published", right=("revision", "confidence"))
 
 
-def _print_calls(records: Sequence[JournalRecord]) -> None:
-    calls = narrative.calls_of(records)
+def _print_calls(calls: Sequence[narrative.CaseCall]) -> None:
     rows = [
         (
-            event,
+            call.event,
             call.kind,
             call.model or call.provider,
             call.mode,
@@ -198,11 +154,11 @@ def _print_calls(records: Sequence[JournalRecord]) -> None:
             f"{call.latency_ms:.0f}",
             call.usage_input_tokens + call.usage_output_tokens or "",
             "unknown" if call.cost_usd is None else f"{call.cost_usd:.5f}",
-            call.error or ("" if accepted else "in a record passed by"),
+            call.error or ("" if call.accepted else "in a record passed by"),
         )
-        for event, call, accepted in calls
+        for call in calls
     ]
-    costs = [call.cost_usd for _, call, _ in calls]
+    costs = [call.cost_usd for call in calls]
     known = sum(c for c in costs if c is not None)
     unpriced = f", {costs.count(None)} calls of unknown price" if None in costs else ""
     columns = ("event", "call", "by", "mode", "prompt", "ms", "tokens", "USD", "error")

@@ -102,7 +102,8 @@ async def show_cases(invocation: Invocation, *, status: str | None, as_json: boo
 
 async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_json: bool) -> None:
     """Print one case; with ``events``, its raw records as JSON lines."""
-    from newsproof.cli.log.case_view import as_document, as_events, find_case, print_story
+    from newsproof.cli.log.case_view import find_case, print_story
+    from newsproof.report.case_document import document_of
 
     async with the_log(invocation) as log:
         case_id = await find_case(log.address, log.topics, wanted)
@@ -110,10 +111,10 @@ async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_jso
         published = [] if events else await read_signals(KafkaLog(log.address), log.topics)
     revisions = [signal for signal, _ in published if signal.case_id == case_id]
     if events:
-        for one in as_events(records):
+        for one in records:
             json_line(one)
     elif as_json:
-        json_line(as_document(records, revisions))
+        json_line(document_of(records, revisions))
     else:
         print_story(records, revisions)
 

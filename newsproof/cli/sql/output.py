@@ -7,7 +7,7 @@ import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from newsproof.app.invocation import json_line, say_result, table
+from newsproof.app.invocation import json_line, markdown_table, say_result, table
 
 if TYPE_CHECKING:
     from infra.clickhouse.client import Result
@@ -38,21 +38,17 @@ def print_rows(result: Result, format: Format) -> None:
 
 
 def markdown(result: Result) -> str:
-    """Return a GitHub-flavoured table. Columns of numbers are right-aligned; Markdown and HTML in cells are escaped."""
+    """Return a Markdown table. Columns of numbers are right-aligned; Markdown and HTML in cells are escaped."""
     numbers = [
-        bool(result.rows) and all(isinstance(row[n], int | float) or row[n] is None for row in result.rows)
-        for n in range(len(result.columns))
+        name
+        for name, cells in zip(result.columns, zip(*result.rows, strict=True), strict=False)
+        if all(isinstance(cell, int | float) or cell is None for cell in cells)
     ]
-    lines = [result.columns, tuple("--:" if right else "---" for right in numbers)]
-    lines += [tuple(_in_a_cell(value) for value in row) for row in result.rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in [tuple(map(_escaped, lines[0])), *lines[1:]])
+    return markdown_table(result.columns, result.rows, right=numbers, escape=_escaped)
 
 
-def _in_a_cell(value: Any) -> str:
-    return "" if value is None else _escaped(str(value))
-
-
-def _escaped(text: str) -> str:
+def _escaped(cell: Any) -> str:
+    text = "" if cell is None else str(cell)
     for mark in ("\\", "|", "`", "*", "_", "<", "[", "]"):
         text = text.replace(mark, {"<": "&lt;"}.get(mark, "\\" + mark))
     return " ".join(text.split())

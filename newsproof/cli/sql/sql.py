@@ -5,6 +5,7 @@ They run as the analysts' user, who can only read, unless ``--admin`` is given.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -14,7 +15,7 @@ from infra.clickhouse.client import ClickHouse, Result
 from infra.clickhouse.statement import split_statements
 from newsproof.app.database import database
 from newsproof.app.invocation import Invocation, say_result
-from newsproof.cli.sql.history import History
+from newsproof.cli.sql.history import remember
 from newsproof.cli.sql.output import Format, print_rows
 from schemas.errors import ConfigError, NewsproofError, PermanentError
 
@@ -37,10 +38,10 @@ async def run_script(
     for name in parameters:
         if not any(_takes(statement, name) for statement in statements):
             raise ConfigError(f"--param {name}: no statement has {{{name}:Type}} in it, such as {{{name}:String}}")
-    history = History(invocation.settings().newsproof_data_dir)
+    directory = invocation.settings().newsproof_data_dir
     async with database(invocation, admin=admin) as client:
         for number, statement in enumerate(statements, start=1):
-            history.add(statement)
+            remember(directory, statement)
             try:
                 result = await ask(client, statement, parameters, admin=admin)
             except PermanentError as exc:
@@ -105,8 +106,9 @@ def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, s
     from newsproof.app.logging_setup import configure_logs
 
     configure_logs("WARNING", libraries="CRITICAL")
-    history = History(invocation.settings().newsproof_data_dir, create=True)
-    history.load_into_readline()
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401 - input() then edits lines and recalls earlier ones
+    directory = invocation.settings().newsproof_data_dir
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         client = runner.run(stack.enter_async_context(database(invocation, admin=admin)))
@@ -114,7 +116,7 @@ def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, s
             say_result("Statements end with a semicolon. Ctrl-D leaves; the tables: SHOW TABLES;")
             while (statements := _read_statements()) is not None:
                 for statement in statements:
-                    history.add(statement)
+                    remember(directory, statement)
                     try:
                         result = runner.run(ask(client, statement, parameters, admin=admin))
                     except NewsproofError as exc:

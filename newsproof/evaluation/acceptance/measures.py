@@ -7,16 +7,10 @@ from math import isnan
 import msgspec
 
 from infra.clickhouse.client import ClickHouse
+from newsproof.report.data import StepFigures, read_steps
 
 _DEEP = """deep AS (SELECT case_id FROM events FINAL
   WHERE event_type = 'newsproof.signal_synthesized' AND outcome = 'deep')"""
-_STEPS = """
-SELECT l.step AS step, l.results AS results, l.p50_ms AS p50_ms, l.p95_ms AS p95_ms, c.calls AS calls,
-       c.input_tokens AS input_tokens, c.output_tokens AS output_tokens, toFloat64(c.total_cost_usd) AS cost_usd,
-       c.unpriced_calls AS unpriced_calls, c.failed_calls AS failed_calls
-FROM v_latency_by_step AS l
-LEFT JOIN (SELECT * FROM v_cost_by_step WHERE run_id = 'live') AS c ON c.step = l.step
-WHERE l.run_id = 'live'"""
 _CASES = """
 SELECT n.external AS message, s.status AS status, s.path AS path, s.took_ms AS took_ms, s.said AS outcome,
        c.calls AS calls, toFloat64(c.spent_usd) AS cost_usd, c.unpriced AS unpriced_calls
@@ -48,21 +42,6 @@ _SEARCHES = """
 SELECT count() AS asked, countIf(error_type = '') AS answered FROM tool_calls FINAL WHERE tool_name = 'search'"""
 
 
-class StepMeasure(msgspec.Struct, frozen=True, kw_only=True):
-    """One step over the run. Latency (ms) runs from the step's cause to its result; None when there was no result."""
-
-    step: str
-    results: int
-    p50_ms: float | None
-    p95_ms: float | None
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
-    unpriced_calls: int
-    failed_calls: int
-
-
 class CaseMeasure(msgspec.Struct, frozen=True, kw_only=True):
     """One message. ``took_ms`` runs from the case's opening to its end; ``cost_usd`` None = no call has a known price."""
 
@@ -79,7 +58,7 @@ class CaseMeasure(msgspec.Struct, frozen=True, kw_only=True):
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run. ``seconds_by_step``: mean per deep message, rounds summed. ``first_searches``: planned in round one."""
 
-    steps: tuple[StepMeasure, ...]
+    steps: tuple[StepFigures, ...]
     cases: tuple[CaseMeasure, ...]
     seconds_by_step: dict[str, float]
     first_searches: float | None
@@ -94,7 +73,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 async def measured(tables: ClickHouse, order: dict[str, int]) -> Measured:
     """Read the measurements of an installation that held nothing else; ``order`` ranks the steps for the table."""
-    steps = [StepMeasure(**row) for row in (await tables.query(_STEPS)).dicts()]
+    steps = await read_steps(tables)
     cases = [CaseMeasure(**row) for row in (await tables.query(_CASES)).dicts()]
     seconds = {str(step): float(s) for step, s in (await tables.query(_STEP_SECONDS)).rows}
     (first,) = (await tables.query(_FIRST_SEARCHES)).rows[0]

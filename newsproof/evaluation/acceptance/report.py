@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
-from newsproof.app.invocation import say_result, table
-from newsproof.evaluation.acceptance.measures import CaseMeasure, Measured, StepMeasure
+from newsproof.app.invocation import markdown_table, say_result, table
+from newsproof.evaluation.acceptance.measures import CaseMeasure, Measured
 from newsproof.evaluation.acceptance.targets import Verdict
+from newsproof.report.data import StepFigures
 
 
 class AcceptanceReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +23,7 @@ class AcceptanceReport(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     met: int
     targets: tuple[Verdict, ...]
-    steps: tuple[StepMeasure, ...]
+    steps: tuple[StepFigures, ...]
     cases: tuple[CaseMeasure, ...]
     seconds: float
 
@@ -66,14 +67,14 @@ def print_report(report: AcceptanceReport, *, markdown: bool) -> None:
     say_result(f"{report.met} of {len(report.targets)} targets met; {report.mode}, {report.deep} messages deep")
 
 
-def _step(s: StepMeasure) -> tuple[Any, ...]:
+def _step(s: StepFigures) -> tuple[Any, ...]:
     return (
         *(s.step, s.results, _ms(s.p50_ms), _ms(s.p95_ms), s.calls, s.failed_calls),
         *(s.input_tokens, s.output_tokens, _usd(s.cost_usd, s.unpriced_calls)),
     )
 
 
-def _total(steps: Sequence[StepMeasure]) -> tuple[Any, ...]:
+def _total(steps: Sequence[StepFigures]) -> tuple[Any, ...]:
     cost, unpriced = sum(s.cost_usd or 0.0 for s in steps), sum(s.unpriced_calls for s in steps)
     sums = [sum(getattr(s, name) for s in steps) for name in ("calls", "failed_calls", "input_tokens", "output_tokens")]
     return ("in all", sum(s.results for s in steps), "", "", *sums, _usd(cost, unpriced))
@@ -85,8 +86,7 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) ->
 
 
 def _markdown(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    lines = [f"{title}:", "", f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
-    say_result("\n".join([*lines, *(f"| {' | '.join(str(cell) for cell in row)} |" for row in rows), ""]))
+    say_result(f"{title}:\n\n{markdown_table(columns, rows)}\n")
 
 
 def _ms(value: float | None) -> str:

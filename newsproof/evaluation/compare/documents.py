@@ -10,6 +10,7 @@ from xml.etree import ElementTree as Xml
 
 import msgspec
 
+from newsproof.app.invocation import markdown_table
 from newsproof.evaluation.compare.comparison import Comparison
 from newsproof.evaluation.compare.metrics import MetricResult
 from newsproof.evaluation.compare.rules import RuleResult
@@ -67,15 +68,15 @@ def as_markdown(found: Comparison) -> str:
         *_quoted(found.warnings),
         *(_rule_line(rule) for rule in found.rules),
         f"{counts.aligned:,} of {counts.in_both:,} cases compared, {counts.stories:,} stories.",
-        _table(("", "A", "B"), count_rows(counts.a, counts.b)),
-        _table(METRIC_COLUMNS, measured_rows(found)),
+        markdown_table(("", "A", "B"), count_rows(counts.a, counts.b), escape=_plain),
+        markdown_table(METRIC_COLUMNS, measured_rows(found), escape=_plain),
         *map(_plain, not_measured(found)),
         f"#### Flips: {len(found.flips):,}",
-        _table(FLIP_COLUMNS, map(flip_row, found.flips[:MAX_FLIPS])) if found.flips else "None.",
+        markdown_table(FLIP_COLUMNS, map(flip_row, found.flips[:MAX_FLIPS]), escape=_plain) if found.flips else "None.",
         f"#### Largest differences: {len(found.differences):,} of {found.changed_texts:,}",
         *(part for change in found.differences for part in (_plain("  ".join(flip_row(change))), _fence(change.diff))),
         "#### Spend over the cases in both, all repeats",
-        _table(SPEND_COLUMNS, spend_rows(found)),
+        markdown_table(SPEND_COLUMNS, spend_rows(found), escape=_plain),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -123,11 +124,6 @@ def _diffs(found: Comparison) -> Iterable[str]:
     for change in found.differences:
         yield "  ".join(flip_row(change))
         yield from (f"    {line}" for line in change.diff)
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [columns, ["---"] * len(columns), *([_plain(cell) for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _quoted(warnings: Sequence[str]) -> list[str]:

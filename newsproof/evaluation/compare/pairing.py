@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from newsproof.evaluation.compare.rows import LIVE, NO_SIGNAL, CaseRow, RunRows
+from newsproof.evaluation.compare.rows import LIVE, NO_SIGNAL, ComparedCase, RunRows
 from schemas.errors import ConfigError
 
 
@@ -112,7 +112,7 @@ def paired(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
     return comparability, pairs
 
 
-def judged(repeats: Sequence[CaseRow], story_id: str) -> Judged:
+def judged(repeats: Sequence[ComparedCase], story_id: str) -> Judged:
     """Average those repeats of one case that worked."""
     signals = [row for row in repeats if row.has_signal]
     actions = Counter(_action(row) for row in repeats)
@@ -150,22 +150,22 @@ def same_text(one: Judged, other: Judged) -> bool:
     return not (one.signal_hash and other.signal_hash) or one.signal_hash == other.signal_hash
 
 
-def _by_case(rows: Iterable[CaseRow]) -> dict[str, list[CaseRow]]:
-    found: dict[str, list[CaseRow]] = {}
+def _by_case(rows: Iterable[ComparedCase]) -> dict[str, list[ComparedCase]]:
+    found: dict[str, list[ComparedCase]] = {}
     for row in sorted(rows, key=lambda row: row.repeat):
         found.setdefault(row.case_id, []).append(row)
     return found
 
 
-def _worked(repeats: Sequence[CaseRow]) -> list[CaseRow]:
+def _worked(repeats: Sequence[ComparedCase]) -> list[ComparedCase]:
     return [row for row in repeats if row.status == "replayed"]
 
 
-def _action(row: CaseRow) -> str:
+def _action(row: ComparedCase) -> str:
     return row.action if row.has_signal else NO_SIGNAL
 
 
-def _known(cost: object, row: CaseRow) -> float | None:
+def _known(cost: object, row: ComparedCase) -> float | None:
     # A sum that omits calls of unknown price is not a price.
     return None if cost is None or row.unpriced_calls else float(str(cost))
 
@@ -175,7 +175,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
-def _counts(run: RunRows, other: RunRows, rows: dict[str, list[CaseRow]], both: Sequence[str]) -> RunCounts:
+def _counts(run: RunRows, other: RunRows, rows: dict[str, list[ComparedCase]], both: Sequence[str]) -> RunCounts:
     states = {case: {row.status for row in rows[case]} for case in both}
     did_not = Counter(_worst(found) for found in states.values() if "replayed" not in found)
     every = [row for case in both for row in rows[case]]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from infra.clickhouse.client import ClickHouse
 from newsproof.evaluation.compare.comparison import Comparison
-from newsproof.evaluation.compare.rows import HOW_NOT_WHAT, LIVE, CaseRow, CaseText, Hits, RunRows, Texts
+from newsproof.evaluation.compare.rows import HOW_NOT_WHAT, LIVE, CaseText, ComparedCase, Hits, RunRows, Texts
 from schemas.errors import ConfigError
 
 # Matches canonical JSON: a string, null or a flat list after the field's name. Inside a text the quotes are escaped.
@@ -19,7 +19,7 @@ _COMPUTED = {
     "notes_hash": "if(notes = '', 0, cityHash64(notes))",
 }
 _COLUMNS = ", ".join(
-    f"{_COMPUTED[name]} AS {name}" if name in _COMPUTED else name for name in CaseRow.__struct_fields__
+    f"{_COMPUTED[name]} AS {name}" if name in _COMPUTED else name for name in ComparedCase.__struct_fields__
 )
 # The cases of a run, from its narrowest source: the full view joins much that a list of case ids does not need.
 _CASES = {
@@ -76,7 +76,7 @@ async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
     return RunRows(
         run_id=run,
         cases=int(count.rows[0][0]),
-        rows=[CaseRow(*row) for row in rows.rows],
+        rows=[ComparedCase(*row) for row in rows.rows],
         hits=hits,
         status=status,
         changes=changes,

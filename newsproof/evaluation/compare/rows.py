@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 
 import msgspec
+
+from newsproof.evaluation.backtest.run.run_case import RunCase
 
 LIVE = "live"
 """Run id of the live judgements."""
@@ -19,36 +20,16 @@ HOW_NOT_WHAT = ("decided_at", "valid_until", "model", "prompt_versions")
 """Signal fields about how and when it was made. Two signals that differ only in these fields count as equal."""
 
 
-class CaseRow(msgspec.Struct, frozen=True):
-    """One repeat of one case in one run; the fields are columns of ``v_run_cases``, in the order of the query.
+class ComparedCase(RunCase, frozen=True):
+    """What a comparison reads of a repeat, in the order of the query.
 
-    Costs in USD, None when no price is known. ``signal_hash`` and ``notes_hash`` hash the texts and are 0 for an empty
-    text; the signal's leaves out :data:`HOW_NOT_WHAT`.
+    ``signal_hash`` and ``notes_hash`` hash the texts and are 0 for an empty text; the signal's leaves out
+    :data:`HOW_NOT_WHAT`.
     """
 
-    case_id: str
-    repeat: int
-    story_id: str
-    status: str
-    event_type: str
-    asset: str
-    action: str
-    direction: str
-    preliminary_confidence: float
-    confidence: float
-    has_signal: int
-    executed: int
-    reused: int
-    missed: int
-    cost_usd: Decimal | None
-    unpriced_calls: int
-    avoided_cost_usd: Decimal | None
-    would_have_cost_usd: Decimal | None
-    latency_ms: float | None
-    look_ahead: int
-    after_training_cutoff: int
-    signal_hash: int
-    notes_hash: int
+    look_ahead: int = 0
+    signal_hash: int = 0
+    notes_hash: int = 0
 
 
 Hits = Mapping[int, Mapping[tuple[str, int], int]]
@@ -65,7 +46,7 @@ class RunRows(msgspec.Struct, frozen=True, kw_only=True):
 
     run_id: str
     cases: int
-    rows: list[CaseRow]
+    rows: list[ComparedCase]
     hits: Hits = {}
     status: str = ""
     changes: str = ""

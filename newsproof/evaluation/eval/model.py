@@ -22,12 +22,12 @@ from agents.graphs import verification
 from agents.planning.rounds import findings_so_far
 from agents.prompts import every_task, load_prompts
 from infra.models import live_models
-from infra.offline.empty_journal import EmptyJournal
 from infra.offline.scripted.ports import scripted_models
 from infra.offline.scripted.server import ScriptedServer
 from infra.ports import Port, Ports
 from infra.settings import Settings
 from newsproof.app.model_options import tuned_prompts
+from newsproof.evaluation.eval.empty_journal import EmptyJournal
 from newsproof.evaluation.eval.evaluate import (
     CaseResult,
     Evaluation,

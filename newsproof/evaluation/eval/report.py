@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agents.tables import load_tables
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, json_line, run, say_result, table
+from newsproof.app.invocation import Invocation, json_line, markdown_table, run, say_result, table
 from newsproof.evaluation.eval.evaluate import FIELDS, CaseResult, Evaluation, JudgedCase, evaluate, read_case
 from schemas.config import Snapshot
 from schemas.errors import ConfigError, ContractError
@@ -42,23 +42,18 @@ def show_evaluation(
     if as_json:
         json_line(evaluation)
     elif markdown:
-        say_result(markdown_table(file.name, evaluation))
+        say_result(markdown_of(file.name, evaluation))
     else:
         _print(evaluation)
     wrong = strict and evaluation.all_right < evaluation.cases
     return exits.FINDING if refused or wrong else exits.OK
 
 
-def markdown_table(name: str, evaluation: Evaluation) -> str:
+def markdown_of(name: str, evaluation: Evaluation) -> str:
     """Return the totals as rows of the table in docs/verification.md."""
-    lines = [
-        f"`{name}`: {evaluation.cases} cases, {evaluation.all_right} right in every field",
-        "",
-    ]
-    columns, rows = _totals(evaluation)
-    lines += [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
-    lines += [f"| {' | '.join('–' if cell is None else str(cell) for cell in row)} |" for row in rows]
-    return "\n".join(lines)
+    heading = f"`{name}`: {evaluation.cases} cases, {evaluation.all_right} right in every field"
+    made = markdown_table(*_totals(evaluation), escape=lambda cell: "–" if cell is None else str(cell))
+    return f"{heading}\n\n{made}"
 
 
 def _totals(evaluation: Evaluation) -> tuple[list[str], list[list[str | int | None]]]:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
-import structlog
 
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import LLM_CALLS, TOOL_CALLS
 from newsproof.app.version import code_version
 from newsproof.evaluation.backtest.run.plan import RunPlan
-from newsproof.evaluation.backtest.run.rows import COLUMNS, CaseRow, call_rows, table_row
+from newsproof.evaluation.backtest.run.rows import COLUMNS, RunCaseRow, call_rows, table_row
 from newsproof.evaluation.backtest.run.tables import RUN_COLUMNS
-from schemas.errors import TransientError
+from streams.journal.retry import retry_while_unavailable
 from streams.replay import Replayed
 
-log = structlog.get_logger(__name__)
-
-RETRY_S = 2.0
 _TOTALS = """
 SELECT count() AS cases, countIf(status = 'replayed') AS replayed, sum(executed) AS executed, sum(reused) AS reused,
        sum(missed) AS missed, sum(cost_usd) AS cost_usd, sum(avoided_cost_usd) AS avoided_cost_usd,
@@ -44,23 +39,18 @@ class ShadowTables:
     def __init__(self, client: ClickHouse, plan: RunPlan, started_at: datetime, on_wait: Callable[[], None]) -> None:
         self._client, self._plan, self._started_at, self._on_wait = client, plan, started_at, on_wait
 
-    async def add(self, row: CaseRow, replayed: Replayed | None) -> None:
+    async def add(self, row: RunCaseRow, replayed: Replayed | None) -> None:
         """Write a case. Its calls come first, so a stored case always has its calls."""
-        while True:
-            try:
-                if replayed is not None:
-                    models, tools = call_rows(
-                        replayed, run_id=self._plan.run_id, repeat=row.repeat, started_at=row.started_at
-                    )
-                    await self._client.insert("llm_calls", LLM_CALLS, models)
-                    await self._client.insert("tool_calls", TOOL_CALLS, tools)
-                await self._client.insert("run_cases", COLUMNS, [table_row(row)])
-            except TransientError as exc:
-                self._on_wait()
-                log.warning("ClickHouse is away; the same rows are sent again", error=str(exc), in_s=RETRY_S)
-                await asyncio.sleep(RETRY_S)
-            else:
-                return
+        await retry_while_unavailable(
+            lambda: self._insert(row, replayed), "the tables of the run", on_wait=lambda _: self._on_wait()
+        )
+
+    async def _insert(self, row: RunCaseRow, replayed: Replayed | None) -> None:
+        if replayed is not None:
+            models, tools = call_rows(replayed, run_id=self._plan.run_id, repeat=row.repeat, started_at=row.started_at)
+            await self._client.insert("llm_calls", LLM_CALLS, models)
+            await self._client.insert("tool_calls", TOOL_CALLS, tools)
+        await self._client.insert("run_cases", COLUMNS, [table_row(row)])
 
     async def tell(self, status: str) -> Totals:
         """Write the run's row with its totals so far, and return them.

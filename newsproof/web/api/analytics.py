@@ -45,7 +45,7 @@ async def report(request: Request, days: Days = 30) -> Response:
         "days_apply_to": ["spend"],
         "answers": found.answers,
         "is_empty": found.is_empty,
-        "synthetic": found.synthetic,
+        "synthetic": bool(found.synthetic),
         "without_outcomes": found.without_outcomes,
     })  # fmt: skip
 

@@ -18,7 +18,7 @@ from schemas import envelope as wire
 from schemas.errors import ContractError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES, WIRE_NAMES, CaseTriaged
 from schemas.ids import LIVE_RUN
-from streams.feed.case_items import CaseItem, FeedFilter
+from streams.feed.case_items import FeedCase, FeedFilter
 
 _TOLD = (OPENING_NAME, WIRE_NAMES[CaseTriaged], *sorted(TERMINAL_NAMES))
 
@@ -53,16 +53,16 @@ class Before(msgspec.Struct, frozen=True):
             ) from exc
 
     @classmethod
-    def of(cls, case: CaseItem) -> Before:
-        return cls(int(case.opened_at.timestamp() * 1000), case.case_id)
+    def of(cls, case: FeedCase) -> Before:
+        return cls(int(case.received_at.timestamp() * 1000), case.case_id)
 
-    def hides(self, case: CaseItem) -> bool:
+    def hides(self, case: FeedCase) -> bool:
         """Return whether a case is at or before this cursor in the list, which is newest first."""
         at = Before.of(case)
         return (at.ms, at.case_id) >= (self.ms, self.case_id)
 
 
-async def cases_page(tables: ClickHouse, wanted: FeedFilter, *, limit: int, before: Before | None) -> list[CaseItem]:
+async def cases_page(tables: ClickHouse, wanted: FeedFilter, *, limit: int, before: Before | None) -> list[FeedCase]:
     """Return cases in short, newest opening first.
 
     Raises:
@@ -102,14 +102,14 @@ def _conditions(wanted: FeedFilter, before: Before | None) -> tuple[list[str], d
     return where, asked
 
 
-async def _items(tables: ClickHouse, case_ids: Sequence[str]) -> list[CaseItem]:
+async def _items(tables: ClickHouse, case_ids: Sequence[str]) -> list[FeedCase]:
     if not case_ids:
         return []
     sql = """SELECT case_id, event_id, causation_id, event_type, schema_version, event_time, payload FROM events FINAL
 WHERE run_id = {run:String} AND case_id IN {cases:Array(String)} AND event_type IN {told:Array(String)}
 ORDER BY journal_offset"""
     asked = {"run": LIVE_RUN, "cases": list(case_ids), "told": list(_TOLD)}
-    items: dict[str, CaseItem] = {}
+    items: dict[str, FeedCase] = {}
     for case_id, event_id, cause, kind, version, at, payload in (await tables.query(sql, asked)).rows:
         env = wire.Envelope(
             id=event_id,
@@ -120,13 +120,12 @@ ORDER BY journal_offset"""
             time=at,
             version=version,
         )
-        item = items.setdefault(case_id, CaseItem(case_id=case_id, opened_at=at))
+        item = items.setdefault(case_id, FeedCase(case_id=case_id, received_at=at))
         try:
             item.take(env, wire.decode(kind, version, payload.encode()))
         except ContractError:
             # Payloads are emptied after 90 days; the event's type still says that the case ended.
-            if kind in TERMINAL_NAMES:
-                item.state, item.ended_at = "ended", at
+            item.close(env)
     return [items[one] for one in case_ids if one in items]
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
+import msgspec
 from fastapi import APIRouter, Header, Path, Query, Request
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from newsproof.web.api.case_document import document_of
+from newsproof.report.case_document import document_of
 from newsproof.web.api.case_tables import Before, cases_page, revisions_of, where_it_lies
 from newsproof.web.backend import Backend
 from newsproof.web.guard import client_of
@@ -17,7 +19,7 @@ from newsproof.web.responses import Events, Refused, as_json
 from schemas.errors import NewsproofError
 from schemas.ids import signal_id
 from schemas.signals import SignalStatus
-from streams.feed.case_items import CaseItem, FeedFilter
+from streams.feed.case_items import FeedCase, FeedFilter
 from streams.feed.sse import live_events
 from streams.feed.window import Place
 from streams.journal.case_reading import JournalRecord
@@ -100,7 +102,7 @@ async def cases(
     return as_json({"items": items, "next": str(Before.of(items[-1])) if more else None, "note": note, "after": place})
 
 
-async def _from_tables(backend: Backend, wanted: FeedFilter, limit: int, before: Before | None) -> list[CaseItem]:
+async def _from_tables(backend: Backend, wanted: FeedFilter, limit: int, before: Before | None) -> list[FeedCase]:
     async with asyncio.timeout(TABLES_WITHIN_S):
         return await cases_page(backend.reachable_tables(), wanted, limit=limit, before=before)
 
@@ -118,7 +120,16 @@ async def case(request: Request, case_id: Annotated[str, Path(pattern=CASE_ID)])
             revisions = await revisions_of(backend.reachable_tables(), signal_id("live", case_id))
     except (NewsproofError, TimeoutError):
         note = "ClickHouse is away: revisions of the signal are missing here."
-    return as_json({**document_of(records), "revisions": revisions, "note": note})
+    return as_json(shown(records, revisions, note))
+
+
+def shown(records: Sequence[JournalRecord], revisions: Sequence[dict[str, Any]], note: str) -> dict[str, Any]:
+    """Return the document of a case, and what the page alone shows: its row in lists and all its records."""
+    row = FeedCase(case_id=records[0].envelope.case_id, received_at=records[0].envelope.time)
+    for record in records:
+        if record.accepted:
+            row.take(record.envelope, record.event)
+    return msgspec.structs.asdict(document_of(records, revisions)) | {"case": row, "events": records, "note": note}
 
 
 async def _records_of(backend: Backend, case_id: str) -> list[JournalRecord]:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.evidence.quality import CredibilityTable, quality_score, timeliness
+from agents.evidence.credibility import CredibilityTable
+from agents.evidence.quality import quality_score, timeliness
 from agents.tables import load_tables
 from agents.text.matching import Shape, near_duplicates, width
 from schemas.evidence import SearchResult

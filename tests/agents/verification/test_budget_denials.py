@@ -7,7 +7,7 @@ from agents.specification import START, call_of, given, opened, run_case
 from schemas.calls import Call
 from schemas.effects import CallModel, EarlierReply, Failure, FindEarlier, Recall, RecallReply, Search
 from schemas.events import CaseDegraded, CaseFailed, EffectCompleted, SearchCompleted, SignalSynthesized, StepFailed
-from tests.agents.verification.conftest import NEWS
+from tests.agents.conftest import NEWS
 
 DENIED = Failure(kind="budget", message="50 tool calls are used up", retryable=False)
 

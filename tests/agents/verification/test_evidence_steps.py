@@ -28,7 +28,7 @@ from schemas.events import (
     StepFailed,
 )
 from schemas.evidence import MarketValue, MemoryEntry, Page
-from tests.agents.verification.conftest import NEWS
+from tests.agents.conftest import NEWS
 
 DOWN = Failure(kind="unavailable", message="down", retryable=True)
 WRONG_KEY = Failure(kind="auth", message="wrong key", retryable=False)

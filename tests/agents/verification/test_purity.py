@@ -13,7 +13,7 @@ from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from schemas.effects import CallModel, EarlierReply, FindEarlier, RecallReply, Search, request_hash
 from schemas.events import SignalSynthesized
-from tests.agents.verification.conftest import NEWS
+from tests.agents.conftest import NEWS
 
 MODEL, SEARCH = OfflineModel(), OfflineSearch()
 

@@ -9,7 +9,7 @@ from agents.specification import case_after, given, opened
 from agents.verification.triage import gate, rollout_bucket
 from schemas.effects import EarlierReply, Failure, FindEarlier, ModelReply
 from schemas.events import CaseDropped, CaseTriaged
-from tests.agents.verification.conftest import NEWS
+from tests.agents.conftest import NEWS
 
 FIRST = EarlierReply(first_case=None)
 DOWN = Failure(kind="unavailable", message="down", retryable=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import count
@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from infra.clickhouse.client import ClickHouse, insert_rows
+from infra.clickhouse.client import ClickHouse
+from infra.clickhouse.columns import COLUMNS
 from infra.clickhouse.rows import AcceptedRecord, Row, rows_of, signal_row
 from schemas import events as ev
 from schemas import ids
@@ -124,6 +125,11 @@ def published(of: Signal, *, offset: int = 0, emitted_at: datetime = NOW, **fiel
         "emitted_ms": round(emitted_at.timestamp() * 1000),
     }
     return signal_row(of, **{**given, **fields})
+
+
+async def insert_rows(client: ClickHouse, table: str, rows: Sequence[Row], token: str) -> None:
+    """Insert mapped rows into their table, once per token."""
+    await client.insert(table, COLUMNS[table], rows, token=f"{table}-{token}")
 
 
 async def fill(client: ClickHouse, records: Iterable[AcceptedRecord], *, accepted: bool = True) -> None:

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from infra.clickhouse.client import ClickHouse, insert_rows
+from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import COLUMNS
 from infra.clickhouse.rows import memory_row, rows_of
 from schemas import events as ev
@@ -19,6 +19,7 @@ from tests.infra.clickhouse.clickhouse_samples import (
     NOW,
     fill,
     fill_signals,
+    insert_rows,
     model_call,
     published,
     record,

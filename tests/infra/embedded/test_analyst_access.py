@@ -257,12 +257,9 @@ async def test_the_protocol_that_curl_and_bi_tools_speak(
     headers = {"X-ClickHouse-Database": "newsproof", "X-ClickHouse-Format": "JSONCompact"}
     reply = await analyst.post("/", content="SELECT count() AS n FROM notes", headers=headers)
     assert reply.json()["data"] in ([[2]], [["2"]])
-    packed = await analyst.get(
-        "/",
-        params={"query": "SELECT repeat('x', 1000) FROM numbers(100)", "enable_http_compression": 1},
-        headers={"Accept-Encoding": "gzip"},
-    )
-    assert (packed.headers["Content-Encoding"], len(packed.text)) == ("gzip", 100_100)
+    by_a_library = {"query": "SELECT repeat('x', 1000) FROM numbers(100)", "enable_http_compression": 1}
+    plain = await analyst.get("/", params=by_a_library, headers={"Accept-Encoding": "gzip"})
+    assert ("Content-Encoding" in plain.headers, len(plain.text)) == (False, 100_100)
     wrong = await analyst.post("/", content="SELECT nonsense FROM notes")
     assert (wrong.status_code, wrong.headers["X-ClickHouse-Exception-Code"]) == (404, "47")
 

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from infra.clickhouse.client import Address, connect
 from infra.market.research import VALUES
 from infra.market.research.ports import live_research
 from infra.ports import Port
@@ -25,8 +24,6 @@ SOURCES = (
     *("defillama_stablecoins", "coinmetrics", "blockchair", "glassnode"),
 )
 CHANGES = ("_change_1d", "_change_7d")
-EMPTY = connect(Address(host="127.0.0.1", port=9), database="none")
-"""A ClickHouse that no test of outside sources asks."""
 
 
 def known_name(kind: str, name: str) -> bool:
@@ -68,7 +65,7 @@ async def research(
             servers[name] = await stack.enter_async_context(Routed(told if isinstance(told, Mapping) else {"": told}))
         urls = {f"{name}_base_url": server.url for name, server in servers.items()}
         made = {**urls, "deep_analysis_tool_timeout": 60.0, "newsproof_mode": "live", **(settings or {})}
-        ports = live_research(load_settings(**made), EMPTY)
+        ports = live_research(load_settings(**made))
         try:
             yield ports, servers
         finally:

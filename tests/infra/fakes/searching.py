@@ -123,9 +123,7 @@ async def searching(name: str, *script: Behaviour, **settings: Any) -> AsyncIter
         given: dict[str, Any] = {"timeout_s": 60.0, **settings}
         port: Port
         if name == "bocha":
-            port = BochaSearch(
-                **{"api_key": "sk-secret", "base_url": server.url, "cost_per_search_usd": 0.005, **given}
-            )
+            port = BochaSearch(**{"api_key": "sk-secret", "base_url": server.url, "unit_cost_usd": 0.005, **given})
         elif name == "ragflow":
             keys = {"api_key": "ragflow-secret", "dataset_ids": ["C7EE74067A2C11EF"], "endpoint": server.url}
             port = RagflowSearch(**{**keys, **given})

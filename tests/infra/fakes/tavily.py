@@ -41,7 +41,7 @@ SEARCH = Search(provider="tavily", query="USDC Circle depeg 脱锚 官方声明"
 @asynccontextmanager
 async def tavily(*script: Behaviour, **settings: Any) -> AsyncIterator[tuple[TavilySearch, FakeServer]]:
     async with FakeServer(*script) as server:
-        given = {"api_key": "tvly-secret", "timeout_s": 5.0, "cost_per_credit_usd": 0.008, **settings}
+        given = {"api_key": "tvly-secret", "timeout_s": 5.0, "unit_cost_usd": 0.008, **settings}
         search = TavilySearch(**{"base_url": server.url, **given})
         try:
             yield search, server

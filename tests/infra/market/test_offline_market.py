@@ -17,14 +17,14 @@ from infra.settings import Settings, load_settings
 from newsproof.app.research_composition import offline_research
 from schemas.effects import CandlesReply, Failure, FetchCandles, FetchMarket, MarketReply, Reply
 from schemas.errors import ConfigError
-from tests.infra.fakes.research import EMPTY, known_name
+from tests.infra.fakes.research import known_name
 
 NOW = datetime(2026, 3, 1, 12, 34, 56, tzinfo=UTC)
 KINDS: tuple[Literal["price", "economy", "sentiment", "network"], ...] = ("price", "economy", "sentiment", "network")
 
 
 def ports(mode: str = "offline") -> dict[str, Port]:
-    return offline_research(load_settings(newsproof_mode=mode), EMPTY)
+    return offline_research(load_settings(newsproof_mode=mode))
 
 
 async def market(kind: Any, asset: str = "BTC", as_of: datetime = NOW) -> Reply:
@@ -54,10 +54,8 @@ async def test_every_figure_is_labelled_has_a_known_name_and_is_known_by_then(ki
 
 def test_the_ports_say_that_they_are_offline_or_simulated() -> None:
     for mode in ("offline", "simulated"):
-        assert {name: port.mode for name, port in ports(mode).items()} == dict.fromkeys(
-            ("market", "candles", "signals"), mode
-        )
-    assert {port.provider for name, port in ports().items() if name != "signals"} == {"offline"}
+        assert {name: port.mode for name, port in ports(mode).items()} == dict.fromkeys(("market", "candles"), mode)
+    assert {port.provider for port in ports().values()} == {"offline"}
 
 
 async def test_bitcoin_has_every_figure_that_a_live_source_without_a_paid_plan_has() -> None:
@@ -129,7 +127,7 @@ async def test_an_asset_that_is_not_in_the_data_set_is_said_to_be_unknown() -> N
 
 async def test_other_kinds_are_not_configured() -> None:
     offline = await market("macro")
-    live = live_research(load_settings(), EMPTY)
+    live = live_research(load_settings())
     answer = await live["market"].perform(FetchMarket(kind="onchain", asset="BTC", as_of=NOW))
     for reply in (offline, answer.reply):
         assert isinstance(reply, Failure) and (reply.kind, reply.retryable) == ("not_configured", False)
@@ -149,11 +147,11 @@ ADDRESSES = [
 @pytest.mark.parametrize("name", ADDRESSES)
 def test_an_address_that_cannot_be_one_is_refused_before_anything_starts(name: str) -> None:
     with pytest.raises(ConfigError, match=name.upper()):
-        live_research(load_settings(**{name: "ftp://example.com"}), EMPTY)
+        live_research(load_settings(**{name: "ftp://example.com"}))
 
 
 @pytest.mark.parametrize("name", ["coingecko", "fred", "coinmetrics", "blockchair", "glassnode"])
 def test_a_key_that_cannot_be_one_is_refused_and_not_repeated(name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name.upper()}_API_KEY") as refused:
-        live_research(load_settings(**{f"{name}_api_key": "“quoted”"}), EMPTY)
+        live_research(load_settings(**{f"{name}_api_key": "“quoted”"}))
     assert "quoted" not in str(refused.value)

@@ -92,9 +92,9 @@ def test_a_worst_case_is_at_least_the_price_of_any_use_within_it() -> None:
 
 
 async def test_a_search_takes_one_unit_and_the_credits_of_its_depth() -> None:
-    tavily = TavilySearch(api_key="tvly-k", cost_per_credit_usd=Decimal("0.008"))
+    tavily = TavilySearch(api_key="tvly-k", unit_cost_usd=Decimal("0.008"))
     unknown = TavilySearch(api_key="tvly-k")
-    bocha = BochaSearch(api_key="k", cost_per_search_usd=Decimal("0.005"))
+    bocha = BochaSearch(api_key="k", unit_cost_usd=Decimal("0.005"))
     assert tavily.worst_case_usd(SEARCH) == Decimal("0.008")
     assert tavily.worst_case_usd(replace(SEARCH, depth="advanced")) == Decimal("0.016")
     assert unknown.worst_case_usd(SEARCH) is None

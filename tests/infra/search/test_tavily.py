@@ -59,7 +59,7 @@ async def test_no_result_is_an_answer() -> None:
     [("basic", "0.008", "0.008"), ("advanced", "0.008", "0.016"), ("basic", 0, "0"), ("basic", None, None)],
 )
 async def test_credits_are_assumed_by_depth_where_none_are_reported(depth: str, price: Any, cost: str | None) -> None:
-    async with tavily(fake.results(usage=None), cost_per_credit_usd=price) as (search, _):
+    async with tavily(fake.results(usage=None), unit_cost_usd=price) as (search, _):
         answer = await search.perform(msgspec.structs.replace(SEARCH, depth=depth))
     assert answer.cost_usd == (None if cost is None else Decimal(cost))
     assert (answer.cost_source == "unknown") == (price is None)
@@ -193,7 +193,7 @@ def test_an_unreadable_date_is_unknown_rather_than_guessed(written: Any) -> None
 @pytest.mark.integration
 @pytest.mark.skipif("TAVILY_API_KEY" not in os.environ, reason="needs TAVILY_API_KEY")
 async def test_the_real_service_answers_in_this_shape() -> None:
-    search = TavilySearch(api_key=os.environ["TAVILY_API_KEY"], timeout_s=30.0, cost_per_credit_usd=Decimal("0.008"))
+    search = TavilySearch(api_key=os.environ["TAVILY_API_KEY"], timeout_s=30.0, unit_cost_usd=Decimal("0.008"))
     try:
         answer = await search.perform(
             msgspec.structs.replace(SEARCH, query="Bitcoin spot ETF SEC approval", max_results=3)

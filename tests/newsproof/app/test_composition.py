@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from infra.offline.search import OfflineSearch
 from infra.offline.simulated import Simulated
 from infra.settings import Settings
 from newsproof.app import composition
-from schemas.effects import CallModel, Search
+from newsproof.app.research_composition import research_ports_of
+from schemas.effects import CallModel, FindSignals, Search
 from schemas.errors import ConfigError
 
 KEYS = {"gemini_api_key": "g-key", "tavily_api_key": "t-key"}
@@ -31,6 +33,17 @@ def test_without_a_key_the_mode_is_offline_and_every_part_says_so() -> None:
     assert isinstance(made.models["light"], OfflineModel) and isinstance(made.search["offline"], OfflineSearch)
     snapshot = composition.snapshot_of(settings())
     assert (snapshot.provider_mode, snapshot.search_providers) == ("offline", ("offline",))
+
+
+@pytest.mark.parametrize(
+    ("values", "mode"),
+    [({}, "offline"), ({"newsproof_mode": "simulated"}, "simulated"), ({**KEYS, "newsproof_mode": "live"}, "live")],
+)
+def test_the_signals_that_a_chat_finds_carry_the_mode_of_their_installation(values: dict[str, Any], mode: str) -> None:
+    made = research_ports_of(settings(**values), connect("http://127.0.0.1:1", database="none"))
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    port = made.of(FindSignals(asset="BTC", since=now, as_of=now, limit=1))
+    assert (port.provider, port.mode) == ("clickhouse", mode)
 
 
 def test_live_mode_gets_gemini_for_both_tiers_and_tavily() -> None:

@@ -18,16 +18,16 @@ import pytest
 from agents.analysis.indicators import indicators
 from agents.analysis.pages import page_of
 from infra.clickhouse.client import ClickHouse
+from infra.clickhouse.found_signals import FoundSignals
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.kafka.topics import KafkaAddress
-from infra.market.research.signals import FoundSignals
 from infra.settings import Settings, load_settings
+from lab.budget_audit import budget_overshoot
 from newsproof.app.processes.research import serve_research
 from newsproof.app.research_composition import research_snapshot_of
 from schemas import research_events as rev
 from schemas.calls import Call
 from schemas.signals import SignalEvidence
-from streams.budget.audit import budget_overshoot
 from tests.infra.clickhouse.clickhouse_samples import fill_signals, published, seconds, signal
 from tests.infra.fakes.server import Say
 from tests.newsproof.app.live_chat import AGENTS, Market, Models, outside
@@ -218,7 +218,7 @@ async def test_what_a_signal_or_a_source_says_changes_no_citation_even_where_the
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A chat waits 0.9 s for ClickHouse; a loaded machine may need more, and this is no test of that.
-    monkeypatch.setattr("infra.market.research.signals.FoundSignals", partial(FoundSignals, timeout_s=60.0))
+    monkeypatch.setattr("newsproof.app.research_composition.FoundSignals", partial(FoundSignals, timeout_s=60.0))
     at_hand = datetime.now(UTC) - timedelta(hours=1)
     page = SignalEvidence(url="javascript:alert(1)", hash="h", stance="supports", reference_number=1)
     told = signal(

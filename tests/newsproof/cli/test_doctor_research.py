@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from infra.settings import Settings
-from newsproof.app.check import Check
+from newsproof.cli.doctor.check import Check
 from newsproof.cli.doctor.research import PLACES, chat_sources
 from tests.infra.fakes.server import FakeServer, HangUp, Say
 from tests.newsproof.command import NOBODY_OUTSIDE

@@ -26,7 +26,7 @@ from newsproof.app.composition import clickhouse_of
 from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers
 from newsproof.cli.main import app
-from newsproof.cli.sql.history import MAX_STATEMENTS, History
+from newsproof.cli.sql.history import MAX_STATEMENTS, remember, remembered
 from newsproof.cli.sql.output import markdown
 from tests.newsproof.command import COMMAND, environment, newsproof
 
@@ -111,7 +111,7 @@ def test_every_format_holds_the_same_rows(place: Path) -> None:
     as_csv = list(csv.reader(io.StringIO(sql(place, query, "--format", "csv").stdout)))
     assert as_csv == [["n", "text"], ["1", "a;b"], ["2", "c | d"]]
     as_markdown = sql(place, query, "--format", "markdown").stdout.splitlines()
-    assert as_markdown == ["| n | text |", "| --: | --- |", "| 1 | a;b |", r"| 2 | c \| d |"]
+    assert as_markdown == ["| n | text |", "|---:|---|", "| 1 | a;b |", r"| 2 | c \| d |"]
     assert "c | d" in sql(place, query).stdout
 
 
@@ -133,15 +133,14 @@ def test_the_history_holds_what_was_asked_for_its_owner_alone(place: Path) -> No
 
 
 def test_the_history_stays_short_and_survives_a_torn_line(tmp_path: Path) -> None:
-    history = History(tmp_path)
     for n in range(2 * MAX_STATEMENTS + 5):
-        history.add(f"SELECT {n}")
+        remember(tmp_path, f"SELECT {n}")
     (file,) = tmp_path.iterdir()
     assert len(file.read_text().splitlines()) <= 2 * MAX_STATEMENTS
     with file.open("a") as torn:
         torn.write('{"at": "2026')
-    assert history.entries()[-1][1] == f"SELECT {2 * MAX_STATEMENTS + 4}"
-    History(tmp_path / "absent").add("SELECT 1")
+    assert remembered(tmp_path)[-1][1] == f"SELECT {2 * MAX_STATEMENTS + 4}"
+    remember(tmp_path / "absent", "SELECT 1")
     assert not (tmp_path / "absent").exists()
 
 

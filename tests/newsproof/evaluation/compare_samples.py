@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from newsproof.evaluation.compare.rows import CaseRow, CaseText, RunRows
+from newsproof.evaluation.compare.rows import CaseText, ComparedCase, RunRows
 
 USUAL: dict[str, Any] = {
     "repeat": 0,
@@ -36,9 +36,9 @@ USUAL: dict[str, Any] = {
 }
 
 
-def case(name: str, story: str = "", **changes: Any) -> CaseRow:
+def case(name: str, story: str = "", **changes: Any) -> ComparedCase:
     """Return one row; a case is its own story where none is named."""
-    return CaseRow(**USUAL | {"case_id": name, "story_id": story or name} | changes)
+    return ComparedCase(**USUAL | {"case_id": name, "story_id": story or name} | changes)
 
 
 def called(cost: str, latency_ms: float, calls: int = 1) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def called(cost: str, latency_ms: float, calls: int = 1) -> dict[str, Any]:
 
 def run(
     name: str,
-    rows: list[CaseRow],
+    rows: list[ComparedCase],
     cases: int | None = None,
     returns: Mapping[int, Mapping[str, float]] | None = None,
     **changes: Any,
@@ -67,7 +67,7 @@ def run(
     return RunRows(**{"run_id": name, "cases": count, "rows": rows, "hits": hits, "status": "finished"} | changes)
 
 
-def _hits(rows: list[CaseRow], returns: Mapping[str, float]) -> dict[tuple[str, int], int]:
+def _hits(rows: list[ComparedCase], returns: Mapping[str, float]) -> dict[tuple[str, int], int]:
     side = {"long": 1, "short": -1}
     return {
         (row.case_id, row.repeat): int(returns[row.case_id] * side[row.direction] > 0)
@@ -86,7 +86,7 @@ def example() -> tuple[RunRows, RunRows, dict[tuple[str, str, int], CaseText]]:
     """
     rng = np.random.default_rng(42)
     came: dict[int, dict[str, float]] = {3600: {}, 14400: {}}
-    rows: dict[str, list[CaseRow]] = {"synth-v3": [], "synth-v4": []}
+    rows: dict[str, list[ComparedCase]] = {"synth-v3": [], "synth-v4": []}
     texts: dict[tuple[str, str, int], CaseText] = {}
     for n in range(240):
         story, name = n // 2, f"case-{n:03}"

@@ -11,7 +11,7 @@ from scipy import stats
 
 from newsproof.evaluation.compare.comparison import Comparison, compare
 from newsproof.evaluation.compare.metrics import MetricResult
-from newsproof.evaluation.compare.rows import CaseRow
+from newsproof.evaluation.compare.rows import ComparedCase
 from schemas.errors import ConfigError
 from tests.newsproof.evaluation.compare_samples import called, case, run
 
@@ -24,7 +24,7 @@ def metric(found: Comparison, label: str) -> MetricResult:
     return next(m for m in found.metrics if m.label == label)
 
 
-def eight(**changes: Any) -> list[CaseRow]:
+def eight(**changes: Any) -> list[ComparedCase]:
     return [case(name, **changes) for name in EIGHT]
 
 
@@ -218,7 +218,7 @@ def same_prompt_twice(seed: int) -> Comparison:
     names = [(f"s{story}", f"s{story}-{n}") for story in range(40) for n in range(rng.integers(1, 4))]
     came = {story: float(rng.choice([-0.01, 0.01])) for story, _ in names}
 
-    def judged(name: str) -> list[CaseRow]:
+    def judged(name: str) -> list[ComparedCase]:
         own = {story: rng.normal(0.0, 0.08) for story in came}
         rows = []
         for story, one in names:

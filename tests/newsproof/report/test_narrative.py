@@ -215,7 +215,4 @@ def test_calls_of_passed_by_records_are_told_too_because_they_cost_as_much() -> 
 
     paid: Any = msgspec.structs.replace(EVENTS[2][0], calls=(model_call("0.01"),))
     told = narrative.calls_of([record(paid, 0), record(paid, 1, accepted=False)])
-    assert [(event, accepted) for event, _, accepted in told] == [
-        ("context_gathered", True),
-        ("context_gathered", False),
-    ]
+    assert [(call.event, call.accepted) for call in told] == [("context_gathered", True), ("context_gathered", False)]

@@ -41,10 +41,10 @@ async def test_a_live_signal_and_a_case_reach_an_open_stream(world: World, servi
         signals = [one for one in got if one is not None and one.event == "signal"]
         cases = [one.data["data"] for one in got if one is not None and one.event == "case"]
         assert [one.data["data"]["signal_id"] for one in signals] == [signal("a").signal_id]
-        assert [(one["case_id"], one["phase"], one["state"], one["step"]) for one in cases] == [
+        assert [(one["case_id"], one["phase"], one["status"], one["step"]) for one in cases] == [
             (case, "received", "open", "triage"),
             (case, "triaged", "open", "recall"),
-            (case, "ended", "ended", ""),
+            (case, "ended", "dropped", ""),
         ]
 
 
@@ -103,7 +103,7 @@ async def test_a_filtered_stream_holds_what_becomes_of_a_signal_and_how_a_case_e
         got = [await stream.next() for _ in range(3)]
         signals = [one.data["data"] for one in got if one is not None and one.event == "signal"]
         assert [(one["revision"], one["status"]) for one in signals][1:] == [(2, "retracted")]
-        assert [one.data["data"]["state"] for one in got if one is not None and one.event == "case"] == ["ended"]
+        assert [one.data["data"]["status"] for one in got if one is not None and one.event == "case"] == ["dropped"]
 
 
 async def test_pages_of_signals_hold_each_signal_once_in_its_newest_revision(world: World, serving: Serving) -> None:
@@ -135,16 +135,13 @@ async def test_cases_are_listed_and_told_without_clickhouse_which_is_said(world:
     async with serving() as http:
         await until_ready(http, world)
         page = (await http.get("/api/v1/cases")).json()
-        assert [(i["case_id"], i["state"], i["outcome"]) for i in page["items"]] == [
-            (going, "open", ""),
-            (ended, "ended", "dropped"),
-        ]
+        assert [(i["case_id"], i["status"]) for i in page["items"]] == [(going, "open"), (ended, "dropped")]
         assert "ClickHouse is away" in page["note"]
         assert (await http.get("/api/v1/cases?state=open")).json()["note"] == ""
         assert [i["case_id"] for i in (await http.get("/api/v1/cases?q=WITHDRAWALS")).json()["items"]] == [ended]
         told = (await http.get(f"/api/v1/cases/{ended}")).json()
         assert told["news"]["text"] == "An exchange halts withdrawals"
-        assert [step["phase"] for step in told["thought_steps"]] == ["received", "triaged", "ended"]
+        assert [step["phase"] for step in told["timeline"]] == ["received", "triaged", "ended"]
         assert [one["accepted"] for one in told["events"]] == [True] * 3
         missing = await http.get(f"/api/v1/cases/{signal_id('live', 'none')}")
         assert (missing.status_code, set(missing.json())) == (404, {"error", "do"})

@@ -40,7 +40,7 @@ async def test_a_record_that_cannot_be_told_ends_neither_the_service_nor_its_nex
         await open_case(world, 1, ev.StepStarted(step="renamed", crashes=1))
         await open_in_no_language(world, 2)
         last = await open_case(world, 3, TRIAGED, DROPPED)
-        while (one := await stream.next()) is not None and one.data["data"].get("state") != "ended":
+        while (one := await stream.next()) is not None and one.data["data"].get("status") != "dropped":
             pass
         assert one is not None and one.data["data"]["case_id"] == last
     async with serving() as again:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from starlette.types import Message
 
 from newsproof.web import responses
 from streams.feed import live, sse
@@ -63,6 +65,29 @@ async def test_a_client_that_takes_nothing_is_cut_off_while_the_others_lose_noth
                     taken += more
         assert len(taken) < 3_000_000 and not taken.endswith(b"0\r\n\r\n"), "no end in order: the rest was dropped"
         slow.close()
+
+
+async def test_a_client_that_takes_all_but_the_end_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(responses, "SEND_WITHIN_S", 0.1)
+    given_back, for_ever = asyncio.Event(), asyncio.Event()
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b": the only one\n\n"
+
+    async def receive() -> Message:
+        await for_ever.wait()
+        return {}
+
+    async def send(message: Message) -> None:
+        if not message.get("more_body", True):
+            await for_ever.wait()
+
+    stream = responses.Events(chunks(), ending=asyncio.Event(), ended=given_back.set)
+    serving = asyncio.create_task(stream({"type": "http", "method": "GET"}, receive, send))
+    async with asyncio.timeout(30):
+        await given_back.wait()
+        await asyncio.wait({serving})
+    assert isinstance(serving.exception(), TimeoutError)
 
 
 async def test_a_stream_that_is_left_gives_its_place_back(world: World, serving: Serving) -> None:

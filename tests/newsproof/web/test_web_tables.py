@@ -68,7 +68,7 @@ async def test_cases_beyond_memory_come_from_the_tables_page_by_page(
                 break
             before = f"&before={page['next']}"
         assert [one["case_id"] for one in items] == [going, *reversed(made)]
-        assert {one["outcome"] for one in items} == {"", "dropped"}
+        assert {one["status"] for one in items} == {"open", "dropped"}
         found = (await http.get("/api/v1/cases?q=HACKS&state=ended")).json()["items"]
         assert [one["case_id"] for one in found] == [made[n] for n in (20, 15, 10, 5, 0)]
         assert [one["case_id"] for one in (await http.get("/api/v1/cases?state=open")).json()["items"]] == [going]
@@ -77,7 +77,7 @@ async def test_cases_beyond_memory_come_from_the_tables_page_by_page(
             assert [one["case_id"] for one in found] == there, state
         told = (await http.get(f"/api/v1/cases/{made[0]}")).json()
         assert told["news"]["text"] == "story 0 of hacks"
-        assert [step["phase"] for step in told["thought_steps"]] == ["received", "triaged", "ended"]
+        assert [step["phase"] for step in told["timeline"]] == ["received", "triaged", "ended"]
         unknown = await http.get(f"/api/v1/cases/{signal_id('live', 'nobody')}")
         assert unknown.status_code == 404
     behind = await open_case(
@@ -87,7 +87,7 @@ async def test_cases_beyond_memory_come_from_the_tables_page_by_page(
         await open_case(world, n, TRIAGED, DROPPED)
     async with serving(clickhouse_url=tables) as http:
         await until_ready(http, world)
-        assert (await http.get(f"/api/v1/cases/{behind}")).json()["case"]["state"] == "ended"
+        assert (await http.get(f"/api/v1/cases/{behind}")).json()["case"]["status"] == "dropped"
 
 
 @pytest.mark.slow

@@ -23,14 +23,15 @@ from infra.offline.simulated import Simulated, simulated_ports
 from infra.ports import Ports
 from infra.settings import Settings
 from lab.bench.graph import plain_registry
+from lab.budget_audit import budget_overshoot
 from newsproof.app.composition import FULL_PIPELINE, snapshot_of
 from schemas import events as ev
 from schemas.budget import LimitsSet, NewerBudgetError, Settled, encode, usd_of
 from schemas.calls import Call
 from schemas.effects import CallModel, Failure, Trusted
 from schemas.events import CaseEvent
-from streams.budget.audit import budget_overshoot, read_budget
 from streams.budget.budget import REFRESH_DAYS, BudgetLedger
+from streams.budget.reading import read_budget
 from streams.effects.spending import Grant
 from streams.ending import Ending
 from streams.journal.clock import utc_now

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from agents.graphs import research
 from infra.ports import Answer
+from lab.budget_audit import BudgetAudit, budget_overshoot
 from schemas import events as ev
 from schemas import research_events as rev
 from schemas.budget import usd_of
 from schemas.effects import CallModel
 from schemas.ids import uuid5
-from streams.budget.audit import BudgetAudit, budget_overshoot
 from streams.budget.budget import BudgetLedger
 from streams.ending import Ending
 from streams.feed.turn_events import TurnTeller

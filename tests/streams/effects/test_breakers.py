@@ -212,9 +212,3 @@ async def test_its_state_is_told_to_whoever_asks_and_each_change_to_its_owner() 
     clock.s += 5.0
     await ask(breaker, FINE)
     assert changes == ["open", "half_open", "closed"]
-
-
-def test_a_policy_for_compressed_time_keeps_its_counts() -> None:
-    quick = POLICY.faster(60)
-    assert (quick.open_s, quick.refused_s, quick.window_s) == (5 / 60, 5.0, 1.0)
-    assert (quick.failures_in_a_row, quick.window_calls, quick.jitter) == (5, 20, 0.2)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors import ContractError
-from streams.feed.case_items import CaseItem, FeedFilter
+from streams.feed.case_items import FeedCase, FeedFilter
 from streams.feed.window import WRITE_BYTES, Item, Place, Window
 
 
@@ -97,7 +97,7 @@ def test_filters_know_assets_types_and_confidences() -> None:
     assert not FeedFilter(event_type="listing").fits("BTC", "hack", 0.5)
     assert not FeedFilter(min_confidence=0.6).fits("BTC", "hack", 0.5)
     assert not FeedFilter(min_confidence=0.1).fits("BTC", "hack", None)
-    case = CaseItem(case_id="abc", opened_at=datetime(2026, 1, 1, tzinfo=UTC), source="Wire", text="Binance 上线 X")
+    case = FeedCase(case_id="abc", received_at=datetime(2026, 1, 1, tzinfo=UTC), source="Wire", text="Binance 上线 X")
     assert all(FeedFilter(text=asked).takes(case) for asked in ("binance", "上线", "WIRE", "ab"))
     assert not FeedFilter(text="kraken").takes(case)
     assert not FeedFilter(state="ended").takes(case)

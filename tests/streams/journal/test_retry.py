@@ -12,10 +12,12 @@ from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 from aiokafka.errors import KafkaConnectionError, TopicAuthorizationFailedError
+from structlog.testing import capture_logs
 
 from agents.graphs import NEWS
 from infra.kafka.topics import KafkaAddress
 from lab.bench.graph import plain_registry
+from lab.outage.clock import run_virtually, virtual_s
 from schemas.errors import TransientError
 from schemas.topics import Topics
 from streams.effects.spending import Unlimited
@@ -35,7 +37,7 @@ from tests.streams.world import World
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "AGAIN_S", 0.0)
+    monkeypatch.setattr(retry, "PAUSES_S", (0.0,))
 
 
 def projecting() -> tuple[Projector, Ending]:
@@ -65,6 +67,53 @@ async def test_what_another_try_would_not_mend_is_raised_as_it_comes() -> None:
 
     with pytest.raises(TopicAuthorizationFailedError):
         await retry_while_unavailable(read, "anything")
+
+
+def test_pauses_grow_during_an_outage_that_is_logged_once_and_are_short_again_after_a_steady_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retry, "PAUSES_S", (1.0, 2.0, 4.0))
+    began: list[float] = []
+
+    async def read() -> None:
+        began.append(virtual_s())
+        if len(began) == 6:
+            return
+        await asyncio.sleep(retry.STEADY_S + 1.0 if len(began) == 5 else 0.0)
+        raise KafkaConnectionError("away")
+
+    with capture_logs() as logs:
+        run_virtually(retry_while_unavailable(read, "anything"))
+    assert began == pytest.approx([0, 1, 3, 7, 11, 11 + retry.STEADY_S + 1 + 1], abs=1e-3)
+    assert [entry["what"] for entry in logs] == ["anything", "anything"], "two outages"
+
+
+def test_an_end_that_is_asked_for_cuts_the_pause_short_and_the_failure_is_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retry, "PAUSES_S", (1000.0,))
+
+    async def ended_after(seconds: float) -> float:
+        end = asyncio.Event()
+        asyncio.get_running_loop().call_later(seconds, end.set)
+        with pytest.raises(TransientError):
+            await retry_while_unavailable(AsyncMock(side_effect=TransientError("away")), "anything", until=end)
+        return virtual_s()
+
+    assert run_virtually(ended_after(3.0)) == pytest.approx(3.0, abs=1e-3)
+
+
+async def test_a_cancellation_that_was_lost_before_the_work_began_does_not_end_its_retries() -> None:
+    async def work() -> str:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.get_running_loop().create_future()
+        answers = AsyncMock(side_effect=[KafkaConnectionError("away"), "appended"])
+        return await retry_while_unavailable(answers, "what a call that was unwanted has cost")
+
+    task = asyncio.ensure_future(work())
+    await asyncio.sleep(0)
+    task.cancel()
+    assert await task == "appended"
 
 
 async def test_a_worker_outlives_a_broker_that_is_away_while_its_partitions_are_loaded(
@@ -189,7 +238,28 @@ async def test_a_publisher_whose_broker_is_away_as_it_begins_to_lead_stands_by_a
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     publisher = Publisher(KafkaAddress(bootstrap=""), Topics(""))
-    away = AsyncMock(side_effect=TransientError("no Kafka broker answers: start it", kind="unavailable"))
+    final = TopicAuthorizationFailedError("signals")
+    away = AsyncMock(side_effect=[TransientError("no Kafka broker answers", kind="unavailable"), final, None])
     monkeypatch.setattr(publisher, "_publish", away)
     await publisher._lead(_Lease())
-    assert away.await_count == 1 and not publisher.active
+    assert away.await_count == 3 and not publisher.active
+
+
+async def test_a_publisher_whose_client_fails_as_the_lease_is_lost_does_not_publish_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publisher, lease, began = Publisher(KafkaAddress(bootstrap=""), Topics("")), _Lease(), []
+
+    async def closing_fails() -> None:
+        began.append(True)
+        if len(began) > 1:
+            return
+        lease.lost.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            raise KafkaConnectionError("away while it closes")
+
+    monkeypatch.setattr(publisher, "_publish", closing_fails)
+    await publisher._lead(lease)
+    assert began == [True]

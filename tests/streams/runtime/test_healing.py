@@ -6,6 +6,8 @@ from datetime import timedelta
 from decimal import Decimal
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from infra.ports import Ports
 from schemas import envelope as wire
 from schemas.calls import Call
@@ -27,7 +29,9 @@ async def test_news_waits_while_no_model_answers_and_is_worked_when_one_does(wor
     model = Provider("model", AWAY, mode="simulated")
     ports = Ports(models={"light": model, "heavy": model}, search={}, recall=model, earlier=model)
     # Waits a hundredth as long as in production: probes every 0.3 s at most, while no case comes near its deadline.
-    async with world.working(degrading(asks=True), ports=ports, breakers=BreakerPolicy().faster(100)) as worker:
+    slow = BreakerPolicy()
+    quick = replace(slow, **{n: getattr(slow, n) / 100 for n in slow.__struct_fields__ if n.endswith("_s")})
+    async with world.working(degrading(asks=True), ports=ports, breakers=quick) as worker:
         await world.publish(*range(10))
         await world.until(lambda: worker.effects.outage() is not None)
         await world.publish(*range(10, 30))

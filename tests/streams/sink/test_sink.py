@@ -146,7 +146,7 @@ async def test_a_crash_between_insert_and_commit_repeats_nothing_however_the_log
 async def test_while_clickhouse_is_away_the_sink_waits_and_then_catches_up_exactly(
     world: World, tables: ClickHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams.sink.batches, "RETRY_S", (0.05,))
+    monkeypatch.setattr("streams.journal.retry.PAUSES_S", (0.05,))
     away = Away(tables)
     async with sinking(world, away) as sink:
         await close_cases(world, *range(10))

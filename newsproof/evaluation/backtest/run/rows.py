@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 
-import msgspec
 from msgspec.structs import replace
 
 from infra.clickhouse.call_rows import llm_row, tool_row
 from infra.clickhouse.columns import LLM_CALLS, TOOL_CALLS
 from infra.clickhouse.record import AcceptedRecord, Row
 from newsproof.evaluation.backtest.cutoffs import known_to_training
+from newsproof.evaluation.backtest.run.run_case import RunCase
 from schemas import events as ev
 from schemas.calls import Call
 from schemas.effects import Failure
@@ -28,13 +28,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOTHING = Failure(kind="not_configured", message="", retryable=False)
 
 
-class CaseRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of ``run_cases``; the fields are in the order of the table's columns."""
+class RunCaseRow(RunCase, frozen=True, kw_only=True):
+    """One row of ``run_cases``; the fields are the table's columns."""
 
     run_id: str
-    case_id: str
-    repeat: int
-    story_id: str
     status: Status
     reason: str
     language: str
@@ -42,41 +39,25 @@ class CaseRow(msgspec.Struct, frozen=True, kw_only=True):
     received_at: datetime
     knowable_at: datetime
     published_at: datetime
-    has_signal: int = 0
-    event_type: str = ""
-    asset: str = ""
-    action: str = ""
-    direction: str = ""
     horizon_s: int = 0
-    preliminary_confidence: float = 0.0
-    confidence: float = 0.0
-    executed: int = 0
-    reused: int = 0
-    missed: int = 0
-    cost_usd: Decimal | None = Decimal(0)
-    unpriced_calls: int = 0
-    avoided_cost_usd: Decimal | None = Decimal(0)
-    would_have_cost_usd: Decimal | None = Decimal(0)
-    latency_ms: float | None = None
     look_ahead_evidence: int = 0
     look_ahead_memory: int = 0
     look_ahead_prices: int = 0
-    after_training_cutoff: int = 0
     signal: str = ""
     notes: str = ""
     started_at: datetime = _EPOCH
     version: int = 0
 
 
-COLUMNS = CaseRow.__struct_fields__
+COLUMNS = RunCaseRow.__struct_fields__
 
 
-def unreplayable(recording: Recording, *, run_id: str, repeat: int, at: datetime, story_id: str) -> CaseRow:
+def unreplayable(recording: Recording, *, run_id: str, repeat: int, at: datetime, story_id: str) -> RunCaseRow:
     """Return the row of a case with an unreadable record."""
     opening = recording.records[0].event if recording.records else None
     news = opening.news if isinstance(opening, ev.EventReceived) else None
     received = recording.records[0].at if recording.records else at
-    return CaseRow(
+    return RunCaseRow(
         run_id=run_id,
         case_id=recording.case_id,
         repeat=repeat,
@@ -95,13 +76,13 @@ def unreplayable(recording: Recording, *, run_id: str, repeat: int, at: datetime
 
 def case_row(
     replayed: Replayed, *, run_id: str, repeat: int, at: datetime, story_id: str, refused_prices: int = 0
-) -> CaseRow:
+) -> RunCaseRow:
     """Return the row of one replayed case; ``at`` is the wall time of the replay."""
     case, signal, seen = replayed.case, replayed.signal, replayed.look_ahead
     executed = [c for u in replayed.used if u.execution == "executed" for c in u.calls]
     avoided = total(c for u in replayed.used if u.execution == "reused" for c in u.calls)
     cost = total(executed)
-    row = CaseRow(
+    row = RunCaseRow(
         run_id=run_id,
         case_id=case.case_id,
         repeat=repeat,
@@ -131,7 +112,7 @@ def case_row(
     return row if signal is None or replayed.status != "replayed" else _with_signal(row, signal, replayed)
 
 
-def _with_signal(row: CaseRow, signal: Signal, replayed: Replayed) -> CaseRow:
+def _with_signal(row: RunCaseRow, signal: Signal, replayed: Replayed) -> RunCaseRow:
     return replace(
         row,
         has_signal=1,
@@ -216,7 +197,7 @@ def _ms(at: datetime) -> int:
     return round(at.timestamp() * 1000)
 
 
-def table_row(row: CaseRow) -> Row:
+def table_row(row: RunCaseRow) -> Row:
     """Return the row in the order of :data:`COLUMNS`, with times in milliseconds as the client writes them."""
     values = (getattr(row, name) for name in COLUMNS)
     return tuple(_ms(v) if isinstance(v, datetime) else v for v in values)

@@ -13,7 +13,7 @@ from newsproof.evaluation.backtest.journal import Source, Survey, drawn, recordi
 from newsproof.evaluation.backtest.run.cost_limit import CostLimitReached
 from newsproof.evaluation.backtest.run.performer import Performer, replay_one
 from newsproof.evaluation.backtest.run.plan import RunPlan
-from newsproof.evaluation.backtest.run.rows import CaseRow, call_rows, case_row, unreplayable
+from newsproof.evaluation.backtest.run.rows import RunCaseRow, call_rows, case_row, unreplayable
 from newsproof.evaluation.backtest.run.tables import RunTables, Totals
 from newsproof.evaluation.backtest.run.topic import CaseReplayed, Held, RunTopic
 from streams.journal.gc_thresholds import rarely_collected
@@ -47,7 +47,7 @@ class Runner:
         *,
         held: Held | None = None,
         entries: Mapping[str, list[datetime]] | None = None,
-        on_case: Callable[[CaseRow], None] = lambda _row: None,
+        on_case: Callable[[RunCaseRow], None] = lambda _row: None,
     ) -> None:
         self._plan, self._source, self._surveyed = plan, source, surveyed
         self._deciding, self._performer = deciding, performer
@@ -115,7 +115,7 @@ class Runner:
         row = case_row(replayed, run_id=self._plan.run_id, repeat=repeat, at=now, story_id=story, refused_prices=early)
         return await self._ended(row, replayed)
 
-    async def _ended(self, row: CaseRow, replayed: Replayed | None) -> None:
+    async def _ended(self, row: RunCaseRow, replayed: Replayed | None) -> None:
         held = (row.case_id, row.repeat) in self._held.done
         self._ran.held += held
         # A case that failed because a provider was unavailable is not final: a resumed run retries it.

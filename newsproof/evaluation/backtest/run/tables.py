@@ -12,7 +12,7 @@ from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import LLM_CALLS, TOOL_CALLS
 from infra.clickhouse.record import Row, epoch_ms
 from newsproof.evaluation.backtest.run.plan import RunPlan
-from newsproof.evaluation.backtest.run.rows import COLUMNS, CaseRow, table_row
+from newsproof.evaluation.backtest.run.rows import COLUMNS, RunCaseRow, table_row
 
 BLOCK = 2_000
 RUN_COLUMNS = ("run_id", "label", "status", "changes", "code_version", "cases_from", "cases_to", "cases", "executed",
@@ -37,7 +37,7 @@ class Totals(msgspec.Struct, kw_only=True):
     look_ahead: int = 0
     after_cutoff: int = 0
 
-    def add(self, row: CaseRow) -> None:
+    def add(self, row: RunCaseRow) -> None:
         self.cases += 1
         self.replayed += row.status == "replayed"
         self.missed_cases += row.status == "miss"
@@ -61,7 +61,7 @@ class RunTables:
         self._waiting: dict[str, list[Row]] = {"run_cases": [], "llm_calls": [], "tool_calls": []}
         self._columns = {"run_cases": COLUMNS, "llm_calls": LLM_CALLS, "tool_calls": TOOL_CALLS}
 
-    async def add(self, row: CaseRow, models: list[Row], tools: list[Row]) -> None:
+    async def add(self, row: RunCaseRow, models: list[Row], tools: list[Row]) -> None:
         """Buffer the rows of one case; write each table that has a full block."""
         for table, rows in (("run_cases", [table_row(row)]), ("llm_calls", models), ("tool_calls", tools)):
             self._waiting[table] += rows

@@ -17,7 +17,7 @@ from aiokafka.errors import TopicAlreadyExistsError
 
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from newsproof.evaluation.backtest.run.plan import RunPlan
-from newsproof.evaluation.backtest.run.rows import CaseRow
+from newsproof.evaluation.backtest.run.rows import RunCaseRow
 from schemas.calls import Call
 from schemas.errors import ConfigError, ContractError
 from schemas.ids import uuid5
@@ -48,7 +48,7 @@ class CallMade(msgspec.Struct, frozen=True, tag="newsproof.call_made", tag_field
 class CaseReplayed(msgspec.Struct, frozen=True, tag="newsproof.case_replayed", tag_field="type"):
     """A case ended in this run, or could not be replayed."""
 
-    row: CaseRow
+    row: RunCaseRow
 
 
 class RunEnded(msgspec.Struct, frozen=True, tag="newsproof.run_ended", tag_field="type"):

@@ -18,7 +18,7 @@ from newsproof.evaluation.backtest.journal import FileSource, Source, survey
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit
 from newsproof.evaluation.backtest.run.performer import Performer
 from newsproof.evaluation.backtest.run.plan import RunPlan
-from newsproof.evaluation.backtest.run.rows import CaseRow
+from newsproof.evaluation.backtest.run.rows import RunCaseRow
 from newsproof.evaluation.backtest.run.runner import Ran, Runner
 from newsproof.evaluation.backtest.run.topic import CallMade, CaseReplayed, Held, RunTopic
 from newsproof.evaluation.backtest.sample import LogFile, Record, read_log_file
@@ -107,7 +107,7 @@ class Backtest:
         self.source: Source = source or FileSource(read_log_file())
         self.model = model or CountingModel()
         self.topic = TopicInMemory()
-        self.rows: dict[tuple[str, int], CaseRow] = {}
+        self.rows: dict[tuple[str, int], RunCaseRow] = {}
 
     async def run(
         self, plan: RunPlan, *, max_cost: Decimal | None = None, every: bool = False, at_once: int = 4, **more: Any
@@ -129,7 +129,7 @@ class Backtest:
         )
         return await runner.run(at_once=at_once)
 
-    def _keep(self, row: CaseRow) -> None:
+    def _keep(self, row: RunCaseRow) -> None:
         self.rows[row.case_id, row.repeat] = row
 
 

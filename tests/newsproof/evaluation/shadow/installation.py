@@ -15,13 +15,13 @@ from agents.graphs import verification
 from agents.prompts import load_prompts
 from agents.tables import load_tables
 from infra.clickhouse.client import ClickHouse
-from infra.offline.empty_journal import EmptyJournal
 from infra.offline.model import OfflineModel
 from infra.offline.search import OfflineSearch
 from infra.ports import Answer, Ports
 from infra.settings import Settings
 from newsproof.app.open_log import LogAccess
 from newsproof.evaluation.backtest.run.plan import RunPlan
+from newsproof.evaluation.eval.empty_journal import EmptyJournal
 from newsproof.evaluation.shadow.main import plan_of
 from newsproof.evaluation.shadow.run import Shadow, ShadowSummary
 from schemas.config import Prompt, Snapshot

@@ -1,7 +1,7 @@
 // The records behind the story: calls with latency and cost, prompt versions, raw events, and how to decide it again.
 
 import { h, words } from "../dom.js";
-import { cost, duration, known, number, usd, utc } from "../format.js";
+import { cost, duration, number, usd, utc } from "../format.js";
 import { t, term } from "../i18n.js";
 import { announce } from "../states.js";
 
@@ -17,15 +17,17 @@ export function calls(all) {
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("case.calls") }, h("table", {},
       h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col", class: right.has(name) ? "n" : "" }, t(`calls.${name}`))))),
       h("tbody", {}, all.map((one) => h("tr", {},
-        h("th", { scope: "row" }, term(one.step)),
+        h("th", { scope: "row" }, term(one.event)),
         h("td", {}, term(one.kind)),
         h("td", {}, words(one.model || one.provider || "–")),
-        h("td", {}, one.prompt ? words(one.prompt) : "–"),
+        h("td", {}, one.prompt_name ? words(`${one.prompt_name} v${one.prompt_version}`) : "–"),
         h("td", { class: "n" }, duration(one.latency_ms)),
-        h("td", { class: "n" }, known(one.tokens) && one.tokens > 0 ? number(one.tokens) : "–"),
+        h("td", { class: "n" }, number(tokens(one) || null)),
         h("td", { class: "n" }, usd(one.cost_usd, t("unknown"))),
         h("td", {}, one.error && h("span", { class: "tag down" }, term(one.error)), one.cached && h("span", { class: "tag" }, t("searches.cached")), one.accepted === false && h("span", { class: "tag warn" }, t("passed_by")), one.mode && one.mode !== "live" && h("span", { class: "tag warn" }, term(one.mode)))))))));
 }
+
+const tokens = (one) => (one.usage_input_tokens ?? 0) + (one.usage_output_tokens ?? 0);
 
 export function prompts(all, configHash) {
   const line = configHash && h("p", { class: "hint" }, t("case.config"), " ", h("code", {}, configHash));
@@ -64,12 +66,11 @@ export function rawEvents(all) {
 }
 
 function rawEvent(one) {
-  const text = typeof one.json === "string" ? one.json : JSON.stringify(one.json ?? one, null, 2);
   const body = h("pre", { tabindex: 0, dir: "ltr" });
-  const line = h("details", {}, h("summary", {}, h("code", {}, `${one.offset}`), " ", words(one.type), " ",
-    h("span", { class: "small faint" }, utc(one.at)), one.accepted === false && h("span", { class: "tag warn" }, t("passed_by"))), body);
+  const line = h("details", {}, h("summary", {}, h("code", {}, `${one.offset}`), " ", words(one.envelope.type), " ",
+    h("span", { class: "small faint" }, utc(one.appended_at)), one.accepted === false && h("span", { class: "tag warn" }, t("passed_by"))), body);
   line.addEventListener("toggle", () => {
-    if (line.open && !body.hasChildNodes()) body.append(words(text, "code"));
+    if (line.open && !body.hasChildNodes()) body.append(words(JSON.stringify(one.event, null, 2), "code"));
   });
   return h("li", {}, line);
 }

@@ -3,7 +3,7 @@
 
 import { confidenceMove } from "../drawings.js";
 import { h, words } from "../dom.js";
-import { dateTime, duration, known } from "../format.js";
+import { dateTime, duration } from "../format.js";
 import { t, term } from "../i18n.js";
 import { actionTag, assetName, flagTags, statusTag } from "../signal_row.js";
 import { empty } from "../states.js";
@@ -14,22 +14,22 @@ import { waterfall } from "./waterfall.js";
 
 export function showCase(found) {
   // The case decides the first revision; later ones (a retraction) change some of its fields.
-  const newest = found.signal && (found.revisions ?? []).at(-1);
+  const newest = found.signal && found.revisions.at(-1);
   const signal = found.signal && { ...found.signal, ...newest };
   return h("article", { class: "case" },
     found.note && words(found.note, "p", { class: "notice warn small" }),
     head(found),
     signal ? result(signal) : outcome(found),
     section("story", [t("case.story.english") && h("p", { class: "hint" }, t("case.story.english")), timeline(found)]),
-    section("searches", searches(found.searches ?? [])),
+    section("searches", searches(found.events)),
     section("evidence", evidence(found)),
-    section("critique", critique(found.claims ?? [], found.evidence ?? [])),
-    section("waterfall", waterfall(found.waterfall ?? [], found.revisions ?? [])),
-    (found.revisions ?? []).length > 1 && section("revisions", revisions(found.revisions, found.signal)),
-    section("calls", calls(found.calls ?? [])),
-    section("prompts", prompts(found.prompts ?? [], found.config_hash)),
+    section("critique", critique(found.critique?.claims ?? [], found.findings?.references ?? [])),
+    section("waterfall", waterfall(found.confidence ?? [], found.revisions)),
+    found.revisions.length > 1 && section("revisions", revisions(found.revisions, found.signal)),
+    section("calls", calls(found.calls)),
+    section("prompts", prompts(found.signal?.prompt_versions ?? [], found.config_hash)),
     section("replay", replay(found)),
-    section("events", rawEvents(found.events ?? [])));
+    section("events", rawEvents(found.events)));
 }
 
 function section(name, content) {
@@ -40,8 +40,8 @@ function head({ case: one, news }) {
   const facts = [
     [t("case.source"), words(news?.source ?? one.source)],
     [t("case.published"), news?.published_at && exactTime(news.published_at)],
-    [t("case.opened"), exactTime(one.opened_at)],
-    [t("case.took"), one.ended_at ? duration(new Date(one.ended_at) - new Date(one.opened_at)) : t("case.open")],
+    [t("case.opened"), exactTime(one.received_at)],
+    [t("case.took"), one.ended_at ? duration(new Date(one.ended_at) - new Date(one.received_at)) : t("case.open")],
     [t("case.id"), h("code", {}, one.case_id)],
   ];
   return h("header", {},
@@ -61,18 +61,17 @@ function result(signal) {
 }
 
 function outcome({ case: one }) {
-  return h("div", { class: "notice" }, h("p", {}, one.state === "open" ? t("case.open.long") : t("case.no_signal", { outcome: term(one.outcome || one.state) })));
+  return h("div", { class: "notice" }, h("p", {}, one.status === "open" ? t("case.open.long") : t("case.no_signal", { outcome: term(one.status) })));
 }
 
 function timeline(found) {
-  const steps = found.thought_steps ?? [];
-  if (steps.length === 0) return empty(t("case.story.empty"));
-  return h("ol", { class: "timeline" }, gathered(steps).map((step, at, all) => h("li", { class: step.aside ? "phase-aside" : `phase-${phaseTone(step.phase)}` },
-    h("div", { class: "when small faint" }, known(step.seconds) ? `+${duration(step.seconds * 1000)}` : "", " "),
+  if (found.timeline.length === 0) return empty(t("case.story.empty"));
+  return h("ol", { class: "timeline" }, gathered(found.timeline).map((step, at, all) => h("li", { class: step.aside ? "phase-aside" : `phase-${phaseTone(step.phase)}` },
+    h("div", { class: "when small faint" }, `+${duration(step.after_s * 1000)} `),
     h("div", {},
       !step.aside && (at === 0 || all[at - 1].phase !== step.phase) && h("p", { class: "phase" }, term(step.phase)),
-      words(step.title, "p", { class: step.aside ? "asides" : "told" }),
-      step.text && words(step.text, "p", { class: "thought" })))));
+      words(step.what, "p", { class: step.aside ? "asides" : "told" }),
+      step.thought && words(step.thought, "p", { class: "thought" })))));
 }
 
 /** Replies that came one after the other are one line: what counts is what was made of them. */
@@ -81,7 +80,7 @@ function gathered(steps) {
   for (const step of steps) {
     const last = made.at(-1);
     if (step.phase !== "asking") made.push(step);
-    else if (last?.aside) last.title += ` ${step.title}`;
+    else if (last?.aside) last.what += ` ${step.what}`;
     else made.push({ ...step, aside: true });
   }
   return made;

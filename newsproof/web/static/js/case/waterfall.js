@@ -18,13 +18,13 @@ export function waterfall(decided, revisions = []) {
   const rows = steps.map((step, at) => {
     const whole = !known(step.amount);
     const from = whole ? 0 : before;
-    before = step.total;
+    before = step.confidence;
     const tone = whole ? "" : step.amount > 0 ? "up-ink" : step.amount < 0 ? "down-ink" : "";
     return h("tr", { role: "row", class: whole ? "total" : "", data: { step: at } },
-      h("th", { scope: "row", role: "rowheader" }, words(term(step.label))),
+      h("th", { scope: "row", role: "rowheader" }, words(term(step.rule))),
       h("td", { role: "cell", class: `n ${tone}` }, whole ? "" : signed(step.amount)),
-      h("td", { role: "cell", class: "n" }, confidence(step.total)),
-      h("td", { role: "cell", class: "bar-cell" }, waterfallBar(from, step.total, whole ? "total" : "change")),
+      h("td", { role: "cell", class: "n" }, confidence(step.confidence)),
+      h("td", { role: "cell", class: "bar-cell" }, waterfallBar(from, step.confidence, whole ? "total" : "change")),
       h("td", { role: "cell", class: "text" }, step.reason ? words(step.reason) : ""));
   });
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("case.waterfall") },
@@ -35,9 +35,9 @@ export function waterfall(decided, revisions = []) {
 }
 
 function later(decided, revisions) {
-  let before = decided.at(-1)?.total;
+  let before = decided.at(-1)?.confidence;
   return revisions.filter((one) => one.revision > 1 && WITHDRAWN.has(one.status)).map((one) => {
-    const step = { label: t("waterfall.revision", { number: one.revision, status: term(one.status) }), amount: known(before) ? one.confidence - before : null, total: one.confidence, reason: one.notes };
+    const step = { rule: t("waterfall.revision", { number: one.revision, status: term(one.status) }), amount: known(before) ? one.confidence - before : null, confidence: one.confidence, reason: one.notes };
     before = one.confidence;
     return step;
   });

@@ -30,7 +30,7 @@ export class Running {
   saw(one) {
     const before = this.cases.get(one.case_id);
     this.cases.delete(one.case_id);
-    if (one.state === "open") this.cases.set(one.case_id, { ...before, ...one, news: one.news || before?.news });
+    if (one.status === "open") this.cases.set(one.case_id, { ...before, ...one, news: one.news || before?.news });
     else this.ended.add(one.case_id);
     while (this.cases.size > KEPT) this.cases.delete(this.cases.keys().next().value);
     this.waiting ??= requestAnimationFrame(() => {

@@ -25,10 +25,10 @@ function showOne(main, { rest, signal, setTitle }) {
   const load = () => getJson(`cases/${encodeURIComponent(rest[0])}`, {}, signal);
   fill(body, async () => {
     const found = await load();
-    if (found.case.state === "open") watch(rest[0], signal, async () => {
+    if (found.case.status === "open") watch(rest[0], signal, async () => {
       const now = await load();
       body.replaceChildren(showCase(now));
-      return now.case.state !== "open";
+      return now.case.status !== "open";
     });
     return showCase(found);
   }, signal);
@@ -121,15 +121,14 @@ function filters(query, changed) {
 }
 
 function caseRow(one) {
-  const outcome = one.outcome || one.state;
   return h("li", { class: "case-row" },
     h("div", { class: "case-what" },
       h("a", { class: "case-link", href: `/case/${encodeURIComponent(one.case_id)}` }, words(one.text || one.case_id)),
       h("div", { class: "tags meta" },
-        h("span", { class: `tag ${one.state === "open" ? "accent" : ""}` }, term(outcome)),
+        h("span", { class: `tag ${one.status === "open" ? "accent" : ""}` }, term(one.status)),
         one.asset && h("span", { class: "tag" }, words(one.asset)), one.event_type && h("span", { class: "tag" }, term(one.event_type)),
         one.source && h("span", { class: "tag" }, words(one.source)))),
     h("div", { class: "case-end" },
       typeof one.confidence === "number" && h("strong", {}, confidence(one.confidence)),
-      agoTime(one.opened_at)));
+      agoTime(one.received_at)));
 }

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from infra.clickhouse.client import Address, ClickHouse, connect
-from infra.market.research.signals import AT_ONCE, MAX_SIGNALS, MAX_SOURCES, REVISIONS, FoundSignals
+from infra.clickhouse.found_signals import AT_ONCE, MAX_SIGNALS, MAX_SOURCES, REVISIONS, FoundSignals
 from schemas.effects import Failure, FindSignals, Reply, SignalsReply
 from schemas.evidence import FoundSignal
 from schemas.signals import SignalEvidence

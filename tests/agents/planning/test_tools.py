@@ -31,7 +31,7 @@ from schemas.effects import (
 )
 from schemas.events import ContextGathered, KeywordsExpanded, SearchCompleted, SubTask, ToolPlanned
 from schemas.evidence import MarketValue, MemoryEntry, Page
-from tests.agents.verification.conftest import NEWS
+from tests.agents.conftest import NEWS
 from tests.agents.verification.test_purity import run
 
 MODEL = OfflineModel()

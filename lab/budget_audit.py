@@ -1,6 +1,6 @@
-"""The budget, read back from its topic: the state for people, and an audit that counts on its own.
+"""An audit of the budget's topic that counts on its own.
 
-The audit does not trust the fold's books: it takes from it only who was granted, adds up by itself what those grants bind
+It does not trust the fold's books: it takes from it only who was granted, adds up by itself what those grants bind
 and cost, and compares at every log position. The journals tell which grants were spent.
 """
 
@@ -104,18 +104,6 @@ class _Sums:
         if not bound.for_triage:
             self.others[bound.month] += cost - bound.nano
         return max(0, cost - bound.nano)
-
-
-async def read_budget(address: KafkaAddress, topics: Topics) -> BudgetState:
-    """Return the fold of the whole topic as it is now."""
-    state = BudgetState()
-    async for _, records in read_range(address, await offsets_of(address, topics.budget)):
-        for record in records:
-            try:
-                state.fold(record.offset, record.timestamp, decode(record.value))
-            except ContractError as exc:
-                state.pass_by(record.offset, record.timestamp, str(exc))
-    return state
 
 
 async def budget_overshoot(address: KafkaAddress, topics: Topics, *, journal: bool = True) -> BudgetAudit:

@@ -1,4 +1,4 @@
-"""Empty memory and duplicate check."""
+"""The ports of a run without a log, such as that of judged cases: memory and duplicate check, both empty."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemas.effects import EarlierReply, FindEarlier, Recall, RecallReply
 
 
 class EmptyJournal(Free, Port):
-    """Memory and duplicate check of a run without a log: no memories, no duplicates."""
+    """Port for ``Recall`` and ``FindEarlier``: no memories, no duplicates."""
 
     provider = "journal"
     mode: ProviderMode = "offline"

@@ -10,7 +10,7 @@ from agents.specification import START, given, opened
 from schemas.effects import Failure, PageReply, SearchReply
 from schemas.events import KeywordsExpanded, PagesScraped, SearchCompleted
 from schemas.evidence import Page, SearchResult
-from tests.agents.verification.conftest import NEWS
+from tests.agents.conftest import NEWS
 
 LONG = "The desk follows the matter closely and has asked the team about it since the early hours of the morning. " * 5
 DENIAL = "Poly Network said that reports of an exploit are false and that no funds left its contracts."

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from agents.specification import given, opened
 from schemas.effects import CallModel, Failure, ModelReply
 from schemas.events import KeywordsExpanded, ToolPlanned
-from tests.agents.verification.conftest import NEWS
+from tests.agents.conftest import NEWS
 
 REFUSED = Failure(kind="refused", message="no", retryable=False)
 DOWN = Failure(kind="unavailable", message="down", retryable=True)

@@ -1,0 +1,54 @@
+"""One case as a document: what ``newsproof case`` prints, as JSON and for a person, and what the page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from newsproof.report import narrative
+from schemas.events import EventReceived, EvidenceCritiqued
+from schemas.evidence import Findings
+from schemas.news import News
+from schemas.signals import Signal
+from streams.journal.case_reading import JournalRecord
+
+
+class CaseDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What is told of one case. None: the case did not come to it.
+
+    ``confidence``: how the first confidence became the final one. ``revisions``: those of the signal, as published.
+    ``passed_by``: records that the rule of acceptance ignored; their calls were paid for, and are among ``calls``.
+    """
+
+    case_id: str
+    news: News | None
+    config_hash: str
+    timeline: list[narrative.Line]
+    findings: Findings | None
+    critique: EvidenceCritiqued | None
+    confidence: list[narrative.WaterfallStep] | None
+    signal: Signal | None
+    revisions: Sequence[Any]
+    calls: list[narrative.CaseCall]
+    passed_by: list[JournalRecord]
+
+
+def document_of(records: Sequence[JournalRecord], revisions: Sequence[Any] = ()) -> CaseDocument:
+    """Return the document of a case's records, of which there must be one, in log order."""
+    found = narrative.signal_of(records)
+    opening = next((r.event for r in records if isinstance(r.event, EventReceived)), None)
+    return CaseDocument(
+        case_id=records[0].envelope.case_id,
+        news=None if opening is None else opening.news,
+        config_hash="" if opening is None else opening.config_hash,
+        timeline=narrative.lines_of(records),
+        findings=narrative.last_findings(records),
+        critique=narrative.critique_of(records),
+        confidence=None if found is None else narrative.waterfall(*found),
+        signal=None if found is None else found[0],
+        revisions=revisions,
+        calls=narrative.calls_of(records),
+        passed_by=[r for r in records if not r.accepted],
+    )
