@@ -110,6 +110,12 @@ def judged(witnesses: Sequence[Witness], reading: Reading) -> Judgement:
     )
 
 
+def settled(confidence: float, judgement: Judgement, chosen: float | None = None) -> float:
+    """Return the confidence after the verdict: ``chosen`` inside its range (its middle without a choice), then the cap."""
+    change = (judgement.low + judgement.high) / 2 if chosen is None else min(judgement.high, max(judgement.low, chosen))
+    return round(max(0.0, min(1.0, judgement.cap, confidence + change)), 4)
+
+
 def _verdict(
     witnesses: Sequence[Witness],
     supports: list[Witness],
