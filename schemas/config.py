@@ -56,6 +56,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     provider_mode: ProviderMode = "offline"
     code_version: str = "0"
+    rules: int = 1
     high_value_confidence_threshold: float = 0.75
     phase1_rollout_percentage: float = 0.05
     deep_analysis_tools_enabled: bool = False

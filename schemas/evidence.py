@@ -7,9 +7,10 @@ from typing import Literal
 
 import msgspec
 
-Stance = Literal["supports", "denies", "hedges", "earlier", "unrelated"]
-"""What a page says of the claim. A hedge gives no support and is no denial; ``earlier`` tells the same story of an event
-more than 30 days before."""
+Stance = Literal["supports", "denies", "hedges", "unrelated"]
+"""What a page says of the claim. A hedge (unconfirmed, rumour) gives no support and is no denial."""
+ReadStance = Literal["supports", "denies", "hedges", "earlier", "unrelated"]
+"""What a critic may read on a page. ``earlier``: the same story, told of an event more than 30 days before."""
 Credibility = Literal["high", "medium", "low", "unknown"]
 
 
@@ -32,7 +33,7 @@ class SearchReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     ``stance`` is the word rules' reading of the whole text, of which ``snippet`` keeps the head. ``carries``: whether the
     page tells the story, which a page that hedges may do too; None in records from before this was kept. ``passage``: the
     part around the claim's words that a critic is shown. ``speaker``: the party or authority whose own domain or account
-    this is. ``own_page``: another page of the claimant, which is no witness.
+    this is. ``own_page``: another page of the claimant. The last four are kept by rules 2 only.
     """
 
     reference_number: int
@@ -68,7 +69,7 @@ class PageStance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     reference_number: int
-    stance: Stance
+    stance: ReadStance
     quote: str | None = None
     reason: str = ""
     same_subject: bool = True

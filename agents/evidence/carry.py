@@ -16,7 +16,7 @@ from agents.evidence.compiled import Compiled
 from agents.evidence.entities import tickers_in
 from agents.evidence.pages import Judge
 from agents.text.matching import fold_han
-from schemas.evidence import SearchReference, Stance
+from schemas.evidence import ReadStance, SearchReference
 
 _SENTENCES = re.compile(r"(?<=[。!?!?;])|(?<=[.])\s|\n")
 _SPEAKS_OF_OTHERS = frozenset({"media", "data", "regulator", "central_bank", "court", "government"})
@@ -34,7 +34,7 @@ class CarryRules:
         self._venues = {e.name for e in venues} if claim.event_type == "listing" else set()
         self._parties = {e.name for e in tables.entities.parties(claim)}
 
-    def stance(self, reference: SearchReference) -> Stance:
+    def stance(self, reference: SearchReference) -> ReadStance:
         """Return what the words of title and passage carry."""
         if reference.stance == "denies":
             return "denies"

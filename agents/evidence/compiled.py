@@ -49,9 +49,7 @@ class Compiled:
         self.entities = EntityIndex(tables)
         self.spoof_affixes = frozenset(lexicon.get("spoof_affixes", ()))
         self.imitations = Imitations(self.entities.by_domain, self.spoof_affixes)
-        self.credibility = CredibilityTable(
-            {k: tuple(d for d in v if d not in WIRES) for k, v in tables.credibility.items()}
-        )
+        self.credibility = CredibilityTable(tables.credibility)
         self.grammar = Grammar(lexicon)
         self.name_stopwords = frozenset(lexicon.get("name_stopwords", ()))
         self.ambiguous_names = frozenset(lexicon.get("ambiguous_names", ()))

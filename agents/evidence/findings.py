@@ -44,7 +44,7 @@ def assess(
     pages, without one only those that support, since a hedge gives no support. A hedged page that still tells the story
     conflicts with a denial (``conflict``).
     """
-    judge = Judge(claim, compiled(snapshot.tables))
+    judge = Judge(claim, compiled(snapshot.tables), rules=snapshot.rules)
     dropped: list[DroppedResult] = []
     flags: set[str] = set()
     materials = [*_earlier(earlier, opened), *(Material(r) for r in results)]
@@ -93,7 +93,7 @@ def _allowed(
     for material in materials:
         result, published = material.result, material.published
         # An established outlet that quotes an attack reports it; any other page that steers is one.
-        established = judge.is_established(result.url)
+        established = judge.rules > 1 and judge.is_established(result.url)
         reasons = {
             "future_evidence": published is not None and published > utc(claim.as_of),
             "spoofed_source": judge.imitates(result.url),
@@ -130,7 +130,7 @@ def _findings(
     texts = (f"{r.title} {r.snippet}".casefold() for r in results)
     return Findings(
         keyword=query,
-        references=tuple(_reference(n, p, claim, query) for n, p in enumerate(pages, start=1)),
+        references=tuple(_reference(n, p, claim, query, judge) for n, p in enumerate(pages, start=1)),
         dropped=dropped,
         independent_sources=independent,
         multi_source=multi,
@@ -150,7 +150,7 @@ def _findings(
     )
 
 
-def _reference(number: int, page: JudgedPage, claim: Claim, query: str) -> SearchReference:
+def _reference(number: int, page: JudgedPage, claim: Claim, query: str, judge: Judge) -> SearchReference:
     result = page.result
     return SearchReference(
         reference_number=number,
@@ -172,7 +172,7 @@ def _reference(number: int, page: JudgedPage, claim: Claim, query: str) -> Searc
         passage=page.passage,
         owner=page.owner,
         speaker=page.speaker,
-        own_page=page.own_page,
+        own_page=page.own_page and judge.rules > 1,
         timestamp=claim.as_of,
     )
 

@@ -45,7 +45,7 @@ class JudgedPage:
         self.result, self.published, self.as_of, self.order = result, material.published, as_of, order
         self.host = host_of(result.url)
         self.domain = registrable_domain(self.host)
-        self.owner, self.passage = self.domain, ""
+        self.owner = self.passage = ""
         self.speaker: str | None = None
         self.address = canonical_url(result.url)
         heading, snippet = fold_han(result.title), fold_han(result.snippet[:READ_LIMIT])
@@ -79,8 +79,8 @@ class JudgedPage:
 class Judge:
     """Reads pages against one claim."""
 
-    def __init__(self, claim: Claim, tables: Compiled) -> None:
-        self._claim, self._tables = claim, tables
+    def __init__(self, claim: Claim, tables: Compiled, *, rules: int = 1) -> None:
+        self._claim, self._tables, self.rules = claim, tables, rules
         self._as_of = utc(claim.as_of)
         self.source_address = canonical_url(claim.source_url) if claim.source_url else None
         self._speakers = tables.entities.speakers(claim)
@@ -123,7 +123,7 @@ class Judge:
         page = JudgedPage(material, self._as_of, self._count)
         self._count += 1
         page.official_host = (
-            registrant_of(result.url) is None
+            (self.rules == 1 or registrant_of(result.url) is None)
             and page.domain in self._speakers
             and page.host.isascii()
             and not self._tables.is_user_content(result.url)
@@ -138,15 +138,21 @@ class Judge:
             page.reading = self._tables.grammar.read(self._sense, page.heading, page.body, fresh=fresh)
         else:
             page.reading = Reading("unrelated", False)
-        page.official = page.official_host or (filed_by := self._registrant(page)) is not None
-        page.owner = owner_of(result.url, self._tables.claimant_platforms)
+        page.official = page.official_host
+        if self.rules > 1:
+            self._attribute(page, material)
+        return page
+
+    def _attribute(self, page: JudgedPage, material: Material) -> None:
+        filed_by = self._registrant(page)
+        page.official = page.official_host or filed_by is not None
+        page.owner = owner_of(page.result.url, self._tables.claimant_platforms)
         page.passage = passage_of(material.text, self._units)
-        if not page.official_host and page.official:
-            page.speaker = filed_by
-        elif page.official:
+        if page.official_host:
             of = self._tables.entities.by_domain.get(page.domain, ())
             page.speaker = next((e.name for e in of if id(e) in self._party_ids), of[0].name if of else page.owner)
-        return page
+        else:
+            page.speaker = filed_by
 
     def _registrant(self, page: JudgedPage) -> str | None:
         # EDGAR names the filer in the title. A filing speaks for its registrant, never for the commission.

@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from schemas.evidence import Stance
+from schemas.evidence import ReadStance
 
 Verdict = Literal["confirmed", "likely", "unconfirmed", "stale", "disputed", "refuted", "unchecked"]
 CritiqueVerdict = Literal["supported", "refuted", "conflicting", "not_enough_evidence"]
@@ -45,7 +45,7 @@ class Witness(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     number: int
-    stance: Stance
+    stance: ReadStance
     source: int
     official: bool = False
     speaker: str | None = None

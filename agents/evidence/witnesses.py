@@ -14,7 +14,7 @@ import msgspec
 from agents.evidence.amounts import Amounts
 from agents.evidence.carry import CarryRules
 from agents.evidence.claim import Claim
-from agents.evidence.compiled import Compiled, compiled
+from agents.evidence.compiled import WIRES, Compiled, compiled
 from agents.evidence.entities import AUTHORITIES, names_in
 from agents.evidence.hosts import canonical_url
 from agents.evidence.owners import registrant_of
@@ -23,7 +23,7 @@ from agents.evidence.quotes import folded, names_any, sentences_of
 from agents.evidence.verdict import CritiqueVerdict, Judgement, Measured, Reading, Witness, judged
 from agents.text.matching import fold_han
 from schemas.config import Snapshot
-from schemas.evidence import PageStance, SearchReference, Stance
+from schemas.evidence import PageStance, ReadStance, SearchReference
 
 MAX_FAILED_SHARE = 1 / 3
 """Share of a critic's stances whose quote is not on the page, above which its reading confirms nothing."""
@@ -33,7 +33,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     """One reference after the checks. ``dropped_quote``: its stance had no quote that the page holds."""
 
     reference: SearchReference
-    stance: Stance
+    stance: ReadStance
     said: PageStance | None = None
     quoted: bool = False
     dropped_quote: bool = False
@@ -109,7 +109,7 @@ class _QuoteCheck:
 
 
 def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteCheck) -> Heard:
-    word: Stance = "denies" if reference.stance == "denies" else "unrelated"
+    word: ReadStance = "denies" if reference.stance == "denies" else "unrelated"
     if said is None:
         return Heard(reference=reference, stance=word)
     if said.stance == "unrelated" or not said.same_subject:
@@ -146,7 +146,7 @@ _WORD_NAMES = re.compile(r"[\u30a0-\u30ff]{3,}|[\uac00-\ud7af]{2,}")
 
 def _witness(claim: Claim, heard: Heard, source: int, tables: Compiled) -> Witness:
     reference, said = heard.reference, heard.said
-    established = reference.source_credibility in {"high", "medium"}
+    established = _is_established(reference)
     published = None if reference.published_at is None else utc(reference.published_at)
     speaker = reference.speaker
     if speaker is None and established and heard.quoted and said is not None and said.speaks_for != "other":
@@ -177,6 +177,11 @@ def _both_say_official(heard: Heard, tables: Compiled) -> bool:
 _PARTIES = frozenset({"company", "exchange", "protocol", "network", "issuer", "payment", "wallet"})
 
 
+def _is_established(reference: SearchReference) -> bool:
+    # Whoever pays may speak through a press wire.
+    return reference.source_credibility in {"high", "medium"} and reference.owner not in WIRES
+
+
 def _named(name: str, tables: Compiled) -> str:
     found = tables.entities.named(name) if name else ()
     return found[0].name if found else folded(name)
@@ -192,7 +197,7 @@ def _sources(heard: Sequence[Heard], tables: Compiled) -> Mapping[int, int]:
         cited = h.said.cites if h.said is not None else None
         if cited:
             outlet = f"x.com/{cited[1:].lower()}" if cited.startswith("@") else tables.outlet_of(cited)
-            established = h.reference.source_credibility in {"high", "medium"}
+            established = _is_established(h.reference)
             # Established pages that each name a spokesperson or a filing asked for themselves; others copy.
             if outlet is not None or not established:
                 keys.append(outlet or f"cited:{_named(cited, tables)}")

@@ -148,10 +148,10 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     fields: dict[str, FieldTotal]
     all_right: int
     per_case: tuple[CaseResult, ...]
-    rules: int = 1
-    false_raised: int = 0
-    true_lowered: int = 0
-    actions_without_support: int = 0
+    rules: int
+    false_raised: int
+    true_lowered: int
+    actions_without_support: int
     model: ModelUse | None = None
 
 

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from agents.tables import load_tables
 from newsproof.app import exits
 from newsproof.app.invocation import Invocation, json_line, markdown_table, run, say_result, table
@@ -50,7 +52,8 @@ def show_evaluation(
         evaluation = run(evaluate_by_model(cases, snapshot, settings))
         print(_by_whom(evaluation), file=sys.stderr, flush=True)
     elif rules > 1 or stances is not None:
-        results = tuple(judge_case(line, case, snapshot, stances) for line, case in cases)
+        by_quotes = replace(snapshot, rules=2)
+        results = tuple(judge_case(line, case, by_quotes, stances) for line, case in cases)
         evaluation = totals(results, rules=2)
     else:
         evaluation = evaluate(cases, snapshot)
