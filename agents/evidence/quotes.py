@@ -23,8 +23,13 @@ _CUT = re.compile(r"\u2026|\.{3,}|\[\s*(?:\.{2,}|\u2026)\s*\]")
 _SENTENCE_ENDS = re.compile(r"(?<=[。!?;])|(?<=[.!?;])\s")
 
 
+_SHINJITAI = str.maketrans("庁価証経済発売図関気対実両団権国会学", "厅价证经济发卖图关气对实两团权国会学")
+"""Japanese forms of characters that names of authorities and companies hold, to their simplified Chinese ones."""
+
+
 def folded(text: str) -> str:
     """Return the form in which quotes and pages are compared."""
+    text = text.translate(_SHINJITAI)
     plain = _MARKS.sub(" ", _LINK.sub(lambda m: m[1] or " ", fold_han(text)))
     plain = _DASHES.sub("-", _QUOTES.sub(" ", plain)).casefold()
     plain = _SPACE.sub(" ", plain).strip()

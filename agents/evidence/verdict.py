@@ -143,10 +143,11 @@ def _raised(supports: list[Witness], official: list[Witness], reading: Reading) 
     established = len({w.source for w in supports if w.established})
     dated = any(w.age is not None for w in supports if w.established or w.official)
     enough = sources >= reading.threshold and established >= _ESTABLISHED_TO_CONFIRM and not reading.by_words
-    barred = reading.critic == "not_enough_evidence" or reading.quotes_failed or reading.partly_refuted
+    barred = reading.critic == "not_enough_evidence" or reading.partly_refuted
+    # A figure needs no quote.
     if not barred and reading.measured == "confirms":
         return "confirmed", (0.10, 0.15)
-    if not barred and dated and (official or enough):
+    if not barred and not reading.quotes_failed and dated and (official or enough):
         if official and sources >= reading.threshold and not reading.by_words:
             return "confirmed", (0.15, 0.20)
         return "confirmed", ((0.0, 0.05) if official else (0.05, 0.10))

@@ -137,9 +137,15 @@ def _names(claim: Claim, tables: Compiled) -> frozenset[str]:
     given += [n for e in parties for n in (e.name, *e.aliases)]
     given += tables.asset_names.get(claim.asset.upper(), ())
     given += names_in(claim.text, tables.name_stopwords) | set(_WORD_NAMES.findall(claim.text))
+    given += _QUOTED_NAMES.findall(claim.text)
+    given += _HEADED_BY.findall(claim.text)[:1] if _KANA.search(claim.text) else []
     return frozenset(f for n in given if n and n != "UNKNOWN" and len(f := folded(n)) > 1)
 
 
+_QUOTED_NAMES = re.compile(r"[“「『‘\"]([^”」』’\"]{3,30})[”」』’\"]")
+_KANA = re.compile(r"[\u3040-\u30ff]")
+_HEADED_BY = re.compile(r"[\u4e00-\u9fff]{2,}")
+"""A Japanese headline begins with its subject."""
 _WORD_NAMES = re.compile(r"[\u30a0-\u30ff]{3,}|[\uac00-\ud7af]{2,}")
 """Korean words and katakana runs of the news: names there have no capitals, and the tables hold few of them."""
 
