@@ -154,7 +154,7 @@ def refused(
     return PermanentError(text, kind="invalid_request", status=status)
 
 
-def own_words(response: httpx.Response, *path: str) -> str:
+def error_message(response: httpx.Response, *path: str) -> str:
     """Return the service's error message: the value at ``path`` of a JSON body, skipping absent names, or its start."""
     try:
         body = json.loads(response.content)

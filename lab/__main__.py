@@ -41,7 +41,7 @@ def lab(debug: Annotated[bool, typer.Option("--debug", help="Show where an error
 @app.command()
 def chaos(
     short: Annotated[
-        bool, typer.Option("--short", help="Under three minutes, still with every kind of blow and every boundary.")
+        bool, typer.Option("--short", help="Under three minutes, still with every kind of fault and every boundary.")
     ] = False,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Repeat the plan of a run; drawn and printed by default.")
@@ -49,7 +49,7 @@ def chaos(
     cases: Annotated[
         int | None,
         typer.Option(
-            min=100, help="Cases; the blows in proportion. 100,000, or 1,200 with --short.", show_default=False
+            min=100, help="Cases; the faults in proportion. 100,000, or 1,200 with --short.", show_default=False
         ),
     ] = None,
     workers: Annotated[int | None, typer.Option(min=2, max=16, help="Worker processes.", show_default=False)] = None,

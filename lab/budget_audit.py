@@ -1,7 +1,7 @@
-"""An audit of the budget's topic that counts on its own.
+"""An audit of the budget's topic that counts independently.
 
-It does not trust the fold's books: it takes from it only who was granted, adds up by itself what those grants bind
-and cost, and compares at every log position. The journals tell which grants were spent.
+It does not trust the fold's books. It takes from the fold only which reservations were granted, sums up what those
+grants reserve and cost, and compares at every log position. The journals tell which grants were spent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streams.budget.rule import BudgetState
 
 
 class DaySpent(msgspec.Struct):
-    """One UTC day: units bound by grants, USD that they may still cost at most, and USD that they have cost."""
+    """One UTC day: units reserved by grants, the most USD that open grants may still cost, and USD paid."""
 
     units: int = 0
     held_usd: Decimal = Decimal(0)
@@ -29,12 +29,13 @@ class DaySpent(msgspec.Struct):
 
 
 class BudgetAudit(msgspec.Struct, kw_only=True):
-    """What the topic and the journals, of cases and of chats, say of the budget.
+    """Findings on the budget, from its topic and from the journals of cases and chats.
 
-    ``overshoot_units`` and ``overshoot_usd`` are the most by which grants passed a limit at any log position. ``above`` are
-    settlements above their reservation, by ``above_usd`` in all. ``unsettled`` grants count in full until their month ends.
-    ``spent`` are grants found in journalled calls; ``spent_without_grant`` those among them that the log never granted,
-    ``spent_twice`` those that paid for two results. ``days`` and ``months`` are keyed by their ISO names.
+    ``overshoot_units`` and ``overshoot_usd`` are the most by which grants exceeded a limit at any log position.
+    ``above`` counts settlements above their reservation, by ``above_usd`` in all. ``unsettled`` grants count in full
+    until their month ends. ``spent`` counts grants found in journalled calls; among them, ``spent_without_grant`` were
+    never granted by the log, and ``spent_twice`` paid for two results. ``days`` and ``months`` are keyed by their ISO
+    names.
     """
 
     records: int = 0
@@ -57,7 +58,7 @@ class BudgetAudit(msgspec.Struct, kw_only=True):
 
     @property
     def overshoot(self) -> int:
-        """How much is wrong; 0 when no limit was passed and every grant that was spent was given, and once."""
+        """Number of violations; 0 if no limit was exceeded and every spent grant was given, and spent once."""
         beyond = self.overshoot_units + int(self.overshoot_usd > 0)
         return beyond + self.above + self.spent_without_grant + self.spent_twice
 
@@ -71,7 +72,7 @@ class _Bound(msgspec.Struct, frozen=True):
 
 
 class _Sums:
-    """Plain sums over what was granted, beside the fold's books."""
+    """Plain sums over the grants, independent of the fold's books."""
 
     def __init__(self) -> None:
         self.units: Counter[str] = Counter()
@@ -93,7 +94,7 @@ class _Sums:
             self.others[bound.month] += bound.nano
 
     def settle(self, said: Settled) -> int | None:
-        """Return by how much it passed its reservation; None where nothing was settled."""
+        """Return the amount above the reservation (nano-USD); None if there was no such grant."""
         bound = self.bound.pop(said.id, None)
         if bound is None:
             return None
@@ -107,7 +108,7 @@ class _Sums:
 
 
 async def budget_overshoot(address: KafkaAddress, topics: Topics, *, journal: bool = True) -> BudgetAudit:
-    """Audit the budget; ``journal`` also looks for the grants in the calls of the cases and of the chats."""
+    """Audit the budget. ``journal``: also look for the grants in the calls of cases and chats."""
     state, sums, audit = BudgetState(), _Sums(), BudgetAudit(days={}, months={})
     async for _, records in read_range(address, await offsets_of(address, topics.budget)):
         for record in records:
@@ -115,7 +116,7 @@ async def budget_overshoot(address: KafkaAddress, topics: Topics, *, journal: bo
             try:
                 said = decode(record.value)
             except ContractError as exc:
-                state.pass_by(record.offset, record.timestamp, str(exc))
+                state.ignore(record.offset, record.timestamp, str(exc))
                 continue
             decision = state.fold(record.offset, record.timestamp, said)
             if isinstance(said, Settled) and (above := sums.settle(said)) is not None:

@@ -1,1 +1,1 @@
-"""The runtime: what happens between the log and the steps. ``worker`` puts it together."""
+"""The runtime: everything between the log and the steps. ``composition`` builds a worker, ``worker`` runs it."""

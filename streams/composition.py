@@ -1,7 +1,7 @@
-"""Puts a worker's runtime together, and nothing else does: every part is made once, of parts that are finished.
+"""Composition of a worker's runtime: every part is built here, once, from finished parts.
 
-What two parts need of each other is an object made before both: :class:`Ending`, :class:`Wake`, the journal partitions, and
-the Faust app, which readers and steps are added to at last.
+What two parts share is an object that is built before both: :class:`Ending`, :class:`Wake`, the journal partitions, and
+the Faust app. Readers and steps are added to the app last.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def worker_of(
 ) -> Worker:
     """Return a worker of this registry's flow, not started. Needs a running event loop.
 
-    ``ending`` and ``wake`` are those that ``budget`` was made with.
+    ``ending`` and ``wake`` must be the ones that ``budget`` was built with.
     """
     flow = registry.flow
     group = topics.group("worker" if flow is NEWS else flow.name)

@@ -1,4 +1,4 @@
-"""How a worker ends: the one object through which any of its parts can end it."""
+"""Shutdown of a worker: the one object through which any part can end it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 class Ending:
-    """Set once, by whatever comes first: a request to end, or the error that the worker cannot go on from."""
+    """Set once: by a shutdown request or by a fatal error, whichever comes first."""
 
     def __init__(self) -> None:
         self._over = asyncio.Event()
@@ -14,21 +14,21 @@ class Ending:
 
     @property
     def over(self) -> bool:
-        """Whether the worker is to end."""
+        """Whether the worker must end."""
         return self._over.is_set()
 
     def stop(self) -> None:
-        """Ask for a clean end."""
+        """Request a clean shutdown."""
         self._over.set()
 
     def fail(self, exc: BaseException) -> None:
-        """End with this error, unless the end was set before."""
+        """End with this error. Has no effect if a shutdown or an error was set before."""
         if not self._over.is_set():
             self.error = exc
             self._over.set()
 
     async def wait(self) -> None:
-        """Return when a clean end is asked for.
+        """Wait for a shutdown request.
 
         Raises:
             BaseException: the error given to :meth:`fail`.

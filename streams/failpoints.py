@@ -1,7 +1,9 @@
-"""Failpoints: named boundaries at which a chaos run strikes. Unarmed, each costs one look into an empty table.
+"""Failpoints: named places in the code where a chaos run kills the process.
 
-A process that is to be struck calls :func:`listen`; whoever strikes writes a name into the file and sends SIGUSR1. The next
-:func:`hit` of that name then kills the process as a power cut would. Nothing arms a failpoint in ordinary operation.
+An unarmed one costs one lookup in an empty table.
+
+A process under test calls :func:`listen`. The chaos run writes a failpoint's name into the file and sends SIGUSR1; the
+next :func:`hit` of that name then kills the process as a power cut would. Nothing arms a failpoint in normal operation.
 """
 
 from __future__ import annotations
@@ -37,27 +39,27 @@ FAILPOINTS: dict[str, str] = {
     SINK_INSERTED: "the rows are in ClickHouse; that they are is not committed yet",
     DRAINED: "partitions are being revoked and what ran had its grace; what runs still may be paid twice",
 }
-"""Every failpoint, in the order in which a case comes by, and what is true there."""
+"""Every failpoint, in the order in which a case passes them, with the state of the world there."""
 
 _armed: dict[str, Callable[[], None]] = {}
 
 
 def hit(name: str) -> None:
-    """Do what the failpoint is armed with: nothing, in ordinary operation."""
+    """Run the action that the failpoint is armed with. In normal operation there is none."""
     if (action := _armed.get(name)) is not None:
         action()
 
 
 def kill_this_process() -> None:
-    """End at once, as by a power cut: no handler, no flush."""
+    """End at once, as in a power cut: no handlers, no flush."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def arm(name: str, action: Callable[[], None] = kill_this_process) -> None:
-    """Let every later hit call ``action``, until :func:`disarm`.
+    """Make every later hit call ``action``, until :func:`disarm`.
 
     Raises:
-        ConfigError: there is no such failpoint.
+        ConfigError: there is no failpoint of this name.
     """
     if name not in FAILPOINTS:
         raise ConfigError(f"there is no failpoint {name!r}: use one of {', '.join(FAILPOINTS)}")
@@ -65,10 +67,9 @@ def arm(name: str, action: Callable[[], None] = kill_this_process) -> None:
 
 
 def disarm(name: str) -> None:
-    """Make the failpoint harmless again."""
     _armed.pop(name, None)
 
 
 def listen(control: Path) -> None:
-    """At SIGUSR1, arm with death the failpoint that the file names. Call inside the running event loop."""
+    """On SIGUSR1, arm the failpoint named in the file to kill this process. Call inside the running event loop."""
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: arm(control.read_text("ascii").strip()))

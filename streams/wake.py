@@ -1,4 +1,4 @@
-"""Wake: tells who waits for room that there may be some. Made before the parts, and given to both sides."""
+"""Wake-up signal for code that waits for room. It is created before both sides and passed to each."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Callable
 
 
 class Wake:
-    """Called by what can make room (budget, breakers, other workers' partitions); runs what heeds it, at once."""
+    """Called by what can free room (budget, breakers, other workers' partitions).
+
+    Runs every registered callback at once.
+    """
 
     def __init__(self) -> None:
         self._heeding: list[Callable[[], None]] = []
 
-    def heed(self, look: Callable[[], None]) -> None:
-        """Have ``look`` called at each wake-up from now on."""
+    def subscribe(self, look: Callable[[], None]) -> None:
+        """Register a callback for every wake-up from now on."""
         self._heeding.append(look)
 
     def __call__(self) -> None:

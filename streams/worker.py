@@ -1,10 +1,10 @@
-"""The worker: the life of a runtime that is put together, from start to a clean end, and its rebalances.
+"""The worker: life cycle of a composed runtime, from start to clean shutdown, with its rebalances.
 
     news ─► gate ─► journal ─► projector ─► dispatcher ─► step agents ─► effects ─► append ─► journal …
                                    └────────► publisher (one active) ─► signals
 
-One Faust app: an agent on ``news``, one on the journal, and one per step on an in-memory channel. The registry says whose
-worker it is: that of a flow without news, such as the research chat, has no gate.
+One Faust app: an agent on ``news``, one on the journal, and one per step on an in-memory channel. The registry
+determines the worker's flow; a flow without news, such as the research chat, has no gate.
 """
 
 from __future__ import annotations
@@ -44,42 +44,38 @@ log = structlog.get_logger(__name__)
 
 CLOSE_EACH_S = 15.0
 UNPINNED_END_S = 60.0
-"""A snapshot is read back before a case pins it; one that has not come by then is not there, and the case ends."""
+"""A case whose snapshot has not arrived by then ends: it was read back before a case pinned it, so it is gone."""
 
 
 class Listeners:
-    """Passes on what the projector says: to the gate, the meter and the dispatcher, in the order that each event needs."""
+    """Passes the projector's events to the gate, the meter and the dispatcher, in the order that each event needs."""
 
     def __init__(self, gate: Gate | None, meter: Meter, dispatcher: Dispatcher) -> None:
         self._gate, self._meter, self._dispatcher = gate, meter, dispatcher
 
     def on_folded(self, partition: int, case: Any) -> None:
-        """Pass on."""
         if self._gate is not None:
             self._gate.on_folded(partition, case)
         self._meter.folded(case)
         self._dispatcher.on_folded(partition, case)
 
     def on_closed(self, partition: int, case: Any) -> None:
-        """Pass on."""
         self._meter.closed(case)
         self._dispatcher.on_closed(partition, case)
         if self._gate is not None:
             self._gate.on_closed(case)
 
     def on_live(self, partition: int) -> None:
-        """Pass on."""
         self._dispatcher.on_live(partition)
         if self._gate is not None:
             self._gate.on_live(partition)
 
     def on_poison(self, record: Any, case: CaseCore | None, reason: str, why: str) -> None:
-        """Pass on."""
         self._dispatcher.on_poison(record, case, reason, why)
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker is made of. ``gate`` is None where no news opens the flow's cases."""
+    """The parts of a worker. ``gate`` is None if the flow has no news."""
 
     app: LedgerApp
     ending: Ending
@@ -97,7 +93,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Worker:
-    """One worker process's runtime. ``run`` returns when it was stopped, and raises what it cannot go on from."""
+    """The runtime of one worker process. ``run`` returns after :meth:`stop`, and raises fatal errors."""
 
     def __init__(self, topics: Topics, group: str, snapshot: Snapshot, options: WorkerOptions, parts: Parts) -> None:
         self.topics, self.group, self.snapshot, self.options = topics, group, snapshot, options
@@ -111,13 +107,13 @@ class Worker:
         self.app.on_partitions_revoked.connect(self._on_revoked)
         self.app.on_partitions_assigned.connect(self._on_assigned)
 
-    # Life
+    # Life cycle
 
     async def run(self) -> None:
         """Run until :meth:`stop`.
 
         Raises:
-            NewsproofError: what a person must mend (a moved log, a newer schema, a taken slot).
+            NewsproofError: what a person must fix (a moved log, a newer schema, a taken slot).
         """
         await self.appender.start()
         await self.configs.start()
@@ -144,17 +140,19 @@ class Worker:
             await self._close(app_end)
 
     async def adopt(self, snapshot: Snapshot) -> str:
-        """Let new cases pin this snapshot, and return its hash; open cases keep theirs. It is on the log before any pins it.
+        """Make new cases pin this snapshot, and return its hash; open cases keep theirs.
+
+        It is on the log before any case pins it.
 
         Raises:
-            ContractError, KafkaError: the snapshot could not be written; new cases go on with the one before.
+            ContractError, KafkaError: the snapshot could not be written; new cases keep the one before.
         """
         config_hash = await self.configs.adopt(snapshot, self.appender)
         self.snapshot = snapshot
         return config_hash
 
     def stop(self) -> None:
-        """Ask for a clean end."""
+        """Request a clean shutdown."""
         self.ending.stop()
 
     async def _close(self, app_end: asyncio.Future[Any]) -> None:
@@ -174,8 +172,8 @@ class Worker:
             self.budget.stop,
         ]
         for close in parts:
-            # A part that cannot close must not keep the others open: what was appended is in the log already. Not
-            # ``wait_for``: it would wait for an effect that does not heed its cancellation.
+            # A part that does not close must not keep the others open: what was appended is in the log already. Not
+            # ``wait_for``: it would wait for an effect that ignores its cancellation.
             closing = asyncio.ensure_future(close())
             await asyncio.wait([closing], timeout=CLOSE_EACH_S)
             if not closing.done() or closing.cancelled() or closing.exception() is not None:
@@ -197,37 +195,37 @@ class Worker:
                 self.ending.fail(TransientError(why, kind="internal"))
 
     def breakers(self) -> Sequence[BreakerState]:
-        """Return the breakers of every provider that was asked so far."""
+        """Snapshots of the breakers of every provider asked so far."""
         return self.effects.states()
 
     @property
     def intake(self) -> Intake:
-        """Where news comes in; only of a worker with a gate."""
+        """The intake; only a worker with a gate has one."""
         assert self.gate is not None
         return self.gate.intake
 
     @property
     def admission(self) -> Admission:
-        """Who holds news back; only of a worker with a gate."""
+        """The admission; only a worker with a gate has one."""
         assert self.gate is not None
         return self.gate.admission
 
     @property
     def intake_paused(self) -> str | None:
-        """Why news waits now; None while there is room for more cases, or nothing waits."""
+        """Why news waits now; None if there is room for more cases, or if no news waits."""
         return None if self.gate is None else self.gate.paused_by(self.effects)
 
     @property
     def intake_loading(self) -> bool:
-        """Whether the index of what was opened before is still being read for some news partition."""
+        """Whether the index of opened news is still loading for some partition of ``news``."""
         return self.gate is not None and self.gate.intake.loading
 
     def highwater(self, topic: str, partition: int) -> int | None:
-        """The end of a partition as the last fetch from it saw it; None before the first one."""
+        """Return the end of a partition at the last fetch from it; None before the first one."""
         return self.app.highwater(topic, partition)
 
     def stalled_s(self, loop_time: float) -> dict[int, float]:
-        """Seconds for which nothing was read of a journal partition although there is more; 0 for the others."""
+        """Return for each journal partition how long nothing was read although it has more, in seconds; otherwise 0."""
         return self._watchdog.stalled_s(loop_time)
 
     # Faust

@@ -45,7 +45,7 @@ from newsproof.cli.data.memory import Rebuilt
 from newsproof.cli.data.outcomes import ImportReport
 from newsproof.cli.doctor.check import Check
 from newsproof.cli.log.budget import as_document as budget_document
-from newsproof.cli.log.dead_letters import Letter
+from newsproof.cli.log.dead_letters import DeadLetter
 from newsproof.cli.log.dead_letters import _document as letter_document
 from newsproof.cli.log.topics import SHOWN, describe_topics
 from newsproof.cli.main import app
@@ -358,7 +358,7 @@ def test_json_that_is_made_up_where_it_is_printed_has_its_keys() -> None:
     assert [list(ast.literal_eval(one.generators[0].iter)) for one in verified] == [FROZEN["json"]["backtest verify"]]
     assert list(QUESTIONS) == FROZEN["json"]["report answers"]
     assert list(SHOWN) == FROZEN["json"]["topics describe, settings"]
-    letters = [name for name in Letter.__struct_fields__ if name not in ("key", "value", "headers")]
+    letters = [name for name in DeadLetter.__struct_fields__ if name not in ("key", "value", "headers")]
     assert letters == FROZEN["json"]["dlq list, letter"]
 
 

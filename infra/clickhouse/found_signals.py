@@ -104,10 +104,10 @@ class FoundSignals(Free):
         signals = await self._newest(asked, limit)
         if not signals:
             return ()
-        told = (await self._client.query(_SAID, {**asked, "signals": signals})).dicts()
-        told.sort(key=lambda row: row["signal_id"])
-        told.sort(key=lambda row: row["decided_at"], reverse=True)
-        return tuple(_signal(number, row) for number, row in enumerate(told, start=1))
+        rows = (await self._client.query(_SAID, {**asked, "signals": signals})).dicts()
+        rows.sort(key=lambda row: row["signal_id"])
+        rows.sort(key=lambda row: row["decided_at"], reverse=True)
+        return tuple(_signal(number, row) for number, row in enumerate(rows, start=1))
 
     async def _newest(self, asked: dict[str, Any], limit: int) -> list[str]:
         rows = limit * REVISIONS

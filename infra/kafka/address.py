@@ -217,7 +217,7 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
         for one in self.bootstrap.split(","):
             host, _, port = one.strip().rpartition(":")
             try:
-                await self._knock(host.strip("[]"), int(port))
+                await self._check_connection(host.strip("[]"), int(port))
                 if self.security_protocol == "PLAINTEXT":
                     return TransientError(
                         f"what listens at {one} does not answer a client without a login: set KAFKA_SECURITY_PROTOCOL and "
@@ -230,7 +230,7 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
                     return said
         return away
 
-    async def _knock(self, host: str, port: int) -> None:
+    async def _check_connection(self, host: str, port: int) -> None:
         args = {name: value for name, value in self.client_args().items() if name != "bootstrap_servers"}
         async with asyncio.timeout(ASK_WITHIN_S):
             connection = await create_conn(host, port, **args)

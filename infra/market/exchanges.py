@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import msgspec
 
 from infra.http import UselessAnswerError
-from infra.http_json import Service, json_of, own_words, refused
+from infra.http_json import Service, error_message, json_of, refused
 from infra.market.source import Source, number, when
 from schemas.evidence import Candle
 
@@ -136,7 +136,7 @@ class Binance(Source):
         if response.status_code == 400:
             if isinstance(body, dict) and body.get("code") == _INVALID_SYMBOL:
                 return None
-            raise refused(self.service, 400, own_words(response, "msg"))
+            raise refused(self.service, 400, error_message(response, "msg"))
         return _rows(body, self.service, (0, 1, 2, 3, 4, 5), step, per_second=1000)
 
 

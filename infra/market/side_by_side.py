@@ -42,15 +42,15 @@ async def together(kind: str, readings: Mapping[str, Reading], asset: str, as_of
     Raises:
         NewsproofError: all of them failed.
     """
-    told = await asyncio.gather(*(read(asset, as_of) for read in readings.values()), return_exceptions=True)
-    failures = [one for one in told if isinstance(one, BaseException)]
+    answers = await asyncio.gather(*(read(asset, as_of) for read in readings.values()), return_exceptions=True)
+    failures = [one for one in answers if isinstance(one, BaseException)]
     if strange := [one for one in failures if not isinstance(one, _FAILED)]:
         raise strange[0]
-    if failures and len(failures) == len(told):
+    if failures and len(failures) == len(answers):
         raise next((one for one in failures if isinstance(one, TransientError)), failures[0])
     values: list[MarketValue] = []
     unknown: list[str] = []
-    for name, one in zip(readings, told, strict=True):
+    for name, one in zip(readings, answers, strict=True):
         if isinstance(one, BaseException):
             unknown.append(f"{kind}: {name} failed ({quoted(one, 120)})")
         else:

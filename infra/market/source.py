@@ -12,7 +12,7 @@ import httpx
 import msgspec
 
 from infra.http import quoted
-from infra.http_json import ServiceClient, own_words, refused
+from infra.http_json import ServiceClient, error_message, refused
 from schemas.evidence import MarketValue
 
 _TICKER = re.compile(r"[A-Z0-9]{1,15}\Z")
@@ -40,7 +40,7 @@ class Source(ServiceClient):
         """
         response = await self.send("GET", path, params=dict(params))
         if response.status_code != 200 and response.status_code not in absent:
-            said = own_words(response, "message", "msg", "error")
+            said = error_message(response, "message", "msg", "error")
             raise refused(self.service, response.status_code, said, response.headers)
         return response
 

@@ -9,7 +9,7 @@ import httpx
 import orjson
 
 from infra.http import MAX_RESPONSE_BYTES
-from infra.http_json import Service, ServiceClient, own_words
+from infra.http_json import Service, ServiceClient, error_message
 from infra.models.call_costs import Prices
 from schemas.errors import PermanentError
 
@@ -66,7 +66,7 @@ class OpenAICompatibleClient(ServiceClient):
         ``said`` is the server's own message; ``named_by`` is the setting that names the model.
         """
         status, service = response.status_code, self.service
-        if status == 402 or own_words(response, "error", "code") in _PLAN_USED_UP:
+        if status == 402 or error_message(response, "error", "code") in _PLAN_USED_UP:
             text = f"the plan behind {service.key_setting} is used up ({status}: {said}); pay, or name another model"
             return PermanentError(text, kind="plan_limit", status=status)
         if status == 404:

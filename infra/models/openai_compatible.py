@@ -18,7 +18,7 @@ import msgspec
 import orjson
 
 from infra.http import UselessAnswerError
-from infra.http_json import Service, json_object, own_words, refused
+from infra.http_json import Service, error_message, json_object, refused
 from infra.models import untrusted
 from infra.models.openai_client import OpenAICompatibleClient
 from infra.models.openai_reply import read_reply
@@ -117,8 +117,8 @@ class OpenAICompatibleModel:
                 )
             if response.status_code == 200:
                 return json_object(response, self._client.service)
-            said = own_words(response, "error", "message")
-            named = f"{own_words(response, 'error', 'param')} {said}"
+            said = error_message(response, "error", "message")
+            named = f"{error_message(response, 'error', 'param')} {said}"
             if response.status_code in {400, 422} and (self._dialect != spoken or self._dialect.without(named)):
                 continue  # a concurrent call may have learned it meanwhile
             raise self._failure(response, said)
@@ -127,7 +127,7 @@ class OpenAICompatibleModel:
         status = response.status_code
         if (ended := self._client.unavailable(response, said, self.model, named_by="the model's name")) is not None:
             return ended
-        if status == 413 or own_words(response, "error", "code") in _TOO_LONG:
+        if status == 413 or error_message(response, "error", "code") in _TOO_LONG:
             text = f"the request is too large for {self.model} ({said}); send less text"
             return PermanentError(text, kind="too_large", status=status)
         return refused(self._client.service, status, said, response.headers)

@@ -33,7 +33,7 @@ class ShutError(PermanentError):
         self.captcha = captcha
 
 
-class Way:
+class FetchRoute:
     """One route to the web, direct or through one proxy. Safe for concurrent use within one event loop."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Way:
         response, target = await self._follow(url, agent, heed_robots=True)
         status, kind = response.status_code, response.headers.get("content-type", "")
         is_page = not kind or _READABLE.match(kind.strip()) is not None
-        told = await self._reader.page(
+        answered = await self._reader.page(
             PageAsked(
                 body=response.content,
                 content_type=kind,
@@ -73,7 +73,7 @@ class Way:
                 plain=agent == PLAIN_READER,
             )
         )
-        if told.asks_if_human or response.headers.get("cf-mitigated") == "challenge":
+        if answered.asks_if_human or response.headers.get("cf-mitigated") == "challenge":
             raise ShutError(f"{target.origin} asks whether we are human", status=status, captcha=True)
         if status != 200:
             raise _no_page(response, target)
@@ -82,7 +82,7 @@ class Way:
                 f"{target.origin} sent {kind.split(';')[0][:60]!r}, and only web pages and plain text are read",
                 retryable=False,
             )
-        return told.page
+        return answered.page
 
     async def close(self) -> None:
         await self._http.aclose()

@@ -15,7 +15,7 @@ import structlog
 from msgspec.structs import replace
 
 from infra.http import UselessAnswerError, quoted, transport_failure
-from infra.pages.fetch import MAIN_READER, PLAIN_READER, ShutError, Way
+from infra.pages.fetch import MAIN_READER, PLAIN_READER, FetchRoute, ShutError
 from infra.pages.guard import Guard
 from infra.pages.network import Proxy
 from infra.pages.reader_client import Reader
@@ -55,10 +55,11 @@ class LivePages(Free):
         """
         self._timeout_s = timeout_s
         guard, robots = guard or Guard(), robots or Robots()
-        ways = [None, *(Proxy(one) for one in proxies)]
+        routes = [None, *(Proxy(one) for one in proxies)]
         self._reader = Reader(limit_s=timeout_s * _READING_SHARE)
-        self._ways = [
-            Way(guard, robots, self._reader, proxy=one, timeout_s=timeout_s, max_bytes=max_bytes) for one in ways
+        self._routes = [
+            FetchRoute(guard, robots, self._reader, proxy=one, timeout_s=timeout_s, max_bytes=max_bytes)
+            for one in routes
         ]
 
     async def perform(self, effect: Scrape) -> Answer:
@@ -81,27 +82,27 @@ class LivePages(Free):
 
     async def close(self) -> None:
         """Close the connections and end the reading process. Idempotent."""
-        for way in self._ways:
-            await way.close()
+        for route in self._routes:
+            await route.close()
         await self._reader.close()
 
     async def _page(self, url: str) -> PageReply:
         shut = False
         last: Exception | None = None
-        for way in self._ways:
+        for route in self._routes:
             try:
-                return _reply(url, await way.read(url, MAIN_READER))
+                return _reply(url, await route.read(url, MAIN_READER))
             except ShutError as exc:
                 shut, last = True, exc
                 # A captcha is an alert: the site takes this route for a robot's.
                 say = _log.warning if exc.captcha else _log.info
-                say("page_shut", url=quoted(url, 200), way=way.name, status=exc.status, captcha=exc.captcha)
+                say("page_shut", url=quoted(url, 200), way=route.name, status=exc.status, captcha=exc.captcha)
             except (TransientError, httpx.TransportError) as exc:
                 last = exc
-                _log.info("page_not_reached", url=quoted(url, 200), way=way.name, error=quoted(exc, 200))
+                _log.info("page_not_reached", url=quoted(url, 200), way=route.name, error=quoted(exc, 200))
         if shut:
             _log.info("page_stays_shut", url=quoted(url, 200), next="the plain reader")
-            return _reply(url, await self._ways[0].read(url, PLAIN_READER))
+            return _reply(url, await self._routes[0].read(url, PLAIN_READER))
         assert last is not None
         raise last
 

@@ -19,10 +19,10 @@ from infra.pages.reader_messages import (
     MAX_ANSWER_BYTES,
     Asked,
     Broken,
+    PageAnswer,
     PageAsked,
-    PageTold,
+    RulesAnswer,
     RulesAsked,
-    RulesTold,
 )
 from schemas.errors import FailureKind, PermanentError, TransientError
 
@@ -32,9 +32,9 @@ START_WITHIN_S = 60.0
 _PROJECT = Path(__file__).resolve().parents[2]
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 """The only environment variables that the process gets; none of them holds a key."""
-_Told = TypeVar("_Told", PageTold, RulesTold)
-_PAGE: msgspec.msgpack.Decoder[PageTold | Broken] = msgspec.msgpack.Decoder(PageTold | Broken)
-_RULES: msgspec.msgpack.Decoder[RulesTold | Broken] = msgspec.msgpack.Decoder(RulesTold | Broken)
+_Answer = TypeVar("_Answer", PageAnswer, RulesAnswer)
+_PAGE: msgspec.msgpack.Decoder[PageAnswer | Broken] = msgspec.msgpack.Decoder(PageAnswer | Broken)
+_RULES: msgspec.msgpack.Decoder[RulesAnswer | Broken] = msgspec.msgpack.Decoder(RulesAnswer | Broken)
 """Decoders that reject an answer to another kind of question."""
 _log = structlog.get_logger(__name__)
 
@@ -50,18 +50,18 @@ class Reader:
         self._process: asyncio.Task[Process] | None = None
         self._killed: set[asyncio.Task[int]] = set()
 
-    async def page(self, asked: PageAsked) -> PageTold:
+    async def page(self, asked: PageAsked) -> PageAnswer:
         """Return the content of a page.
 
         Raises:
             PermanentError: timeout (it takes too long), or invalid_output (it breaks the parser).
             TransientError: internal (the process does not start, or :meth:`close` was called meanwhile).
         """
-        return await self._told(asked, _PAGE) if asked.body else PageTold(asks_if_human=False)
+        return await self._ask(asked, _PAGE) if asked.body else PageAnswer(asks_if_human=False)
 
     async def allows(self, rules: bytes, url: str) -> bool:
         """Whether a site's robots.txt lets our robot open the URL. Raises as :meth:`page`."""
-        return (await self._told(RulesAsked(rules=rules, url=url), _RULES)).allowed
+        return (await self._ask(RulesAsked(rules=rules, url=url), _RULES)).allowed
 
     async def close(self) -> None:
         """End the process for good: pending and running requests fail with a transient error. Idempotent."""
@@ -73,15 +73,15 @@ class Reader:
                 self._kill(await starting)
         await asyncio.gather(*self._killed)
 
-    async def _told(self, asked: Asked, decoder: msgspec.msgpack.Decoder[_Told | Broken]) -> _Told:
+    async def _ask(self, asked: Asked, decoder: msgspec.msgpack.Decoder[_Answer | Broken]) -> _Answer:
         async with self._turn:
             if self._closed:
                 raise _closed()
             process = await self._running()
-            told: _Told | Broken | None = None
+            answered: _Answer | Broken | None = None
             try:
                 async with asyncio.timeout(self._limit_s):
-                    told = decoder.decode(await _exchange(process, msgspec.msgpack.encode(asked)))
+                    answered = decoder.decode(await _exchange(process, msgspec.msgpack.encode(asked)))
             except TimeoutError as exc:
                 raise self._unread(asked, f"takes longer than {self._limit_s:g} s to read", "timeout") from exc
             except (EOFError, OSError, msgspec.MsgspecError) as exc:
@@ -89,13 +89,13 @@ class Reader:
                     raise _closed() from exc
                 raise self._unread(asked, "takes too much memory to read, or ends the process that reads it") from exc
             finally:
-                if told is None:
+                if answered is None:
                     # Also when the caller gave up: a late answer would be taken for the answer to the next request.
                     self._process = None
                     self._kill(process)
-        if isinstance(told, Broken):
-            raise self._unread(asked, f"breaks what reads it ({quoted(told.error, 60)})")
-        return told
+        if isinstance(answered, Broken):
+            raise self._unread(asked, f"breaks what reads it ({quoted(answered.error, 60)})")
+        return answered
 
     async def _running(self) -> Process:
         if self._process is not None and self._process.done():

@@ -43,14 +43,14 @@ class RulesAsked(msgspec.Struct, frozen=True, kw_only=True, tag="rules"):
     url: str
 
 
-class PageTold(msgspec.Struct, frozen=True, kw_only=True, tag="page"):
+class PageAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="page"):
     """``page`` is None when there is no text, or none was requested."""
 
     asks_if_human: bool
     page: ReadPage | None = None
 
 
-class RulesTold(msgspec.Struct, frozen=True, kw_only=True, tag="rules"):
+class RulesAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="rules"):
     """Whether our robot may open the URL."""
 
     allowed: bool
@@ -63,4 +63,4 @@ class Broken(msgspec.Struct, frozen=True, kw_only=True, tag="broken"):
 
 
 Asked = PageAsked | RulesAsked
-Told = PageTold | RulesTold | Broken
+ReaderAnswer = PageAnswer | RulesAnswer | Broken

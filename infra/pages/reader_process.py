@@ -25,20 +25,29 @@ from msgspec.structs import replace
 from infra.landlock import confine, program_files
 from infra.pages.main_text import asks_if_human, read_page, read_text
 from infra.pages.markup import decoded
-from infra.pages.reader_messages import LENGTH, Asked, Broken, PageAsked, PageTold, ReadPage, RulesTold, Told
+from infra.pages.reader_messages import (
+    LENGTH,
+    Asked,
+    Broken,
+    PageAnswer,
+    PageAsked,
+    ReaderAnswer,
+    ReadPage,
+    RulesAnswer,
+)
 from infra.pages.rules import allowed_by
 from infra.texts import cut_utf8
 from schemas.topics import MAX_BODY_BYTES
 
 
-def answer(asked: Asked) -> Told:
+def answer(asked: Asked) -> ReaderAnswer:
     """Parse the bytes of one request. Time and memory are unbounded here."""
     if not isinstance(asked, PageAsked):
-        return RulesTold(allowed=allowed_by(asked.rules, asked.url))
+        return RulesAnswer(allowed=allowed_by(asked.rules, asked.url))
     text = decoded(asked.body, asked.content_type)
     if asks_if_human(text, asked.status):
-        return PageTold(asks_if_human=True)
-    return PageTold(asks_if_human=False, page=_read(text, asked) if asked.readable else None)
+        return PageAnswer(asks_if_human=True)
+    return PageAnswer(asks_if_human=False, page=_read(text, asked) if asked.readable else None)
 
 
 def _read(text: str, asked: PageAsked) -> ReadPage | None:
@@ -66,13 +75,13 @@ def main() -> None:
         # The kernel ends the process, even inside C code, if the parent that should kill it has died.
         signal.setitimer(signal.ITIMER_REAL, limit_s)
         try:
-            told: Told = answer(asked)
+            answered: ReaderAnswer = answer(asked)
         except MemoryError:
             return
         except Exception as exc:
-            told = Broken(error=type(exc).__name__)
+            answered = Broken(error=type(exc).__name__)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        _send(answers, msgspec.msgpack.encode(told))
+        _send(answers, msgspec.msgpack.encode(answered))
 
 
 def _import_all() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from infra.http import UselessAnswerError, quoted
-from infra.http_json import Service, own_words, refused
+from infra.http_json import Service, error_message, refused
 from infra.ports import Answer
 from infra.search.json_search import JsonSearch
 from infra.search.results import collected, lexical_score, refuse_only_malformed, result_of
@@ -45,7 +45,7 @@ class BochaSearch(JsonSearch):
         return body
 
     def _refused(self, response: httpx.Response) -> TransientError | PermanentError:
-        return _translate(response.status_code, own_words(response, "message"), response)
+        return _translate(response.status_code, error_message(response, "message"), response)
 
     def _read(self, body: dict[str, Any], effect: Search, query: str, response: httpx.Response) -> Answer:
         code = _code_of(body)

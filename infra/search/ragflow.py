@@ -17,7 +17,7 @@ from infra.http import (
     UselessAnswerError,
     quoted,
 )
-from infra.http_json import Service, ServiceClient, json_object, own_words, refused
+from infra.http_json import Service, ServiceClient, error_message, json_object, refused
 from infra.ports import Answer, Free
 from infra.search.results import collected, cut_query, refuse_only_malformed, score_of
 from infra.texts import cut_utf8, storable_text
@@ -85,7 +85,7 @@ class RagflowSearch(Free):
         try:
             response = await self._client.send("POST", "/api/v1/retrieval", json=body)
             if response.status_code != 200:
-                raise refused(_RAGFLOW, response.status_code, own_words(response, "message"), response.headers)
+                raise refused(_RAGFLOW, response.status_code, error_message(response, "message"), response.headers)
             return self._read(json_object(response, _RAGFLOW), effect, query)
         except UselessAnswerError as exc:
             return exc.answer

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from infra.http import UselessAnswerError
-from infra.http_json import Service, own_words, refused
+from infra.http_json import Service, error_message, refused
 from infra.ports import Answer
 from infra.search.json_search import JsonSearch
 from infra.search.results import collected, refuse_only_malformed, result_of, score_of
@@ -43,7 +43,7 @@ class TavilySearch(JsonSearch):
 
     def _refused(self, response: httpx.Response) -> TransientError | PermanentError:
         # {"detail": {"error": ...}}
-        status, said = response.status_code, own_words(response, "detail", "error")
+        status, said = response.status_code, error_message(response, "detail", "error")
         if status in {432, 433}:
             which = "plan" if status == 432 else "pay-as-you-go"
             text = f"Tavily's {which} limit is used up ({said}); raise it in the Tavily account or wait for the next period"

@@ -49,7 +49,7 @@ _SPAM = "Airdrop! Send {coin} to this address and get double back, bonus code {a
 def generated_news(count: int, *, seed: int) -> Iterator[News]:
     """Yield ``count`` items in the order of their publication; the same seed yields the same items."""
     draw, sample = random.Random(seed), sample_news()
-    told: list[News] = []
+    items: list[News] = []
     for number in range(count):
         (kind,) = draw.choices(list(_KINDS), list(_KINDS.values()))
         item = News(
@@ -61,9 +61,9 @@ def generated_news(count: int, *, seed: int) -> Iterator[News]:
         if kind == "sample":
             like = draw.choice(sample)
             item = replace(item, text=f"{like.text} ({_amount(number, draw)})", published_at=like.published_at)
-        elif told and kind in ("copy", "edit", "denial"):
-            item = _of_another(kind, draw.choice(told[-200:]), item, draw)
-        told.append(item)
+        elif items and kind in ("copy", "edit", "denial"):
+            item = _of_another(kind, draw.choice(items[-200:]), item, draw)
+        items.append(item)
         yield item
 
 

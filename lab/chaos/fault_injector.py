@@ -9,7 +9,7 @@ from collections import Counter
 
 from lab.chaos.children import Child, until
 from lab.chaos.installation import Installation
-from lab.chaos.plan import PLAIN, Blow, Kind, Shape
+from lab.chaos.plan import PLAIN, Fault, Kind, Shape
 from lab.chaos.watch import Watch
 from newsproof.app.servers import Say
 from schemas.errors import TransientError
@@ -32,45 +32,45 @@ class FaultInjector:
         self._at, self._watch, self._shape, self._say = installation, watch, shape, say
         self._order = random.Random(shape.seed + 1)
         self._joined = 0
-        self.dealt: Counter[str] = Counter()
+        self.injected: Counter[str] = Counter()
         self.points: Counter[str] = Counter()
         """Failpoint → kills there, of workers and the sink."""
         self.provider_faults: Counter[str] = Counter()
         self._beside: list[asyncio.Task[None]] = []
         self._turn = {kind: asyncio.Lock() for kind in BESIDE}
 
-    async def deal(self, blow: Blow) -> None:
+    async def inject(self, fault: Fault) -> None:
         """Inject one fault. Faults to sink, ClickHouse and providers run beside the others, one at a time of each kind.
 
         Raises:
             TransientError: the target did not resume work.
         """
-        if blow.kind in BESIDE:
-            self._beside.append(asyncio.create_task(self._deal_beside(blow), name=f"chaos-{blow.kind}"))
+        if fault.kind in BESIDE:
+            self._beside.append(asyncio.create_task(self._inject_beside(fault), name=f"chaos-{fault.kind}"))
         else:
-            await self._deal(blow)
+            await self._inject(fault)
 
     async def over(self) -> None:
         """Wait until every fault is over.
 
         Raises:
-            TransientError: as :meth:`deal`.
+            TransientError: as :meth:`inject`.
         """
         await asyncio.gather(*self._beside)
 
-    async def _deal_beside(self, blow: Blow) -> None:
-        async with self._turn[blow.kind]:
-            await self._deal(blow)
+    async def _inject_beside(self, fault: Fault) -> None:
+        async with self._turn[fault.kind]:
+            await self._inject(fault)
 
-    async def _deal(self, blow: Blow) -> None:
-        self._say(f"{len(self._watch.ended):,} cases ended: {blow.kind} {blow.point}")
-        match blow.kind:
+    async def _inject(self, fault: Fault) -> None:
+        self._say(f"{len(self._watch.ended):,} cases ended: {fault.kind} {fault.point}")
+        match fault.kind:
             case "kill":
-                await self._kill(await self._worker(publishing=blow.point.startswith(PUBLISH)), blow.point)
-                self.dealt["kill"] += 1
+                await self._kill(await self._worker(publishing=fault.point.startswith(PUBLISH)), fault.point)
+                self.injected["kill"] += 1
             case "sink_kill":
-                await self._kill(await self._working([self._at.sink]), blow.point)
-                self.dealt["sink_kill"] += 1
+                await self._kill(await self._working([self._at.sink]), fault.point)
+                self.injected["sink_kill"] += 1
             case "terminate":
                 await self._terminate(await self._worker())
             case "zombie":
@@ -84,7 +84,7 @@ class FaultInjector:
             case "clickhouse":
                 await self._clickhouse()
             case "fault":
-                await self._fault(blow.point)
+                await self._fault(fault.point)
 
     # Processes
 
@@ -106,7 +106,7 @@ class FaultInjector:
         child.signal(signal.SIGTERM)
         if not await child.ended(PATIENCE_S):
             raise TransientError(f"{child.name} did not end within {PATIENCE_S:g} s of SIGTERM", kind="internal")
-        self.dealt["terminate"] += 1
+        self.injected["terminate"] += 1
         self._again(child)
 
     async def _freeze(self, child: Child) -> None:
@@ -116,7 +116,7 @@ class FaultInjector:
         await asyncio.sleep(self._shape.session_s + 3.0)
         started = child.counters.started
         child.signal(signal.SIGCONT)
-        self.dealt["zombie"] += 1
+        self.injected["zombie"] += 1
         back = await until(lambda: child.counters.started > started or not child.running, within_s=PATIENCE_S)
         if not back:
             self._say(f"{child.name} has had no work since it was thawed")
@@ -127,7 +127,7 @@ class FaultInjector:
         child = self._at.add_worker(f"joined-{self._joined}")
         child.start()
         await self._working([child])
-        self.dealt["join"] += 1
+        self.injected["join"] += 1
 
     async def _leave(self) -> None:
         slot = f"joined-{self._joined}"
@@ -137,7 +137,7 @@ class FaultInjector:
         if not await child.ended(PATIENCE_S):
             raise TransientError(f"{child.name} did not end within {PATIENCE_S:g} s of SIGTERM", kind="internal")
         self._at.gone.append(self._at.workers.pop(slot))
-        self.dealt["leave"] += 1
+        self.injected["leave"] += 1
 
     def _again(self, child: Child) -> None:
         child.kill()
@@ -166,13 +166,13 @@ class FaultInjector:
     async def _broker(self) -> None:
         await self._at.kill_broker()
         self._watch.broker_was_away()
-        self.dealt["broker"] += 1
+        self.injected["broker"] += 1
 
     async def _clickhouse(self) -> None:
         self._at.clickhouse.kill()
         await asyncio.sleep(0.5 + self._order.random())  # down for a moment, so that the sink fails to connect
         await self._at.clickhouse.start()
-        self.dealt["clickhouse"] += 1
+        self.injected["clickhouse"] += 1
 
     async def _fault(self, name: str) -> None:
         _, before = await self._at.provider.counts()
@@ -185,4 +185,4 @@ class FaultInjector:
                 break
         await self._at.provider.fault("none", 0.0)
         self.provider_faults[name] += failed
-        self.dealt["fault"] += 1
+        self.injected["fault"] += 1

@@ -70,7 +70,7 @@ SHORT = Shape(
 """A run of under three minutes that still has every kind of fault; its kills are the first of :data:`WORKER_POINTS`."""
 
 
-class Blow(msgspec.Struct, frozen=True):
+class Fault(msgspec.Struct, frozen=True):
     """One fault, injected once ``at`` cases have ended. ``point`` is a failpoint, a provider's fault, or empty."""
 
     kind: Kind
@@ -94,7 +94,7 @@ def scaled(shape: Shape, cases: int) -> Shape:
     return replace(shape, cases=cases, **{n: max(1, round(getattr(shape, n) * min(share, 1.0))) for n in counts})
 
 
-def plan(shape: Shape) -> list[Blow]:
+def plan(shape: Shape) -> list[Fault]:
     """Return the faults in order of injection. Failpoints rotate; order and times are drawn from the seed."""
     order = random.Random(shape.seed)
     wanted: list[tuple[Kind, str]] = []
@@ -108,14 +108,14 @@ def plan(shape: Shape) -> list[Blow]:
     wanted += [("join", "")] * (2 * shape.joins)
     order.shuffle(wanted)
     apart = shape.cases * 0.92 / max(len(wanted), 1)
-    blows: list[Blow] = []
+    faults: list[Fault] = []
     joined = False
     for i, (drawn, point) in enumerate(wanted):
         kind: Kind = drawn
         if drawn == "join":
             kind, joined = ("leave", False) if joined else ("join", True)
-        blows.append(Blow(kind, int(apart * (i + 0.2 + 0.6 * order.random())), point))
-    return blows
+        faults.append(Fault(kind, int(apart * (i + 0.2 + 0.6 * order.random())), point))
+    return faults
 
 
 def shaped(*, short: bool, seed: int | None, cases: int | None, **counts: int) -> Shape:

@@ -37,11 +37,11 @@ class Run:
     def __init__(self, at: Installation, shape: Shape, say: Say) -> None:
         self._at, self._shape, self._say = at, shape, say
         self.watch = Watch(at.address, at.topics)
-        self.blows = FaultInjector(at, self.watch, shape, say)
+        self.injector = FaultInjector(at, self.watch, shape, say)
         self.findings: list[str] = []
         self._backlog = 2 * shape.max_open * shape.workers
         self._gate = 0
-        self._all_dealt = False
+        self._all_injected = False
         self._fed = asyncio.Event()
         self.sent = 0
         """Cases published: the requested number, and more when the faults took longer."""
@@ -62,15 +62,15 @@ class Run:
             await self.watch.stop()
 
     async def _strike(self) -> None:
-        apart = self._shape.cases / max(len(blows := plan(self._shape)), 1)
-        for blow in blows:
+        apart = self._shape.cases / max(len(faults := plan(self._shape)), 1)
+        for fault in faults:
             # Some cases must end between two faults, even when the last one took longer than planned.
-            due = max(blow.at, len(self.watch.ended) + int(apart * BREATHER))
+            due = max(fault.at, len(self.watch.ended) + int(apart * BREATHER))
             self._gate = due + self._backlog
             await self._ended(due)
-            await self.blows.deal(blow)
-        await self.blows.over()
-        self._all_dealt, self._gate = True, max(self._shape.cases, self.sent)
+            await self.injector.inject(fault)
+        await self.injector.over()
+        self._all_injected, self._gate = True, max(self._shape.cases, self.sent)
         await self._fed.wait()
         await self._ended(self.sent)
         await self._quiet()
@@ -103,7 +103,7 @@ class Run:
     async def _feed(self) -> None:
         """Publish news up to the backlog ahead of the next fault, then a trickle, so that the workers are never idle."""
         async with self._at.address.producer(linger_ms=5) as producer:
-            while not self._all_dealt or self.sent < self._shape.cases:
+            while not self._all_injected or self.sent < self._shape.cases:
                 upto = min(self.sent + 200, self._gate)
                 if upto <= self.sent:
                     await asyncio.sleep(TRICKLE / TRICKLE_PER_S)
@@ -157,7 +157,7 @@ async def chaos(shape: Shape, *, say: Say, keep: bool = False) -> Outcome:
             run = Run(at, shape, say_when)
             await run.drive()
             say_when("reading the logs")
-            outcome = await verdict(at, run.watch, run.blows, run.findings)
+            outcome = await verdict(at, run.watch, run.injector, run.findings)
             return replace(outcome, seconds=round(time.monotonic() - began, 1))
     finally:
         if keep:

@@ -16,7 +16,7 @@ from streams.audit.audit import AuditReport, audit
 from streams.journal.log import KafkaLog
 
 
-async def verdict(at: Installation, watch: Watch, blows: FaultInjector, findings: list[str]) -> Outcome:
+async def verdict(at: Installation, watch: Watch, injector: FaultInjector, findings: list[str]) -> Outcome:
     """Read everything, stop the services, and return the outcome; the caller sets its ``seconds``."""
     tally = Tally(watch.samples)
     await tally.read(at.address, at.topics)
@@ -30,7 +30,7 @@ async def verdict(at: Installation, watch: Watch, blows: FaultInjector, findings
     if missed := tally.signals_seen - watch.seen.keys():
         more.append(f"{len(missed)} signals never came to the subscriber of the whole run")
     return Outcome(
-        **_dealt(at, blows),
+        **_injected(at, injector),
         **_found(tally, tables, report, budget),
         cases=report.cases,
         duplicate_signals=report.duplicate_signals + sum(count - 1 for count in watch.seen.values()),
@@ -45,21 +45,21 @@ async def verdict(at: Installation, watch: Watch, blows: FaultInjector, findings
     )
 
 
-def _dealt(at: Installation, blows: FaultInjector) -> dict[str, Any]:
-    dealt = blows.dealt
+def _injected(at: Installation, injector: FaultInjector) -> dict[str, Any]:
+    injected = injector.injected
     return {
         "seed": at.shape.seed,
         "workers": at.shape.workers,
-        "kills": dealt["kill"],
-        "kills_by_boundary": dict(blows.points),
-        "sink_kills": dealt["sink_kill"],
-        "broker_restarts": dealt["broker"],
-        "zombies": dealt["zombie"],
-        "clickhouse_kills": dealt["clickhouse"],
-        "terminations": dealt["terminate"],
-        "joins": dealt["join"],
-        "leaves": dealt["leave"],
-        "provider_faults": dict(blows.provider_faults),
+        "kills": injected["kill"],
+        "kills_by_boundary": dict(injector.points),
+        "sink_kills": injected["sink_kill"],
+        "broker_restarts": injected["broker"],
+        "zombies": injected["zombie"],
+        "clickhouse_kills": injected["clickhouse"],
+        "terminations": injected["terminate"],
+        "joins": injected["join"],
+        "leaves": injected["leave"],
+        "provider_faults": dict(injector.provider_faults),
         "broker_return_s": round(max(at.broker_return_s, default=0.0), 2),
         "surprises": at.surprises,
     }

@@ -28,7 +28,7 @@ Place = tuple[str, int, int]
 class Log(msgspec.Struct):
     """Contents of the log: sources of dead letters, ends of cases, and the classification of journal records and news."""
 
-    letters: set[Place] = msgspec.field(default_factory=set)
+    dead_letters: set[Place] = msgspec.field(default_factory=set)
     ends: dict[str, str] = msgspec.field(default_factory=dict)
     opened: set[str] = msgspec.field(default_factory=set)
     case_of: dict[Place, str] = msgspec.field(default_factory=dict)
@@ -70,7 +70,7 @@ async def _read_letters(address: KafkaAddress, topics: Topics, log: Log) -> None
                 log.foreign.add(("dead-letters", tp.partition, record.offset))
             elif "dl_offset" in h:
                 topic = h["dl_topic"].decode().removeprefix(topics.prefix)
-                log.letters.add((topic, int(h["dl_partition"]), int(h["dl_offset"])))
+                log.dead_letters.add((topic, int(h["dl_partition"]), int(h["dl_offset"])))
 
 
 async def _read_journal(address: KafkaAddress, topics: Topics, log: Log) -> None:
@@ -117,7 +117,7 @@ def settle(log: Log, sent: Iterable[Sent]) -> tuple[Counter[str], Counter[str]]:
     return fates, wrong
 
 
-_ALSO: dict[str, tuple[str, ...]] = {"case_or_letter": ("case", "letter")}
+_ALSO: dict[str, tuple[str, ...]] = {"case_or_dead_letter": ("case", "dead_letter")}
 
 
 def _fate(log: Log, one: Sent) -> str:
@@ -131,9 +131,9 @@ def _fate(log: Log, one: Sent) -> str:
     if one.topic == "cases" and place in log.accepted:
         if not log.accepted[place]:
             return "passed_by"
-        if place in log.letters:
+        if place in log.dead_letters:
             return "failed_case" if end == WIRE_NAMES[CaseFailed] else "unaccounted"
         return "case" if end is not None else "unaccounted"
-    if place in log.letters:
-        return "letter"
+    if place in log.dead_letters:
+        return "dead_letter"
     return "case" if end is not None else "unaccounted"

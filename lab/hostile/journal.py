@@ -110,49 +110,49 @@ def _changed(headers: Headers, name: str, value: bytes | None) -> Headers:
 def _without(j: HostileJournal, rng: Random, mark: str) -> Made:
     key, value, headers = j.whole(rng, mark)
     gone = rng.sample(_REQUIRED, rng.randint(1, len(_REQUIRED)))
-    return key, value, [(k, v) for k, v in headers if k not in gone], "letter"
+    return key, value, [(k, v) for k, v in headers if k not in gone], "dead_letter"
 
 
 def _null_header(j: HostileJournal, rng: Random, mark: str) -> Made:
     key, value, headers = j.whole(rng, mark)
-    return key, value, _changed(headers, rng.choice(_REQUIRED), None), "letter"
+    return key, value, _changed(headers, rng.choice(_REQUIRED), None), "dead_letter"
 
 
 def _odd_time(j: HostileJournal, rng: Random, mark: str) -> Made:
     key, value, headers = j.whole(rng, mark)
-    return key, value, _changed(headers, "ce_time", rng.choice(BAD_TIMES).encode()), "letter"
+    return key, value, _changed(headers, "ce_time", rng.choice(BAD_TIMES).encode()), "dead_letter"
 
 
 def _odd_version(j: HostileJournal, rng: Random, mark: str) -> Made:
     key, value, headers = j.whole(rng, mark)
-    return key, value, _changed(headers, "ce_schemaversion", rng.choice(BAD_NUMBERS)), "letter"
+    return key, value, _changed(headers, "ce_schemaversion", rng.choice(BAD_NUMBERS)), "dead_letter"
 
 
 def _odd_id(j: HostileJournal, rng: Random, mark: str) -> Made:
     key, value, headers = j.whole(rng, mark)
     name = rng.choice(("ce_id", "ce_subject", "ce_runid", "ce_type"))
     odd = rng.choice((b"", b" ", b"\x00", b"\xff\xfe", b"../x y", "新".encode(), b"i" * 100_000, b"a\nb", b"\x1b[2J"))
-    return key, value, _changed(headers, name, odd), "letter"
+    return key, value, _changed(headers, name, odd), "dead_letter"
 
 
 def _odd_case(j: HostileJournal, rng: Random, mark: str) -> Made:
     key, value, headers = j.whole(rng, mark)
     case = uuid5("odd", mark)
     odd = rng.choice((case.upper(), case[:35], case + "0", "z" * 36, "{" + case[1:], "-" * 36, case.replace("-", "_")))
-    return key, value, _changed(headers, "ce_subject", odd.encode()), "letter"
+    return key, value, _changed(headers, "ce_subject", odd.encode()), "dead_letter"
 
 
 def _another_run(j: HostileJournal, rng: Random, mark: str) -> Made:
-    return *j.opening(mark, run_id=rng.choice(("backtest-1", "LIVE", "live2", "."))), "letter"
+    return *j.opening(mark, run_id=rng.choice(("backtest-1", "LIVE", "live2", "."))), "dead_letter"
 
 
 def _another_partition(j: HostileJournal, rng: Random, mark: str) -> Made:
-    return *j.whole(rng, mark), "letter"
+    return *j.whole(rng, mark), "dead_letter"
 
 
 def _garbage(j: HostileJournal, rng: Random, mark: str) -> Made:
     headers: Headers = [] if rng.random() < 0.5 else [(b"\xff\xfe", b"\x00"), ("ce_type", None)]
-    return rng.choice((None, b"", mark.encode(), b"\xff")), rng.choice(BYTES), headers, "letter"
+    return rng.choice((None, b"", mark.encode(), b"\xff")), rng.choice(BYTES), headers, "dead_letter"
 
 
 # Complete records that the acceptance rule ignores

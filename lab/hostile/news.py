@@ -73,7 +73,7 @@ def _edge(rng: Random, mark: str) -> Made:
     over = rng.random() < 0.5
     unit, width = rng.choice((("x", 1), ("新", 3), ("\U0001f600", 4)))
     text = f"{mark} " + unit * ((limit - len(mark) - 1) // width + over)
-    return _raw(mark, text=text), "letter" if over else "case", []
+    return _raw(mark, text=text), "dead_letter" if over else "case", []
 
 
 def _unknown_fields(rng: Random, mark: str) -> Made:
@@ -83,11 +83,11 @@ def _unknown_fields(rng: Random, mark: str) -> Made:
 
 def _numbers(rng: Random, mark: str) -> Made:
     digits = b"9" * (1_000_000 if rng.random() < 0.02 else 5000)
-    return _raw(mark)[:-1] + b', "n": ' + rng.choice((b"", b"-")) + digits + b"}", "case_or_letter", []
+    return _raw(mark)[:-1] + b', "n": ' + rng.choice((b"", b"-")) + digits + b"}", "case_or_dead_letter", []
 
 
 def _bytes(rng: Random, mark: str) -> Made:
-    return rng.choice(BYTES), "letter", []
+    return rng.choice(BYTES), "dead_letter", []
 
 
 def _broken(rng: Random, mark: str) -> Made:
@@ -102,7 +102,7 @@ def _broken(rng: Random, mark: str) -> Made:
             b"\xef\xbb\xbf" + item,
         )
     )
-    return broken, "letter", []
+    return broken, "dead_letter", []
 
 
 def _types(rng: Random, mark: str) -> Made:
@@ -110,20 +110,20 @@ def _types(rng: Random, mark: str) -> Made:
     odd: Any = rng.choice((1, -0.0, True, [mark], {"a": mark}))
     if (name == "media" and odd == [mark]) or (name == "extra" and odd == {"a": mark}):
         odd = mark
-    return _raw(mark, **{name: odd}), "letter", []
+    return _raw(mark, **{name: odd}), "dead_letter", []
 
 
 def _missing(rng: Random, mark: str) -> Made:
-    return _raw(mark, **{rng.choice(("source", "text", "published_at")): rng.choice((..., None))}), "letter", []
+    return _raw(mark, **{rng.choice(("source", "text", "published_at")): rng.choice((..., None))}), "dead_letter", []
 
 
 def _times(rng: Random, mark: str) -> Made:
     name = rng.choice(("published_at", "received_at"))
-    return _raw(mark, **{name: rng.choice(BAD_TIMES)}), "letter", []
+    return _raw(mark, **{name: rng.choice(BAD_TIMES)}), "dead_letter", []
 
 
 def _future(rng: Random, mark: str) -> Made:
-    return _raw(mark, published_at=f"{rng.randrange(2100, 9999)}-01-01T00:00:00+05:45"), "letter", []
+    return _raw(mark, published_at=f"{rng.randrange(2100, 9999)}-01-01T00:00:00+05:45"), "dead_letter", []
 
 
 def _ids(rng: Random, mark: str) -> Made:
@@ -139,27 +139,27 @@ def _ids(rng: Random, mark: str) -> Made:
             {"external_id": "\x00"},
         )
     )
-    return _raw(mark, **changes), "letter", []
+    return _raw(mark, **changes), "dead_letter", []
 
 
 def _surrogate(rng: Random, mark: str) -> Made:
     half = rng.choice((b"\\ud800", b"\\udfff", b"\xed\xa0\x80"))
-    return _raw(mark, text="HERE").replace(b"HERE", half), "letter", []
+    return _raw(mark, text="HERE").replace(b"HERE", half), "dead_letter", []
 
 
 def _deep(rng: Random, mark: str) -> Made:
     depth = rng.choice((65, 1000, 20_000))
     opening, closing = rng.choice(((b"[", b"]"), (b'{"a":', b"}")))
-    return _raw(mark)[:-1] + b', "extra": {"d": ' + opening * depth + b"1" + closing * depth + b"}}", "letter", []
+    return _raw(mark)[:-1] + b', "extra": {"d": ' + opening * depth + b"1" + closing * depth + b"}}", "dead_letter", []
 
 
 def _blank(rng: Random, mark: str) -> Made:
-    return _raw(mark, text=rng.choice(("", " ", "\u3000\n\t", "\u2003"))), "letter", []
+    return _raw(mark, text=rng.choice(("", " ", "\u3000\n\t", "\u2003"))), "dead_letter", []
 
 
 def _large(rng: Random, mark: str) -> Made:
     # The larger ones pass the broker compressed, and exceed the size of a dead letter.
-    return _raw(mark, extra={"x": "y" * (rng.choice((1, 1, 2, 3, 6, 32)) * _MB)}), "letter", []
+    return _raw(mark, extra={"x": "y" * (rng.choice((1, 1, 2, 3, 6, 32)) * _MB)}), "dead_letter", []
 
 
 _KINDS: dict[str, tuple[float, Callable[[Random, str], Made]]] = {

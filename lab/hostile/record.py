@@ -6,10 +6,10 @@ from typing import Literal
 
 import msgspec
 
-Fate = Literal["case", "letter", "case_or_letter", "failed_case", "passed_by", "foreign", "ignored"]
+Fate = Literal["case", "dead_letter", "case_or_dead_letter", "failed_case", "passed_by", "foreign", "ignored"]
 """The expected fate of a record.
 
-``case``: it opens a case, which ends like any other. ``letter``: it becomes a dead letter. ``failed_case``: a journal
+``case``: it opens a case, which ends like any other. ``dead_letter``: it becomes a dead letter. ``failed_case``: a journal
 record that the acceptance rule accepts and that cannot be decoded; its case fails, with a dead letter. ``passed_by``: a
 complete journal record that the acceptance rule ignores. ``foreign``: ignored on a topic that has neither cases nor
 letters, and counted by the audit. ``ignored``: on the lease topic, whose records nobody reads.

@@ -1,1 +1,1 @@
-"""Settings in, running parts out: composition, servers, and what every command shares."""
+"""Composition of the product from its settings, its servers and processes, and what all commands share."""

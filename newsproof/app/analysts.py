@@ -1,7 +1,7 @@
-"""Who may speak to ClickHouse: the pipeline's own user, and the analysts' one, who reads the database and nothing else.
+"""ClickHouse users: the pipeline's own, and the analysts' one, who can read the database and nothing else.
 
-The embedded engine's users have passwords that its first start makes and keeps in its directory, readable by their owner
-alone: whoever is on the machine but is not its owner gets in by neither.
+The embedded engine's first start creates its users' passwords and stores them in its directory, readable by their owner
+alone, so no other user of the machine can log in as either.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _FILE = "passwords.json"
 
 
 def users_of(settings: Settings, directory: Path) -> list[EngineUser]:
-    """Return the users of the embedded engine on this directory, with passwords that are made where there are none yet.
+    """Return the users of the embedded engine in this directory; passwords that do not exist yet are created.
 
     Raises:
-        ConfigError: the analysts' user is named as the pipeline's is.
+        ConfigError: the analysts' user has the name of the pipeline's.
     """
     if settings.clickhouse_analyst_user == ADMIN:
         raise ConfigError(f"CLICKHOUSE_ANALYST_USER is {ADMIN}, as the pipeline's own user is: write another name")
@@ -54,20 +54,20 @@ def users_of(settings: Settings, directory: Path) -> list[EngineUser]:
 
 
 def limits_of(settings: Settings) -> dict[str, str]:
-    """Return the ClickHouse settings that bound one query of an analyst."""
+    """Return the ClickHouse settings that limit one query of an analyst."""
     return {
         "max_execution_time": str(settings.clickhouse_analyst_max_seconds),
         "max_memory_usage": str(settings.clickhouse_analyst_max_memory_mb * 1024**2),
         "max_result_rows": str(settings.clickhouse_analyst_max_rows),
         "result_overflow_mode": "throw",
-        # Of one report: the pipeline's own questions go on beside a few of them.
+        # For one report; the pipeline's own queries continue beside a few of them.
         "max_threads": "4",
         "max_block_size": "65409",
     }
 
 
 def as_admin(url: str, directory: Path) -> str:
-    """Return the embedded engine's URL with the pipeline's user in it; as it is where the directory holds no password."""
+    """Return the embedded engine's URL with the pipeline's user; unchanged if the directory has no password."""
     kept = _kept(directory)
     if kept is None:
         return url
@@ -77,13 +77,13 @@ def as_admin(url: str, directory: Path) -> str:
 
 
 def analyst_address(settings: Settings, *, embedded: bool) -> Address | None:
-    """Return where and as whom analysts come; None when ``CLICKHOUSE_URL`` is set and their password is not.
+    """Return where and as whom analysts connect; None if ``CLICKHOUSE_URL`` is set and their password is not.
 
-    ``settings`` have the address in force (``newsproof.app.servers``); ``embedded`` tells whether it is the embedded engine's.
+    ``settings`` hold the address in use (``newsproof.app.servers``); ``embedded``: it is the embedded engine's.
     """
     at = parse_url(settings.clickhouse_url or "")
     if embedded and (kept := _kept(settings.newsproof_data_dir / "clickhouse")) is not None:
-        # As the engine was started: it may run since before the setting was changed.
+        # As of the engine's start, which may be before the setting was changed.
         know(kept["analyst"])
         return msgspec.structs.replace(at, username=kept["analyst_user"], password=kept["analyst"])
     password = settings.clickhouse_analyst_password
@@ -93,7 +93,7 @@ def analyst_address(settings: Settings, *, embedded: bool) -> Address | None:
 
 
 def analyst_client(settings: Settings, *, embedded: bool) -> ClickHouse:
-    """Return a client that only reads: as the analysts' user, else as that of ``CLICKHOUSE_URL`` with ``readonly=1``."""
+    """Return a read-only client: as the analysts' user, otherwise as that of ``CLICKHOUSE_URL`` with ``readonly=1``."""
     address = analyst_address(settings, embedded=embedded)
     if address is not None:
         return connect(address, database=settings.clickhouse_database)
@@ -110,7 +110,7 @@ def _kept(directory: Path) -> dict[str, str] | None:
 
 
 def keep_users(directory: Path, users: Sequence[EngineUser]) -> None:
-    """Write the passwords of a running engine's users (:func:`users_of`) for the commands that come to it."""
+    """Store the passwords of a running engine's users (:func:`users_of`) for other commands."""
     admin, analyst = users
     passwords = {"admin": admin.password, "analyst_user": analyst.name, "analyst": analyst.password}
     write_owner_only(directory / _FILE, json.dumps(passwords))

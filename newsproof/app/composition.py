@@ -1,10 +1,10 @@
 """The composition root: settings in, the parts of Newsproof out.
 
-The adapters of the news pipeline are chosen here, those of the chat in :mod:`newsproof.app.research_composition`; a worker's
-runtime is put together of them in :mod:`streams.composition`. Only ``newsproof eval`` makes ports of its own, since the
-file of judged cases takes the place of its searches.
+The adapters of the news pipeline are chosen here, those of the chat in :mod:`newsproof.app.research_composition`. A
+worker's runtime is built from them in :mod:`streams.composition`. Only ``newsproof eval`` builds ports of its own, because
+the file of judged cases replaces its searches.
 
-What only a worker needs is imported when a worker asks for it: every command comes by here.
+Imports that only a worker needs are inside its functions, because every command imports this module.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from streams.worker import Worker
 
 FULL_PIPELINE: dict[str, object] = {"phase1_rollout_percentage": 1.0, "deep_analysis_tools_enabled": True}
-"""What ``up`` and ``demo`` set, and say so: every case that passes the gate takes the deep path."""
+"""Settings that ``up`` and ``demo`` set, and print: every case that passes the gate takes the deep path."""
 
 SAME_NAMES = tuple(f.name for f in msgspec.structs.fields(Snapshot) if f.name in Settings.model_fields)
-"""Snapshot fields that a setting of the same name decides."""
+"""Snapshot fields taken from the setting of the same name."""
 
 
 def mode_in_words(settings: Settings) -> str:
-    """Return how it judges, said so that nobody takes an offline signal for a real one."""
+    """Return the mode in words, so that nobody mistakes an offline signal for a real one."""
     if settings.mode == "simulated" and settings.scripted_model_url:
         return "SIMULATED (a scripted model server and a bundled corpus; for trying prompts out)"
     return {
@@ -55,7 +55,6 @@ def mode_in_words(settings: Settings) -> str:
 
 
 def topics_of(settings: Settings) -> Topics:
-    """Return the topics of this installation."""
     return Topics(settings.topic_prefix)
 
 
@@ -63,7 +62,7 @@ def address_of(settings: Settings) -> KafkaAddress:
     """Return the configured Kafka address.
 
     Raises:
-        ConfigError: when none is configured; only ``newsproof.app.servers`` starts embedded ones.
+        ConfigError: none is configured. Only ``newsproof.app.servers`` starts embedded ones.
     """
     if not settings.kafka_bootstrap_servers:
         raise ConfigError("KAFKA_BOOTSTRAP_SERVERS is not set: set it, or use `newsproof up`, which starts a server")
@@ -74,7 +73,7 @@ def clickhouse_of(settings: Settings) -> ClickHouse:
     """Return a client of the configured ClickHouse; it connects at its first statement.
 
     Raises:
-        ConfigError: when none is configured.
+        ConfigError: none is configured.
     """
     if not settings.clickhouse_url:
         raise ConfigError("CLICKHOUSE_URL is not set: set it, or use `newsproof up`, which starts a server")
@@ -82,12 +81,12 @@ def clickhouse_of(settings: Settings) -> ClickHouse:
 
 
 def search_providers(settings: Settings) -> tuple[str, ...]:
-    """Return the search providers of the mode in force.
+    """Return the search providers of the mode in use.
 
-    A live provider without its key is left out where another one remains.
+    A live provider without a key is left out if another one remains.
 
     Raises:
-        ConfigError: searching is on and no provider remains, or a name is unknown.
+        ConfigError: search is on and no provider remains, or a name is unknown.
     """
     if settings.mode != "live":
         return (settings.mode,)
@@ -114,7 +113,7 @@ def snapshot_of(settings: Settings) -> Snapshot:
     """Return the configuration that cases pin: policy settings, prompts, tables, mode and code version.
 
     Raises:
-        ConfigError: as :func:`search_providers`, or a prompt file or ``MODEL_OPTIONS`` is malformed.
+        ConfigError: as for :func:`search_providers`, or a prompt file or ``MODEL_OPTIONS`` is malformed.
     """
     from agents.prompts import load_prompts
     from agents.tables import load_tables
@@ -134,19 +133,19 @@ def snapshot_of(settings: Settings) -> Snapshot:
 
 
 def scripted(settings: Settings) -> bool:
-    """Return whether the scripted model server answers: simulated mode, and its address is set."""
+    """Return whether the scripted model server answers: simulated mode, with its address set."""
     return settings.mode == "simulated" and settings.scripted_model_url is not None
 
 
 def include_domains(settings: Settings) -> tuple[str, ...]:
-    """Return the domains that live searches are limited to; empty = the whole web."""
+    """Return the domains that live searches are limited to; empty: the whole web."""
     from infra.search import include_domains as written
 
     return written(settings) if settings.mode == "live" else ()
 
 
 def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, concerned: Port | None = None) -> Ports:
-    """Return the adapters of the mode in force. There is no silent fallback from live to anything else.
+    """Return the adapters of the mode in use. Live mode never falls back to another mode silently.
 
     ``earlier`` and ``concerned`` answer from the journal: copies of a text, and claims that a denial may concern.
 
@@ -193,10 +192,10 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, concerne
 
 
 def live_models(settings: Settings) -> tuple[dict[str, Port], dict[str, tuple[Port, ...]]]:
-    """Return new adapters of the models asked first, and of those asked after them, by tier and by task.
+    """Return new adapters of the first models and of their fallbacks, by tier and by task.
 
     Raises:
-        ConfigError: a key is missing, or ``MODEL_TASKS`` names what is no task.
+        ConfigError: a key is missing, or ``MODEL_TASKS`` names an unknown task.
     """
     from agents.prompts import every_task
     from infra.models import live_models as made
@@ -228,17 +227,17 @@ def _live_market(settings: Settings) -> Port:
 
 
 def journal_ports_of(settings: Settings, clickhouse: ClickHouse, searches: SearchCache) -> tuple[Ports, TextIndex]:
-    """Return the adapters of a worker of the news flow, and the index that reads the journal for them; it is not started.
+    """Return the adapters of a worker of the news flow, and the text index that they use, which is not started.
 
     Raises:
-        ConfigError: as :func:`ports_of`.
+        ConfigError: as for :func:`ports_of`.
     """
     from streams.intake.claim_index import ClaimIndex
     from streams.intake.text_index import TextIndex
 
     address, topics = address_of(settings), topics_of(settings)
     texts = TextIndex(address, topics, window_days=settings.dedup_days)
-    texts.heed(searches.on_record)
+    texts.subscribe(searches.on_record)
     claims = ClaimIndex(
         address, topics, texts, partitions=settings.topic_partitions, window_days=settings.retraction_window_days
     )
@@ -254,7 +253,7 @@ def worker_of(
     *,
     searches: SearchCache | None = None,
 ) -> tuple[Worker, BudgetLedger]:
-    """Return a worker of this registry's flow and its hand in the exact budget; not started. Needs a running event loop."""
+    """Return a worker of this registry's flow, not started, and its budget ledger. Needs a running event loop."""
     from streams import composition
     from streams.ending import Ending
     from streams.wake import Wake
@@ -269,21 +268,21 @@ def worker_of(
 
 
 def publisher_of(settings: Settings, worker: Worker) -> Publisher:
-    """Return the publisher beside this worker, which shares its tombstones; not started."""
+    """Return the publisher beside this worker, not started. It shares the worker's tombstones."""
     from streams.publish.publisher import Publisher
 
     return Publisher(address_of(settings), topics_of(settings), tombstones=worker.projector.tombstones)
 
 
 def sink_of(settings: Settings, clickhouse: ClickHouse, registry: Registry | None = None) -> Sink:
-    """Return the sink that fills this ClickHouse; not started. ``registry``: another graph than the product's."""
+    """Return the sink that fills this ClickHouse, not started. ``registry``: another graph than the product's."""
     from streams.sink.sink import Sink
 
     return Sink(address_of(settings), topics_of(settings), clickhouse, registry=registry)
 
 
 def budget_of(settings: Settings, ending: Ending, wake: Wake) -> BudgetLedger:
-    """Return this worker's hand in the exact budget, with the limits of these settings; not started."""
+    """Return a worker's budget ledger with the limits of these settings, not started."""
     from schemas.budget import LimitsSet
     from streams.budget.budget import BudgetLedger
 
@@ -298,7 +297,6 @@ def budget_of(settings: Settings, ending: Ending, wake: Wake) -> BudgetLedger:
 
 
 def worker_options(settings: Settings) -> WorkerOptions:
-    """Return how a worker of these settings runs."""
     from streams.runtime.options import WorkerOptions
 
     return WorkerOptions(
@@ -315,7 +313,7 @@ def worker_options(settings: Settings) -> WorkerOptions:
 
 
 def refuse_unusable(settings: Settings) -> None:
-    """Refuse settings that no worker could start with, before anything is started.
+    """Refuse settings that no worker can start with, before anything is started.
 
     Raises:
         ConfigError: live mode lacks a key, or a provider is unknown.
@@ -327,7 +325,7 @@ def refuse_unusable(settings: Settings) -> None:
         _refuse_unpriced(settings, (*models.values(), *(p for behind in fallbacks.values() for p in behind)))
         _refuse_unpriced_vectors(settings)
         for port in (*live_search(settings).values(), _live_pages(settings), _live_market(settings)):
-            del port  # made to see that it can be: a key or an address that cannot be one is refused here
+            del port  # created as a check: an invalid key or address is refused here
         return
     without = ("tool_price_enabled", "tool_macro_enabled", "tool_onchain_enabled")
     if scripted(settings):

@@ -1,4 +1,4 @@
-"""rich's console, made so that text can colour nothing: only styles that our own code names become escapes."""
+"""rich's console, made so that text cannot add styles: only styles that our own code names become escapes."""
 
 from __future__ import annotations
 
@@ -16,19 +16,22 @@ from schemas.printable import printable
 
 
 class Console(RichConsole):
-    """Writes to standard output, or to standard error; ``width`` None asks the terminal.
+    """Writes to standard output, or to standard error. ``width`` None: the terminal's.
 
-    rich takes out a few control characters of texts and leaves ESC, C1 and bidi. Whatever is printed becomes segments in
-    ``render``, so that is where text is cleaned; and no markup of rich is read in it (``[link=…]`` would be an OSC 8).
+    rich removes a few control characters from texts and leaves ESC, C1 and bidi. Everything printed becomes segments in
+    ``render``, so text is cleaned there. rich's markup is off (``[link=…]`` would become an OSC 8).
     """
 
     def __init__(self, *, error: bool = False, width: int | None = None) -> None:
-        # Behind the guard, for the escapes of styles have to pass.
+        # The stream behind the guard, because the escapes of styles have to pass.
         file = behind(sys.stderr if error else sys.stdout)
         super().__init__(file=file, width=width, highlight=False, soft_wrap=False, markup=False, emoji=False)
 
     def render_str(self, text: str, **how: Any) -> Text:
-        """Return a string as rich's text, cleaned before it is measured: what shows takes a column, what acts took none."""
+        """Return a string as rich's text, cleaned before it is measured.
+
+        A control character has no width, its escape has.
+        """
         return super().render_str(printable(text), **how)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:

@@ -1,4 +1,4 @@
-"""Find ClickHouse: a running one, else started for the command."""
+"""Access to ClickHouse for a command: a running server, otherwise one started for the command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from newsproof.app.servers import servers, with_data
 
 @asynccontextmanager
 async def database(invocation: Invocation, *, admin: bool) -> AsyncIterator[ClickHouse]:
-    """Yield a client of the database that this call is about; the embedded engine is started where none runs."""
+    """Yield a client of this command's database; the embedded engine is started if none runs."""
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
     async with servers(settings, kafka=False) as found:
         at = found.applied_to(settings)

@@ -1,4 +1,4 @@
-"""Exit statuses of the command line, and which error means which. Documented in docs/cli.md and docs/lab.md."""
+"""Exit statuses of the command line, and the errors that they stand for. Documented in docs/cli.md and docs/lab.md."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from schemas.errors import ConfigError, ContractError, NewsproofError, Permanent
 
 OK = 0
 FINDING = 1
-"""The command worked and found something wrong: an audit that is not clean, a refused line, a failed check."""
+"""The command worked and found a problem: an audit that is not clean, a refused line, a failed check."""
 USAGE = 2
-"""Wrong arguments, a wrong setting, or a statement that the engine refuses: mend it, then run again."""
+"""Wrong arguments, a wrong setting, or a statement that the engine refuses: fix it, then run again."""
 UNREACHABLE = 3
 """A server does not answer."""
 INTERNAL = 70
-"""A fault of ours (``EX_SOFTWARE`` of sysexits.h); ``--debug`` shows where."""
+"""A bug in Newsproof (``EX_SOFTWARE`` of sysexits.h); ``--debug`` shows where."""
 FAIL_ON = 100
-"""A rule of ``backtest compare --fail-on`` holds: apart from 1, so that a build can tell a worse prompt from a fault."""
+"""A rule of ``backtest compare --fail-on`` holds. Not 1, so that a build can tell a worse prompt from an error."""
 INTERRUPTED = 130
 
 MEANINGS = {
@@ -31,7 +31,7 @@ MEANINGS = {
 
 
 def status_of(exc: BaseException) -> int:
-    """Return the exit status that an error means."""
+    """Return the exit status for an error."""
     if isinstance(exc, KeyboardInterrupt | asyncio.CancelledError):
         return INTERRUPTED
     if isinstance(exc, TransientError) or _is_kafka_error(exc):
@@ -44,7 +44,7 @@ def status_of(exc: BaseException) -> int:
 
 
 def text_of(exc: BaseException) -> str:
-    """Return the line that a person reads."""
+    """Return the error as one line for people."""
     if _is_kafka_error(exc):
         return f"Kafka does not answer as it should ({exc!r}): check that it runs, and KAFKA_BOOTSTRAP_SERVERS"
     if isinstance(exc, NewsproofError):

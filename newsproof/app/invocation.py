@@ -1,4 +1,4 @@
-"""What every command shares: the global options, reading the settings, running a coroutine, and how results are printed."""
+"""What all commands share: the global options, the settings, running a coroutine, printing results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PIPE_WIDTH = 160
-"""Columns of a table that goes to a file or a pipe, where there is no terminal to ask."""
+"""Columns of a table that is written to a file or a pipe, which has no terminal width."""
 
 
 class Invocation:
@@ -41,7 +41,7 @@ class Invocation:
         return "newsproof_data_dir" in self.settings().model_fields_set
 
     def settings(self, **overrides: object) -> Settings:
-        """Read the settings; the command line wins over the environment."""
+        """Read the settings; the command line takes precedence over the environment."""
         from infra.settings import load_settings
 
         if self.data_dir is not None:
@@ -50,19 +50,18 @@ class Invocation:
 
 
 def of(ctx: typer.Context) -> Invocation:
-    """Return the global options of this call."""
     return ctx.ensure_object(Invocation)
 
 
 def run_command_line(app: typer.Typer, name: str) -> None:
-    """Run a command line that is called ``name``, and exit with a status of ``newsproof.app.exits``."""
+    """Run a command line named ``name``; exit with a status of ``newsproof.app.exits``."""
     guard_output()
     try:
         app(prog_name=name)
     except KeyboardInterrupt:
         sys.exit(exits.INTERRUPTED)
     except BrokenPipeError:
-        sys.stderr.close()  # Whoever read our output went away, as `| head` does.
+        sys.stderr.close()  # The reader of our output is gone, as with `| head`.
         sys.exit(exits.OK)
     except Exception as exc:
         from infra.redaction import redacted
@@ -76,7 +75,7 @@ def run_command_line(app: typer.Typer, name: str) -> None:
 def run(work: Coroutine[Any, Any, T], *, service: Settings | None = None) -> T:
     """Run a command's coroutine; on SIGINT, SIGTERM or SIGHUP cancel it, so that it cleans up, and exit with 130.
 
-    ``service``: the settings of a long-running process, which watches for the signals itself, and whose output are logs.
+    ``service``: the settings of a long-running process, which handles the signals itself and whose output is logs.
     """
     from infra.owner_only import UMASK, make_owner_only
     from newsproof.app.logging_setup import configure_logs
@@ -87,7 +86,7 @@ def run(work: Coroutine[Any, Any, T], *, service: Settings | None = None) -> T:
             make_owner_only(service.newsproof_data_dir)
         configure_logs(service.log_level)
     else:
-        # A command reports by itself that a server is away; the client library's own words would only repeat it.
+        # Commands report an unavailable server themselves; the client library's messages would only repeat it.
         configure_logs("WARNING", libraries="CRITICAL")
     with asyncio.Runner(loop_factory=_fast_loop if service else None) as runner:
         try:
@@ -97,7 +96,7 @@ def run(work: Coroutine[Any, Any, T], *, service: Settings | None = None) -> T:
 
 
 END_WITHIN_S = 15.0
-"""A service whose work is over is gone by then, also when a library's leftover task does not let itself be cancelled."""
+"""Timeout of a service's shutdown, also if a library's leftover task ignores its cancellation."""
 
 
 async def _ends_for_sure(work: Coroutine[Any, Any, T]) -> T:
@@ -132,7 +131,7 @@ async def _cancelled_by_signals(work: Coroutine[Any, Any, T]) -> T:
 
     def interrupt() -> None:
         if task.cancelling():
-            os._exit(exits.INTERRUPTED)  # Asked twice: at once. Our children end with us.
+            os._exit(exits.INTERRUPTED)  # Second signal: exit at once. Our children end with us.
         task.cancel()
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -142,7 +141,7 @@ async def _cancelled_by_signals(work: Coroutine[Any, Any, T]) -> T:
 
 
 def command_name() -> str:
-    """Return what the user types for this command line: its script where it is installed, else the checkout's ``run``."""
+    """Return the command as the user types it: its script if installed, otherwise the checkout's ``run``."""
     script = Path(__file__).resolve().parents[2] / "run"
     if shutil.which("newsproof") or not script.exists():
         return "newsproof"
@@ -153,7 +152,7 @@ def command_name() -> str:
 
 
 def json_line(value: Any) -> None:
-    """Print one JSON document on one line of standard output; control characters are escaped, C1 and bidi too."""
+    """Print one JSON document on one line of standard output; control characters, C1 and bidi are escaped."""
     import msgspec
 
     sys.stdout.write(printable_json(msgspec.json.encode(value, enc_hook=str).decode()) + "\n")
@@ -161,7 +160,7 @@ def json_line(value: Any) -> None:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", right: Sequence[str] = ()) -> None:
-    """Print a table on standard output; columns named in ``right`` are aligned to the right."""
+    """Print a table on standard output; columns named in ``right`` are right-aligned."""
     from rich.table import Table
     from rich.text import Text
 
@@ -186,13 +185,11 @@ def markdown_table(
 
 
 def say_result(text: str = "") -> None:
-    """Print text on standard output."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def console() -> Any:
-    """Return a console on standard output."""
     from newsproof.app.console import Console
 
     return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
@@ -202,7 +199,7 @@ def _cell(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, float):
-        # What a call costs is far below a cent: two digits would make it nothing.
+        # A call costs far below a cent, so two digits would show zero.
         return f"{value:.3g}" if 0 < abs(value) < 0.1 else f"{value:,.2f}"
     if isinstance(value, Decimal):
         return f"{value.normalize():f}" if value else "0"

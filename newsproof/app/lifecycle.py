@@ -1,4 +1,4 @@
-"""The life of a long-running process: begun, run until a signal or until a part of it ends, ended in order."""
+"""Life cycle of a long-running process: start, run until a signal or until a part ends, shut down in order."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from schemas.errors import TransientError
 
 Part = tuple[Callable[[], Coroutine[Any, Any, None]], Callable[[], Any]]
-"""How a part runs, and what asks it to end."""
+"""How to run a part, and how to stop it."""
 
 
-def heed_signals() -> asyncio.Event:
+def shutdown_on_signal() -> asyncio.Event:
     """Return the event that SIGINT and SIGTERM set from now on."""
-    # Before anything is opened: a signal that comes while a service starts ends it in order too. A start that hangs
-    # is ended by whoever asked, with SIGKILL, and the log makes that harmless.
+    # Called before anything is opened, so that a signal during startup also shuts down in order. A startup that hangs
+    # has to be ended with SIGKILL, which the log makes harmless.
     signalled = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -26,11 +26,11 @@ def heed_signals() -> asyncio.Event:
 
 
 async def run_until(signalled: asyncio.Event, *parts: Part) -> None:
-    """Run the parts side by side; on a signal, or when one of them ends, stop all of them in the order given.
+    """Run the parts side by side; on a signal, or when one of them ends, stop all of them in the given order.
 
     Raises:
-        NewsproofError: what a part ended with.
-        TransientError: a part ended although nobody asked it to: that is no end in order.
+        NewsproofError: the error that a part ended with.
+        TransientError: a part ended without a request.
     """
     running = [asyncio.create_task(run()) for run, _ in parts]
     stopped = asyncio.create_task(signalled.wait())

@@ -1,4 +1,4 @@
-"""Logs: configured once a process, always on standard error, so that standard output holds results alone."""
+"""Log configuration, once per process, always to standard error, so that standard output holds results alone."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _QUIET = ("aiokafka", "faust", "mode", "asyncio", "httpx", "httpcore", "urllib3"
 
 
 class _StandardError:
-    """Standard error as it is when something is written: loggers keep their stream, and whoever captures it may replace it.
+    """The present standard error: loggers keep their stream, and whoever captures output may replace it.
 
-    Behind the guard of the terminal, for the renderer's colours have to pass: what it renders was cleaned.
+    Writes to the stream behind the terminal's guard, because the renderer's colours have to pass; its texts are
+    cleaned.
     """
 
     def write(self, text: str) -> int:
@@ -29,15 +30,15 @@ class _StandardError:
 
 
 def configure_logs(level: str = "INFO", *, libraries: str = "WARNING") -> None:
-    """Send our events and those of libraries to standard error: coloured on a terminal, else one JSON object a line.
+    """Send log events of ours and of libraries to standard error: coloured on a terminal, else one JSON object a line.
 
-    ``libraries`` is the least level of what other packages say; commands that wait for a server set it to CRITICAL,
-    because they report what is wrong themselves.
+    ``libraries`` is the minimum level for other packages. Commands that wait for a server set it to CRITICAL, because
+    they report errors themselves.
     """
     terminal = sys.stderr.isatty()
     rendering: list[structlog.types.Processor] = [structlog.processors.format_exc_info]
     if terminal:
-        # The exception is text by then, and cleaned: the renderer's own way would print its words, and local variables, raw.
+        # The exception is cleaned text by then: the renderer itself would print its message and local variables raw.
         colours = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
         rendering += [_printable_values, colours, _without_secrets]
     else:
@@ -70,7 +71,7 @@ _OF_SEVERAL_LINES = ("exception", "stack")
 
 
 def _printable_values(_logger: Any, _method: str, event: structlog.types.EventDict) -> structlog.types.EventDict:
-    # On one line: a line feed in a value would begin what looks like a line of ours.
+    # On one line: a line feed in a value would start what looks like a line of ours.
     shown = {}
     for name, value in event.items():
         text = value if isinstance(value, str) else repr(value)
@@ -83,5 +84,5 @@ def _printable_document(_logger: Any, _method: str, line: Any) -> str:
 
 
 def _without_secrets(_logger: Any, _method: str, line: Any) -> str:
-    # The last line: whatever an exception or a provider's words brought in.
+    # Last, because it has to clean what an exception or a provider's message brought in.
     return redacted(str(line))

@@ -1,4 +1,4 @@
-"""Settings of single tasks in place of their prompts' front matter (``MODEL_OPTIONS``); part of what a case pins."""
+"""Per-task settings that override the prompts' front matter (``MODEL_OPTIONS``). Cases pin them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from schemas.config import Prompt
 from schemas.errors import ConfigError
 
 MAX_OUTPUT_TOKENS = 65_536
-"""More than any of our prompts has use for: a slip of the pen would reserve the month's budget for one call."""
+"""More than any of our prompts needs: with a typing error, one call would reserve the month's budget."""
 MAX_TEMPERATURE = 2.0
-"""What the providers' APIs take."""
+"""The maximum of the providers' APIs."""
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What is set for one task; None: as its prompt says."""
+    """Overrides for one task; None: the prompt's own value."""
 
     temperature: float | None = None
     max_output_tokens: int | None = None
@@ -28,7 +28,7 @@ def options_of(settings: Settings) -> dict[str, Options]:
     """Return the options by task.
 
     Raises:
-        ConfigError: an entry is malformed, or there is no such task; the text says what to write.
+        ConfigError: an entry is malformed, or the task does not exist; the text says what to write.
     """
     entries = [e.strip() for e in settings.model_options.split(",") if e.strip()]
     if not entries:
@@ -52,7 +52,7 @@ def tuned_prompts(settings: Settings, prompts: Mapping[str, Prompt]) -> dict[str
     """Return the prompts with the options of their tasks.
 
     Raises:
-        ConfigError: as :func:`options_of`.
+        ConfigError: as for :func:`options_of`.
     """
     options = options_of(settings)
     if not options:

@@ -1,4 +1,4 @@
-"""Find the log: a running one, else started for the command."""
+"""Access to the log for a command: a running server, otherwise one started for the command."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class LogAccess(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def the_log(invocation: Invocation) -> AsyncIterator[LogAccess]:
-    """Yield the log, its topics made where they are missing."""
+async def open_log(invocation: Invocation) -> AsyncIterator[LogAccess]:
+    """Yield the log; missing topics are created."""
     from newsproof.app.processes.supervisor import prepare_topics
 
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
@@ -35,6 +35,6 @@ async def the_log(invocation: Invocation) -> AsyncIterator[LogAccess]:
         if found.embedded_kafka:
             await prepare_topics(at)
         elif address.security_protocol != "PLAINTEXT":
-            async with address.admin():  # a refused login is said in words, once, before anything is read
+            async with address.admin():  # report a refused login once, in words, before anything is read
                 pass
         yield LogAccess(at, address, Topics(at.topic_prefix), bool(found.own))

@@ -1,4 +1,7 @@
-"""The research chat's composition: what its turns pin, and its adapters. The page and ``up`` use it without the runtime."""
+"""Composition of the research chat: what its turns pin, and its adapters.
+
+Web page and ``up`` use it without the runtime.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ from schemas.calls import ProviderMode
 from schemas.config import Snapshot
 
 WITH_A_FALLBACK = "research_macro"
-"""The task that is asked of the light model when the heavy one does not answer, also where no fallback is configured."""
+"""The task that has the light model as fallback even if no fallback is configured."""
 
 
 def research_snapshot_of(settings: Settings) -> Snapshot:
-    """Return the configuration that a turn pins. The news pipeline's settings and prompts are no part of it.
+    """Return the configuration that a turn pins. It excludes the news pipeline's settings and prompts.
 
     Raises:
         ConfigError: a prompt file or ``MODEL_OPTIONS`` is malformed.
@@ -36,7 +39,7 @@ def research_snapshot_of(settings: Settings) -> Snapshot:
 
 
 def research_ports_of(settings: Settings, clickhouse: ClickHouse) -> Ports:
-    """Return the adapters of the mode in force. There is no silent fallback from live to anything else.
+    """Return the adapters of the mode in use. Live mode never falls back to another mode silently.
 
     Raises:
         ConfigError: live mode lacks a key; the text names the setting.
@@ -74,18 +77,18 @@ def _invented_mode(settings: Settings) -> ProviderMode:
 
 
 def refuse_unusable_research(settings: Settings) -> None:
-    """Refuse settings that no worker of the chat could start with, before anything is started.
+    """Refuse settings that no worker of the chat can start with, before anything is started.
 
     Raises:
-        ConfigError: a key is missing, or an address or a prompt cannot be one.
+        ConfigError: a key is missing, or an address or a prompt is invalid.
     """
     research_snapshot_of(settings)
-    research_ports_of(settings, connect("http://127.0.0.1:1", database="none"))  # made to see that they can be
+    research_ports_of(settings, connect("http://127.0.0.1:1", database="none"))  # created as a check
 
 
 def _offline_models(settings: Settings) -> dict[str, Port]:
     from infra.offline.model import OfflineModel
 
-    # Simulated mode has no answers to a question either: the rules answer, labelled as what they are.
+    # Simulated mode has no scripted answers to questions: the rules answer, labelled as rules.
     model = OfflineModel(latency_s=settings.offline_latency_seconds)
     return {"light": model, "heavy": model}

@@ -1,4 +1,4 @@
-"""Embedded servers that come back: one that dies under a running pipeline is started again, at the same address."""
+"""Restart of embedded servers: one that dies under a running pipeline is started again, at the same address."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from schemas.errors import ConfigError
 
 BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 STEADY_S = 60.0
-"""What ran this long has recovered: its next restart waits shortly again."""
+"""A process that ran this long has recovered: its next restart has the short delay again."""
 _POLL_S = 0.05
 
 
 class Backoff:
-    """Growing waits between starts, short again after a steady run."""
+    """Growing delays between restarts, short again after a steady run."""
 
     def __init__(self) -> None:
         self._failures = 0
 
     def after_run_of(self, ran_s: float) -> float:
-        """Return the wait, in seconds, before what ran this long is started again."""
+        """Return the delay, in seconds, before the restart of a process that ran this long."""
         self._failures = 0 if ran_s > STEADY_S else self._failures
         wait = BACKOFF_S[min(self._failures, len(BACKOFF_S) - 1)]
         self._failures += 1
@@ -29,7 +29,7 @@ class Backoff:
 
 
 class Embedded(Protocol):
-    """An embedded server that starts where it was before."""
+    """An embedded server that restarts at its former address."""
 
     @property
     def running(self) -> bool: ...
@@ -42,7 +42,7 @@ class Embedded(Protocol):
 
 
 class KeptServer:
-    """One embedded server of this command. ``again`` returns what to start after a death: the same port and directory."""
+    """One embedded server of this command. ``again`` returns its successor, with the same port and directory."""
 
     def __init__(self, name: str, server: Embedded, again: Callable[[], Embedded] | None = None) -> None:
         self.name = name
@@ -51,16 +51,16 @@ class KeptServer:
         self._again = again
 
     async def keep(self, say: Callable[[str], None]) -> None:
-        """Start it again whenever it ends, after a growing wait, until cancelled.
+        """Restart it whenever it ends, with backoff, until cancelled.
 
-        Its clients wait meanwhile and find it where it was. One that does not come up is tried again and again, and the
-        reason is said each time: what waits for it keeps its work in the log.
+        Clients wait meanwhile and find it at the same address. A restart that fails is retried without limit, and each
+        reason is reported: clients keep their work in the log.
         """
         loop = asyncio.get_running_loop()
         backoff = Backoff()
         while True:
             started = loop.time()
-            # Polled: nothing tells of the end of a child that another event loop may have started.
+            # Polled: another event loop may have started the child, so its end sends no event.
             while self.server.running:  # noqa: ASYNC110
                 await asyncio.sleep(_POLL_S)
             wait = backoff.after_run_of(loop.time() - started)
@@ -71,7 +71,7 @@ class KeptServer:
 
     async def _start(self, say: Callable[[str], None]) -> None:
         began = asyncio.get_running_loop().time()
-        self.server.kill()  # lets go of what the dead one held
+        self.server.kill()  # releases what the dead one held
         if self._again is not None:
             self.server = self._again()
         try:
@@ -82,5 +82,5 @@ class KeptServer:
         say(f"the embedded {self.name} runs again after {asyncio.get_running_loop().time() - began:.1f} s")
 
     async def stop(self) -> None:
-        """End it in order."""
+        """Shut it down in order."""
         await self.server.stop()

@@ -1,7 +1,7 @@
-"""Which servers a command speaks to: the configured ones, else those that run on the data directory, else its own.
+"""The servers that a command uses: the configured ones, else those running on the data directory, else its own.
 
-Embedded servers that a command starts for itself end with it. What a file says about a running server is never believed
-without asking the server: files outlive the processes that wrote them.
+Embedded servers that a command starts end with it. A file that names a running server is never trusted without asking
+the server, because files outlive the processes that wrote them.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ Say = Callable[[str], None]
 DEMO = "demo"
 """Directory of the demo's data, inside the data directory."""
 _OTHERS_START_S = 30.0
-"""How long to wait for servers that another command is just starting on the same directory."""
+"""How long to wait for servers that another command is starting on the same directory."""
 _PROBE_S = 10.0
 
 
 def say_on_stderr(text: str) -> None:
-    """Print one line for the person at the terminal; results alone go to standard output."""
+    """Print one line for the person at the terminal; standard output is for results alone."""
     print(text, file=sys.stderr, flush=True)
 
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):
-    """The addresses in force. ``own`` names the servers that this command started."""
+    """The addresses in use. ``own`` names the servers that this command started."""
 
     kafka: str | None
     clickhouse: str | None
     own: tuple[str, ...] = ()
     embedded_kafka: bool = False
     kept: tuple[KeptServer, ...] = ()
-    """Those that this command started, for whoever keeps them running."""
+    """The servers that this command started, to be kept running."""
 
     def applied_to(self, settings: Settings) -> Settings:
-        """Return the settings with these addresses in them."""
+        """Return the settings with these addresses."""
         update: dict[str, Any] = {}
         if self.kafka is not None:
             update["kafka_bootstrap_servers"] = self.kafka
         if self.embedded_kafka:
-            # It decides alone how to log in, whatever is configured for another broker.
+            # The embedded server determines the login, whatever is configured for another broker.
             update["kafka_embedded_password_file"] = password_file(settings.newsproof_data_dir / "kafka")
         if self.clickhouse is not None:
             update["clickhouse_url"] = self.clickhouse
@@ -64,7 +64,7 @@ class Servers(msgspec.Struct, frozen=True, kw_only=True):
 async def servers(
     settings: Settings, *, kafka: bool = True, clickhouse: bool = True, say: Say = say_on_stderr
 ) -> AsyncIterator[Servers]:
-    """Yield the servers that are wanted, started side by side where this command has to start them.
+    """Yield the requested servers; those that this command has to start are started concurrently.
 
     Raises:
         ConfigError: an embedded server does not start.
@@ -88,14 +88,14 @@ async def servers(
             kept=tuple(one.kept for one in found.values() if one.kept is not None),
         )
     finally:
-        # ClickHouse first: whoever reads from Kafka writes there.
+        # ClickHouse first: readers of Kafka write to it.
         for name in ("clickhouse", "kafka"):
             if name in found:
                 await found[name].end()
 
 
 class _Found:
-    """One server: its address, and the server itself when it is this command's own."""
+    """One server: its address, and the server itself if this command started it."""
 
     def __init__(self, address: str, kept: KeptServer | None = None) -> None:
         self.address = address
@@ -142,7 +142,7 @@ async def _kafka(settings: Settings, directory: Path, say: Say) -> _Found:
 
 
 async def running_kafka(directory: Path) -> str | None:
-    """Return the address of the Kafka that serves this data directory now, None when none does."""
+    """Return the address of the Kafka that serves this data directory now; None if there is none."""
     if not _is_there(directory / "address"):
         return None
     from infra.embedded.kafka.server import running_bootstrap
@@ -152,7 +152,7 @@ async def running_kafka(directory: Path) -> str | None:
 
 
 def password_file(directory: Path) -> Path:
-    """Return where the embedded Kafka of this directory keeps its password; absolute, for processes that work elsewhere."""
+    """Return the password file of this directory's embedded Kafka, as an absolute path for processes elsewhere."""
     from infra.embedded.kafka.server import PASSWORD_FILE
 
     return directory.absolute() / PASSWORD_FILE
@@ -213,9 +213,9 @@ async def _clickhouse(settings: Settings, directory: Path) -> _Found:
 
 
 async def running_clickhouse(directory: Path) -> str | None:
-    """Return the URL of the embedded ClickHouse that serves this data directory now, without a user; None when none does.
+    """Return the URL, without a user, of the embedded ClickHouse of this data directory; None if none runs.
 
-    The file that names it is believed only while the directory's lock is held and the server answers as ClickHouse does.
+    The file that names it is trusted only while the directory's lock is held and the server answers as ClickHouse does.
     """
     written = directory / "address"
     if not _is_there(written):
@@ -231,7 +231,7 @@ async def running_clickhouse(directory: Path) -> str | None:
 
 
 def is_embedded_here(settings: Settings) -> bool:
-    """Whether ``CLICKHOUSE_URL`` is the embedded engine of this data directory, whose passwords lie there."""
+    """Return whether ``CLICKHOUSE_URL`` is the embedded engine of this data directory, which holds its passwords."""
     written = settings.newsproof_data_dir / "clickhouse" / "address"
     try:
         ours = urlsplit(written.read_text("ascii").strip())
@@ -255,7 +255,7 @@ async def _pings(url: str) -> bool:
 async def _running_or_own(
     running: Callable[[], Awaitable[str | None]], start: Callable[[], Awaitable[_Found]]
 ) -> _Found:
-    """Use the server that runs; else start one, unless another command is just doing so: then wait for that one."""
+    """Use the running server; otherwise start one, or wait for it if another command is starting one."""
     deadline = asyncio.get_running_loop().time() + _OTHERS_START_S
     while True:
         if (address := await running()) is not None:
@@ -269,14 +269,14 @@ async def _running_or_own(
         await asyncio.sleep(0.2)
 
 
-# Which data directory
+# The data directory
 
 
 async def with_data(settings: Settings, *, given: bool, say: Say = say_on_stderr) -> Settings:
-    """Return the settings with the data directory that a reading command should look into.
+    """Return the settings with the data directory that a reading command should use.
 
-    ``given``: the user named one, so it is that. Else the default one when it holds a log, else the demo's: after
-    ``newsproof demo`` the reading commands show what it left. A running server goes before one that is not.
+    ``given``: the user named one, which is used. Otherwise it is the default one if it holds a log, else the demo's, so
+    that reading commands work after ``newsproof demo``. A directory with a running server takes precedence.
     """
     directory = settings.newsproof_data_dir
     if given or settings.kafka_bootstrap_servers or settings.clickhouse_url:

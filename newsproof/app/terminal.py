@@ -1,11 +1,11 @@
-"""The way to the terminal. Everything that a process prints passes here, whoever prints it.
+"""The terminal guard: everything that a process prints passes through it.
 
-Why at the stream and not where texts are printed: there are hundreds of such places, in our code and in libraries (help and
-errors of the command line, tracebacks, warnings), and one that is forgotten is a hole. So :func:`guard_output` puts a stream
-in place of standard output and standard error that lets no acting character through; nobody has to remember anything. Only
-who colours a terminal writes escapes of its own, and there are two of those: rich (:mod:`newsproof.app.console`) and the logs
-(:mod:`newsproof.app.logging_setup`). They clean what they are given and then write to the stream behind, :func:`behind`. A test of the
-house finds whoever else would go around.
+The guard is at the stream and not where texts are printed: there are hundreds of such places, in our code and in
+libraries (help and errors of the command line, tracebacks, warnings), and one forgotten place is a hole.
+:func:`guard_output` replaces standard output and standard error with a stream that escapes control characters, so no
+caller has to remember anything. Only two writers need escapes of their own to colour a terminal: rich
+(:mod:`newsproof.app.console`) and the logs (:mod:`newsproof.app.logging_setup`). They clean their texts and then write
+to the stream behind the guard (:func:`behind`). A test finds any other code that bypasses it.
 """
 
 from __future__ import annotations
@@ -18,49 +18,44 @@ from schemas.printable import printable
 
 
 class PrintableStream(io.TextIOBase):
-    """A text stream that shows acting characters instead of passing them on. It has no ``buffer`` to go around it by."""
+    """A text stream that shows control characters instead of passing them on.
+
+    It has no ``buffer`` that could bypass it.
+    """
 
     def __init__(self, inner: TextIO) -> None:
         self.inner = inner
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """That of the stream behind."""
         return self.inner.encoding
 
     @property
     def errors(self) -> str | None:  # type: ignore[override]
-        """That of the stream behind."""
         return self.inner.errors
 
     def write(self, text: str) -> int:
-        """Write the text as it may be shown."""
+        """Write the text with control characters made visible."""
         self.inner.write(printable(text))
         return len(text)
 
     def flush(self) -> None:
-        """Flush the stream behind."""
         self.inner.flush()
 
     def isatty(self) -> bool:
-        """Whether the stream behind is a terminal."""
         return self.inner.isatty()
 
     def fileno(self) -> int:
-        """Return the number of the file behind."""
         return self.inner.fileno()
 
     def writable(self) -> bool:
-        """It is."""
         return True
 
     @property
     def closed(self) -> bool:
-        """Whether the stream behind is closed."""
         return self.inner.closed
 
     def close(self) -> None:
-        """Close the stream behind."""
         self.inner.close()
 
     def __del__(self) -> None:
@@ -68,7 +63,7 @@ class PrintableStream(io.TextIOBase):
 
 
 def guard_output() -> None:
-    """Let nothing that acts reach standard output and standard error of this process. Every ``main`` begins with it."""
+    """Guard standard output and standard error of this process. Every ``main`` calls it first."""
     if not isinstance(sys.stdout, PrintableStream):
         sys.stdout = PrintableStream(sys.stdout)
     if not isinstance(sys.stderr, PrintableStream):
@@ -76,10 +71,10 @@ def guard_output() -> None:
 
 
 def behind(stream: TextIO) -> TextIO:
-    """Return the stream that really writes: for a writer that cleans texts itself and adds escapes of its own."""
+    """Return the underlying stream, for a writer that cleans texts itself and adds escapes of its own."""
     return stream.inner if isinstance(stream, PrintableStream) else stream
 
 
 def bytes_of_output() -> BinaryIO | None:
-    """Return the bytes of standard output where it is a file or a pipe; None where it is a terminal, which gets no raw bytes."""
+    """Return standard output's byte stream if it is a file or a pipe; None for a terminal, which gets no raw bytes."""
     return None if sys.stdout.isatty() else behind(sys.stdout).buffer

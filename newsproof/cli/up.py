@@ -38,12 +38,12 @@ async def up(settings: Settings, *, workers: int) -> None:
         # the token.
         with _listening(at) as listening:
             port = listening.getsockname()[1]
-            told = opened_with(at.page_at(port), at, token, terminal=sys.stderr.isatty())
+            address = opened_with(at.page_at(port), at, token, terminal=sys.stderr.isatty())
             # The page gets the token as a setting: the address that it prints goes to a log, and holds no token.
             at = at.model_copy(update={"web_port": port, "web_token": SecretStr(token)})
             say(f"Starting in {settings.newsproof_data_dir} …")
             async with pipeline(at, workers=workers, page=listening) as running:
-                _tell(running, told, changes, workers)
+                _print_started(running, address, changes, workers)
                 await running.watch()
     finally:
         lock.release()
@@ -59,7 +59,7 @@ def _listening(settings: Settings) -> socket.socket:
         return opened(settings.model_copy(update={"web_port": 0}))
 
 
-def _tell(running: Pipeline, page: str, changes: dict[str, object], workers: int) -> None:
+def _print_started(running: Pipeline, page: str, changes: dict[str, object], workers: int) -> None:
     settings = running.settings
     own = running.servers.own
     say("")

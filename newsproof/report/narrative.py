@@ -42,14 +42,14 @@ class CaseCall(Call, frozen=True, kw_only=True):
 
 def lines_of(records: Iterable[JournalRecord]) -> list[Line]:
     """Return one line per accepted record, in their order."""
-    told: list[Line] = []
+    lines: list[Line] = []
     opened: datetime | None = None
     for record in (r for r in records if r.accepted):
         phase, what, thought = sentence_of(record.event)
         opened = opened or record.envelope.time
         after = (record.envelope.time - opened).total_seconds()
-        told.append(Line(phase=phase, after_s=after, what=what, thought=thought))
-    return told
+        lines.append(Line(phase=phase, after_s=after, what=what, thought=thought))
+    return lines
 
 
 def sentence_of(event: Any) -> tuple[str, str, str]:

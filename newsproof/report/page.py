@@ -53,9 +53,9 @@ def page_of(report: Report, *, written_at: str) -> str:
 
 
 def _head(report: Report, written_at: str) -> str:
-    told = f"Run {report.run_id}, written {written_at}. {report.modes}"
+    summary = f"Run {report.run_id}, written {written_at}. {report.modes}"
     nothing = "" if not report.is_empty else '<p class="note">There is nothing of this run in ClickHouse yet.</p>'
-    return f"<h1>Newsproof report</h1><p>{escape(told)}</p>{nothing}"
+    return f"<h1>Newsproof report</h1><p>{escape(summary)}</p>{nothing}"
 
 
 def _section(heading: str, views: str, chart: str, *below: str) -> str:
@@ -83,9 +83,11 @@ def _table(caption: str, rows: Rows, columns: Sequence[tuple[str, str, Cell]]) -
 def _cost(report: Report) -> str:
     unpriced = sum(row["unpriced"] for row in report["spend"])
     calls = sum(row["calls"] for row in report["spend"])
-    told = f"{unpriced} of {calls} calls have no known price: they are in no sum." if calls else ""
+    cost_note = f"{unpriced} of {calls} calls have no known price: they are in no sum." if calls else ""
     for row in report["cost_per_signal"]:
-        told += f" {row['signals']} signals, {usd(row['cost_per_signal_usd'])} USD each, unsuccessful cases included."
+        cost_note += (
+            f" {row['signals']} signals, {usd(row['cost_per_signal_usd'])} USD each, unsuccessful cases included."
+        )
     columns = (
         *(("day", "day (UTC)", str), ("step", "step", str), ("calls", "calls", str), ("executed", "executed", str)),
         *(("cost_usd", "cost USD", usd), ("unpriced", "of unknown price", str)),
@@ -94,7 +96,7 @@ def _cost(report: Report) -> str:
         "Cost by day and step",
         "v_spend",
         charts.cost(report),
-        f"<p>{escape(told)}</p>",
+        f"<p>{escape(cost_note)}</p>",
         _table("Cost by day and step", report["spend"], columns),
     )
 
@@ -143,9 +145,9 @@ def _deltas(report: Report) -> str:
 
 def _reliability(report: Report) -> str:
     notes = (report.without_outcomes, report.synthetic)
-    told = "".join(f'<p class="note">{escape(note)}</p>' for note in notes if note)
+    paragraphs = "".join(f'<p class="note">{escape(note)}</p>' for note in notes if note)
     views = "v_reliability, v_calibration, v_outcome_coverage"
-    return _section("Reliability", views, charts.reliability(report), told, *_reliability_tables(report))
+    return _section("Reliability", views, charts.reliability(report), paragraphs, *_reliability_tables(report))
 
 
 def _reliability_tables(report: Report) -> list[str]:

@@ -23,7 +23,7 @@ def application(backend: Backend, token: str) -> ASGIApp:
     app = FastAPI(
         title="Newsproof",
         version=VERSION,
-        description="Search-verified signals from raw crypto news: what is published, how it came to be, and a research chat.",
+        description="Search-verified signals from raw crypto news: what is published, the cases behind it, and a research chat.",
         docs_url=None,
         redoc_url=None,
     )

@@ -21,7 +21,7 @@ from newsproof.app.servers import is_embedded_here
 from newsproof.app.version import code_version
 from newsproof.report.data import Report
 from newsproof.web.connection_limit import ConnectionLimit
-from newsproof.web.progress_text import told
+from newsproof.web.progress_text import case_progress
 from newsproof.web.questions import Questions
 from newsproof.web.rates import Rates
 from schemas.errors import NewsproofError, TransientError
@@ -38,7 +38,7 @@ SQL_AT_ONCE = 2
 
 
 class Status(msgspec.Struct, frozen=True):
-    """Answer of ``/api/v1/status``. ``label``: empty if signals are real; ``*_seen``: such a worker exists."""
+    """Response of `/api/v1/status`. `label` is empty if signals are real; `*_seen`: such a worker exists."""
 
     mode: str
     label: str
@@ -56,7 +56,7 @@ class Backend:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.address, self.topics = address_of(settings), topics_of(settings)
-        self.feed = LiveFeed(self.address, self.topics, tell=told)
+        self.feed = LiveFeed(self.address, self.topics, describe=case_progress)
         self.signals = SignalHistory(self.address, self.topics)
         self.cases = CaseRecords(self.address, self.topics.cases)
         self.tables = analyst_client(settings, embedded=is_embedded_here(settings)) if settings.clickhouse_url else None

@@ -120,13 +120,13 @@ def _login_page(status: int, said: str) -> Response:
 
 @router.get("/healthz")
 async def alive() -> Response:
-    """Liveness: answer while the process runs."""
+    """Return 200 while the process runs."""
     return as_json({"alive": True})
 
 
 @router.get("/readyz")
 async def ready(request: Request) -> Response:
-    """Readiness: 503 and what the service waits for, until it is ready."""
+    """Return 200 if the service is ready; otherwise 503 and what it waits for."""
     backend: Backend = request.app.state.backend
     waits = backend.unready()
     return as_json({"ready": not waits, "waits_for": waits}, 503 if waits else 200)

@@ -13,7 +13,7 @@ from schemas.events import EffectCompleted
 from streams.feed.case_items import FeedCase
 
 
-def told(case: FeedCase, env: wire.Envelope, event: Any) -> dict[str, Any]:
+def case_progress(case: FeedCase, env: wire.Envelope, event: Any) -> dict[str, Any]:
     """Return the ``data`` of one ``case`` event. ``step`` is the next step; it is empty if the case has ended."""
     phase, text, why = sentence_of(event)
     following = _graph().step_after(event) if not isinstance(event, EffectCompleted) else None

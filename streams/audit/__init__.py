@@ -1,1 +1,1 @@
-"""Audits: what the log and the published signals say, counted apart from everything that wrote them."""
+"""Audits of the log and of the published signals. They share no state with the code that wrote them."""

@@ -1,4 +1,4 @@
-"""The audit: reads the whole log in bulk and says whether it kept its promises. Independent of the runtime's state."""
+"""The audit: reads the whole log in bulk and checks the log's promises. Independent of the runtime's state."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ from streams.journal.reader import JournalReader
 
 
 class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What the log holds and what went wrong in it.
+    """Counts of what the log holds, and of every broken promise.
 
-    ``lost``: news with neither a case nor a dead letter, plus cases that are open although the log is quiet.
-    ``repeated_records``: records that the rule of acceptance passes by; harmless. ``duplicate_events``: two accepted
-    successors of one head, found by a pass that knows no windows. ``duplicate_signals``: a (signal, revision) seen twice
-    by a read_committed reader. ``repeated_calls``: paid calls in records passed by, plus equal requests paid twice.
-    ``forged_signals``: records of ``signals`` that no event of the journal bears out: without the headers of one, naming a
-    place that publishes nothing, or saying something else than what is published there; and all revisions of one event
-    where there are several, for one of them may be genuine. ``forged`` lists the first of them.
-    ``foreign``: topic (without its prefix) → records that no part of Newsproof wrote, or that are damaged; every reader
-    passes them by. Those of ``cases`` are dead letters besides, as are all of ``news``, which are not listed here.
-    ``questions``: turns of the research chat, ``answered`` of which have an answer. Their journal is held to the same
-    promises: ``lost``, ``duplicate_events``, ``repeated_records`` and ``repeated_calls`` count both.
+    ``lost``: news with neither a case nor a dead letter, plus cases that are still open although the log is quiet.
+    ``repeated_records``: records that the acceptance rule ignores; harmless. ``duplicate_events``: two accepted
+    successors of one head, found by a pass without windows. ``duplicate_signals``: a (signal, revision) that a
+    read_committed reader sees twice. ``repeated_calls``: paid calls in ignored records, plus identical requests paid
+    twice. ``forged_signals``: records of ``signals`` that no event of the journal confirms. They lack an event's
+    headers, name a place that publishes nothing, or differ from what is published there. If one event has several
+    revisions, all of them count, because one of them may be genuine. ``forged`` lists the first of them. ``foreign``:
+    topic (without its prefix) → records that no part of Newsproof wrote, or that are damaged; every reader ignores
+    them. Those of ``cases`` also become dead letters; those of ``news`` always do, and are not listed here.
+    ``questions``: turns of the research chat; ``answered`` of them have an answer. Their journal has the same promises:
+    ``lost``, ``duplicate_events``, ``repeated_records`` and ``repeated_calls`` count both.
     """
 
     news: int
@@ -75,7 +75,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def clean(self) -> bool:
-        """Whether the promises held: nothing lost, nothing twice, and no signal that the journal does not bear out."""
+        """Whether the promises held: nothing lost, nothing duplicated, and the journal confirms every signal."""
         return not (self.lost or self.duplicate_events or self.duplicate_signals or self.forged_signals)
 
 
@@ -100,14 +100,14 @@ class _Independent:
         self.duplicates = 0
 
     def see(self, env: wire.Envelope, accepted: bool) -> None:
-        """Take one record that the rule has judged."""
+        """Count one record that the rule has judged."""
         if not accepted or env.type == EFFECT_NAME:
             return
         if env.type in OPENING_NAMES:
             self.duplicates += env.case_id in self._head
         elif env.causation_id is not None:
-            # 64-bit hashes of (case, cause): a million of them meet by chance once in 30 million audits, and take a third
-            # of the memory.
+            # 64-bit hashes of (case, cause) need a third of the memory. A million of them collide once in 30 million
+            # audits.
             edge = hash((env.case_id, env.causation_id))
             self.duplicates += edge in self._succeeded or self._head.get(env.case_id) != env.causation_id
             self._succeeded.add(edge)
@@ -126,7 +126,6 @@ class _Journal:
         self._decode = msgspec.json.Decoder(_Costs).decode
 
     def see(self, record: Any, env: wire.Envelope, accepted: bool) -> None:
-        """Take one record."""
         self.independent.see(env, accepted)
         if accepted:
             self.types[env.type] += 1
@@ -155,8 +154,8 @@ class _Journal:
 
 
 async def audit(log: Log, topics: Topics) -> AuditReport:
-    """Read news, journal, dead letters and signals, and report. Reads up to the ends as they are now."""
-    # What is read is kept, so the collector of cycles finds nothing, and looks through all of it again and again.
+    """Read news, journal, dead letters and signals up to their present ends, and report."""
+    # Everything read is kept, so there are no cycles to find, and each collection would scan all of it again.
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -167,12 +166,12 @@ async def audit(log: Log, topics: Topics) -> AuditReport:
 
 
 async def _audited(log: Log, topics: Topics) -> AuditReport:
-    signals = await PublishedSignals.read(log, topics)  # before the journal that they are held against
+    signals = await PublishedSignals.read(log, topics)  # before the journal, which they are checked against
     journal, still_open, malformed = await _read(log, topics.cases, signals)
     chats, open_chats, malformed_chats = await _read(log, topics.research)
     foreign = {"cases": malformed, "research": malformed_chats, "signals": signals.foreign}
-    letters, lettered, foreign["dead-letters"] = await _dead_letters(log, topics)
-    news, without = await _news(log, topics, journal.cases, lettered)
+    dead_letters, dead_letter_sources, foreign["dead-letters"] = await _dead_letters(log, topics)
+    news, without = await _news(log, topics, journal.cases, dead_letter_sources)
     foreign["configs"] = await _unreadable(log, topics.configs, lambda r: decode_snapshot(r.key, r.value))
     foreign["budget"] = await _unreadable(log, topics.budget, lambda r: decode_budget(r.value))
     of = {t: journal.types[WIRE_NAMES[t]] for t in BY_WIRE_NAME.values()}
@@ -191,7 +190,7 @@ async def _audited(log: Log, topics: Topics) -> AuditReport:
         dropped=of[CaseDropped],
         failed=of[CaseFailed],
         degraded=of[CaseDegraded],
-        dead_letters=letters,
+        dead_letters=dead_letters,
         foreign={topic: count for topic, count in foreign.items() if count},
         questions=len(chats.cases),
         answered=chats.types[WIRE_NAMES[AnswerGiven]],
@@ -201,7 +200,7 @@ async def _audited(log: Log, topics: Topics) -> AuditReport:
 
 
 async def _read(log: Log, topic: str, signals: PublishedSignals | None = None) -> tuple[_Journal, int, int]:
-    """Return what a journal holds, its open cases, and the records that nobody of ours wrote; hold signals against it."""
+    """Return a journal's counts, its open cases, and the number of foreign records; check the signals against it."""
     reader, journal = JournalReader(log, topic), _Journal()
     parts = await reader.begin()
     async for tp, records in reader.replay(parts):
@@ -229,22 +228,24 @@ async def _dead_letters(log: Log, topics: Topics) -> tuple[int, set[tuple[str, i
                 foreign += 1
                 continue
             count += 1
-            with suppress(KeyError, ValueError, AttributeError, TypeError):  # a case that failed is of no single record
+            with suppress(KeyError, ValueError, AttributeError, TypeError):  # a failed case has no single source record
                 where.add((h["dl_topic"].decode(), int(h["dl_partition"]), int(h["dl_offset"])))
     return count, where, foreign
 
 
-async def _news(log: Log, topics: Topics, cases: set[str], lettered: set[tuple[str, int, int]]) -> tuple[int, int]:
+async def _news(
+    log: Log, topics: Topics, cases: set[str], dead_letter_sources: set[tuple[str, int, int]]
+) -> tuple[int, int]:
     count = without = 0
     async for tp, records in log.replay(await log.bounds(topics.news)):
         for record in records:
             count += 1
             try:
-                news = decode_news(record.value, now=appended_at(record))  # as intake judges it
+                news = decode_news(record.value, now=appended_at(record))  # judged as intake does
                 known = case_id_of(news, retries_of(record.headers)) in cases
             except ContractError:
                 known = False
-            if not known and (tp.topic, tp.partition, record.offset) not in lettered:
+            if not known and (tp.topic, tp.partition, record.offset) not in dead_letter_sources:
                 without += 1
     return count, without
 

@@ -1,8 +1,8 @@
-"""Published signals held against the journal: each has to say what the event at the place that its headers name publishes.
+"""Check of published signals against the journal: each must match what the event that its headers name publishes.
 
-Whoever may write to ``signals`` can write headers that agree with each other; what the journal holds at a place, they
-cannot change. Signals are read before the journal, so whatever they stand for is there when the journal is read. Of each
-only a digest is kept. A withdrawal is made of the revision before it: those few are read once more, all in one pass.
+Anyone who can write to ``signals`` can write consistent headers, but cannot change what the journal holds at an offset.
+Signals are read before the journal, so the journal read later contains their events. Only a digest of each signal is
+kept. A withdrawal is derived from the revision before it: those few are read once more, in one pass.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from streams.journal.log import Log
 from streams.publish.revisions import signal_in, withdrawn
 
 LISTED = 20
-"""So many are listed one by one; all are counted."""
+"""Maximum number of forged signals listed one by one; all are counted."""
 _encode = msgspec.json.Encoder().encode
 
 
 class ForgedSignal(msgspec.Struct, frozen=True):
-    """A record of ``signals`` that the journal does not bear out: where it lies there, and why."""
+    """A record of ``signals`` that the journal does not confirm: its offset there, and the reason."""
 
     partition: int
     offset: int
@@ -38,7 +38,7 @@ class ForgedSignal(msgspec.Struct, frozen=True):
 
 
 class _Claim(NamedTuple):
-    """One published revision: the digest of what it says, and where it lies on ``signals``."""
+    """One published revision: the digest of its content, and its offset on ``signals``."""
 
     revision: int
     digest: bytes
@@ -47,10 +47,10 @@ class _Claim(NamedTuple):
 
 
 class PublishedSignals:
-    """What ``signals`` holds for a read_committed reader, to be held against the journal record by record.
+    """Records of ``signals`` as a read_committed reader sees them, to be checked against the journal.
 
-    ``twice`` counts a (signal, revision) that is there again; ``foreign``, records without the headers of a signal, which
-    are forged too; ``forged`` lists the first of ``forged_count``, which is complete after :meth:`finish`.
+    ``twice`` counts repeated (signal, revision) pairs; ``foreign`` counts records without a signal's headers, which are
+    forged too. ``forged`` lists the first of ``forged_count``, which is complete after :meth:`finish`.
     """
 
     def __init__(self, journal: str) -> None:
@@ -63,7 +63,7 @@ class PublishedSignals:
 
     @classmethod
     async def read(cls, log: Log, topics: Topics) -> PublishedSignals:
-        """Read all of ``signals``, up to its ends as they are now."""
+        """Read all of ``signals``, up to its present ends."""
         found = cls(topics.cases)
         bounds = await log.bounds(topics.signals, isolation="read_committed")
         async for _, records in log.replay(bounds, isolation="read_committed"):
@@ -77,11 +77,11 @@ class PublishedSignals:
 
     @property
     def count(self) -> int:
-        """How many signals there are, whatever their revisions."""
+        """Number of signals, whatever their revisions."""
         return len({of for of, _ in self._seen})
 
     def see(self, env: wire.Envelope, record: Any) -> None:
-        """Take one accepted record of the journal."""
+        """Compare one accepted record of the journal with the signals that name it."""
         claims = self._claims[record.partition].pop(record.offset, None)
         if claims is None:
             return
@@ -102,7 +102,7 @@ class PublishedSignals:
             self._refuse(tuple(borne_out), "several revisions name one event, which publishes one: look at all of them")
 
     def finish(self) -> None:
-        """Take the journal as read: what names a place that was not among it is forged."""
+        """End the check: a signal that names a place which was not in the journal is forged."""
         for partition in self._claims.values():
             for claims in partition.values():
                 self._refuse(claims, "no accepted event stands at the place that it names")
@@ -119,7 +119,7 @@ class PublishedSignals:
         encoded = _encode(signal)
         if published.journal_topic != self._journal:
             return self._list(record.partition, record.offset, "the topic that it names is not the journal of signals")
-        if len(record.value) > len(encoded):  # a key that another reader may understand otherwise
+        if len(record.value) > len(encoded):  # a key that another reader may interpret differently
             return self._list(record.partition, record.offset, "it holds more than the signal that is read from it")
         if signal.status in ("retracted", "superseded"):
             self._before[signal.signal_id, signal.revision - 1] = ()
@@ -140,7 +140,7 @@ class PublishedSignals:
             self._before[key] = (*self._before[key], signal)
 
     def _wanted(self, event: Event, env: wire.Envelope, revision: int) -> set[bytes]:
-        """Return the digests of what this event may have published under this number; empty where it publishes nothing."""
+        """Return the digests of what this event may have published as this revision; empty if it publishes nothing."""
         signal = signal_in(event)
         if signal is not None:
             made = [signal]

@@ -1,1 +1,1 @@
-"""The exact budget: one rule, folded by every worker from one topic."""
+"""The exact budget: one rule, which every worker applies to one topic."""

@@ -1,9 +1,9 @@
-"""The exact budget: reservations are appended, read back, and granted or denied by the fold that every worker shares.
+"""The exact budget: reservations are appended, read back, and granted or denied by the fold that all workers share.
 
     reserve ─► budget topic ─► fold (streams.budget.rule) ─► granted: call ─► settle ─► budget topic
                                                          └─► denied: a Failure that names the limit
 
-Calls that are free and unmetered never come here. Reservations of one turn of the event loop go as one batch.
+Free and unmetered calls need no reservation. All reservations made in one turn of the event loop are sent as one batch.
 """
 
 from __future__ import annotations
@@ -35,21 +35,20 @@ from streams.wake import Wake
 log = structlog.get_logger(__name__)
 
 TRIAGE = "triage"
-"""The task whose model calls may be paid from triage's reserve."""
+"""The task whose model calls may be paid from the reserve for triage."""
 REFRESH_DAYS = 21
-"""Limits are written again when they are this old, long before the topic forgets them (63 days)."""
+"""Limits are written again at this age, long before the topic's retention (63 days) removes them."""
 CLOSE_WITHIN_S = 5.0
 _LETTERS_AT_ONCE = 500
 _FOLD_AT_ONCE = 2000
-"""Records of one turn of the event loop, some 40 ms: others on it have heartbeats to send."""
+"""Records per turn of the event loop, about 40 ms: others on the loop have heartbeats to send."""
 
 
 class BudgetLedger(Budget):
-    """One worker's view of the budget, and its hand in it. ``state`` is the fold so far.
+    """One worker's access to the budget. ``state`` is the fold so far.
 
-    ``limits`` are the settings of this worker; they are written at the start when the topic says otherwise, and the latest
-    ones in log order hold for everyone. ``wake`` is called when there may be room again, ``ending`` is given what the worker
-    cannot go on from.
+    ``limits`` are this worker's settings. They are written at startup if the topic holds others; the latest ones in log
+    order apply to all workers. ``wake`` is called when there may be room again. ``ending`` receives fatal errors.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class BudgetLedger(Budget):
         self.reserved = self.denied = 0
         self._address, self._topics, self._limits = address, topics, limits
         self._tp = TopicPartition(topics.budget, 0)
-        # A producer of its own: a reservation should not queue behind the journal's batches.
+        # A separate producer, so that a reservation does not queue behind the journal's batches.
         self._appender = Appender(address, client_id="newsproof-budget")
         self._consumer = address.consumer(client_id="newsproof-budget")
         self._waiting: dict[str, asyncio.Future[Decision]] = {}
@@ -80,10 +79,10 @@ class BudgetLedger(Budget):
         self._tending: asyncio.Task[None] | None = None
         self._caught_up = False
 
-    # Life
+    # Life cycle
 
     async def start(self) -> None:
-        """Read the topic to its end, and see to it that this worker's limits hold. Ready when it returns.
+        """Read the topic to its end and publish this worker's limits if needed. Ready when it returns.
 
         Raises:
             NewerBudgetError: the topic holds a record of newer code.
@@ -113,7 +112,7 @@ class BudgetLedger(Budget):
             await self._until(offset + 1)
 
     async def stop(self) -> None:
-        """Write what is under way, then let go."""
+        """Flush pending records, then close."""
         if self._asides:
             await asyncio.wait(list(self._asides), timeout=CLOSE_WITHIN_S)
         for task in (self._following, self._tending, *self._asides):
@@ -125,7 +124,7 @@ class BudgetLedger(Budget):
     # Spending
 
     async def reserve(self, effect: Effect, port: Port, *, case_id: str, head_id: str) -> Grant | Failure | None:
-        """Return a grant for one call, the denial, or None where the call is free and unmetered."""
+        """Return a grant for one call, the denial, or None if the call is free and unmetered."""
         usd, units = port.worst_case_usd(effect), port.quota_units(effect)
         if units == 0 and usd is not None and usd == 0:
             return None
@@ -147,24 +146,24 @@ class BudgetLedger(Budget):
         return Failure(kind="budget", message=decision.denied, retryable=False)
 
     def settle(self, grant: Grant, call: Call) -> None:
-        """Say what the call cost; never waits. A call without a known cost keeps its whole reservation."""
+        """Record the cost of the call without waiting. A call of unknown cost keeps its whole reservation."""
         self._settle(grant.id, call.cost_usd)
 
     def on_calls(self, calls: Iterable[Call]) -> None:
-        """Take calls that were found in the journal: what their worker could not settle, this one settles."""
+        """Settle calls found in the journal that the worker which made them could not settle."""
         if found := [c for c in calls if c.grant is not None and not c.grant.startswith(self.incarnation)]:
             if not self._found:
                 self._aside(self._settle_found())
             self._found.extend(found)
 
     def may_admit(self, cases: int) -> str | None:
-        """Return why no case should be opened beyond these untriaged ones, None when it may."""
+        """Return why no case beyond these untriaged ones should be opened; None if one may."""
         return self.state.why_not_admit(cases, utc_now())
 
     def tend(self, *, elected: bool) -> None:
-        """See to what is due now and then: limits that grow old, dead letters. Called about once a second; never waits.
+        """Do periodic work: refresh aging limits, write dead letters. Called about once a second; never waits.
 
-        ``elected``: whether this worker writes the dead letters of the topic's garbage.
+        ``elected``: whether this worker writes the dead letters for malformed records of the topic.
         """
         busy = self._tending is not None and not self._tending.done()
         if self._following is not None and not busy:
@@ -178,7 +177,7 @@ class BudgetLedger(Budget):
         try:
             return await decided
         except asyncio.CancelledError:
-            # The call is certainly not made: its grant goes back, behind the reservation in the log.
+            # The call is certainly not made: return its grant, with a record behind the reservation in the log.
             self._aside(self._give_back(record.id, sending))
             raise
         finally:
@@ -193,7 +192,7 @@ class BudgetLedger(Budget):
         self._aside(self._append(Settled(id=id, usd=known, by=self._limits.by)))
 
     async def _settle_found(self) -> None:
-        # The journal shows them, so their reservations are in the log by now: read as far before looking.
+        # The journal shows them, so their reservations are in the log by now: read that far before looking them up.
         end = (await self._consumer.end_offsets([self._tp]))[self._tp]
         found, self._found = self._found, []
         await self._until(end)
@@ -229,7 +228,7 @@ class BudgetLedger(Budget):
         except ContractError as exc:
             if exc.reason == "newer_budget_record":
                 raise
-            self.state.pass_by(record.offset, record.timestamp, str(exc))
+            self.state.ignore(record.offset, record.timestamp, str(exc))
             log.warning("passed by: not a budget record", offset=record.offset, why=str(exc))
             return
         decision = self.state.fold(record.offset, record.timestamp, said)
@@ -255,7 +254,7 @@ class BudgetLedger(Budget):
         async with self._moved:
             self._moved.notify_all()
 
-    # Now and then
+    # Periodic work
 
     async def _tend(self, elected: bool) -> None:
         held = self.state.limits
@@ -270,12 +269,12 @@ class BudgetLedger(Budget):
         async for _, records in read_range(self._address, {self._tp: (wanted[0], wanted[-1] + 1)}):
             for record in records:
                 if (why := self.state.unreported.get(record.offset)) is not None:
-                    letters = self._topics.dead_letters
+                    topic = self._topics.dead_letters
                     await self._appender.dead_letter(
-                        letters, record, reason="bad_budget_record", why=why, consumer="budget"
+                        topic, record, reason="bad_budget_record", why=why, consumer="budget"
                     )
                     done.append(record.offset)
-        # What the topic has forgotten meanwhile can be no letter any more.
+        # Records that retention has removed since can no longer become dead letters.
         _, offset = await self._append(PassedBy(offsets=tuple(dict.fromkeys((*done, *wanted)))))
         await self._until(offset + 1)
 

@@ -1,4 +1,4 @@
-"""The budget, read back from its topic."""
+"""The budget as read from its topic."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from streams.budget.rule import BudgetState
 
 
 async def read_budget(address: KafkaAddress, topics: Topics) -> BudgetState:
-    """Return the fold of the whole topic as it is now."""
+    """Return the fold of the whole topic up to its present end."""
     state = BudgetState()
     async for _, records in read_range(address, await offsets_of(address, topics.budget)):
         for record in records:
             try:
                 state.fold(record.offset, record.timestamp, decode(record.value))
             except ContractError as exc:
-                state.pass_by(record.offset, record.timestamp, str(exc))
+                state.ignore(record.offset, record.timestamp, str(exc))
     return state

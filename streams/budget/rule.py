@@ -1,8 +1,8 @@
-"""The one rule of the budget: a pure fold of the ``budget`` topic. Every worker applies it to the same order.
+"""The rule of the budget: a pure fold of the ``budget`` topic. Every worker applies it to the same order of records.
 
-A reservation is granted when its worst case fits into what is left of its day's units and of its month's money, counting
-every grant before it at its worst case until it is settled. Time is the log's own: the latest append time seen so far, so
-a clock that jumps back reopens no day. Amounts are billionths of a USD, so sums are exact.
+A reservation is granted if its worst case fits into the rest of its day's units and of its month's money. Every earlier
+grant counts at its worst case until it is settled. Time is the latest append time seen so far, so a clock that jumps
+back reopens no day. Amounts are billionths of a USD, so sums are exact.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from schemas.budget import BudgetRecord, LimitsSet, PassedBy, Reserved, Settled,
 
 Pot = Literal["general", "triage"]
 DAILY_SHARE = 30
-"""A day that costs more than one part in this many of the monthly budget raises an alert."""
+"""A day that uses more than 1/30 of the monthly budget raises an alert."""
 KEEP_DAYS = 62
-"""How long the books of a day or a month are kept: what the topic keeps, less a day."""
+"""Retention of a day's or a month's books, in days: the topic's retention less a day."""
 REMEMBERED_OFFSETS = 50_000
-"""A reservation that was written twice (an append tried again) is known by its id for this many records."""
+"""For this many records, a reservation that was written twice (a retried append) is recognised by its id."""
 _EPOCH = date(1970, 1, 1)
 _DAY_MS = 24 * 3600 * 1000
 _LAST_MS = 200_000 * 365 * _DAY_MS // 100
-"""No append time lies beyond it (the year 3970): a date must exist for every one."""
+"""Largest append time accepted (the year 3970), so that every one has a valid date."""
 
 
 class Money(msgspec.Struct):
-    """One pot in one month. ``held`` is what unsettled grants hold, ``paid`` what settled ones cost. Nano-USD."""
+    """One pot in one month, in nano-USD: ``held`` by unsettled grants, ``paid`` by settled ones."""
 
     held: int = 0
     paid: int = 0
 
     @property
     def used(self) -> int:
-        """What is not there any more for others."""
+        """Amount not available to other grants."""
         return self.held + self.paid
 
 
 class DayBook(msgspec.Struct):
-    """One UTC day. ``above`` counts settlements above their reservation, ``denied`` by reason."""
+    """One UTC day. ``above`` counts settlements above their reservation; ``denied`` counts by reason."""
 
     units: int = 0
     granted: int = 0
@@ -52,8 +52,11 @@ class DayBook(msgspec.Struct):
 
 
 class MonthBook(msgspec.Struct):
-    """One UTC month, by pot. ``above_usd`` is the sum by which settlements passed their reservations, ``triage_needs``
-    the most that one triage might have cost; nano-USD."""
+    """One UTC month, by pot, in nano-USD.
+
+    ``above_usd`` is the sum by which settlements exceeded their reservations; ``triage_needs`` is the highest
+    worst-case cost of one triage.
+    """
 
     general: Money = msgspec.field(default_factory=Money)
     triage: Money = msgspec.field(default_factory=Money)
@@ -61,12 +64,11 @@ class MonthBook(msgspec.Struct):
     triage_needs: int = 0
 
     def pot(self, name: Pot) -> Money:
-        """Return the pot of this name."""
         return self.general if name == "general" else self.triage
 
 
 class Held(msgspec.Struct, frozen=True):
-    """A grant that is not settled yet."""
+    """An unsettled grant."""
 
     at: date
     pot: Pot
@@ -75,14 +77,14 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What the rule says of a reservation: ``denied`` is "" when it was granted, else a sentence for people."""
+    """The rule's decision on a reservation: ``denied`` is "" if granted, otherwise a sentence for people."""
 
     id: str
     denied: str
 
 
 class Alert(msgspec.Struct, frozen=True):
-    """Something that a person should know: a day past its share of the budget, or a call dearer than its worst case."""
+    """A condition for a person to look at: a day beyond its share of the budget, or a call above its worst case."""
 
     at: date
     kind: Literal["daily_share", "above_reservation"]
@@ -107,11 +109,11 @@ class BudgetState:
 
     @property
     def day(self) -> date:
-        """The day in force."""
+        """The current day, by log time."""
         return _EPOCH + timedelta(days=self.latest_ms // _DAY_MS)
 
     def fold(self, offset: int, append_ms: int, record: BudgetRecord) -> Decision | None:
-        """Apply the next record; return the decision where it is a reservation that was not seen before."""
+        """Apply the next record; return the decision if it is a reservation that was not seen before."""
         self._move_time(append_ms)
         match record:
             case Reserved():
@@ -125,8 +127,8 @@ class BudgetState:
                     self.unreported.pop(done, None)
         return None
 
-    def pass_by(self, offset: int, append_ms: int, why: str) -> None:
-        """Count a record that cannot be read; it changes no book."""
+    def ignore(self, offset: int, append_ms: int, why: str) -> None:
+        """Count an unreadable record; it changes no book."""
         self._move_time(append_ms)
         self.garbage += 1
         self.unreported[offset] = why
@@ -194,7 +196,7 @@ class BudgetState:
     def _settled(self, said: Settled) -> None:
         held = self.held.pop(said.id, None)
         if held is None:
-            self.late += 1  # settled before, never granted, or its month is over and forgotten
+            self.late += 1  # already settled, never granted, or its month has ended and been dropped
             return
         day = self.days.get(held.at) or DayBook()
         month = self.months.get(held.at.replace(day=1)) or MonthBook()
@@ -219,7 +221,7 @@ class BudgetState:
     # Time and memory
 
     def books(self) -> tuple[DayBook, MonthBook]:
-        """Return the books of the day and the month in force."""
+        """Return the books of the current day and month."""
         day, first = self.day, self.day.replace(day=1)
         if day not in self.days:
             self.days[day] = DayBook()
@@ -235,7 +237,7 @@ class BudgetState:
 
     def _forget(self) -> None:
         oldest = self.day - timedelta(days=KEEP_DAYS)
-        # A call that is settled a little after its month's end still comes into that month's books.
+        # A call settled shortly after its month's end still belongs to that month's books.
         settled_by = min(self.day.replace(day=1), self.day - timedelta(days=1))
         self.days = {d: b for d, b in self.days.items() if d >= oldest}
         self.months = {d: b for d, b in self.months.items() if d >= oldest.replace(day=1)}
@@ -247,10 +249,10 @@ class BudgetState:
         self.alerts.append(alert)
         del self.alerts[:-1000]
 
-    # What readers ask
+    # Queries
 
     def left(self, now: datetime) -> tuple[int, int, int]:
-        """Return what is left at ``now`` (UTC): nano-USD of the month, of triage's reserve, units of the day."""
+        """Return what is left at ``now`` (UTC): nano-USD of the month, of the triage reserve, and units of the day."""
         if self.limits is None:
             return 0, 0, 0
         today = max(self.day, now.astimezone(UTC).date())
@@ -263,9 +265,10 @@ class BudgetState:
         )
 
     def why_not_admit(self, cases: int, now: datetime) -> str | None:
-        """Return why no case beyond ``cases`` untriaged ones should be opened: triage could not be paid. None = go on.
+        """Return why no case beyond ``cases`` untriaged ones should be opened, None if one may.
 
-        What one triage may cost is the most that the log has shown. Only a forecast: the reservation decides.
+        The reason is that its triage could not be paid. The estimate per triage is the highest worst case seen in the
+        log. This is only a forecast: the reservation decides.
         """
         needs = next((b.triage_needs for _, b in sorted(self.months.items(), reverse=True) if b.triage_needs), 0)
         if needs == 0 or self.limits is None:
@@ -282,8 +285,8 @@ class BudgetState:
 
 
 def _reserve_left(limits: LimitsSet, month: MonthBook) -> int:
-    # Limits that were lowered below what is spent, and calls dearer than reserved, are paid from the reserve: no grant takes
-    # the month beyond both limits together.
+    # The reserve pays for calls that cost more than reserved, and for limits lowered below what is already spent: no
+    # grant takes the month beyond both limits together.
     reserve = nano_usd(limits.triage_reserve_usd)
     both = nano_usd(limits.monthly_usd) + reserve
     return min(reserve - month.triage.used, both - month.general.used - month.triage.used)

@@ -1,1 +1,1 @@
-"""Effects: what steps ask of the world, performed once, paid for, bounded and recorded."""
+"""Effects: the calls that steps request. Each is made once, paid, limited and recorded."""

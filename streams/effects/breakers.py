@@ -1,10 +1,10 @@
-"""Circuit breakers: one per kind of call, provider and model. While one is open, nothing is asked of that provider.
+"""Circuit breakers: one per kind of call, provider and model. While one is open, its provider gets no requests.
 
     closed ──(failures in a row, or a failing share; 429, a refused key or plan: at once)──► open
-    open ──(its time has passed)──► half-open ──(the one probe went well)──► closed, or (it failed) ──► open for longer
+    open ──(its time has passed)──► half-open ──(the one probe succeeded)──► closed, or (it failed) ──► open for longer
 
-Only failures of a provider's class count: that a model wrote nonsense says nothing about whether it can be reached. Each
-worker has breakers of its own, so that an outage costs at most one probe per worker and interval (docs/adr/0010).
+Only provider failures count: nonsense from a model does not tell whether the model can be reached. Each worker has its
+own breakers, so an outage costs at most one probe per worker and interval (docs/adr/0010).
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ log = structlog.get_logger(__name__)
 State = Literal["closed", "open", "half_open"]
 
 UNREACHABLE: frozenset[FailureKind] = frozenset({"timeout", "network", "unavailable"})
-"""Counted: one may be an accident."""
+"""Counted, because a single one may be an accident."""
 REFUSED: frozenset[FailureKind] = frozenset({"auth", "plan_limit"})
-"""Opens at once and for long: only a person, or the next billing period, can mend it."""
+"""Opens the breaker at once and for long: only a person, or the next billing period, can resolve it."""
 PROVIDER_FAILURES = UNREACHABLE | REFUSED | {"rate_limit"}
-"""The provider's class: what another provider may do better."""
+"""Failures of the provider; another provider may succeed."""
 MAX_RETRY_AFTER_S = 86_400.0
-"""A wish beyond a day is a mistake of the provider's; it is asked again after a day."""
+"""A longer Retry-After is taken for the provider's mistake; the provider is asked again after a day."""
 
 
 class BreakerPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """When a breaker opens and for how long. Times in seconds; each opening in a row lasts twice as long as the one before.
+    """When a breaker opens, and for how long. Times in seconds; each opening in a row lasts twice as long as the last.
 
-    ``jitter`` is the share by which a time is lengthened at random, so that workers do not probe in step; it never
-    shortens, for a provider's Retry-After must have passed.
+    ``jitter`` is the largest share by which a time is lengthened at random, so that workers do not probe in step. It
+    never shortens a time, because a provider's Retry-After must have passed.
     """
 
     failures_in_a_row: int = 5
@@ -59,7 +59,7 @@ class BreakerPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BreakerState(msgspec.Struct, frozen=True, kw_only=True):
-    """One breaker as it is seen from outside. Times are UTC; ``failures`` counts those in a row, ``opened`` all openings."""
+    """Snapshot of one breaker. Times are UTC; ``failures`` counts consecutive ones, ``opened`` all openings."""
 
     kind: CallKind
     provider: str
@@ -73,14 +73,14 @@ class BreakerState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Permit(msgspec.Struct, frozen=True):
-    """Leave to ask the provider once. Give it back by ``told`` or ``abandoned``; nothing else ends a probe."""
+    """Permission for one call. End it by ``record_result`` or ``abandoned``; nothing else ends a probe."""
 
     generation: int
     probe: bool
 
 
 class Breaker:
-    """The breaker of one provider. ``clock`` is monotonic, in seconds; ``draw`` gives 0 ≤ x < 1."""
+    """The breaker of one provider. ``clock`` is monotonic, in seconds; ``draw`` returns 0 ≤ x < 1."""
 
     def __init__(
         self,
@@ -125,13 +125,13 @@ class Breaker:
 
     @property
     def wait_s(self) -> float:
-        """Seconds until the next probe is due; 0 when it is due or not needed."""
+        """Seconds until the next probe is due; 0 if it is due now or not needed."""
         return max(0.0, self._until - self._clock()) if self._state == "open" else 0.0
 
     async def enter(self, *, wait: bool) -> Permit | Failure:
-        """Return leave to call, or the refusal, as a failure of kind ``breaker_open``.
+        """Return a permit for one call, or a failure of kind ``breaker_open``.
 
-        Where a probe is under way, ``wait`` awaits its outcome: it decides for all who came meanwhile.
+        ``wait``: if a probe is under way, wait for its outcome, which decides for all callers that arrive meanwhile.
         """
         while True:
             if self._state == "closed":
@@ -148,10 +148,10 @@ class Breaker:
             await self._probe_over.wait()
 
     def record_result(self, permit: Permit, reply: Reply) -> None:
-        """Take in how the call ended."""
+        """Update the breaker with the result of the permitted call."""
         failed = isinstance(reply, Failure) and reply.kind in PROVIDER_FAILURES
         if permit.generation != self._generation:
-            # Begun before the last change, so it says nothing new; but a provider's wish to be left alone counts.
+            # It began before the last change, so its outcome is outdated; but a Retry-After still counts.
             if failed and isinstance(reply, Failure) and self._state == "open" and reply.kind == "rate_limit":
                 self._until = max(self._until, self._clock() + _retry_after(reply))
             return
@@ -167,7 +167,10 @@ class Breaker:
             self._note(ok=True)
 
     def abandoned(self, permit: Permit) -> None:
-        """The call was not made, or nobody waits for its end any more: a probe's place is free for the next one."""
+        """Release a permit whose call was not made, or whose result nobody awaits.
+
+        Another call may then be the probe.
+        """
         if permit.probe and permit.generation == self._generation and self._probe_over is not None:
             self._probe_over.set()
             self._probe_over = None
@@ -236,7 +239,7 @@ class Breaker:
 
 
 class Breakers:
-    """The breakers of one worker, made as their providers are first asked for. ``wake`` is called at each change."""
+    """The breakers of one worker, created when a provider is first asked. ``wake`` is called at each change."""
 
     def __init__(
         self,
@@ -253,7 +256,7 @@ class Breakers:
         self._breakers: dict[tuple[CallKind, str, str], Breaker] = {}
 
     def of(self, kind: CallKind, provider: str, model: str = "") -> Breaker:
-        """Return the breaker of this provider (and model: one may be overloaded while its siblings answer)."""
+        """Return the breaker of this provider and model (one model may be overloaded while others answer)."""
         key = (kind, provider, model)
         if key not in self._breakers:
             self._breakers[key] = Breaker(
@@ -269,7 +272,7 @@ class Breakers:
         return self._breakers[key]
 
     def states(self) -> list[BreakerState]:
-        """Return a snapshot of all breakers, in the order in which their providers were first asked."""
+        """Return snapshots of all breakers, in order of creation."""
         return [b.view() for b in self._breakers.values()]
 
 

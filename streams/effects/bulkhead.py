@@ -1,4 +1,4 @@
-"""Bulkheads: how many effects run at once, per step and in all, and who goes first when places are short."""
+"""Bulkheads: limits of concurrent effects, per step and in total, and the priority when slots are short."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from itertools import count
 
 
 class EffectSlots:
-    """``total`` places for effects, at most ``per_step`` for one step. The step nearest the end of a case goes first.
+    """``total`` slots for effects, at most ``per_step`` for one step. The step nearest to the end of a case goes first.
 
-    :meth:`alone` takes all places at once: nothing else runs beside a suspect.
+    :meth:`alone` takes all slots at once, so that nothing else runs beside a suspect.
     """
 
     def __init__(self, total: int, per_step: int) -> None:
@@ -29,12 +29,12 @@ class EffectSlots:
 
     @property
     def used(self) -> int:
-        """Effects that run now."""
+        """Number of running effects."""
         return self._used
 
     @asynccontextmanager
     async def one(self, step: str, depth: int) -> AsyncIterator[None]:
-        """Hold one place; ``depth`` is the number of steps to the end of a case."""
+        """Hold one slot. ``depth`` is the number of steps to the end of a case."""
         if self._waiting or not self._free(step):
             place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             heapq.heappush(self._waiting, (depth, next(self._order), step, place))
@@ -53,7 +53,7 @@ class EffectSlots:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Wait until nothing runs, and keep it so."""
+        """Wait until no effect runs, and keep all slots until the block ends."""
         async with self._alone:
             self._held = True
             try:

@@ -1,9 +1,9 @@
-"""The effects host: performs what a step asks for and records it. The only place where effects meet the clock.
+"""The effects host: executes and records the effects that steps request. The only place where effects see the clock.
 
     search cache ─► for each provider of the chain: breaker ─► grant ─► call ─► settle ─► breaker ─► the next, if it failed
 
-Whatever happens is a record with a reply, one per provider tried; only cancellation passes. A call that is cancelled keeps
-its grant unsettled: it may be on the bill, so it counts in full.
+Every outcome becomes a record with a reply, one per provider tried; only cancellation propagates. A cancelled call
+keeps its grant unsettled: it may be billed, so it counts in full.
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ from streams.effects.spending import Grant, Spending, Unlimited
 log = structlog.get_logger(__name__)
 
 GUARDED: frozenset[CallKind] = frozenset({"model", "search", "market"})
-"""What has breakers: what is asked of one paid service. A page that does not open says nothing of the next page; memory and
-the journal are ours and answer within seconds by themselves."""
+"""Kinds of calls with breakers: those to one paid service. A page that does not open says nothing about the next page.
+
+Memory and the journal are local, and answer within seconds themselves.
+"""
 TRIAGE = "triage"
 """The task without which a case has no preliminary signal."""
 GOES_ON = PROVIDER_FAILURES | {"breaker_open"}
@@ -47,11 +49,11 @@ GOES_ON = PROVIDER_FAILURES | {"breaker_open"}
 
 
 UNWANTED = "unwanted"
-"""The message of a cancellation that lets a call which is out be answered, paid and recorded, and asks nothing more."""
+"""Message of a cancellation after which a call under way is still answered, paid and recorded, and no other is made."""
 
 
 class EffectsHost:
-    """Turns an effect into call records. ``clock`` is monotonic, in seconds; ``now`` is UTC."""
+    """Executes effects and returns call records. ``clock`` is monotonic, in seconds; ``now`` is UTC."""
 
     def __init__(
         self,
@@ -70,10 +72,12 @@ class EffectsHost:
         self._clock, self._now = clock, now
 
     async def perform(self, effect: Effect, *, case_id: str, head_id: str, attempt: int) -> tuple[Call, ...]:
-        """Perform and return the records, one per provider tried, never none. The last one's reply is the answer.
+        """Execute the effect; return the records, one per provider tried, at least one.
 
-        A provider that failed is followed by the next of its chain. Where all failed, the failure that is worth waiting for
-        is put last, whichever provider it came from.
+        The last one's reply is the answer.
+
+        If a provider fails, the next of its chain is asked. If all fail, the failure that is worth waiting for goes
+        last, whichever provider it came from.
         """
         try:
             chain = self._ports.chain(effect)
@@ -113,11 +117,11 @@ class EffectsHost:
         return tuple(sorted(calls, key=_retry_priority))
 
     def states(self) -> list[BreakerState]:
-        """Return a snapshot of the breakers of every provider asked so far."""
+        """Return snapshots of the breakers of every provider asked so far."""
         return self.breakers.states()
 
     def outage(self) -> str | None:
-        """Return why nothing can be triaged now: every model that triage would ask is left alone; None while one is not."""
+        """Return why no case can be triaged now: every model of triage has an open breaker. None if one has not."""
         chain = self._ports.asked_for(TRIAGE, "light")
         views = [self.breakers.of("model", p.provider, getattr(p, "model", "")).view() for p in chain]
         if not views or any(v.state == "closed" for v in views):
@@ -125,15 +129,14 @@ class EffectsHost:
         return "no model answers: " + ", ".join(f"{v.provider} {v.model}".rstrip() + f" ({v.reason})" for v in views)
 
     def may_admit(self, cases: int) -> str | None:
-        """Return why no case should be opened beside so many open ones, None when it may.
+        """Return why no case should be opened beside this many open ones; None if one may.
 
-        While nothing can be triaged, one case at a time is let in: it asks again whenever a probe is due, so that the outage
-        is seen to end.
+        During an outage of triage one case at a time is admitted. It asks again whenever a probe is due, so that the
+        end of the outage is noticed.
         """
         return self.outage() if cases else None
 
     async def close(self) -> None:
-        """Close every adapter."""
         await self._ports.close()
 
     async def _one(self, effect: Effect, port: Port, case_id: str, head_id: str, attempt: int, *, last: bool) -> Call:
@@ -156,7 +159,7 @@ class EffectsHost:
         return call
 
     async def _granted(self, effect: Effect, port: Port, case_id: str, head_id: str, attempt: int) -> tuple[Call, bool]:
-        """Return the record, and whether the provider was asked at all."""
+        """Return the record, and whether the provider was asked."""
         try:
             grant = await self._spending.reserve(effect, port, case_id=case_id, head_id=head_id)
         except Exception as exc:
@@ -173,7 +176,7 @@ class EffectsHost:
                 if exc.args != (UNWANTED,):
                     asking.cancel()
                     raise
-                unwanted = True  # it is out and costs what it costs: that is to be known, though nobody waits for it
+                unwanted = True  # it is sent and will be billed, so record it although nobody waits for it
                 answer = await asking
         except Exception as exc:
             answer = _failed(exc, effect)
@@ -181,7 +184,7 @@ class EffectsHost:
         if grant is not None:
             self._spending.settle(grant, call)
         if unwanted and call.error in GOES_ON:
-            raise asyncio.CancelledError  # and its fallback is not asked
+            raise asyncio.CancelledError  # without asking its fallback
         return call, True
 
     def _record(
@@ -242,7 +245,7 @@ def _failed(exc: Exception, effect: Effect) -> Answer:
 
 
 def _may_have_cost(exc: Exception) -> bool:
-    # A request that reached the provider and whose answer was lost may be on the bill: its price is unknown, not zero.
+    # A request that reached the provider and whose answer was lost may be billed: its price is unknown, not zero.
     return isinstance(exc, TransientError) and exc.kind in ("timeout", "network", "invalid_output", "too_large")
 
 

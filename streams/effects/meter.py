@@ -1,7 +1,7 @@
-"""The meter: what the results that this worker appended took and cost, counted when the log accepts them.
+"""Meter of time and cost of the results that this worker appended, counted when the log accepts them.
 
-A replay counts nothing (those results were appended by an earlier process), nor does a result that is passed by, so the
-counters of all workers add up to what the log accepted while they ran.
+Replayed results (appended by an earlier process) and ignored results are not counted, so the counters of all workers
+add up to what the log accepted while they ran.
 """
 
 from __future__ import annotations
@@ -19,22 +19,21 @@ from schemas.calls import Call
 from schemas.ids import effect_id
 
 BUCKETS_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
-"""Upper bounds of the histogram: from a step without calls to a case's whole time."""
+"""Upper bounds of the histogram: from a step without calls to the whole time of a case."""
 MAX_CASES = 20_000
-"""Cases with results that are not in the fold yet. What is older belongs to partitions that went elsewhere."""
+"""Cases with results that are not folded yet. Older ones belong to partitions that another worker owns now."""
 
 CallLabels = tuple[str, str, str]
 """(kind, provider, model)."""
 
 
 class Latencies(msgspec.Struct):
-    """A histogram of seconds: one count per bucket of :data:`BUCKETS_S` and one beyond, and their sum."""
+    """A histogram of seconds: one count per bucket of :data:`BUCKETS_S`, one beyond, and the sum."""
 
     counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(BUCKETS_S) + 1))
     total_s: float = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count one."""
         self.counts[bisect_left(BUCKETS_S, seconds)] += 1
         self.total_s += seconds
 
@@ -47,7 +46,7 @@ class _Result(msgspec.Struct, frozen=True):
 
 
 class Meter:
-    """Counters of accepted results; read by the metrics when they are asked for."""
+    """Counters of accepted results; the metrics read them at each scrape."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -63,7 +62,7 @@ class Meter:
         self.ended: Counter[str] = Counter()
 
     def appending(self, case: CaseCore, event: ev.Event, event_id: str, now: datetime) -> None:
-        """A result is about to be appended at the case's head. ``now`` is UTC."""
+        """Remember a result that is about to be appended at the case's head. ``now`` is UTC."""
         result = _Result(
             step=_step_of(self._registry, case, event),
             seconds=None if isinstance(event, ev.EffectCompleted) else _seconds(case, now),
@@ -75,7 +74,7 @@ class Meter:
             self._pending.popitem(last=False)
 
     def folded(self, case: CaseCore) -> None:
-        """The log accepted an event of this case; ``case`` is the state after it."""
+        """Count the result if it is ours. The log accepted an event of this case; ``case`` is the state after it."""
         pending = self._pending.get(case.case_id)
         if pending is None:
             return
@@ -90,7 +89,7 @@ class Meter:
             del self._pending[case.case_id]
 
     def closed(self, case: CaseCore) -> None:
-        """The case ended; what is left of it was passed by."""
+        """Count the end of a case; its remaining results were ignored."""
         if case.head_id in self._pending.get(case.case_id, {}):
             self.ended[type(case.head).__name__] += 1
         self.folded(case)
@@ -129,13 +128,13 @@ def _step_of(registry: Registry, case: CaseCore, event: ev.Event) -> str:
     if isinstance(event, ev.StepFailed | ev.StepStarted | ev.EffectCompleted):
         return event.step
     if isinstance(event, ev.CaseFailed) and event.failed_step == "journal":
-        return event.failed_step  # of a case in quarantine, whose head may lead nowhere
+        return event.failed_step  # of a quarantined case, whose head may lead to no step
     step = registry.next_step(case)
     return "deadline" if step is None else step.name
 
 
 def _seconds(case: CaseCore, now: datetime) -> float:
-    # From the head that the step was started for, or from the time to which its retry was put off.
+    # From the head that the step was started for, or from the time its retry was due.
     since = case.head_at
     if isinstance(case.head, ev.StepFailed) and case.head.retry_at is not None:
         since = max(since, case.head.retry_at)

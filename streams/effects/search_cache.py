@@ -1,7 +1,7 @@
-"""The search cache: what was searched for lately, by anybody, is not paid for again.
+"""The search cache: a search that any case made recently is not paid for again.
 
-Filled from what this worker was answered, and from the replies of all workers as the journal shows them. A hit is a call
-record of its own, marked ``cached``, without cost and without a grant.
+It is filled by this worker's answers, and by the replies of all workers as the journal shows them. A hit is a separate
+call record, marked ``cached``, without cost and without a grant.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from streams.journal.clock import append_ms, utc_now
 
 _HOLD_SEARCHES = frozenset(WIRE_NAMES[t].encode() for t in (EffectCompleted, SearchCompleted, StepFailed))
 MAX_ENTRIES = 10_000
-"""About 100 MB of replies at worst; the oldest go first."""
+"""At most about 100 MB of replies; the oldest are dropped first."""
 
 Asking = Callable[[], Awaitable[tuple[Call, ...]]]
 
 
 def search_key(search: Search, mode: ProviderMode) -> str:
-    """Return what equal searches have in common, whichever case they are for.
+    """Return the cache key of a search, which is the same for equal searches of any case.
 
-    ``as_of`` bounds what an offline search may know, so it is part of its key; a live provider knows no such bound.
+    ``as_of`` limits what an offline search may know, so it is part of that key; a live provider has no such limit.
     """
     as_of = None if mode == "live" else search.as_of
     what = (search.provider, search.query, search.max_results, search.depth, search.include_domains, search.language)
-    # As providers are asked: by the day, and where a range has an end, from day to day.
+    # As providers are asked: by the day, or from day to day for a range with an end.
     days = ((search.since.date(), search.as_of.date()),) if search.since else ()
     return content_hash(("search", mode, what, as_of, *days))
 
 
 class _Flight:
-    """One search under way, and those who wait for it. ``calls`` stays None when whoever asked was cancelled."""
+    """One search under way, and its waiters. ``calls`` stays None if the caller was cancelled."""
 
     def __init__(self) -> None:
         self.over = asyncio.Event()
@@ -49,7 +49,7 @@ class _Flight:
 
 
 class SearchCache:
-    """Replies by key for ``ttl_s`` seconds after they came; 0 switches it off. ``now`` is UTC."""
+    """Replies by key, for ``ttl_s`` seconds after they arrived; 0 disables it. ``now`` is UTC."""
 
     def __init__(self, ttl_s: float, *, now: Callable[[], datetime] = utc_now) -> None:
         self._ttl = timedelta(seconds=ttl_s)
@@ -62,7 +62,7 @@ class SearchCache:
         return len(self._replies)
 
     def get(self, key: str) -> SearchReply | None:
-        """Return the reply to such a search, marked as cached, None when there is none young enough."""
+        """Return the cached reply, marked as cached; None if there is none that is recent enough."""
         at, reply = self._replies.get(key, (None, None))
         if at is None or reply is None or at + self._ttl <= self._now():
             return None
@@ -70,7 +70,7 @@ class SearchCache:
         return replace(reply, cached=True)
 
     def put(self, call: Call) -> None:
-        """Remember what a search was answered; hits and failures are no news."""
+        """Store the reply of a search; hits and failures are not stored."""
         if call.search_key is None or call.cached or not isinstance(call.reply, SearchReply):
             return
         now = self._now()
@@ -86,10 +86,10 @@ class SearchCache:
             del self._replies[first]
 
     async def share(self, key: str, ask: Asking) -> tuple[tuple[Call, ...], bool] | None:
-        """Ask, or wait for whoever asks the same already; return the calls, and whether they are another's.
+        """Make the search, or wait for an identical one; return the calls, and whether another caller made them.
 
-        A failure is shared as well: the provider would say no more to the next in line. None: the one who asked was
-        cancelled; look again, for another may have asked in its place.
+        A failure is shared as well, because the provider would answer the next caller alike. None: the other caller was
+        cancelled. Look up the cache again, because another caller may have asked meanwhile.
         """
         if (flight := self._flights.get(key)) is not None:
             await flight.over.wait()
@@ -105,7 +105,7 @@ class SearchCache:
             flight.over.set()
 
     def on_record(self, record: Any) -> None:
-        """Learn from one journal record, accepted or not: what was answered was answered. Never raises."""
+        """Store the searches in one journal record, accepted or not: the replies are real either way. Never raises."""
         headers = dict(record.headers)
         if headers.get("ce_type") not in _HOLD_SEARCHES or b'"search_key"' not in (record.value or b""):
             return
@@ -115,6 +115,6 @@ class SearchCache:
             env = wire.read_envelope(record.headers)
             event = wire.decode(env.type, env.version, record.value)
         except ContractError:
-            return  # the projector's to judge
+            return  # the projector judges it
         for call in event.calls:
             self.put(call)

@@ -1,6 +1,8 @@
-"""Spending: what stands between a step's wish and a paid call. The effects host asks before it pays and says what it paid.
+"""Spending: the interface between effects and the budget.
 
-The exact budget (``streams.budget.budget``) is one implementation, :class:`Unlimited` the one for runs in which nothing is paid.
+The effects host reserves before a paid call and reports its cost.
+
+The exact budget (``streams.budget.budget``) is one implementation; :class:`Unlimited` is for runs without paid calls.
 """
 
 from __future__ import annotations
@@ -16,76 +18,74 @@ from schemas.effects import Effect, Failure
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """Leave for one call. ``id`` goes into the call's record, so that a successor can settle what this worker could not."""
+    """Permission for one call. Its ``id`` is in the call's record, so that a later worker can settle it."""
 
     id: str
 
 
 class Spending(Protocol):
-    """Leave to spend, call by call."""
+    """Reservations and settlements, call by call."""
 
     async def reserve(self, effect: Effect, port: Port, *, case_id: str, head_id: str) -> Grant | Failure | None:
-        """Return a grant for one call of this effect through this port, the denial, or None where nothing is paid.
+        """Return a grant for one call of this effect through this port, the denial, or None if nothing is paid.
 
-        A denial is a ``Failure`` of kind ``budget``, whose message names the limit. A call that is made again, for
-        whatever reason, asks again: every call has a grant of its own.
+        A denial is a ``Failure`` of kind ``budget`` whose message names the limit. A repeated call, whatever the
+        reason, needs a new grant.
         """
         ...
 
     def settle(self, grant: Grant, call: Call) -> None:
-        """Say what the call cost; never waits. A call without a known cost keeps its whole reservation."""
+        """Record the cost of the call without waiting. A call of unknown cost keeps its whole reservation."""
         ...
 
 
 class Budget(Spending, Protocol):
-    """Spending as a worker runs it: with a life of its own, and a say in what is admitted."""
+    """Spending with a life cycle, and with a limit on admissions, as a worker runs it."""
 
     async def start(self) -> None:
         """Get ready to grant."""
         ...
 
     async def stop(self) -> None:
-        """Write what is under way, then let go."""
+        """Flush pending records, then close."""
         ...
 
     def tend(self, *, elected: bool) -> None:
-        """See to what is due now and then. Called about once a second; never waits.
+        """Do periodic work. Called about once a second; never waits.
 
-        ``elected``: whether this worker does what one of all has to do.
+        ``elected``: whether this worker does the work that only one of all workers has to do.
         """
         ...
 
     def on_calls(self, calls: Iterable[Call]) -> None:
-        """Take calls of an earlier owner that were found in the journal at catch-up, to settle what it could not."""
+        """Settle calls of an earlier owner, found in the journal at catch-up, that it could not settle."""
         ...
 
     def may_admit(self, cases: int) -> str | None:
-        """Return why no case should be opened beyond these, None when it may."""
+        """Return why no case should be opened beyond these; None if one may."""
         ...
 
 
 class Unlimited:
-    """Every call is granted, and nothing is written."""
+    """Grants every call and writes nothing."""
 
     async def reserve(self, effect: Effect, port: Port, *, case_id: str, head_id: str) -> Grant | Failure | None:
-        """Return None."""
         return None
 
     def settle(self, grant: Grant, call: Call) -> None:
-        """Nothing was reserved."""
+        pass
 
     async def start(self) -> None:
-        """Nothing to get ready."""
+        pass
 
     async def stop(self) -> None:
-        """Nothing to let go of."""
+        pass
 
     def tend(self, *, elected: bool) -> None:
-        """Nothing is ever due."""
+        pass
 
     def on_calls(self, calls: Iterable[Call]) -> None:
-        """Nothing was reserved."""
+        pass
 
     def may_admit(self, cases: int) -> str | None:
-        """Return None."""
         return None

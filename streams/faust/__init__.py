@@ -1,1 +1,1 @@
-"""All that knows Faust: the app, the step channels, what may be committed and when."""
+"""Everything that depends on Faust: the app, the step channels, and which offsets are committed and when."""

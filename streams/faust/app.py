@@ -1,4 +1,4 @@
-"""The Faust app of a worker: its settings, an agent on each topic, and an agent per step on an in-memory channel."""
+"""The Faust app of a worker: its settings, an agent per topic, and an agent per step on an in-memory channel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def faust_app(group: str, address: KafkaAddress, options: WorkerOptions, monitor
     o = options
     return LedgerApp(
         group,
-        # Its own variables have plain names (WEB_PORT, TOPIC_PARTITIONS, PROCESSING_GUARANTEE) and would win over these.
+        # Faust's own environment variables (WEB_PORT, TOPIC_PARTITIONS, PROCESSING_GUARANTEE) would override these
+        # settings.
         env={},
         broker=f"kafka://{address.bootstrap.replace(',', ';kafka://')}",
         broker_credentials=_credentials(address),
@@ -53,7 +54,7 @@ def faust_app(group: str, address: KafkaAddress, options: WorkerOptions, monitor
 
 
 class StepChannels:
-    """An in-memory channel per step, from the dispatcher to the agent that starts the step."""
+    """One in-memory channel per step, from the dispatcher to the step's agent."""
 
     def __init__(self, app: LedgerApp, steps: Mapping[str, Step]) -> None:
         self._steps = steps
@@ -61,9 +62,9 @@ class StepChannels:
         self._ready: dict[str, list[CaseCore]] = {}
 
     def put(self, step: Step, case: CaseCore) -> None:
-        """Hand the case to the step's agent; never waits."""
-        # What one turn of the event loop makes ready goes as one item; without waiting, for ``put`` hangs while the
-        # flow is suspended.
+        """Send the case to the step's agent; never waits."""
+        # One item holds everything that one turn of the event loop makes ready. Not ``put``, which hangs while the flow
+        # is suspended.
         if step.name in self._ready:
             self._ready[step.name].append(case)
         else:
@@ -91,22 +92,22 @@ def _starting(step: Step, start: Callable[[Step, CaseCore], None]) -> Callable[[
 
 
 class TopicFetching:
-    """Pauses the fetching of a topic's partitions, and lets it go on."""
+    """Pauses and resumes fetching of single partitions of a topic."""
 
     def __init__(self, app: LedgerApp, topic: str) -> None:
         self._app, self._topic = app, topic
 
     def hold(self, partition: int) -> None:
-        """Fetch no more of the partition."""
+        """Pause fetching of the partition."""
         self._app.consumer.on_buffer_full(TP(self._topic, partition))
 
     def release(self, partition: int) -> None:
-        """Fetch the partition again."""
+        """Resume fetching of the partition."""
         self._app.consumer.on_buffer_drop(TP(self._topic, partition))
 
 
 def add_reader(app: LedgerApp, topic: str, name: str, reader: Reader) -> None:
-    """Add the agent that gives the topic's records to their reader; what is committed of them is the reader's to say."""
+    """Add the agent that passes the topic's records to ``reader``, which also decides what is committed."""
     app.readers[topic] = reader
     on_record = reader.on_record
 
@@ -121,7 +122,7 @@ def add_reader(app: LedgerApp, topic: str, name: str, reader: Reader) -> None:
 def _credentials(address: KafkaAddress) -> Any:
     if address.security_protocol == "PLAINTEXT":
         return None
-    context = address.client_args().get("ssl_context")  # none to an embedded broker: SASL, and no TLS
+    context = address.client_args().get("ssl_context")  # None for an embedded broker, which has SASL and no TLS
     if not address.sasl_mechanism:
         return faust.SSLCredentials(context)
     return faust.SASLCredentials(

@@ -1,8 +1,8 @@
-"""The ledger: which offset may be committed. Faust's own acknowledgements are bypassed, for they lose records.
+"""The ledger: which offsets may be committed. It replaces Faust's acknowledgements, which lose records.
 
-Measured on Faust 0.15.3 (``faust/transport/consumer.py``): ``_new_offset`` compares with ``> 1``, has no guard for a fresh
-group, drops its ledger on revoke, and counts failed commits as done. Here the runtime says what is safe, per partition,
-and the consumer commits that and nothing else.
+Measured on Faust 0.15.3 (``faust/transport/consumer.py``): ``_new_offset`` compares with ``> 1``, has no guard for a
+fresh group, drops its ledger on revoke, and counts failed commits as done. Here the runtime reports the safe offset of
+each partition, and the consumer commits exactly that.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ from streams.failpoints import COMMIT_BEFORE, hit
 from streams.faust.rebalance_commits import refuse_commits_while_joining
 
 CHUNK = 50
-"""Records that are handed to a stream as one item, and folded in one turn of the event loop. A hop through Faust's stream
-was measured at 30 us a record; a chunk shares it."""
+"""Records that are passed to a stream as one item, and folded in one turn of the event loop.
+
+A hop through Faust's stream was measured at 30 us a record; a chunk shares it.
+"""
 
 
 class Reader(Protocol):
-    """Who takes a topic's records, and says how far they are dealt with."""
+    """Consumer of a topic's records, which reports how far they are processed."""
 
     def on_record(self, record: Any) -> None: ...
 
@@ -38,17 +40,20 @@ class Reader(Protocol):
 
 
 FETCH_MAX_WAIT_MS = 25
-"""aiokafka has one fetch a broker under way, and leaves partitions with unread records out of it: while such a fetch waits
-at the broker for other partitions, those are not read. Faust's fixed 1,500 ms was measured to stall the journal for over
-a second at a time under load; an idle worker pays 40 small requests a second for 25 ms."""
+"""Longest wait of a fetch at the broker.
+
+aiokafka has one fetch under way per broker, without the partitions that still have unread records: while it waits for
+other partitions, those are not read. Faust's fixed 1,500 ms was measured to stall the journal for over a second at a
+time under load. At 25 ms an idle worker sends 40 small requests a second.
+"""
 
 
 class LedgerConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
     """Faust's consumer "thread" without the thread, and with short waits at the broker.
 
-    Two busy threads pass the interpreter lock to each other at every system call of the other: sends on the worker's
-    own sockets were measured at 0.7 ms each that way. Here the consumer lives on the worker's loop, calls are plain
-    awaits, and the price is that heartbeats share the loop: a step must never block it (its session is 10 s).
+    Two busy threads pass the interpreter lock to each other at every system call: sends on the worker's own sockets
+    were measured at 0.7 ms each that way. Here the consumer runs on the worker's loop and calls are plain awaits. The
+    price is that heartbeats share the loop: a step must never block it (the session timeout is 10 s).
     """
 
     def _create_worker_consumer(self, transport: Any) -> Any:
@@ -79,8 +84,8 @@ class LedgerConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
 
     def _leave_with_the_consumer(self) -> None:
         # A static member stays in its group until its session times out, which is right for one that was killed and
-        # comes back. One that ends in order hands its partitions over now: closing, aiokafka leaves for members that
-        # have no instance id.
+        # comes back. One that shuts down cleanly releases its partitions now: on close, aiokafka leaves the group only
+        # for members without an instance id.
         if (coordinator := self._consumer._coordinator) is not None:
             coordinator._group_instance_id = None
 
@@ -98,7 +103,7 @@ class LedgerConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
 
 
 class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
-    """Commits the offsets that the app's ``safe_offset`` names; acknowledgements are never asked."""
+    """Commits the offsets that the app's ``safe_offset`` returns; ignores Faust's acknowledgements."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._pressure: dict[Any, tuple[Callable[[], None], Callable[[], None]]] = {}
@@ -108,12 +113,12 @@ class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
         return LedgerConsumerThread(self, loop=self.loop, thread_loop=self.loop, beacon=self.beacon)
 
     async def _drain_messages(self, fetcher: Any) -> None:
-        """Hand fetched records to their streams, in order, until stopped.
+        """Pass fetched records to their streams, in order, until stopped.
 
         Faust's own loop starts two tasks and a wait for every record, so that a suspended flow can interrupt a full
         queue, and its conductor decodes what is raw bytes already; together measured at a third of the worker's time.
-        Here a suspended flow is seen before each record instead, and Faust's clearing of the queues wakes a put that
-        waits. Nothing is skipped: a record that its stream did not get is read again or reported as a gap.
+        Here each record is preceded by a check for a suspended flow, and when Faust clears the queues, a waiting put
+        wakes up. No record is skipped: one that did not reach its stream is read again or reported as a gap.
         """
         stopping, fetcher_stopping = self._stopped.is_set, fetcher._stopped.is_set
         try:
@@ -145,10 +150,10 @@ class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
                 if chunk:
                     await self._put(tp, chunk)
                     self._read_offset[tp] = chunk[-1].offset
-                    await asyncio.sleep(0)  # the streams fold what they got
+                    await asyncio.sleep(0)  # let the streams fold what they received
 
     async def _put(self, tp: Any, chunk: Sequence[Any]) -> None:
-        # One event for the chunk: its value is the records themselves, its message that of the last one.
+        # One event per chunk: its value is the list of records, its message that of the last one.
         message = self._to_message(tp, chunk[-1])
         event = self.app.create_event(message.key, chunk, message.headers, message)
         on_high, on_drop = self._pressure_of(tp)
@@ -166,7 +171,7 @@ class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
         return found
 
     async def _seek_back(self) -> None:
-        # As Faust does: records fetched while the flow was suspended are dropped, so read again from the commit.
+        # As in Faust: records fetched while the flow was suspended are dropped, so they are read again from the commit.
         try:
             await self.perform_seek()
         except Exception as exc:
@@ -185,7 +190,7 @@ class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
 
 
 class QuietMonitor(Monitor):  # type: ignore[misc]
-    """Faust's sensor without its per-record bookkeeping; the worker's own counters say what matters here."""
+    """Faust's sensor without per-record bookkeeping; the worker has its own counters."""
 
     def on_message_in(self, *_: Any) -> None: ...
     def on_message_out(self, *_: Any) -> None: ...
@@ -195,13 +200,13 @@ class QuietMonitor(Monitor):  # type: ignore[misc]
 
 
 class LedgerTransport(FaustTransport):  # type: ignore[misc]
-    """The aiokafka transport with the ledger's consumer."""
+    """The aiokafka transport with :class:`LedgerConsumer`."""
 
     Consumer = LedgerConsumer
 
 
 class LedgerApp(faust.App):  # type: ignore[misc]
-    """A Faust app that commits by the ledger: what the reader of a topic says is safe."""
+    """A Faust app that commits only the offsets which the reader of a topic reports as safe."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -212,8 +217,8 @@ class LedgerApp(faust.App):  # type: ignore[misc]
         return self.readers[topic].safe_offset(partition)
 
     def highwater(self, topic: str, partition: int) -> int | None:
-        """The end of a partition as the last fetch from it saw it; None before the first one."""
-        tp = TP(topic, partition)  # in a rebalance it may be in our hands still and out of the consumer's, who asserts
+        """The end of a partition at the last fetch from it; None before the first one."""
+        tp = TP(topic, partition)  # in a rebalance we may still hold what the consumer, which asserts, has lost
         return self.consumer.highwater(tp) if tp in self.consumer.assignment() else None
 
     def _new_transport(self) -> Any:

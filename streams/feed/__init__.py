@@ -1,1 +1,1 @@
-"""The web's view of the log: live items, pages of the past, and the turns of research chats, read without any group."""
+"""The web's view of the log: live items, pages of the past, and turns of research chats. No consumer group."""

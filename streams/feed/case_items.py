@@ -1,4 +1,4 @@
-"""A case in short, as a feed holds it, and what lists and streams are filtered by."""
+"""Summary of a case, as a feed holds it, and the filter of lists and streams."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXT_CHARS = 280
 
 
 class FeedCase(CaseRow, kw_only=True):
-    """The row of a case that may be met in its middle. ``text`` is cut to ``TEXT_CHARS``."""
+    """Row of a case whose first events may not have been read. ``text`` is cut to ``TEXT_CHARS``."""
 
     ended_at: datetime | None = None
     language: str = ""
@@ -22,11 +22,11 @@ class FeedCase(CaseRow, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether its opening was seen."""
+        """Whether its opening event was read."""
         return self.language != ""
 
     def take(self, env: wire.Envelope, event: ev.Event) -> None:
-        """Take one more accepted event."""
+        """Apply the next accepted event."""
         super().take(env, event)
         self.close(env)
         match event:
@@ -44,7 +44,7 @@ class FeedCase(CaseRow, kw_only=True):
 
 
 class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list or a stream is filtered by; empty = everything. Assets and types are compared without regard to case."""
+    """Filter of a list or a stream; an empty field matches everything. Assets and types are case-insensitive."""
 
     asset: str = ""
     event_type: str = ""
@@ -54,7 +54,10 @@ class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
 
     def fits(self, asset: str, event_type: str, confidence: float | None) -> bool:
-        """Whether something of this asset, type and confidence is wanted; what has no confidence yet is, unless one is asked."""
+        """Return whether this asset, type and confidence match.
+
+        None as confidence (not known yet) matches unless the filter has a minimum.
+        """
         if self.asset and asset.casefold() != self.asset.casefold():
             return False
         if self.event_type and event_type.casefold() != self.event_type.casefold():
@@ -62,7 +65,7 @@ class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
         return self.min_confidence <= 0 or (confidence is not None and confidence >= self.min_confidence)
 
     def takes(self, case: FeedCase) -> bool:
-        """Whether a case is wanted."""
+        """Return whether a case matches."""
         if self.state and (self.state == "open") != (case.status == "open"):
             return False
         if self.text and not self._names(case):

@@ -1,4 +1,4 @@
-"""Follows one topic without a group, for as long as it runs: through restarts of Kafka, and from wherever it stood."""
+"""Follower of one topic without a consumer group. It survives restarts of Kafka and resumes from its own positions."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from streams.journal.retry import is_away, retry_while_unavailable
 Start = Callable[[Bounds], Awaitable[dict[TopicPartition, int]]]
 Take = Callable[[TopicPartition, Sequence[Any]], None]
 BATCH = 200
-"""Records between two turns of the event loop: other streams are served while a long stretch is read."""
+"""Records between two turns of the event loop, so that other streams are served while a long range is read."""
 AGAIN_S = 1.0
 """How often a topic that does not exist yet is looked for."""
 ASK_S = 5.0
 
 
 class Follower:
-    """Reads a topic from where ``start`` says, and hands on what comes. ``ready`` is set when the end of the start is reached.
+    """Reads a topic from the offsets that ``start`` returns and passes on what comes.
 
-    ``start`` is asked once, with the offsets of that moment, and again where it fails with a TransientError; after that the follower goes on from its own positions.
+    ``start`` receives the offsets of that moment. It is called once, and again only if it raises TransientError; after
+    that the follower resumes from its own positions. ``ready`` is set when the end that the topic had at the start is
+    reached.
     """
 
     def __init__(
@@ -83,7 +85,7 @@ class Follower:
                 self._positions[tp] = records[-1].offset + 1
             if got:
                 heard = loop.time()
-            elif loop.time() - heard > ASK_S:  # a consumer keeps silent about a broker that is gone: ask
+            elif loop.time() - heard > ASK_S:  # a consumer does not report that its broker is gone, so ask
                 async with asyncio.timeout(ASK_S):
                     await cursor.ends(self._positions)
                 heard = loop.time()

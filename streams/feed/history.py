@@ -1,4 +1,4 @@
-"""The past, read from the topics when it is asked for: pages of signals, and all records of one case."""
+"""Reads of the past, from the topics on request: pages of signals, and all records of one case."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streams.journal.case_reading import JournalRecord, readable_record, record_
 from streams.journal.fold import JournalFold
 
 READ_AT_MOST = 20_000
-"""Records that one page of signals looks at; a page that finds less than was asked for says where to go on."""
+"""Maximum number of records that one page of signals reads; a page that is not full by then says where to continue."""
 _CHUNK, _LARGEST_CHUNK = 200, 4_000
 SCAN_WITHIN_S = 20.0
 _AT_ONCE = 4
@@ -29,14 +29,14 @@ _COMMITTED: dict[str, Any] = {"isolation_level": "read_committed"}
 
 
 class SignalPage(msgspec.Struct, frozen=True):
-    """Signals, the newest first. ``next`` is what the next page is asked for by; None at the end."""
+    """Signals, newest first. ``next`` is the cursor of the next page; None at the end."""
 
     items: list[Signal]
     next: str | None
 
 
 class _Reach(msgspec.Struct):
-    """One partition on the way back: signals that were read and not used yet (the newest last), and what lies before."""
+    """State of one partition, read backwards: signals not used yet (newest last), and the offsets before them."""
 
     first: int
     end: int
@@ -45,7 +45,7 @@ class _Reach(msgspec.Struct):
 
 
 class SignalHistory:
-    """Pages of ``signals``, backwards. Each page names, partition by partition, what lies behind it."""
+    """Pages of ``signals``, newest first. The cursor of a page holds an offset per partition."""
 
     def __init__(self, address: KafkaAddress, topics: Topics) -> None:
         self._address, self._topic = address, topics.signals
@@ -54,10 +54,10 @@ class SignalHistory:
     async def page(
         self, wanted: FeedFilter, *, limit: int, before: str | None, newest: Mapping[str, int]
     ) -> SignalPage:
-        """Return one page. ``newest``: revisions that are known to be the last of their signal; older ones are left out.
+        """Return one page. ``newest``: known newest revision per signal; older revisions are left out.
 
         Raises:
-            ContractError: ``before`` is none that a page named.
+            ContractError: ``before`` is not a cursor of a page.
         """
         async with self._places:
             bounds = await offsets_of(self._address, self._topic, **_COMMITTED)
@@ -89,7 +89,7 @@ class SignalHistory:
         return SignalPage(items, _written(reach) if more else None)
 
     async def _fill(self, reach: dict[TopicPartition, _Reach]) -> int:
-        """Read what lies before, of every partition that holds nothing; return how many records there were."""
+        """Read earlier records of every partition that has none left; return how many there were."""
         looked = 0
         while empty := {tp: one for tp, one in reach.items() if not one.held and one.end > one.first}:
             spans = {tp: (max(one.first, one.end - one.chunk), one.end) for tp, one in empty.items()}
@@ -99,7 +99,7 @@ class SignalHistory:
                     try:
                         signal, _ = read_signal(record)
                     except ContractError:
-                        continue  # no signal: the audit counts these
+                        continue  # not a signal: the audit counts these
                     reach[tp].held.append((record.timestamp, record.offset, signal))
             for tp, one in empty.items():
                 one.chunk = min(one.chunk * 2, _LARGEST_CHUNK)
@@ -126,7 +126,7 @@ def _read_before(text: str | None, partitions: int) -> list[int] | None:
 
 
 class CaseRecords:
-    """Reads all records of one case. ``judge`` is the one rule, applied to the case's own records: it knows no others."""
+    """Reads all records of one case. ``judge`` is the acceptance rule, applied to this case's records alone."""
 
     def __init__(self, address: KafkaAddress, topic: str) -> None:
         self._address, self._topic = address, topic
@@ -141,12 +141,13 @@ class CaseRecords:
         newest: int | None = None,
         read: Callable[[wire.Envelope, Any], ev.CaseEvent | None] | None = None,
     ) -> list[JournalRecord]:
-        """Return its readable records between two offsets in log order, accepted or not; empty when there are none.
+        """Return its readable records between two offsets in log order, accepted or not; empty if there are none.
 
-        ``newest``: only so many offsets before the end are looked at. ``read`` decodes accepted records, None: pass it by.
+        ``newest`` limits the read to this many offsets before the end. ``read`` decodes accepted records; None leaves
+        one out.
 
         Raises:
-            TransientError: the stretch is too long to be read now.
+            TransientError: the range is too long to be read now.
             NewerSchemaError: an accepted record was written by newer code.
         """
         bounds = await offsets_of(self._address, self._topic)

@@ -1,7 +1,7 @@
-"""What happens now: signals as subscribers get them and the progress of cases, as a window that streams read from.
+"""The live view: signals as subscribers receive them and the progress of cases, in a window that streams read from.
 
-The journal is folded by the one rule (:class:`schemas.acceptance.AcceptedEvents`), by headers; only records of cases that
-may still be shown are decoded. A start reads the stretch that the rule needs, never the whole log.
+The journal is folded by the acceptance rule (:class:`schemas.acceptance.AcceptedEvents`), by headers; only records of
+cases that may still be shown are decoded. A start reads only the range that the rule needs, never the whole log.
 """
 
 from __future__ import annotations
@@ -30,25 +30,27 @@ from streams.journal.reader import JournalReader
 
 log = structlog.get_logger(__name__)
 
-Tell = Callable[[FeedCase, wire.Envelope, Any], dict[str, Any]]
-"""What the live stream says of one accepted event: the ``data`` of its ``case`` event."""
+DescribeProgress = Callable[[FeedCase, wire.Envelope, Any], dict[str, Any]]
+"""Builds the ``data`` of the ``case`` event for one accepted event of the journal."""
 RECENT_RECORDS = 2_000
-"""Of each partition, at a start: so many records of the past are shown or can be resumed from."""
+"""Records per partition read at startup: this much of the past can be shown or resumed from."""
 RECENT_CASES = 20_000
 FARTHEST = 500_000
-"""Offsets of a partition that a start reads at most, should a case be open for that long."""
+"""Maximum number of offsets per partition read at startup, for a case that has been open for long."""
 _REMEMBERED_SIGNALS = 100_000
 _FACTS = 8
 
 
 class LiveFeed:
-    """Two followers and one window. Group-less: any number of web processes see the same."""
+    """Two followers and one window. No consumer group, so any number of web processes show the same."""
 
-    def __init__(self, address: KafkaAddress, topics: Topics, *, tell: Tell, window: Window | None = None) -> None:
-        self._address, self._topics, self._tell = address, topics, tell
+    def __init__(
+        self, address: KafkaAddress, topics: Topics, *, describe: DescribeProgress, window: Window | None = None
+    ) -> None:
+        self._address, self._topics, self._describe = address, topics, describe
         self.window = window or Window()
         self.cases: OrderedDict[str, FeedCase] = OrderedDict()
-        self._lies: dict[str, tuple[int, int | None]] = {}
+        self._offsets: dict[str, tuple[int, int | None]] = {}
         self.newest: OrderedDict[str, int] = OrderedDict()
         self._shown_by: dict[str, tuple[Facts, ...]] = {}
         self.ignored = 0
@@ -65,12 +67,12 @@ class LiveFeed:
 
     @property
     def ready(self) -> bool:
-        """Whether both have reached the end that they met."""
+        """Whether both followers have reached the end that the topics had at the start."""
         return self.signals.ready.is_set() and self.journal.ready.is_set()
 
     @property
     def away(self) -> bool:
-        """Whether Kafka does not answer now."""
+        """Whether Kafka is unavailable now."""
         return self.signals.away or self.journal.away
 
     async def run(self) -> None:
@@ -80,7 +82,7 @@ class LiveFeed:
             group.create_task(self.journal.run(), name="live cases")
 
     async def until_ready(self, within_s: float) -> bool:
-        """Wait until :attr:`ready`; False when ``within_s`` passed first."""
+        """Wait until :attr:`ready`; False on timeout, after ``within_s``."""
         try:
             async with asyncio.timeout(within_s):
                 await self.signals.ready.wait()
@@ -90,16 +92,16 @@ class LiveFeed:
         return True
 
     def open_cases(self) -> list[FeedCase]:
-        """Return the cases that are open now, as far as this process can know."""
+        """Return the cases that are open now, as far as this process knows."""
         return [case for case in self.recent_cases() if case.status == "open"]
 
     def recent_cases(self) -> list[FeedCase]:
-        """Return the cases that this process holds, in the order in which it met them."""
+        """Return the cases that this process holds, in the order in which it read them."""
         return [case for case in self.cases.values() if case.is_whole]
 
-    def lies(self, case_id: str) -> tuple[int, int | None] | None:
-        """Return (first offset, last offset where the case has ended) of a case that this process holds, else None."""
-        return self._lies.get(case_id)
+    def offsets_of(self, case_id: str) -> tuple[int, int | None] | None:
+        """Return (first offset, last offset if the case has ended) of a case that this process holds, else None."""
+        return self._offsets.get(case_id)
 
     # Signals
 
@@ -117,7 +119,7 @@ class LiveFeed:
                 self._pass_by(record, exc)
                 continue
             if self.newest.get(signal.signal_id, 0) >= signal.revision:
-                continue  # an older one that came again
+                continue  # a late repetition of an older one
             self.newest[signal.signal_id] = signal.revision
             self.newest.move_to_end(signal.signal_id)
             earlier = self._shown_by.get(signal.signal_id, ())
@@ -144,7 +146,7 @@ class LiveFeed:
     # Cases
 
     async def _start_cases(self, bounds: Bounds) -> dict[TopicPartition, int]:
-        # Without the workers' watermark a case that is open for long would be nobody's here: better to ask again.
+        # Without the workers' watermark no process would show a case that is open for long, so retry instead.
         watermarks = await committed_by(self._address, self._topics.group("worker"))
         starts = {}
         for tp, (first, end) in bounds.items():
@@ -168,7 +170,7 @@ class LiveFeed:
         try:
             return self._item(tp, env, record)
         except Exception as exc:
-            # Poison, or of newer code, or what nobody thought of: it would end this process, and the next that reads it.
+            # Poison, newer code, or an unforeseen fault: it would end this process, and the next one that reads it.
             self._pass_by(record, exc)
             if (case := self.cases.get(env.case_id)) is not None:
                 case.close(env)
@@ -179,9 +181,9 @@ class LiveFeed:
         case = self._case(env, event, record.offset)
         if not isinstance(event, COMMANDS):
             case.take(env, event)
-        if env.type in TERMINAL_NAMES and env.case_id in self._lies:
-            self._lies[env.case_id] = self._lies[env.case_id][0], record.offset
-        said = self._tell(case, env, event)
+        if env.type in TERMINAL_NAMES and env.case_id in self._offsets:
+            self._offsets[env.case_id] = self._offsets[env.case_id][0], record.offset
+        said = self._describe(case, env, event)
         return Item(
             kind="case",
             partition=tp.partition,
@@ -199,13 +201,13 @@ class LiveFeed:
             case = self.cases[env.case_id] = FeedCase(case_id=env.case_id, received_at=env.time)
             self.cases.move_to_end(env.case_id)
         if isinstance(event, EventReceived):
-            self._lies[env.case_id] = offset, None
+            self._offsets[env.case_id] = offset, None
         while len(self.cases) > RECENT_CASES:
             gone, _ = self.cases.popitem(last=False)
-            self._lies.pop(gone, None)
+            self._offsets.pop(gone, None)
         return case
 
     def _pass_by(self, record: Any, exc: Exception) -> None:
         self.ignored += 1
-        if self.ignored & (self.ignored - 1) == 0:  # the 1st, 2nd, 4th …: a flood must not fill the log
+        if self.ignored & (self.ignored - 1) == 0:  # the 1st, 2nd, 4th …, so that a flood does not fill the log
             log.warning("not shown", topic=record.topic, offset=record.offset, why=repr(exc)[:500], so_far=self.ignored)

@@ -1,4 +1,4 @@
-"""Server-sent events as bytes, and the live stream: what of the window a client is sent, and from where it can go on.
+"""Server-sent events as bytes, and the live stream: which items a client receives, and its resume position.
 
 Source of the format: WHATWG HTML, "Server-sent events", 9.2.
 """
@@ -16,39 +16,41 @@ from streams.feed.live import LiveFeed
 from streams.feed.window import Item, Place, Window
 
 RETRY_MS = 2_000
-"""How long a browser waits before it comes back."""
+"""How long a browser waits before it reconnects."""
 HEARTBEAT_S = 10.0
 REACHED_WITHIN_S, _LOOK_S = 10.0, 0.05
 _HELLO = b"retry: %d\n: connected\n\n" % RETRY_MS
 
 
 def frame(event: str, data: bytes, *, id: str | None = None) -> bytes:
-    """Return one event. ``data`` is JSON on one line."""
+    """Return one event as bytes. ``data`` is JSON on one line."""
     head = b"" if id is None else b"id: %s\n" % id.encode()
     return b"%sevent: %s\ndata: %s\n\n" % (head, event.encode(), data)
 
 
 def typed(event: str, data: dict[str, object], *, at: datetime, id: str | None = None) -> bytes:
-    """Return one event whose JSON is ``{"type", "data"}`` with a ``timestamp`` in its data."""
+    """Return one event whose JSON is ``{"type", "data"}``, with a ``timestamp`` in its data."""
     return frame(event, msgspec.json.encode({"type": event, "data": {**data, "timestamp": at}}, enc_hook=str), id=id)
 
 
 def heartbeat(id: str | None = None) -> bytes:
-    """Return a comment that keeps a connection; with ``id`` it also moves the place that a client comes back with."""
+    """Return a comment that keeps the connection open. ``id`` also updates the client's resume position."""
     return b": \n\n" if id is None else b": \nid: %s\n\n" % id.encode()
 
 
 class Lagging(Exception):  # noqa: N818 - no error: the client comes back
-    """The client is so slow that the window has passed it."""
+    """The client is so slow that the window no longer holds its next item."""
 
 
 async def live_events(
     feed: LiveFeed, wanted: FeedFilter, after: Place | None, *, now: datetime, heartbeat_s: float = HEARTBEAT_S
 ) -> AsyncIterator[bytes]:
-    """Yield the live stream: everything behind ``after``, or from now on; heartbeats in between. Never ends by itself.
+    """Yield the live stream: everything after ``after``, or from now on, with heartbeats in between.
+
+    It never ends by itself.
 
     Raises:
-        Lagging: whoever reads is too slow: end the connection, the client resumes with the id of its last event.
+        Lagging: the reader is too slow. End the connection; the client resumes with the id of its last event.
     """
     yield _HELLO
     while not await feed.until_ready(heartbeat_s):
@@ -59,11 +61,11 @@ async def live_events(
     if after is not None and not (await _reached(window, after) and window.holds(after)):
         if window.has_reached(after):
             reader = _Reader(window.behind(after))
-        else:  # of a log that is no more: what its offsets meant is nowhere
+        else:  # of a log that no longer exists: its offsets mean nothing here
             reader, at = _Reader(window.place), window.end
         words = "Some of what happened since is no longer at hand here: read the lists again."
         yield typed("gap", {"message": words}, at=now, id=reader.id)
-    yield heartbeat(reader.id)  # a client that is cut before the first event has a place to come back to
+    yield heartbeat(reader.id)  # so that a client that is disconnected before its first event can resume
     while True:
         if not await window.moved(at, heartbeat_s):
             yield heartbeat(reader.id)
@@ -80,7 +82,7 @@ async def live_events(
 
 
 async def _reached(window: Window, place: Place) -> bool:
-    """Wait a little for a place that another process has read before this one."""
+    """Wait briefly for a position that another process has reached before this one."""
     for _ in range(int(REACHED_WITHIN_S / _LOOK_S)):
         if window.has_reached(place):
             return True
@@ -89,7 +91,7 @@ async def _reached(window: Window, place: Place) -> bool:
 
 
 class _Reader:
-    """How far one stream is, partition by partition."""
+    """Position of one stream, partition by partition."""
 
     def __init__(self, place: Place) -> None:
         self._next = {"signal": list(place.signal), "case": list(place.case)}
@@ -103,7 +105,7 @@ class _Reader:
         for item in items:
             nexts = self._next[item.kind]
             if item.offset < nexts[item.partition]:
-                continue  # it has been sent, perhaps by another process
+                continue  # already sent, perhaps by another process
             nexts[item.partition] = item.offset + 1
             if item.for_all or any(wanted.fits(*facts) for facts in item.shown_by()):
                 made.append(frame(item.kind, item.data, id=self.id))

@@ -1,4 +1,4 @@
-"""What a chat's stream says of each accepted record of its turn. Pure: the same records give the same events, at any time.
+"""SSE events of a chat's stream, made from the accepted records of its turn. Pure: equal records give equal events.
 
 Every ``data`` has the ``timestamp`` of its record. Stages: routing, planning, data_collection, analysis, synthesis.
 """
@@ -18,9 +18,9 @@ from schemas.config import Snapshot
 from schemas.effects import Failure
 
 Said = tuple[str, dict[str, Any]]
-"""Name of the event, and its data."""
+"""Name and data of an SSE event."""
 SHORT = 200
-"""Characters of an agent's reasoning in ``reasoning``; ``full`` holds the whole."""
+"""Maximum number of characters in ``reasoning``; ``full`` holds the whole."""
 STAGES = {
     "routing": ("Looking at the question", "正在理解问题"),
     "planning": ("Planning the analysis", "正在规划分析"),
@@ -31,7 +31,7 @@ STAGES = {
 
 
 class TurnTeller:
-    """Tells one turn, record by record in log order. ``over`` when its end was told."""
+    """Converts the records of one turn, in log order, into events. ``over`` is set once its end was converted."""
 
     def __init__(self, config: Snapshot | None) -> None:
         self._config = config
@@ -40,7 +40,7 @@ class TurnTeller:
         self.over = False
 
     def take(self, env: wire.Envelope, event: Any) -> list[Said]:
-        """Return what the next accepted record says, in the order in which it is sent; perhaps nothing."""
+        """Return the events of the next accepted record, in order of sending; possibly none."""
         if self._turn is None:
             if not isinstance(event, rev.QuestionAsked):
                 return []
@@ -49,7 +49,7 @@ class TurnTeller:
             )
         else:
             self.over = isinstance(event, ev.TERMINAL)
-            if not self.over:  # an end is told whatever came before it
+            if not self.over:  # report an end whatever came before it
                 self._turn = fold_turn(self._turn, event, event_id=env.id, at=env.time)
         return [(name, {**data, "timestamp": env.time}) for name, data in self._told(self._turn, event)]
 
@@ -96,14 +96,14 @@ class TurnTeller:
 
 
 def _fields(event: ev.Event) -> dict[str, Any]:
-    """Every field of an event but its calls and its tag, those with their defaults too."""
+    """Return every field of an event except its calls and its tag, including those with default values."""
     return {name: getattr(event, name) for name in event.__struct_fields__ if name != "calls"}
 
 
 def _agent(turn: Turn, call: Call) -> Said:
     try:
         result = agent_result(turn, call)
-    except LookupError as exc:  # the configuration that the turn pins has not come here
+    except LookupError as exc:  # the configuration that the turn pins has not arrived
         result = Failure(kind="internal", message=str(exc), retryable=False)
     if isinstance(result, Failure):
         name = agent_of(call.prompt_name) or ""
@@ -126,7 +126,7 @@ def _ending(event: Any) -> list[Said]:
 
 
 def state_of(event: Any) -> str:
-    """Return the state of a turn whose newest accepted event this is: running, answered, stopped or failed."""
+    """Return the state of a turn from its newest accepted event: running, answered, stopped or failed."""
     match event:
         case rev.AnswerGiven():
             return "answered"

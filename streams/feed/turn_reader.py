@@ -1,4 +1,4 @@
-"""What waits for one reader of a turn."""
+"""Bounded queue of records for one reader of a turn."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streams.feed.sse import HEARTBEAT_S, Lagging
 from streams.journal.case_reading import JournalRecord
 
 WAITING = 256
-"""Records of one turn that wait for one reader; a turn has some dozens."""
+"""Records of one turn that may wait for one reader; a turn has some dozens."""
 
 
 class TurnReader:
@@ -19,14 +19,14 @@ class TurnReader:
         self._dropped = False
 
     def put(self, record: JournalRecord) -> None:
-        """Let a record wait; one too many and the reader lags."""
+        """Queue a record; if the queue is full, drop it and mark the reader as lagging."""
         if self._waiting.full():
             self._dropped = True
         else:
             self._waiting.put_nowait(record)
 
     async def next(self) -> JournalRecord | None:
-        """Return the next record, None after a while without one.
+        """Return the next record; None on timeout.
 
         Raises:
             Lagging: records were dropped.

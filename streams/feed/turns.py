@@ -1,4 +1,4 @@
-"""Turns of research chats: where each lies in the log, and their records as they come, for any number of readers."""
+"""Turns of research chats: an index of their offsets, and their records as they come, for any number of readers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 ConfigOf = Callable[[str], Snapshot | None]
 """Hash → the snapshot that a turn pins."""
 RECENT_RECORDS = 1_000
-"""Of each partition, at a start: turns of this stretch are listed, and found without looking further."""
+"""Records per partition read at startup: turns in them are listed, and found without a search of the log."""
 KNOWN_TURNS = 5_000
 MESSAGE_CHARS = 280
 SEEN_WITHIN_S = 10.0
@@ -43,7 +43,10 @@ CONFIG_WITHIN_S = 20
 
 
 class TurnItem(msgspec.Struct, kw_only=True):
-    """One turn of a list. ``state`` is running, answered, stopped or failed; offsets are of its partition. ``met``: wire names on its path."""
+    """One turn of a list. ``state``: running, answered, stopped or failed. ``met``: wire names of its accepted events.
+
+    Offsets are of its partition.
+    """
 
     chat_id: str
     conversation: str
@@ -59,16 +62,16 @@ class TurnItem(msgspec.Struct, kw_only=True):
     met: set[str] = msgspec.field(default_factory=set)
 
     def meet(self, kind: type[ev.Event]) -> None:
-        """Note that such an event is on the turn's path."""
+        """Add an event type to the turn's accepted events."""
         self.met.add(ev.WIRE_NAMES[kind])
 
     def has_met(self, *kinds: type[ev.Event]) -> bool:
-        """Whether one of these is on the turn's path, as far as this process has read."""
+        """Whether the turn has an accepted event of one of these types, as far as this process has read."""
         return any(ev.WIRE_NAMES[kind] in self.met for kind in kinds)
 
 
 class TurnFeed:
-    """Follows ``research`` by the rule of acceptance. One for a process; every stream of a turn reads from it."""
+    """Follows ``research`` by the acceptance rule. One per process; every stream of a turn reads from it."""
 
     def __init__(self, address: KafkaAddress, topics: Topics, config_of: ConfigOf, *, group: str) -> None:
         self._address, self._topic, self._group, self._config_of = address, topics.research, group, config_of
@@ -89,19 +92,18 @@ class TurnFeed:
     # The index
 
     def recent(self, limit: int, *, conversation: str | None = None) -> list[TurnItem]:
-        """Return the turns that this process knows, of one conversation or all, the newest question first."""
+        """Return the turns that this process knows, of one conversation or of all, newest question first."""
         known = [turn for turn in self._turns.values() if conversation in (None, turn.conversation)]
         return sorted(known, key=lambda turn: turn.asked_at, reverse=True)[:limit]
 
     def known(self, chat_id: str) -> TurnItem | None:
-        """Return a turn that this process knows."""
         return self._turns.get(chat_id)
 
     async def find(self, chat_id: str) -> TurnItem | None:
-        """Return a turn wherever it lies in the log, None when there is none.
+        """Return a turn wherever it is in the log; None if there is none.
 
         Raises:
-            TransientError: Kafka is away, or the log is too long to be looked through now.
+            TransientError: Kafka is unavailable, or the log is too long to be searched now.
         """
         if (turn := self._turns.get(chat_id)) is not None:
             return turn
@@ -112,7 +114,7 @@ class TurnFeed:
         await self._read_through(tp, bounds[tp][1])
         if (turn := self._turns.get(chat_id)) is not None:
             return turn
-        async with self._looking:  # an old one: its partition is looked through by headers
+        async with self._looking:  # an old one: search its partition by headers
             records = await self._records.read(chat_id, read=_event_of)
         opening = next((r for r in records if r.accepted and isinstance(r.event, QuestionAsked)), None)
         if opening is None:
@@ -134,7 +136,7 @@ class TurnFeed:
                 raise TransientError(
                     "the newest part of the log has not been read here yet: try again in a moment", kind="timeout"
                 ) from exc
-            # Else what lies at the end is no record: markers of a foreign transaction.
+            # Otherwise the end of the log is no record but markers of a foreign transaction.
 
     def _keep(self, turn: TurnItem) -> TurnItem:
         self._turns[turn.chat_id] = turn
@@ -145,7 +147,7 @@ class TurnFeed:
     # Following
 
     async def _start(self, bounds: Bounds) -> dict[TopicPartition, int]:
-        # Without the workers' watermark a turn that is open for long would be nobody's here: better to ask again.
+        # Without the workers' watermark no process would show a turn that is open for long, so retry instead.
         known = await committed_by(self._address, self._group)
         starts = {}
         for tp, (first, end) in bounds.items():
@@ -170,7 +172,7 @@ class TurnFeed:
             for reader in watching or ():
                 reader.put(read)
         moved, self._moved = self._moved, asyncio.Event()
-        asyncio.get_running_loop().call_soon(moved.set)  # when the follower's positions say so too
+        asyncio.get_running_loop().call_soon(moved.set)  # after the follower has updated its positions
 
     @contextmanager
     def _watched(self, chat_id: str) -> Iterator[TurnReader]:
@@ -186,7 +188,7 @@ class TurnFeed:
     # Reading one turn
 
     async def records(self, turn: TurnItem) -> AsyncIterator[JournalRecord | None]:
-        """Yield the accepted records of a turn from its first on; None while it is quiet. Ends behind its end.
+        """Yield the accepted records of a turn from its first on; None while there are none. Stops after the last one.
 
         Raises:
             Lagging: the reader is so slow that records were dropped.
@@ -210,14 +212,17 @@ class TurnFeed:
                     return
 
     def _position(self, tp: TopicPartition) -> int:
-        """What was judged already: behind it, whatever is accepted reaches the readers that watch."""
+        """Return the next offset to judge: watching readers receive every accepted record from there on."""
         part = self._parts.get(tp)
         return 0 if part is None else part.accepted.position
 
     async def events(self, turn: TurnItem, *, after: int | None) -> AsyncIterator[bytes]:
-        """Yield the SSE events of a turn, from the start or behind a record; the last of each record carries its offset."""
+        """Yield the SSE events of a turn, from the start or after a record.
+
+        The last event of each record carries its offset.
+        """
         yield b"retry: %d\n: connected\n\n" % RETRY_MS
-        for _ in range(CONFIG_WITHIN_S):  # a process that has just started reads it yet
+        for _ in range(CONFIG_WITHIN_S):  # a process that has just started is still reading it
             if (config := self._config_of(turn.config_hash)) is not None:
                 break
             await asyncio.sleep(1)
@@ -229,7 +234,7 @@ class TurnFeed:
                 continue
             try:
                 said = teller.take(record.envelope, record.event)
-            except Exception as exc:  # the stream goes on to its end, whatever a record holds
+            except Exception as exc:  # the stream continues to its end, whatever a record holds
                 log.warning("not told", topic=self._topic, offset=record.offset, why=repr(exc)[:500])
                 continue
             if said and (after is None or record.offset > after):
@@ -247,7 +252,7 @@ def _frames(said: list[tuple[str, dict[str, Any]]], offset: int) -> Iterator[byt
 
 
 def _event_of(env: wire.Envelope, record: Any) -> ev.CaseEvent | None:
-    """Return what an accepted record says; of an end that cannot be read, that it is the end: its readers wait for it."""
+    """Decode an accepted record; an unreadable end becomes a readable one, because its readers wait for it."""
     try:
         return wire.decode(env.type, env.version, record.value)
     except ContractError as exc:

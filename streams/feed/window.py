@@ -1,7 +1,8 @@
-"""The recent past of the live stream, in memory: one ring that all open streams read from, each at its own pace.
+"""The recent past of the live stream, in memory: one ring buffer that all open streams read from, each at its own pace.
 
-A stream holds no queue, only the number of the item that it reads next. So a slow client costs nothing; when the ring has
-passed it, it is cut off and comes back with the place that it last saw (:class:`Place`), from this process or another.
+A stream holds no queue, only the number of the next item to read, so a slow client costs nothing. When the ring has
+dropped that item, the stream is cut off and resumes from its last position (:class:`Place`), in this process or
+another.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ Kind = Literal["signal", "case"]
 KINDS: tuple[Kind, ...] = ("signal", "case")
 _WRITTEN = re.compile(r"s([0-9.]*)-c([0-9.]*)").fullmatch
 _LONGEST = 12_000
-"""512 partitions of two topics, and more digits than they will have."""
+"""Enough for 512 partitions of two topics, with more digits than their offsets will have."""
 WINDOW_ITEMS, WINDOW_BYTES = 20_000, 32 * 1024 * 1024
 WRITE_BYTES = 32 * 1024
 TICK_S = 0.02
-"""Streams are woken once for what comes within this time: a write each for many items."""
+"""Streams are woken once for all items that arrive within this time, so that one write sends many."""
 
 
 class Place(msgspec.Struct, frozen=True):
-    """How far a stream has read: the next offset of every partition, by kind. Its text is the stream's opaque ``id``."""
+    """Position of a stream: the next offset of every partition, by kind. Its text is the stream's opaque ``id``."""
 
     signal: tuple[int, ...] = ()
     case: tuple[int, ...] = ()
@@ -38,10 +39,10 @@ class Place(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, text: str) -> Place:
-        """Return the place that a client sent back.
+        """Parse the position that a client sent back.
 
         Raises:
-            ContractError: the text is none (reason ``bad_place``).
+            ContractError: it is not a position (reason ``bad_place``).
         """
         found = _WRITTEN(text) if len(text) <= _LONGEST else None
         try:
@@ -57,14 +58,14 @@ class Place(msgspec.Struct, frozen=True):
 
 
 Facts = tuple[str, str, float | None]
-"""Asset, type of event and confidence: what streams are filtered by."""
+"""Asset, event type and confidence: the fields that streams are filtered by."""
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to show. ``data`` is the SSE event's JSON, on one line.
+    """One item of the stream. ``data`` is the SSE event's JSON, on one line.
 
-    ``earlier`` are the facts that it was shown by before: whoever was sent those must hear what became of it. ``for_all``:
-    no filter holds it back, since what was shown before is not known, or it ends something.
+    ``earlier``: facts under which it was shown before; clients that received those must receive the update too.
+    ``for_all``: no filter applies, because the earlier facts are not known, or because the item ends something.
     """
 
     kind: Kind
@@ -78,12 +79,12 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     for_all: bool = False
 
     def shown_by(self) -> tuple[Facts, ...]:
-        """Return the facts that it is, and was, shown by."""
+        """Return its present facts and its earlier ones."""
         return (self.asset, self.event_type, self.confidence), *self.earlier
 
 
 class Window:
-    """The newest items, at most ``items`` and ``max_bytes`` of them. Numbers of items only grow."""
+    """The newest items, at most ``items`` of them and at most ``max_bytes``. Item numbers only grow."""
 
     def __init__(self, *, items: int = WINDOW_ITEMS, max_bytes: int = WINDOW_BYTES) -> None:
         self._items: list[Item] = []
@@ -96,21 +97,21 @@ class Window:
 
     @property
     def end(self) -> int:
-        """The number that the next item will have."""
+        """The number of the next item."""
         return self.first + len(self._items)
 
     @property
     def place(self) -> Place:
-        """The place behind everything that has been read."""
+        """The position after everything that has been read."""
         return Place(signal=tuple(self._next["signal"]), case=tuple(self._next["case"]))
 
     def start(self, kind: Kind, offsets: Mapping[TopicPartition, int]) -> None:
-        """Say from which offset on each partition's items come here."""
+        """Set the first offset of each partition."""
         by_partition = [offsets[tp] for tp in sorted(offsets, key=lambda tp: tp.partition)]
         self._next[kind], self._floor[kind] = list(by_partition), list(by_partition)
 
     def add(self, kind: Kind, partition: int, through: int, items: Iterable[Item]) -> None:
-        """Add the items of one partition (in order) and note that it was read through this offset."""
+        """Add items of one partition, in order, and record that it was read up to and including ``through``."""
         for item in items:
             self._next[kind][partition] = item.offset + 1
             self._items.append(item)
@@ -127,7 +128,7 @@ class Window:
         self._wake_soon()
 
     def holds(self, place: Place) -> bool:
-        """Whether everything behind this place is here, or still to come."""
+        """Whether everything after this position is in the window or still to come."""
         known = len(place.signal), len(place.case)
         return known == (len(self._floor["signal"]), len(self._floor["case"])) and all(
             offset >= floor
@@ -136,7 +137,7 @@ class Window:
         )
 
     def has_reached(self, place: Place) -> bool:
-        """Whether this place lies no farther than what has been read; one of another log may never be reached."""
+        """Whether this position was already read. A position of another log may never be reached."""
         return all(
             offset <= end
             for offsets, ends in ((place.signal, self._next["signal"]), (place.case, self._next["case"]))
@@ -144,7 +145,7 @@ class Window:
         )
 
     def behind(self, place: Place) -> Place:
-        """Return the place, moved to what is still here where it lies before that."""
+        """Return the position, advanced to the oldest that the window still holds if it is before that."""
         floors = self._floor["signal"], self._floor["case"]
         moved = [
             tuple(max(floor, offsets[n] if n < len(offsets) else 0) for n, floor in enumerate(floors_of))
@@ -153,10 +154,10 @@ class Window:
         return Place(signal=moved[0], case=moved[1])
 
     def read(self, at: int) -> list[Item]:
-        """Return items from this number on, as many as make one write: all that a stream holds while its client is slow.
+        """Return items from this number on, as many as fit one write: all that a stream holds for a slow client.
 
         Raises:
-            LookupError: the ring has passed it.
+            LookupError: the ring has dropped it.
         """
         if at < self.first:
             raise LookupError(at)
@@ -170,7 +171,7 @@ class Window:
         return found
 
     async def moved(self, at: int, within_s: float) -> bool:
-        """Wait until there is an item of this number; False when ``within_s`` passed first."""
+        """Wait until the item of this number exists; False on timeout, after ``within_s``."""
         try:
             async with asyncio.timeout(within_s):
                 while self.end <= at:

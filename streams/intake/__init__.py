@@ -1,1 +1,1 @@
-"""News into cases: admission, repeats, earlier claims, and what other workers hold open."""
+"""From news to cases: admission, deduplication, earlier claims, and open cases of other workers."""

@@ -1,12 +1,12 @@
-"""Admission: the places for open cases, and whose news gets the next one. The only thing that ever holds work back.
+"""Admission: the slots for open cases, and whose news gets the next one. The only place that applies back-pressure.
 
-A case holds a place of the worker that owns its journal partition, from before its opening is appended until its end is
-folded. Nothing is admitted before all own partitions are live, for until then nobody knows how many cases are open.
+A case holds a slot of the worker that owns its journal partition, from before its opening is appended until its end is
+folded. Nothing is admitted before all own partitions are live, because until then the number of open cases is unknown.
 
-Places are shared fairly. Of the own news partitions one that has fewer than its guaranteed places always gets one, and of
-those that wait the one that holds least goes first, so a hot partition cannot take them all. A case lies where its id
-says, so intake opens cases for other workers too: each news partition has a fixed slice of every other worker's journal
-partition, which the owner keeps free for it. Slices are of at least one place: a limit below the square of the partition
+Slots are shared fairly. An own news partition with fewer than its guaranteed slots always gets one. Among those that
+wait, the one with the fewest goes first, so a hot partition cannot take all slots. A case's partition follows from its
+id, so intake opens cases for other workers too: each news partition has a fixed slice of every other worker's journal
+partition, which the owner keeps free for it. A slice has at least one slot: a limit below the square of the partition
 count cannot be kept exactly by several workers.
 """
 
@@ -22,11 +22,11 @@ from streams.runtime.partition import Partitions
 from streams.wake import Wake
 
 GUARANTEED = 4
-"""One place in this many is set aside, in equal parts, for the own news partitions that hold less than their part."""
+"""One slot in this many is reserved, in equal parts, for the own news partitions that hold less than their part."""
 
 
 class Others(Protocol):
-    """What is known of the journal partitions of other workers; ``slice_of_news`` is None while nothing is."""
+    """View of the journal partitions of other workers; ``slice_of_news`` is None while nothing is known."""
 
     @property
     def slice_of_news(self) -> int | None: ...
@@ -37,10 +37,10 @@ class Others(Protocol):
 
 
 class Admission:
-    """At most ``limit`` cases that this worker's own admission let in are open here.
+    """At most ``limit`` cases admitted by this worker are open here.
 
-    ``parts`` is the fold of the own journal partitions. ``may_admit`` tells why there is no room for a case beyond so many,
-    None while there is; ``wake`` is heeded, for there may be some then.
+    ``parts`` is the fold of the own journal partitions. ``may_admit`` returns why a case beyond this many should wait,
+    None if it may open. ``wake`` signals that there may be room.
     """
 
     def __init__(
@@ -66,32 +66,32 @@ class Admission:
         self._per_slice: Counter[tuple[int, int]] = Counter()
         self._waiting: dict[int, tuple[str, asyncio.Future[None]]] = {}
         self.most_held = 0
-        wake.heed(self.wake)
+        wake.subscribe(self.wake)
 
     @property
     def held(self) -> int:
-        """Places in use: cases that are open here or being opened here."""
+        """Slots in use: cases that are open here or being opened here."""
         return len(self._held)
 
     @property
     def full(self) -> bool:
-        """Whether news waits for a place."""
+        """Whether news waits for a slot."""
         return bool(self._waiting)
 
     @property
     def all_live(self) -> bool:
-        """Whether every own partition is live: until then nothing is admitted."""
+        """Whether every own partition is live; nothing is admitted before."""
         return self._live == self._own
 
     @property
     def unaffordable(self) -> str | None:
-        """Why the budget has no room for one more case while news waits; None while it has, or nothing waits."""
+        """Why the budget has no room for one more case; None if it has room, or if no news waits."""
         return self._may_admit(len(self._held)) if self._waiting else None
 
-    # What intake asks
+    # Called by intake
 
     async def enter(self, news_partition: int, case_id: str) -> None:
-        """Wait for a place and take it; the next thing is to append the opening."""
+        """Wait for a slot and take it. The caller appends the opening next."""
         if not self._waiting and self._may(news_partition, case_id):
             self._take(news_partition, case_id)
             return
@@ -108,29 +108,29 @@ class Admission:
             raise
 
     def appended(self, case_id: str, offset: int) -> None:
-        """The opening is in the log at this offset of its partition."""
+        """Note that the opening is in the log, at this offset of its partition."""
         under_way = self._under_way[self._target(case_id)]
         if case_id in under_way:
             under_way[case_id] = offset
 
     def give_up(self, case_id: str) -> None:
-        """The opening will not be appended: give the place back."""
+        """Return the slot of an opening that will not be appended."""
         self._landed(self._target(case_id), case_id)
         self._release(case_id)
 
-    # What the log says
+    # Called with what the log says
 
     def on_opened(self, partition: int, case_id: str, news_partition: int) -> None:
-        """An opening was folded, ours or another worker's."""
+        """Count the slot of an opening that was folded, from this worker or another."""
         self._landed(partition, case_id)
         self._hold(case_id, news_partition)
 
     def on_closed(self, case_id: str) -> None:
-        """A case ended: there is room for one more."""
+        """Free the slot of a case that ended."""
         self._release(case_id)
 
     def on_live(self, partition: int, open_cases: Iterable[tuple[str, int]]) -> None:
-        """A partition caught up; ``open_cases`` are its (case id, news partition)."""
+        """Recount a partition that caught up; ``open_cases`` are its (case id, news partition)."""
         for case_id in [c for c in self._held if self._target(c) == partition]:
             if case_id not in self._under_way[partition] and not self._parts.is_open(partition, case_id):
                 self._drop(case_id)
@@ -140,7 +140,7 @@ class Admission:
         self.wake()
 
     def assign(self, cases: set[int], news: set[int]) -> None:
-        """These are the own partitions now; none is live yet."""
+        """Set the own partitions; none is live yet."""
         self._own, self._news = set(cases), set(news)
         self._live.clear()
         for case_id in [c for c in self._held if self._target(c) not in self._own]:
@@ -154,7 +154,7 @@ class Admission:
         self._live.clear()
 
     def wake(self) -> None:
-        """Look again who of those that wait may enter: the partition that holds least first."""
+        """Admit waiting news where there is room now, the partition with the fewest slots first."""
         for partition in range(self._partitions):
             self._forget_passed_by(partition)
         for number in sorted(self._waiting, key=lambda n: self._per_news[n]):
@@ -166,7 +166,7 @@ class Admission:
                 self._take(number, case_id)
                 place.set_result(None)
 
-    # Places
+    # Slots
 
     def _may(self, number: int, case_id: str) -> bool:
         if self._may_admit(len(self._held)) is not None:
@@ -185,7 +185,7 @@ class Admission:
         return len(self._held) + kept < self.limit
 
     def _kept_for_others(self) -> int | None:
-        # Never all of it: with fewer places than slices the own news still gets one at a time.
+        # Never all of them: with fewer slots than slices, the own news still gets one at a time.
         strangers = [n for n in range(self._partitions) if n not in self._news]
         if not strangers:
             return 0
@@ -227,7 +227,7 @@ class Admission:
             self.wake()
 
     def _forget_passed_by(self, partition: int) -> None:
-        # An opening that the rule of acceptance passed by opens nothing, and nobody tells: its place is free again.
+        # An opening that the acceptance rule ignored opens nothing and sends no event, so free its slot here.
         under_way = self._under_way[partition]
         own = partition in self._own
         position = self._parts.position_of(partition) if own else self._others.position_of(partition)

@@ -1,9 +1,8 @@
-"""The index of claims: what earlier cases claim, read from the journal, for a case that denies or corrects.
+"""The claim index: earlier cases' claims, read from the journal, for a case that denies or corrects one.
 
-It reads no topic of its own: the index of texts shows it every journal record. A question is answered after the journal
-was read to its ends as of the question; before that, what had come in on ``news`` by then gets a little time to be opened,
-and after it those opened claims that the question might be about get some time to be triaged. What was not triaged by
-then is counted in the answer.
+It reads no topic of its own: the text index passes it every journal record. A query is answered once the journal was
+read to its ends as of the query. Before that, news that was already on ``news`` gets a short time to be opened; after
+it, opened claims that the query may be about get some time to be triaged. The answer counts those not triaged by then.
 """
 
 from __future__ import annotations
@@ -33,27 +32,28 @@ from streams.journal.clock import append_ms
 from streams.journal.fold import parse_record
 
 LIMIT = 40
-"""Claims in one answer, the newest: an answer is a record of the journal."""
+"""Maximum number of claims in one answer, newest first: an answer is a record of the journal."""
 HEAD = 600
-"""Characters of a news text that are held: what is claimed stands at its head."""
+"""Characters kept of a news text: the claim is at its beginning."""
 MAX_HELD = 100_000
-"""Claims held, the newest: some 2 KB each."""
+"""Maximum number of claims held, the newest: about 2 KB each."""
 READ_WITHIN_S = 5.0
 TAKEN_IN_WITHIN_S = 5.0
-"""For news that lay on its topic before the question to be opened; while intake waits for room, it may be later."""
+"""Timeout for opening the news that was on its topic before the query; while intake waits for room, it may take longer.
+"""
 TRIAGED_WITHIN_S = 20.0
-"""A triage takes a second or two of a model; one that failed is tried again within this."""
+"""A triage takes a model a second or two; a failed one is retried within this time."""
 _LOOK_AGAIN_S = 0.25
 _OPENING, _TRIAGED = OPENING_NAME.encode(), WIRE_NAMES[CaseTriaged].encode()
 _TELLS = frozenset(name.encode() for name in TERMINAL_NAMES) | {_TRIAGED}
 
 
 class Journal(Protocol):
-    """Who reads the journal, shows its records, and says how far it is."""
+    """The reader of the journal, which passes its records on and reports how far it has read."""
 
     moved: asyncio.Condition
 
-    def heed(self, on_record: Callable[[Any], None]) -> None: ...
+    def subscribe(self, on_record: Callable[[Any], None]) -> None: ...
 
     async def read_to_the_ends(self) -> None: ...
 
@@ -75,7 +75,10 @@ class _Opened:
 
 
 class ClaimIndex(Free, Port):
-    """Answers ``FindConcerned``. Free of charge; holds the head of every news text of the window, and what triage made of it."""
+    """Answers ``FindConcerned``, free of charge.
+
+    Holds the beginning of each news text of the window, and its triage.
+    """
 
     provider = "journal"
     mode: ProviderMode = "live"
@@ -83,23 +86,26 @@ class ClaimIndex(Free, Port):
     def __init__(
         self, address: KafkaAddress, topics: Topics, journal: Journal, *, partitions: int, window_days: int = 30
     ) -> None:
-        """``partitions`` of the journal. ``window_days`` bounds what is held, by when cases were opened; so does a number."""
+        """Start empty. ``partitions``: the journal's count.
+
+        Memory is limited by ``window_days``, counted from a case's opening, and by ``MAX_HELD``.
+        """
         self._address, self._topics, self._partitions = address, topics, partitions
         self._window_ms = timedelta(days=window_days).total_seconds() * 1000
         self._opened: dict[str, _Opened] = {}
         self._by_age: deque[tuple[float, str]] = deque()
         self._taken_in: dict[int, int] = {}
         self._journal = journal
-        journal.heed(self.on_record)
+        journal.subscribe(self.on_record)
 
     def __len__(self) -> int:
         return len(self._opened)
 
     async def perform(self, effect: FindConcerned) -> Answer:
-        """Return the earlier claims that name one of the names and are about one of the assets, newest first.
+        """Return the earlier claims that contain one of the names and concern one of the assets, newest first.
 
         Raises:
-            TransientError: when the journal could not be read in time.
+            TransientError: the journal could not be read in time.
         """
         journal = self._journal
         try:
@@ -121,10 +127,10 @@ class ClaimIndex(Free, Port):
         return Answer(reply=reply, cost_usd=Decimal(0))
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        pass
 
     def on_record(self, record: Any) -> None:
-        """Take one record of the journal, in log order; what is none of it is passed by."""
+        """Process one journal record, in log order; ignore foreign ones."""
         headers = dict(record.headers)
         kind, case = headers.get("ce_type"), (headers.get("ce_subject") or b"").decode("utf-8", "replace")
         if kind == _OPENING:
@@ -162,7 +168,7 @@ class ClaimIndex(Free, Port):
             case _:
                 if not ends:
                     return
-        known.triaged = True  # one that ended otherwise has no asset, so it is about none
+        known.triaged = True  # one that ended in another way has no asset, so it matches none
 
     def _forget(self, before_ms: float) -> None:
         while self._by_age and (self._by_age[0][0] < before_ms or len(self._by_age) >= MAX_HELD):
@@ -183,7 +189,7 @@ class ClaimIndex(Free, Port):
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TAKEN_IN_WITHIN_S):
                 while left := {n for n in left if self._taken_in.get(n, -1) < ends[n][1] - 1}:
-                    # The last one may have opened no case; what intake has committed, it has dealt with.
+                    # The last one may have opened no case; intake has processed whatever it has committed.
                     left -= await self._committed(ends, left)
                     if not left:
                         return

@@ -1,10 +1,10 @@
-"""Claims: which cases have a text, and which of them is the first. By the log alone: no clock decides.
+"""Claims: which cases have a text, and which of them is the first. Decided by the log alone, without any clock.
 
-There is no order between partitions, so "first" is made of what cases were told. A case that the log shows to be told
-that it is the first stays so. Of those that were told nothing yet, the one with the least (partition, offset) is the
-first, and only it has to wait: until those above it, which may have asked before its opening was in the log, were told
-too. So of all cases with one text, opened whenever and wherever, one is first: two that ask see each other unless one of
-them was answered before the other was opened, and then the log shows that answer.
+Partitions have no common order, so "first" is defined by the verdicts that cases received. A case that the log shows to
+have received the verdict "first" remains first. Among cases without a verdict, the one with the lowest (partition,
+offset) is first, and only it has to wait: until those above it, which may have asked before its opening was in the log,
+have their verdicts too. So exactly one of all cases with a text is first, whenever and wherever they were opened. Two
+cases that ask see each other unless one had its answer before the other was opened, and then the log shows that answer.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Told(Enum):
-    """What the log shows that a case was told: nothing yet, that it is the first, or that it is none."""
+class LoggedVerdict(Enum):
+    """The verdict that the log shows for a case: none yet, first, or not first."""
 
-    NOTHING = 0
+    NONE = 0
     FIRST = 1
     NOT_FIRST = 2
 
 
 class Claim:
-    """One case with a text."""
+    """One case that claims a text, and the verdict that the log shows for it."""
 
-    __slots__ = ("case_id", "place", "told")
+    __slots__ = ("case_id", "place", "verdict")
 
     def __init__(self, case_id: str, place: tuple[int, int]) -> None:
-        self.case_id, self.place, self.told = case_id, place, Told.NOTHING
+        self.case_id, self.place, self.verdict = case_id, place, LoggedVerdict.NONE
 
 
 class Verdict(NamedTuple):
-    """``first_case`` None: it is the first itself, once those in ``waits_for`` were told that they are not."""
+    """``first_case`` None: the case itself is first, once those in ``waits_for`` have the verdict "not first"."""
 
     first_case: str | None
     waits_for: frozenset[str] = frozenset()
@@ -43,44 +43,50 @@ _LAST = (1 << 62, 0)
 
 
 class Claims:
-    """The claims of all texts, each with its rivals in the order in which they were read."""
+    """The claims of all texts; the rivals of one text in the order in which they were read."""
 
     def __init__(self) -> None:
         self._of_text: dict[str, Claim | list[Claim]] = {}
-        self._untold: dict[str, Claim] = {}
+        self._undecided: dict[str, Claim] = {}
         self._by_age: deque[tuple[float, str]] = deque()
 
     def __len__(self) -> int:
         return len(self._of_text)
 
     def add(self, text: str, case_id: str, place: tuple[int, int], at_ms: float) -> None:
-        """An opening with this text was read."""
+        """Add an opening with this text."""
         claims = self._all(text)
         if any(c.case_id == case_id for c in claims):
             return
-        claim = self._untold[case_id] = Claim(case_id, place)
+        claim = self._undecided[case_id] = Claim(case_id, place)
         self._of_text[text] = [*claims, claim] if claims else claim
         if not claims:
             self._by_age.append((at_ms, text))
 
-    def is_untold(self, case_id: str) -> bool:
-        """Whether the log has not shown yet what this case was told."""
-        return case_id in self._untold
+    def is_undecided(self, case_id: str) -> bool:
+        """Whether the log does not show a verdict for this case yet."""
+        return case_id in self._undecided
 
     def record_verdict(self, case_id: str, *, first: bool) -> None:
-        """The log shows what a case was told, or that it went on or ended without; the first word counts."""
-        if (claim := self._untold.pop(case_id, None)) is not None:
-            claim.told = Told.FIRST if first else Told.NOT_FIRST
+        """Record the verdict that the log shows. The first call for a case counts.
+
+        A case that went on or ended without a verdict is recorded as well.
+        """
+        if (claim := self._undecided.pop(case_id, None)) is not None:
+            claim.verdict = LoggedVerdict.FIRST if first else LoggedVerdict.NOT_FIRST
 
     def judge(self, text: str, case_id: str, only: Collection[str] | None = None) -> Verdict:
-        """Judge a case by what was read. ``only`` limits whom it waits for to those of an earlier verdict."""
+        """Return the verdict on a case, from what was read.
+
+        ``only`` limits ``waits_for`` to cases of an earlier verdict.
+        """
         claims = self._all(text)
         own = next((c for c in claims if c.case_id == case_id), None)
-        if own is not None and own.told is Told.FIRST:
+        if own is not None and own.verdict is LoggedVerdict.FIRST:
             return Verdict(None)
         place = _LAST if own is None else own.place
-        rivals = [c for c in claims if c is not own and c.told is not Told.NOT_FIRST]
-        firsts = [c for c in rivals if c.told is Told.FIRST] or [c for c in rivals if c.place < place]
+        rivals = [c for c in claims if c is not own and c.verdict is not LoggedVerdict.NOT_FIRST]
+        firsts = [c for c in rivals if c.verdict is LoggedVerdict.FIRST] or [c for c in rivals if c.place < place]
         if firsts:
             return Verdict(min(firsts, key=lambda c: c.place).case_id)
         return Verdict(None, frozenset(c.case_id for c in rivals if only is None or c.case_id in only))
@@ -89,7 +95,7 @@ class Claims:
         """Drop the texts that were opened before this time: they may be news again."""
         while self._by_age and self._by_age[0][0] < at_ms:
             for claim in self._all(text := self._by_age.popleft()[1]):
-                self._untold.pop(claim.case_id, None)
+                self._undecided.pop(claim.case_id, None)
             self._of_text.pop(text, None)
 
     def _all(self, text: str) -> list[Claim]:

@@ -1,6 +1,6 @@
-"""The gate: how news comes into a worker, by intake, admission and the view of the other workers.
+"""The gate: how news enters a worker, by intake, admission and the view of the other workers.
 
-A worker of a flow that no news opens has none.
+A worker of a flow without news has none.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from streams.runtime.partition import Partitions
 
 
 class Gate:
-    """Tells its parts what the log says of openings and ends, and which partitions are whose.
+    """Passes openings, ends and assignments of the log to its parts.
 
-    ``parts`` are the journal partitions held here, ``count`` is how many the topic has.
+    ``parts`` are the own journal partitions, ``count`` is the topic's number of partitions.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class Gate:
         self._parts, self._count = parts, count
 
     def paused_by(self, effects: EffectsHost) -> str | None:
-        """Why news waits now; None while there is room for more cases, or nothing waits."""
+        """Return why news waits now; None if there is room for more cases, or if no news waits."""
         if not self.admission.full:
             return None
         if self.admission.unaffordable is not None:
@@ -34,21 +34,18 @@ class Gate:
         return "max_open_cases" if self.admission.all_live else "not_caught_up"
 
     def on_folded(self, partition: int, case: Case) -> None:
-        """An opening holds its place from now on by the log's word."""
         if case.seq == 0:
             self.admission.on_opened(partition, case.case_id, case.received.news_partition)
 
     def on_closed(self, case: Case) -> None:
-        """There is room for one more."""
         self.admission.on_closed(case.case_id)
 
     def on_live(self, partition: int) -> None:
-        """Admission may know now how many cases are open."""
         cases: dict[str, Case] = self._parts[partition].cases
         self.admission.on_live(partition, ((c.case_id, c.received.news_partition) for c in cases.values()))
 
     def assign(self, cases: set[int], news: set[int]) -> None:
-        """Take these partitions of the journal and of news."""
+        """Take these partitions of the journal and of ``news``."""
         self.admission.assign(cases, news)
         self.remote_partitions.follow(set(range(self._count)) - cases if cases else set())
         self.intake.assign(news)

@@ -1,7 +1,8 @@
-"""Intake: news → ``EventReceived``. Admission lives here alone; the journal is never held back.
+"""Intake: news → ``EventReceived``. Admission applies back-pressure here alone, never to the journal.
 
-A news offset is committed only when its case is in the journal, so a crash in between repeats the news; the index of what
-was opened, rebuilt from this worker's own ``news`` partitions and from the tail of the journal, recognises it then.
+A news offset is committed only when its case is in the journal, so a crash in between repeats the news. The index of
+opened news, rebuilt from this worker's own ``news`` partitions and from the tail of the journal, recognises the
+repetition.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ log = structlog.get_logger(__name__)
 MAX_UNCOMMITTED = 500
 """Appends under way per partition: enough to fill the producer's batches, few enough to repeat after a crash."""
 HIGH_WATER, LOW_WATER = 2000, 500
-"""Records held in memory per partition before its fetching stops, and when it goes on."""
+"""Records held in memory per partition at which fetching is paused, and at which it resumes."""
 
 
 class Fetching(Protocol):
-    """Pauses the fetching of a ``news`` partition, and lets it go on."""
+    """Pauses and resumes fetching of a ``news`` partition."""
 
     def hold(self, partition: int) -> None: ...
 
@@ -48,7 +49,7 @@ class Fetching(Protocol):
 
 
 class NewsPartition:
-    """One assigned partition of ``news``. ``safe`` is the offset up to which every record has been dealt with."""
+    """One assigned partition of ``news``. Every record before the offset ``safe`` has been processed."""
 
     def __init__(self) -> None:
         self.waiting: deque[Any] = deque()
@@ -61,7 +62,7 @@ class NewsPartition:
 
 
 class Intake:
-    """Opens cases. ``admission`` says when there is room for one more, ``configs`` what new cases pin."""
+    """Opens cases. ``admission`` limits them; ``configs`` holds the snapshot that new cases pin."""
 
     def __init__(
         self,
@@ -87,15 +88,15 @@ class Intake:
 
     @property
     def loading(self) -> bool:
-        """Whether the index of what was opened before is still being read for some partition."""
+        """Whether the index of opened news is still loading for some partition."""
         return any(p.safe is None for p in self._news.values())
 
     def safe_offsets(self) -> dict[int, int | None]:
-        """Return :meth:`safe_offset` of every partition that is held. From any thread."""
+        """Return :meth:`safe_offset` of every own partition. Thread-safe."""
         return {n: self.safe_offset(n) for n in list(self._news)}
 
     def safe_offset(self, partition: int) -> int | None:
-        """The offset up to which every news record is a case, a repeat or a dead letter."""
+        """Return the offset before which every news record is a case, a repetition or a dead letter."""
         p = self._news.get(partition)
         return None if p is None else p.safe
 
@@ -117,13 +118,13 @@ class Intake:
             p.pump = asyncio.create_task(self._pump(number, p), name=f"intake-{number}")
 
     def halt(self) -> None:
-        """Take no more news. What is under way still ends in the log and moves the safe offset, for the last commit."""
+        """Take no more news. Appends under way still complete and move the safe offset, for the last commit."""
         for p in self._news.values():
             if p.pump is not None:
                 p.pump.cancel()
 
     def revoke(self) -> None:
-        """Let go of all partitions; what is under way ends in the log or is repeated."""
+        """Release all partitions; appends under way complete or are repeated."""
         self.halt()
         self._news.clear()
 
@@ -151,7 +152,7 @@ class Intake:
             self._ending.fail(exc)
 
     async def _read_gap(self, number: int, p: NewsPartition, until: int) -> None:
-        # Markers of a foreign transactional writer look like a gap, and so do records that the stream dropped: look.
+        # A gap may be markers of a foreign transactional writer, or records that the stream dropped: check which.
         span = {TopicPartition(self._topics.news, number): (p.next_offset, until)}
         async for _, records in read_range(self._address, span):
             for missed in records:
@@ -162,12 +163,12 @@ class Intake:
         p.next_offset = record.offset + 1
         while len(p.under_way) >= MAX_UNCOMMITTED:
             await p.under_way[0][1]
-            self._advance(p)  # by ourselves: awaiting what is done already gives its callback no turn
+            self._advance(p)  # called here, because awaiting a finished future does not give its callback a turn
         try:
             news, retries = decode_news(record.value, now=appended_at(record)), retries_of(record.headers)
         except ContractError as exc:
             self.poison += 1
-            self._finish_with(p, record, self._letter(record, exc))
+            self._finish_with(p, record, self._write_dead_letter(record, exc))
             return
         right = (murmur2(news.key) & 0x7FFFFFFF) % self._partitions
         if right != record.partition:
@@ -231,10 +232,10 @@ class Intake:
             _, offset = await self._appender.append(
                 self._topics.cases, value, key=key, partition=partition, headers=headers
             )
-        except ContractError as exc:  # its opening is larger than Kafka takes, although the news was not
+        except ContractError as exc:  # its opening exceeds Kafka's limit, although the news did not
             self._admission.give_up(case)
             self.poison += 1
-            await self._letter(record, exc)
+            await self._write_dead_letter(record, exc)
             return
         self.opened += 1
         self._admission.appended(case, offset)
@@ -243,7 +244,7 @@ class Intake:
         headers = [(name, value) for name, value in record.headers or () if value is not None]
         await self._appender.append(self._topics.news, record.value, key=news.key, partition=right, headers=headers)
 
-    async def _letter(self, record: Any, exc: ContractError) -> None:
+    async def _write_dead_letter(self, record: Any, exc: ContractError) -> None:
         log.warning("news refused", partition=record.partition, offset=record.offset, reason=exc.reason)
         await self._appender.dead_letter(
             self._topics.dead_letters, record, reason=exc.reason, why=str(exc), consumer="intake"

@@ -1,4 +1,4 @@
-"""The index of what intake has opened: the same news within ``DEDUP_DAYS`` opens no second case."""
+"""Index of opened news: the same news within ``DEDUP_DAYS`` opens no second case."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from streams.journal.log import KafkaLog
 
 
 class OpenedNews:
-    """What was opened: case ids, and the first case of each (source, external id). Entries leave after ``DEDUP_DAYS``."""
+    """Case ids, and the first case of each (source, external id). Entries expire after ``DEDUP_DAYS``."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[float, str]] = {}
         self._first: dict[str, str] = {}
 
     def add(self, news_key: str, case_id: str, at_ms: float) -> None:
-        """Remember an opened case."""
+        """Add an opened case."""
         self._seen.setdefault(case_id, (at_ms, news_key))
         self._first.setdefault(news_key, case_id)
 
@@ -39,17 +39,17 @@ class OpenedNews:
         return case_id in self._seen
 
     def first_of(self, news_key: str) -> str | None:
-        """The first case of this source and external id."""
+        """Return the first case of this source and external id."""
         return self._first.get(news_key)
 
     def copy(self) -> OpenedNews:
-        """Return an index of its own with the same entries."""
+        """Return an independent copy."""
         other = OpenedNews()
         other._seen, other._first = dict(self._seen), dict(self._first)
         return other
 
     def forget_before(self, at_ms: float) -> None:
-        """Drop what is older than the window."""
+        """Drop entries older than this time."""
         while self._seen:
             case_id, (seen, news_key) = next(iter(self._seen.items()))
             if seen >= at_ms:
@@ -60,16 +60,16 @@ class OpenedNews:
 
 
 class _Read:
-    """What the news of one partition up to (not including) ``upto`` opened, by the log alone."""
+    """The cases that the log shows for the news of one partition before the offset ``upto``."""
 
     def __init__(self, opened: OpenedNews, upto: int) -> None:
         self.opened, self.upto = opened, upto
 
 
 class OpenedNewsIndex:
-    """What was opened before a partition of ``news`` came to this worker, read from the log.
+    """Cases opened before a partition of ``news`` was assigned to this worker, read from the log.
 
-    News that was dealt with once is read once: a partition that comes back is read on from where it was left.
+    Each range of news is read once: for a partition that comes back, reading continues where it stopped.
     """
 
     def __init__(self, address: KafkaAddress, topics: Topics, group: str, *, window: timedelta) -> None:
@@ -78,7 +78,7 @@ class OpenedNewsIndex:
         self._read: dict[int, _Read] = {}
 
     async def of(self, number: int) -> tuple[OpenedNews, int]:
-        """Return the index of this partition, and the offset from which on its news are to be taken."""
+        """Return the index of this partition, and the offset of the first news to take."""
         tp = TopicPartition(self._topics.news, number)
         first, end = (await self._log.bounds(self._topics.news))[tp]
         known = (await committed_by(self._address, self._group)).get(tp)
@@ -101,7 +101,7 @@ class OpenedNewsIndex:
                     read.upto = record.offset + 1
                 if oldest_open is not None:
                     break
-        opened = read.opened.copy()  # what is opened from here on may not be in the log
+        opened = read.opened.copy()  # the live index may get entries that never reach the log
         if oldest_open is not None:
             await self._scan_journal(opened, oldest_open)
         return opened, committed
@@ -122,7 +122,7 @@ class OpenedNewsIndex:
                     continue
                 if isinstance(event, EventReceived):
                     found.append((event.news_offset, append_ms(record), event, env.case_id))
-        # In the order of the news, not of the journal's partitions: the first case of an external id is named by its edits.
+        # In the order of the news, not of the journal's partitions: edits name the first case of an external id.
         for _, at_ms, event, case in sorted(found, key=lambda row: row[:2]):
             opened.add(event.news.key.decode(), case, at_ms)
 

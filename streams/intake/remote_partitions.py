@@ -1,6 +1,6 @@
-"""RemotePartitions: which cases are open in the journal partitions of other workers, followed for admission's sake.
+"""Open cases in the journal partitions of other workers, followed for admission.
 
-Of an opening only the news partition is read from the value; everything else is headers.
+Only an opening's news partition is read from its value; everything else comes from headers.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def _news_partition(record: Any) -> int:
     try:
         return _opening.decode(record.value or b"").news_partition
     except msgspec.DecodeError:
-        return -1  # quarantined by its owner, and soon closed
+        return -1  # its owner quarantines it, and closes it soon
 
 
 class _Followed:
-    """One partition: its open cases, by the partition of ``news`` that they came from."""
+    """One partition: its open cases, by their partition of ``news``."""
 
     def __init__(self, fold: JournalFold) -> None:
         self.fold = fold
@@ -56,7 +56,7 @@ class _Followed:
 
 
 class RemotePartitions:
-    """The open cases of the partitions that others own. ``wake`` is called when more was read."""
+    """Open cases of the partitions that other workers own. ``wake`` is called after more was read."""
 
     def __init__(
         self,
@@ -78,17 +78,17 @@ class RemotePartitions:
         self.slice_of_news: int | None = None
 
     def open_in(self, partition: int, news_partition: int) -> int | None:
-        """How many cases of this partition of ``news`` are open there; None while that is not known."""
+        """Number of open cases there that came from this partition of ``news``; None while unknown."""
         part = self._parts.get(partition)
         return None if part is None else part.opened_by[news_partition]
 
     def position_of(self, partition: int) -> int:
-        """The offset after the last record read; 0 while nothing is."""
+        """The offset after the last record read; 0 before the first."""
         part = self._parts.get(partition)
         return 0 if part is None else part.fold.position
 
     def follow(self, numbers: set[int]) -> None:
-        """Follow these partitions instead of those before."""
+        """Follow exactly these partitions from now on."""
         for number, part in self._parts.items():
             self._tombstones.keep(TopicPartition(self._topic, number), part.fold.accepted)
         self._parts, self.slice_of_news = {}, None
@@ -103,11 +103,10 @@ class RemotePartitions:
         self._task = asyncio.create_task(following, name="elsewhere")
 
     async def stop(self) -> None:
-        """Stop reading."""
         self.follow(set())
 
     async def _follow(self, numbers: set[int]) -> None:
-        # Partitions are spread evenly, so nobody has more of them than this.
+        # Partitions are spread evenly, so no worker has more of them than this.
         members = max(1, len(await members_of(self._address, self._group)))
         most = -(-self._partitions // members)
         kafka_log = self._reader.log

@@ -1,7 +1,7 @@
-"""The index of texts: the first case of every text, exact across workers, read from the journal's opening records.
+"""The text index: the first case of every text, exact across workers, read from the journal's opening records.
 
-A request is answered only after the index has read to the journal's ends as they were when it was asked, so every opening
-that was appended before this case's own is seen. Which of several is the first, ``claims`` decides, by the log alone.
+A query is answered only after the index has read to the journal's ends as of the query, so it sees every opening that
+was appended before this case's own. ``first_of_text`` decides which of several is the first, from the log alone.
 """
 
 from __future__ import annotations
@@ -43,12 +43,15 @@ _GOES_ON = frozenset(WIRE_NAMES[t].encode() for t in (CaseTriaged, CaseDegraded)
 _ENDS = frozenset(name.encode() for name in TERMINAL_NAMES)
 ANSWER_WITHIN_S = 5.0
 RIVALS_WITHIN_S = 1.0
-"""How long the least of several undecided cases waits for the others' answers to be in the log. After an answer that takes
-milliseconds; one that was not even asked by then will see this case, and is none to wait for."""
+"""How long the lowest of several undecided cases waits until the others' answers are in the log.
+
+After an answer this takes milliseconds; a case that has not asked by then will see this one, and need not be waited
+for.
+"""
 
 
 class TextIndex(Free, Port):
-    """Answers ``FindEarlier``. Free of charge; holds one entry per distinct text of the window."""
+    """Answers ``FindEarlier``, free of charge. Holds one entry per distinct text of the window."""
 
     provider = "journal"
     mode: ProviderMode = "live"
@@ -70,12 +73,12 @@ class TextIndex(Free, Port):
         self._reading: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[dict[TopicPartition, int]] | None = None
 
-    def heed(self, on_record: Callable[[Any], None]) -> None:
-        """Have ``on_record`` called with every record read from now on: the journal is fetched once for all who follow it."""
+    def subscribe(self, on_record: Callable[[Any], None]) -> None:
+        """Call ``on_record`` with every record read from now on, so that one fetch of the journal serves all."""
         self._heeding.append(on_record)
 
     async def start(self) -> None:
-        """Start reading the window's openings; requests wait until they are in."""
+        """Start reading the window's openings; queries wait until that is done."""
         await self._consumer.start()
         self._tps = [TopicPartition(self._topic, p) for p in await partitions_of(self._consumer, self._topic)]
         self._consumer.assign(self._tps)
@@ -87,16 +90,15 @@ class TextIndex(Free, Port):
         self._reading = asyncio.create_task(self._read(), name="text-index")
 
     async def close(self) -> None:
-        """Stop reading."""
         if self._reading is not None:
             self._reading.cancel()
         await self._consumer.stop()
 
     async def perform(self, effect: FindEarlier) -> Answer:
-        """Return the first case with this text, None when the asking case is the first.
+        """Return the first case with this text, None if the asking case is the first.
 
         Raises:
-            TransientError: when the journal could not be read in time.
+            TransientError: the journal could not be read in time.
         """
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):
@@ -111,17 +113,17 @@ class TextIndex(Free, Port):
         return Answer(reply=EarlierReply(first_case=verdict.first_case), cost_usd=Decimal(0))
 
     async def read_to_the_ends(self) -> None:
-        """Return when the journal was read to its ends as they are now. ``moved`` tells of everything that is read."""
+        """Wait until the journal was read to its present ends. ``moved`` is notified after every read."""
         await self._reach(await self._ends())
 
     async def ends_of(self, topic: str) -> dict[int, tuple[int, int]]:
-        """Return partition → (first offset, end offset) of another topic as they are now."""
+        """Return partition → (first offset, end offset) of another topic at this moment."""
         tps = [TopicPartition(topic, p) for p in await partitions_of(self._consumer, topic)]
         first, end = await self._consumer.beginning_offsets(tps), await self._consumer.end_offsets(tps)
         return {tp.partition: (first[tp], end[tp]) for tp in tps}
 
     async def _when_rivals_are_told(self, effect: FindEarlier, verdict: Verdict) -> Verdict:
-        # Whoever opens from now on sees this case: nobody else need be waited for.
+        # Any case opened from now on sees this one, so nobody else need be waited for.
         rivals = verdict.waits_for
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(RIVALS_WITHIN_S), self.moved:
@@ -130,14 +132,14 @@ class TextIndex(Free, Port):
         return verdict
 
     async def _ends(self) -> dict[TopicPartition, int]:
-        # One look at the ends serves every request that came before it was sent.
+        # One look at the ends serves every query that arrived before it was sent.
         if self._asking is None or self._asking.done():
             self._asking = asyncio.ensure_future(self._look())
         return await asyncio.shield(self._asking)
 
     async def _look(self) -> dict[TopicPartition, int]:
         await asyncio.sleep(0)
-        self._asking = None  # whoever asks from now on may know of an opening that this look is too early for
+        self._asking = None  # later queries may know of an opening that this look is too early for
         ends: dict[TopicPartition, int] = await self._consumer.end_offsets(self._tps)
         return ends
 
@@ -168,7 +170,7 @@ class TextIndex(Free, Port):
             if text is not None:
                 self._claims.forget_before(append_ms(record) - self._window.total_seconds() * 1000)
                 self._claims.add(text, case, (partition, record.offset), append_ms(record))
-        elif not self._claims.is_untold(case):
+        elif not self._claims.is_undecided(case):
             return
         elif kind == _EFFECT:
             if (reply := self._earlier_in(record)) is not None:
@@ -189,8 +191,8 @@ class TextIndex(Free, Port):
             return None
 
     def _text_of(self, record: Any, said: bytes | None) -> str | None:
-        """Return the hash of an opening's text, None where the record opens nothing that may claim it."""
-        # A text that is claimed here closes every later case with it as a duplicate: nobody gets it by a header alone.
+        """Return the hash of an opening's text; None if the record opens nothing that may claim it."""
+        # A claimed text closes every later case with it as a duplicate, so a header alone never claims one.
         event = self._decoded(record)
         if not isinstance(event, EventReceived):
             return None

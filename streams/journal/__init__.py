@@ -1,1 +1,1 @@
-"""The log of cases: appending, reading by the rule of acceptance, tombstones, configurations."""
+"""The log of cases: appends, reads by the acceptance rule, tombstones, configuration snapshots."""

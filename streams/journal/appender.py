@@ -1,4 +1,4 @@
-"""Append: the one way in which this process writes to a log. An awaited append is the acknowledgement of its result."""
+"""The appender: the only way in which this process writes to a log. A result counts as done when its append returns."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ from streams.failpoints import APPEND_BEFORE, APPEND_DONE, hit
 from streams.journal.retry import retry_while_unavailable
 
 BUSY_APPENDS_PER_S = 1000
-"""Rate of appends from which on batches linger."""
+"""Append rate above which batches linger."""
 _RATE_WINDOW_S = 0.1
-KEPT_OF_A_LARGE_LETTER = 64 * 1024
-"""Bytes of a record that is too large for a dead letter of its own; the header ``dl_cut`` tells its full size."""
+KEPT_OF_A_LARGE_RECORD = 64 * 1024
+"""Bytes kept of a record that is too large for a dead letter; the header ``dl_cut`` holds its full size."""
 LINGER_S = 0.004
-"""How long a batch of a busy producer waits for company. A small request costs as much as a large one; measured at
-35 % of the worker's time when every record went at once under load."""
+"""How long a batch of a busy producer waits for more records.
+
+A small request costs as much as a large one: sending every record at once was measured at 35 % of the worker's time
+under load.
+"""
 
 
 class Appender:
-    """An idempotent producer (acks=all) whose :meth:`append` returns when the record is durable, however long that takes.
+    """An idempotent producer (acks=all) whose :meth:`append` returns when the record is durable, however long it takes.
 
-    A failed append is retried with the same bytes; it is not a step's failure. A record that is thereby written twice
-    is harmless: every reader passes the second one by.
+    A failed append is retried with the same bytes; the step does not fail. A record that is thereby written twice is
+    harmless: every reader ignores the second one.
     """
 
     def __init__(self, address: KafkaAddress, *, client_id: str = "newsproof-append") -> None:
@@ -42,11 +45,10 @@ class Appender:
         self._idle.set()
 
     async def start(self) -> None:
-        """Connect."""
         await self._producer.start()
 
     async def stop(self) -> None:
-        """Flush and let go."""
+        """Flush and close."""
         await self._producer.stop()
 
     async def append(
@@ -64,7 +66,7 @@ class Appender:
             ContractError: the record is larger than ``max.message.bytes`` (reason ``too_large``).
         """
         if value is None and key is None:
-            value = b""  # the client refuses a record of neither, which others may write and we then pass on
+            value = b""  # the client refuses a record without key and value; others may write one, which we copy
 
         async def send() -> tuple[int, int]:
             hit(APPEND_BEFORE)
@@ -90,7 +92,7 @@ class Appender:
                 self._idle.set()
 
     def _set_linger(self) -> None:
-        # A batch lingers only while the producer is busy: a record that comes alone goes at once.
+        # Only a busy producer lingers: a single record goes at once.
         self._in_window += 1
         now = asyncio.get_running_loop().time()
         if now - self._window >= _RATE_WINDOW_S:
@@ -99,7 +101,7 @@ class Appender:
             self._window, self._in_window = now, 0
 
     async def flush(self, timeout_s: float) -> bool:
-        """Wait until no append is open; False when ``timeout_s`` passed first."""
+        """Wait until no append is under way; False on timeout."""
         try:
             await asyncio.wait_for(self._idle.wait(), timeout_s)
         except TimeoutError:
@@ -107,9 +109,10 @@ class Appender:
         return True
 
     async def dead_letter(self, topic: str, record: Any, *, reason: str, why: str, consumer: str) -> None:
-        """Keep the original bytes and headers of a record that cannot be read, and say why in words.
+        """Write an unreadable record to the dead letters, with its original bytes and headers, and the reason.
 
-        ``record`` has topic, partition, offset, key, value and headers, as aiokafka's and Faust's records do.
+        ``why`` is a sentence for people. ``record`` has topic, partition, offset, key, value and headers, as aiokafka's
+        and Faust's records do.
         """
         said = [
             ("dl_reason", reason.encode()),
@@ -121,17 +124,17 @@ class Appender:
         ]
         self.dead_letters[reason] += 1
         headers = [(k, v) for k, v in record.headers or () if v is not None]
-        null = record.key is None and record.value is None  # Kafka takes such a record, aiokafka writes none
+        null = record.key is None and record.value is None  # Kafka accepts a record of neither, aiokafka does not
         try:
             await self.append(
                 topic, b"" if null else record.value, key=record.key, partition=None, headers=[*headers, *said]
             )
         except ContractError:
-            # Larger than Kafka takes once more: a foreign writer's compression took it in. The original stays where the
-            # letter says; the letter keeps its beginning.
+            # Too large for a dead letter: a foreign writer's compression made the original fit. The original stays at
+            # the offset that the dead letter names; the dead letter keeps its beginning.
             value = record.value or b""
             said += [("dl_cut", b"%d" % len(value)), ("dl_sha256", sha256(value).hexdigest().encode())]
-            kept, key = value[:KEPT_OF_A_LARGE_LETTER], (record.key or b"")[:1000]
+            kept, key = value[:KEPT_OF_A_LARGE_RECORD], (record.key or b"")[:1000]
             await self.append(topic, kept, key=key, partition=None, headers=said)
 
 

@@ -1,4 +1,4 @@
-"""Reading the log for people: one case, all cases in short, the signals. In bulk, by the rule of acceptance."""
+"""Reads of the log for people: one case, summaries of all cases, the signals. In bulk, by the acceptance rule."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from streams.journal.reader import JournalReader
 
 
 class JournalRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One record of a case. ``accepted`` False: the rule of acceptance passed it by."""
+    """One record of a case. ``accepted`` is False if the acceptance rule ignored it."""
 
     offset: int
     appended_at: datetime
@@ -50,7 +50,7 @@ STATUSES = {
 
 
 class CaseRow(msgspec.Struct, kw_only=True):
-    """One case of a list. ``status`` is open, signal, dropped or failed; ``end`` the signal in short, or the reason."""
+    """One case of a list. ``status``: open, signal, dropped or failed; ``end``: the signal in short, or the reason."""
 
     case_id: str
     received_at: datetime
@@ -99,7 +99,7 @@ class CountedCase(CaseRow, kw_only=True):
 
 
 async def read_case(log: Log, topics: Topics, case_id: str) -> list[JournalRecord]:
-    """Return every readable record of a case in log order, accepted or not; empty when the log does not know it."""
+    """Return every readable record of a case in log order, accepted or not; empty if the log has none."""
     reader = JournalReader(log, topics.cases)
     folds = await reader.begin()
     tp = TopicPartition(topics.cases, partition_of(case_id, max(len(folds), 1)))
@@ -113,19 +113,19 @@ async def read_case(log: Log, topics: Topics, case_id: str) -> list[JournalRecor
 
 
 def readable_record(env: wire.Envelope, record: Any, *, accepted: bool) -> JournalRecord | None:
-    """Return the record with its event, None for one that does not decode.
+    """Return the record with its event; None if it does not decode.
 
     Raises:
-        NewerSchemaError: an accepted one was written by newer code.
+        NewerSchemaError: an accepted record was written by newer code.
     """
     try:
         event = wire.decode(env.type, env.version, record.value)
     except wire.NewerSchemaError:
         if accepted:
             raise
-        return None  # whoever may write can claim a version; only one that the rule accepts is a reason to stop
+        return None  # any writer can claim a version; only an accepted record is a reason to stop
     except ContractError:
-        return None  # a poison record: the dead letters keep it, and the case's end says why it was closed
+        return None  # a poison record: the dead letters hold it, and the end of the case names the reason
     return record_of(env, record, event, accepted=accepted)
 
 
@@ -136,7 +136,7 @@ def record_of(env: wire.Envelope, record: Any, event: Event, *, accepted: bool) 
 
 
 async def read_cases(log: Log, topics: Topics) -> list[CountedCase]:
-    """Return all cases in short, in the order in which they were received."""
+    """Return summaries of all cases, in the order in which their news was received."""
     cases: dict[str, CountedCase] = {}
     reader = JournalReader(log, topics.cases)
     async for record, env, accepted in _judged(reader, await reader.begin()):
@@ -166,7 +166,7 @@ async def read_signals(log: Log, topics: Topics) -> list[tuple[Signal, dict[str,
             except NewerSignalError:
                 raise
             except ContractError:
-                continue  # no signal: the audit counts these
+                continue  # not a signal: the audit counts these
             found.append((record.timestamp, signal, dict(record.headers)))
     found.sort(key=lambda row: row[0])
     return [(signal, headers) for _, signal, headers in found]

@@ -1,4 +1,7 @@
-"""The store of configuration snapshots: written and read back before a case pins one, followed while the worker runs."""
+"""Store of configuration snapshots.
+
+A snapshot is written and read back before a case pins it; the topic is followed.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 
 class ConfigStore:
-    """Every snapshot on the ``configs`` topic, by hash. ``adopted`` is the hash of the one that new cases pin."""
+    """Every snapshot on the ``configs`` topic, by hash. ``adopted`` is the hash that new cases pin."""
 
     def __init__(self, address: KafkaAddress, topics: Topics) -> None:
         self._topic = topics.configs
@@ -32,7 +35,7 @@ class ConfigStore:
         self.ignored = 0
 
     async def start(self) -> None:
-        """Read what is there; follow from then on."""
+        """Read the topic to its end, then follow it."""
         from aiokafka import TopicPartition
 
         tp = TopicPartition(self._topic, 0)
@@ -45,25 +48,24 @@ class ConfigStore:
                 await asyncio.wait_for(self._arrived.wait(), 30)
 
     async def stop(self) -> None:
-        """Stop following."""
         if self._following is not None:
             self._following.cancel()
         await self._consumer.stop()
 
     def get(self, config_hash: str) -> Snapshot | None:
-        """Return the snapshot, None while it has not arrived."""
+        """Return the snapshot; None if it has not arrived."""
         return self._known.get(config_hash)
 
-    def heed(self, on_new: Callable[[str], None]) -> None:
-        """Have ``on_new`` called with the hash of each snapshot that arrives from now on."""
+    def subscribe(self, on_new: Callable[[str], None]) -> None:
+        """Call ``on_new`` with the hash of each snapshot that arrives from now on."""
         self._heeding.append(on_new)
 
     def put_local(self, snapshot: Snapshot) -> None:
-        """Know a snapshot without the topic; for readers that bring their own."""
+        """Add a snapshot without the topic, for readers that bring their own."""
         self._known[snapshot.config_hash] = snapshot
 
     async def publish(self, snapshot: Snapshot, appender: Appender) -> str:
-        """Write the snapshot unless it is there, wait until this store has read it back, and return its hash."""
+        """Write the snapshot unless the topic has it, wait until this store has read it back, and return its hash."""
         config_hash = snapshot.config_hash
         if config_hash not in self._known:
             await appender.append(self._topic, msgspec.json.encode(snapshot), key=config_hash.encode(), partition=0)
@@ -72,7 +74,7 @@ class ConfigStore:
         return config_hash
 
     async def adopt(self, snapshot: Snapshot, appender: Appender) -> str:
-        """Publish the snapshot, let new cases pin it from then on, and return its hash."""
+        """Publish the snapshot, make it the one that new cases pin, and return its hash."""
         self.adopted = await self.publish(snapshot, appender)
         return self.adopted
 
@@ -87,7 +89,7 @@ class ConfigStore:
 
     def _take(self, record: Any) -> None:
         if record.value is None:
-            return  # a tombstone of the compacted topic: what is known stays known, for cases have pinned it
+            return  # a tombstone of the compacted topic: keep the snapshot, because cases have pinned it
         try:
             config_hash, snapshot = decode_snapshot(record.key, record.value)
         except ContractError as exc:

@@ -1,7 +1,7 @@
 """The fold of one journal partition: which of its records every reader accepts. Pure.
 
-Before the rule of acceptance comes one question, and every reader asks it by :func:`parse_record`: is this a record of this
-journal at all? Its envelope is whole, its run is the topic's, and its partition is the one of its case. What is not is
+Before it applies the acceptance rule, every reader checks by :func:`parse_record` that a record belongs to this
+journal: its envelope is complete, its run is the topic's, and it lies on its case's partition. Any other record is
 ignored before the rule sees it: it opens nothing, closes nothing and places no tombstone.
 """
 
@@ -28,17 +28,20 @@ _RUN = re.compile(r"(?:^|\.)runs\.(.+)$")
 
 @lru_cache(maxsize=64)
 def run_of(topic: str) -> str:
-    """Return the run that a journal holds: a backtest's own, that of the research chats, else the live one."""
+    """Return the run id of a journal: a backtest's own, that of the research chats, else the live one."""
     if (backtest := _RUN.search(topic)) is not None:
         return backtest.group(1)
     return RESEARCH_RUN if topic.endswith(RESEARCH_TOPIC) else LIVE_RUN
 
 
 def parse_record(record: Any, partitions: int | None) -> wire.Envelope:
-    """Return the envelope of a journal record. ``partitions`` is the journal's count; None asks nothing of the place.
+    """Return the envelope of a journal record.
+
+    ``partitions`` is the journal's count; None skips the check of the partition.
 
     Raises:
-        ContractError: the record is none of this journal's (reason ``bad_envelope``, ``wrong_run``, ``wrong_partition``).
+        ContractError: the record does not belong to this journal (reason ``bad_envelope``, ``wrong_run``,
+            ``wrong_partition``).
     """
     env = wire.read_envelope(record.headers or ())
     if env.run_id != run_of(record.topic):
@@ -56,12 +59,12 @@ def parse_record(record: Any, partitions: int | None) -> wire.Envelope:
 
 
 class JournalFold:
-    """The acceptance state of one partition. ``malformed`` counts records that are none of this journal's.
+    """The acceptance state of one partition. ``malformed`` counts records that do not belong to this journal.
 
-    Records are judged in offset order, each once; a record below :attr:`position` is ignored as redelivered. A fold that
-    begins inside a log needs the tombstones of the stretch before its position (:mod:`streams.journal.reader`).
-    ``partitions`` is the journal's partition count; a reader that does not say it takes records of misplaced cases too,
-    which the runtime does not.
+    Records are judged in offset order, each once; a record below :attr:`position` is ignored as redelivered. A fold
+    that begins inside a log needs the tombstones of the range before its position (:mod:`streams.journal.reader`).
+    ``partitions`` is the journal's partition count. Without it the fold also accepts records of misplaced cases, which
+    the runtime does not.
     """
 
     def __init__(self, position: int = 0, *, partitions: int | None = None) -> None:
@@ -75,7 +78,7 @@ class JournalFold:
         return self.accepted.position
 
     def judge(self, record: Any) -> tuple[wire.Envelope | None, bool]:
-        """Return the record's envelope (None when it has no readable one) and whether the record is accepted."""
+        """Return the record's envelope (None if it has no readable one) and whether the record is accepted."""
         try:
             env = parse_record(record, self._partitions)
         except ContractError as exc:
@@ -84,7 +87,7 @@ class JournalFold:
                 self.malformed += 1
                 if (
                     self.malformed & (self.malformed - 1) == 0
-                ):  # the 1st, 2nd, 4th, 8th …: a flood must not fill the log
+                ):  # the 1st, 2nd, 4th, 8th …, so that a flood does not fill the log
                     log.warning(
                         "passed by: no record of this journal",
                         topic=record.topic,

@@ -1,7 +1,7 @@
-"""The log as readers without a group see it: Kafka's here, or one in memory (:mod:`streams.journal.memory_log`).
+"""The log as readers without a consumer group see it: Kafka's, or one in memory (:mod:`streams.journal.memory_log`).
 
 Records come in batches, never one awaited call each: that cost the audit 92 % of its time. A record has ``topic``,
-``partition``, ``offset``, ``timestamp`` (ms), ``key``, ``value`` and ``headers``, as aiokafka's ``ConsumerRecord`` has.
+``partition``, ``offset``, ``timestamp`` (ms), ``key``, ``value`` and ``headers``, like aiokafka's ``ConsumerRecord``.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ UNCOMMITTED: Isolation = "read_uncommitted"
 
 
 class Cursor(Protocol):
-    """A place in each of some partitions, from which records are read on."""
+    """Read positions in a set of partitions."""
 
     async def next(self, timeout_s: float) -> Batches:
-        """Return what has come since, in offset order per partition; empty when nothing came within ``timeout_s``."""
+        """Return new records, in offset order per partition; empty if none arrived within ``timeout_s``."""
         ...
 
     async def position(self, tp: TopicPartition) -> int:
-        """Return the offset behind what was handed out, and behind the markers of transactions that follow it."""
+        """Return the offset after the returned records and after any transaction markers that follow them."""
         ...
 
     async def ends(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Ask the log where it ends now.
+        """Return the present end offsets, from the broker.
 
         Raises:
             KafkaError: the broker does not answer.
@@ -42,20 +42,20 @@ class Cursor(Protocol):
 
 
 class Log(Protocol):
-    """A log of partitions whose offsets may have gaps: markers of transactions, and what was aborted."""
+    """A log of partitions whose offsets may have gaps: transaction markers and aborted records."""
 
     async def bounds(self, topic: str, *, isolation: Isolation = UNCOMMITTED) -> dict[TopicPartition, tuple[int, int]]:
-        """Return where each partition of a topic begins and ends now; empty when the topic does not exist."""
+        """Return the present first and end offset of each partition of a topic; empty if the topic does not exist."""
         ...
 
     async def offsets_at(self, tps: Iterable[TopicPartition], ms: int) -> dict[TopicPartition, int | None]:
-        """Return the first offset appended at or after a time (ms since 1970); None where nothing was."""
+        """Return the first offset appended at or after a time (ms since 1970); None if there is none."""
         ...
 
     def replay(
         self, spans: Bounds, *, isolation: Isolation = UNCOMMITTED, batch: int = 5000
     ) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
-        """Yield (partition, records) of each half-open range of offsets, in order per partition, and end."""
+        """Yield (partition, records) of each half-open range of offsets, in order per partition, then stop."""
         ...
 
     def follow(
@@ -66,23 +66,21 @@ class Log(Protocol):
         max_records: int = 5000,
         wait_ms: int = 100,
     ) -> AbstractAsyncContextManager[Cursor]:
-        """Read on from these offsets. ``wait_ms`` is how long the broker may hold back a fetch that is empty."""
+        """Return a cursor at these offsets. ``wait_ms`` is how long the broker may hold an empty fetch."""
         ...
 
 
 class KafkaLog:
-    """The log on Kafka, read without a group: nothing is committed, and no rebalance moves anything."""
+    """The log on Kafka, read without a consumer group: no commits, no rebalances."""
 
     def __init__(self, address: KafkaAddress, **client: Any) -> None:
-        """``client``: more arguments of the consumers, such as ``client_id``."""
+        """``client``: further arguments of the consumers, such as ``client_id``."""
         self._address, self._client = address, client
 
     async def bounds(self, topic: str, *, isolation: Isolation = UNCOMMITTED) -> dict[TopicPartition, tuple[int, int]]:
-        """As of :class:`Log`."""
         return await offsets_of(self._address, topic, isolation_level=isolation, **self._client)
 
     async def offsets_at(self, tps: Iterable[TopicPartition], ms: int) -> dict[TopicPartition, int | None]:
-        """As of :class:`Log`."""
         async with self._address.reading(**self._client) as consumer:
             found = await consumer.offsets_for_times(dict.fromkeys(tps, ms))
         return {tp: None if at is None else int(at.offset) for tp, at in found.items()}
@@ -90,7 +88,6 @@ class KafkaLog:
     def replay(
         self, spans: Bounds, *, isolation: Isolation = UNCOMMITTED, batch: int = 5000
     ) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
-        """As of :class:`Log`."""
         return read_range(self._address, dict(spans), batch=batch, isolation_level=isolation, **self._client)
 
     @asynccontextmanager
@@ -102,7 +99,6 @@ class KafkaLog:
         max_records: int = 5000,
         wait_ms: int = 100,
     ) -> AsyncIterator[Cursor]:
-        """As of :class:`Log`."""
         more = {"isolation_level": isolation, "fetch_max_wait_ms": wait_ms, **self._client}
         async with self._address.reading(**more) as consumer:
             consumer.assign(list(starts))
@@ -127,9 +123,9 @@ class _KafkaCursor:
 
 
 async def record_ends(log: Log, spans: Bounds) -> dict[TopicPartition, int]:
-    """Return the offset after the last record of each range, its start when there is none.
+    """Return the offset after the last record of each range; the range's start if there is none.
 
-    The broker's end offset counts the markers of foreign transactions, behind which no record need ever come.
+    The broker's end offset counts foreign transaction markers, after which no record may follow.
     """
     ends = {tp: first for tp, (first, _) in spans.items()}
     left, back = dict(spans), 1

@@ -1,6 +1,6 @@
-"""A log in memory with the shape of Kafka's: offsets with gaps, two isolation levels, an end that may lie behind the last record.
+"""A log in memory that behaves like Kafka's: offset gaps, two isolation levels, an end that may exceed the last record.
 
-For tests and for runs in compressed time. What it leaves out: retention, compaction, several brokers.
+For tests and for runs in compressed time. Not modelled: retention, compaction, several brokers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from streams.journal.log import UNCOMMITTED, Batches, Bounds, Cursor, Isolation
 
 
 class MemoryRecord(msgspec.Struct, frozen=True):
-    """One record, with the attributes of aiokafka's ``ConsumerRecord`` that readers use. ``timestamp`` in ms since 1970."""
+    """One record, with the attributes of aiokafka's ``ConsumerRecord`` that readers use.
+
+    ``timestamp`` in ms since 1970.
+    """
 
     topic: str
     partition: int
@@ -31,7 +34,7 @@ class MemoryRecord(msgspec.Struct, frozen=True):
 
 
 class MemoryLog:
-    """Topics with a fixed count of partitions each. Appends and reads belong to one event loop."""
+    """Topics with a fixed number of partitions each. Append and read on one event loop."""
 
     def __init__(self, topics: Mapping[str, int]) -> None:
         self._counts = dict(topics)
@@ -50,7 +53,7 @@ class MemoryLog:
         timestamp: int = 0,
         aborted: bool = False,
     ) -> int:
-        """Append a record and return its offset. ``aborted``: of a transaction that was, so read_committed never sees it."""
+        """Append a record and return its offset. ``aborted``: of an aborted transaction, hidden from read_committed."""
         part = self._of[TopicPartition(topic, partition)]
         record = MemoryRecord(topic, partition, part.end, timestamp, key, value, tuple(headers))
         part.add(record, aborted=aborted)
@@ -63,25 +66,22 @@ class MemoryLog:
         self._wake()
 
     def break_after(self, records: int | None) -> None:
-        """Hand out so many more records, then raise KafkaConnectionError at every read; None mends it."""
+        """After this many more records, raise KafkaConnectionError at every read; None repairs it."""
         self._left = records
         self._wake()
 
     async def bounds(self, topic: str, *, isolation: Isolation = UNCOMMITTED) -> dict[TopicPartition, tuple[int, int]]:
-        """As of :class:`~streams.journal.log.Log`."""
         self._refuse_if_broken()
         tps = (TopicPartition(topic, n) for n in range(self._counts.get(topic, 0)))
         return {tp: (0, self._of[tp].end) for tp in tps}
 
     async def offsets_at(self, tps: Iterable[TopicPartition], ms: int) -> dict[TopicPartition, int | None]:
-        """As of :class:`~streams.journal.log.Log`."""
         self._refuse_if_broken()
         return {tp: next((r.offset for r in self._of[tp].records if r.timestamp >= ms), None) for tp in tps}
 
     async def replay(
         self, spans: Bounds, *, isolation: Isolation = UNCOMMITTED, batch: int = 5000
     ) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
-        """As of :class:`~streams.journal.log.Log`."""
         self._refuse_if_broken()
         for tp, (first, end) in spans.items():
             at = first
@@ -98,7 +98,6 @@ class MemoryLog:
         max_records: int = 5000,
         wait_ms: int = 100,
     ) -> AsyncIterator[Cursor]:
-        """As of :class:`~streams.journal.log.Log`."""
         self._refuse_if_broken()
         yield _MemoryCursor(self, dict(starts), isolation, max_records)
 
@@ -167,7 +166,7 @@ class _MemoryCursor:
             records = self._log._read(tp, at, end, self._isolation, left) if left else ()
             left -= len(records)
             whole = not records or records[-1] is self._log._of[tp].records[-1]
-            # Behind the last record lie markers alone: like a consumer, the cursor passes them.
+            # Only markers follow the last record; like a consumer, the cursor skips them.
             self._positions[tp] = end if left and whole else records[-1].offset + 1 if records else at
             if records:
                 got[tp] = records

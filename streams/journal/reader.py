@@ -1,10 +1,12 @@
-"""Reading a journal by the rule of acceptance, from anywhere in it: the one way of every reader outside the runtime.
+"""Reads of a journal by the acceptance rule, from any offset: used by every reader outside the runtime.
 
-Who reads how:
+Who uses what:
 
-- the whole reader: publisher, remote partitions, shadow, live and turn feeds, backtest, audit, case list, memory rebuild;
-- the fold alone (:class:`~streams.journal.fold.JournalFold`): the projector, which Faust's group feeds; the sink, which also
-  needs what is ignored, exact ranges and two isolation levels; recordings and case records;
+- the whole reader: publisher, remote partitions, shadow, live and turn feeds, backtest, audit, case list, memory
+  rebuild;
+- the fold alone (:class:`~streams.journal.fold.JournalFold`): the projector, which Faust's group feeds; the sink, which
+  also
+  needs ignored records, exact ranges and two isolation levels; recordings and case records;
 - neither: text and claim index, which scan headers (0.4 µs a record; judging costs 4.5), and topics that hold no cases.
 """
 
@@ -21,10 +23,10 @@ from streams.journal.tombstones import Tombstones
 
 
 class JournalReader:
-    """Begins folds of a journal's partitions. ``bounds`` are those of the last :meth:`begin`."""
+    """Creates folds of a journal's partitions. ``bounds`` are those of the last :meth:`begin`."""
 
     def __init__(self, log: Log, topic: str, tombstones: Tombstones | None = None) -> None:
-        """``tombstones``: those of this process, where others read the journal too: what they have read is known here."""
+        """``tombstones``: those of this process, shared by its readers of this journal so that none is read twice."""
         self.log, self.topic = log, topic
         self.bounds: Bounds = {}
         self._tombstones = Tombstones(log) if tombstones is None else tombstones
@@ -34,7 +36,7 @@ class JournalReader:
     ) -> dict[TopicPartition, JournalFold]:
         """Return a fold of each partition, or of those in ``only``, at its offset in ``starts``, else at its first one.
 
-        Tombstones are read for those that begin later than the log does, so that each judges as one that began at the
+        Folds that begin after the log's start get the tombstones before them, so each judges like one that began at the
         log's start.
 
         Raises:
@@ -51,7 +53,10 @@ class JournalReader:
     async def replay(
         self, folds: Mapping[TopicPartition, JournalFold]
     ) -> AsyncIterator[tuple[TopicPartition, Sequence[Any]]]:
-        """Yield (partition, records) from each fold's position to where the log ended at :meth:`begin`. The caller judges them."""
+        """Yield (partition, records) from each fold's position to the log's end as of :meth:`begin`.
+
+        The caller judges them.
+        """
         async for tp, records in self.log.replay(
             {tp: (fold.position, self.bounds[tp][1]) for tp, fold in folds.items()}
         ):

@@ -1,4 +1,4 @@
-"""Retries of work that needs a server, Kafka or ClickHouse, which may be away for a while."""
+"""Retries of work that needs a server, Kafka or ClickHouse, while it is unavailable."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 AWAY = (KafkaError, TransientError, OSError)
-"""What clients raise while their server is away. Some Kafka errors among them are final, such as a missing right."""
+"""Errors of clients while their server is unavailable. Some Kafka errors among them are final (a missing permission)."""
 PAUSES_S = (0.1, 0.3, 1.0, 2.0)
 """Pauses after the first failures in a row; the last one repeats."""
 STEADY_S = 60.0
-"""An attempt that ran this long had its server: its failure begins a new outage."""
+"""An attempt that ran this long reached its server, so its failure begins a new outage."""
 
 
 def is_transient(exc: Exception) -> bool:
-    """Whether another try may mend it."""
+    """Return whether a retry may resolve the error."""
     return bool(exc.retriable) if isinstance(exc, KafkaError) else isinstance(exc, AWAY)
 
 
 def is_away(exc: Exception) -> bool:
-    """Whether it is any error of :data:`AWAY`, for work that outlives final errors too."""
+    """Return whether it is any error of :data:`AWAY`, for work that survives final errors too."""
     return isinstance(exc, AWAY)
 
 
@@ -41,13 +41,13 @@ async def retry_while_unavailable(
     on_wait: Callable[[Exception], None] | None = None,
     until: asyncio.Event | None = None,
 ) -> T:
-    """Return what ``work()`` gives, calling it again, after growing pauses, while a server is away.
+    """Return the result of ``work()``; repeat it, after growing pauses, while a server is unavailable.
 
-    ``work`` is repeatable, and may run for as long as it likes. An outage is logged once, with ``what``. ``on_wait``
-    is called at each failure before the pause; what it raises ends the retries. Once ``until`` is set, a failure does so.
+    ``work`` must be repeatable; its duration is not limited. An outage is logged once, with ``what``. ``on_wait`` is called
+    at each failure before the pause; an error that it raises ends the retries. Once ``until`` is set, a failure does too.
 
     Raises:
-        Exception: what is not ``unavailable``, at once; any failure once ``until`` is set or the task is cancelled.
+        Exception: an error that is not ``unavailable``, at once; any failure once ``until`` is set or the task is cancelled.
     """
     loop, failures = asyncio.get_running_loop(), 0
     cancelled = _cancellations()

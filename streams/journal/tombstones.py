@@ -1,9 +1,9 @@
-"""Tombstones: what the rule of acceptance must know of the stretch before a reader's start, read once for a process.
+"""Tombstones: what the acceptance rule needs from the range before a reader's start, read once per process.
 
-At every rebalance a worker starts again from the watermarks of partitions that it may have followed a moment ago, its own
-and (for admission) all others. Reading up to 50,000 offsets of each again took seconds of the event loop, so that
-heartbeats came too late and led to the next rebalance (found by the chaos run at 17,000 cases). What was read stays
-here, and what others have folded is taken over.
+At every rebalance a worker starts again from the watermarks of partitions that it may have followed a moment ago: its
+own and (for admission) all others. Reading up to 50,000 offsets of each again took seconds of the event loop, so that
+heartbeats were late and caused the next rebalance (found by the chaos run at 17,000 cases). What was read is kept here,
+and what other folds know is taken over.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from streams.journal.log import Log
 
 _MARKING = frozenset(name.encode() for name in MARKING_NAMES)
 _SLACK = 20_000
-"""Offsets that are kept beyond the stretch of the newest reader: readers of one partition start at different offsets."""
+"""Offsets kept beyond the range of the newest reader, because readers of one partition start at different offsets."""
 
 
 def marks_of(records: Iterable[Any], partitions: int | None) -> Iterator[tuple[int, str]]:
@@ -37,7 +37,7 @@ def marks_of(records: Iterable[Any], partitions: int | None) -> Iterator[tuple[i
 
 
 class _Stretch:
-    """The marks of [first, end) of one partition, in order."""
+    """The tombstones of offsets [first, end) of one partition, in order."""
 
     def __init__(self, first: int, marks: Iterable[tuple[int, str]] = (), end: int | None = None) -> None:
         self.first, self.end = first, first if end is None else end
@@ -62,7 +62,7 @@ class Tombstones:
         self._reading = asyncio.Lock()
 
     def keep(self, tp: TopicPartition, accepted: AcceptedEvents) -> None:
-        """Take over what a fold of this partition knows, before it is let go. It was loaded by :meth:`load`."""
+        """Take over what a fold knows, before it is discarded. The fold must have been loaded by :meth:`load`."""
         known = self._of.get(tp)
         if known is None or known.end < accepted.position:
             first = max(0, accepted.position - TOMBSTONE_OFFSETS)
@@ -76,12 +76,12 @@ class Tombstones:
         *,
         partitions: int,
     ) -> None:
-        """Place the tombstones of the stretch before each position; only what nobody here has read is read.
+        """Add the tombstones of the range before each position; read only what this process has not read.
 
-        ``first`` is the first offset that the log still has, ``partitions`` the journal's count.
+        ``first`` is the log's present first offset, ``partitions`` the journal's count.
         """
         starts = {tp: max(first[tp], a.position - TOMBSTONE_OFFSETS) for tp, a in accepted.items()}
-        async with self._reading:  # two that want the same read it once
+        async with self._reading:  # so that concurrent callers read a range once
             for tp, start in starts.items():
                 known = self._of.get(tp)
                 if known is None or not known.first <= start <= known.end:

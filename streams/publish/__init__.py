@@ -1,1 +1,1 @@
-"""Signals of cases onto the topic ``signals``, exactly once."""
+"""Publishing of signals to the topic ``signals``, exactly once."""

@@ -1,8 +1,8 @@
-"""Publish: the signals of cases, and what withdraws them → ``signals``, exactly once for read_committed subscribers.
+"""The publisher: signals of cases, and their withdrawals → ``signals``, exactly once for read_committed subscribers.
 
-Every worker hosts a publisher and one is active: the one that holds the lease (a one-partition group). It starts its
-producer with the fixed transactional id, which fences a predecessor, rebuilds what was published from ``signals`` itself,
-folds the journal from its own watermark, and writes signals and watermark in one transaction.
+Every worker hosts a publisher; the one that holds the lease (a one-partition group) is active. It starts its producer
+with the fixed transactional id, which fences a predecessor, and rebuilds what was published from ``signals`` itself.
+Then it folds the journal from its own watermark, and writes signals and watermark in one transaction.
 """
 
 from __future__ import annotations
@@ -37,12 +37,15 @@ from streams.publish.revisions import PRELIMINARY, Batch, Item, Place, Published
 log = structlog.get_logger(__name__)
 
 TRANSACTION_TIMEOUT_MS = 10_000
-"""A killed publisher must not hold read_committed readers for longer."""
+"""Limits how long a killed publisher can block read_committed readers."""
 RETRY_BACKOFF_MS = 10
-"""The broker refuses the next transaction until it has written the markers of the last one, and the producer asks again
-after this; aiokafka's 100 ms was measured as most of the time from the end of a case to its signal."""
+"""Delay between attempts to begin a transaction.
+
+The broker refuses one until it has written the markers of the last one; aiokafka's 100 ms was measured as most of the
+time from the end of a case to its signal.
+"""
 COMMIT_IDLE_S = 5.0
-"""How often the watermark is committed when there is nothing to publish."""
+"""Interval of watermark commits when there is nothing to publish."""
 LEASE_SESSION_S = 6.0
 _TRIAGED = WIRE_NAMES[CaseTriaged]
 _ENDS_WITHOUT = frozenset({WIRE_NAMES[CaseDropped], WIRE_NAMES[CaseFailed]})
@@ -71,10 +74,10 @@ class _Lease(ConsumerRebalanceListener):  # type: ignore[misc]
 
 
 class Publisher:
-    """One candidate for publishing. ``run`` ends when :meth:`stop` is called; a lost lease makes it stand by again."""
+    """One candidate for publishing. ``run`` returns after :meth:`stop`; after a lost lease it stands by again."""
 
     def __init__(self, address: KafkaAddress, topics: Topics, *, tombstones: Tombstones | None = None) -> None:
-        """``tombstones`` are those of the worker in the same process, where there is one: what it has read is known here."""
+        """``tombstones``: those of a worker in the same process, if any, so that its reads are not repeated."""
         self._address, self._topics = address, topics
         self._group = topics.group("publisher")
         self._stopped = asyncio.Event()
@@ -86,7 +89,7 @@ class Publisher:
 
     @property
     def state(self) -> Literal["joining", "standing by", "rebuilding", "active"]:
-        """What it does: joining until it is known who holds the lease, rebuilding from holding it to publishing."""
+        """Current state: joining until the lease holder is known; rebuilding from taking it until publishing."""
         if self.active:
             return "active"
         if not self._lease.known:
@@ -94,11 +97,11 @@ class Publisher:
         return "rebuilding" if self._lease.held.is_set() else "standing by"
 
     def stop(self) -> None:
-        """Ask for a clean end."""
+        """Request a clean shutdown."""
         self._stopped.set()
 
     async def run(self) -> None:
-        """Stand by for the lease, publish while holding it, until stopped."""
+        """Stand by for the lease and publish while holding it, until stopped."""
         lease = self._lease
         consumer = self._address.consumer(
             group_id=self._topics.group("publisher-lease"),
@@ -127,7 +130,7 @@ class Publisher:
         except asyncio.CancelledError:
             pass
         except ProducerFenced:
-            # A successor leads. The lease is lost in a moment; should it stay here, this one leads again after all.
+            # A successor leads, so the lease will be lost shortly. If it is not, this publisher leads again.
             log.warning("fenced by another publisher: standing by")
             await _first_of(asyncio.sleep(LEASE_SESSION_S), lease.lost.wait(), self._stopped.wait())
         except AWAY as exc:
@@ -209,7 +212,7 @@ class Publisher:
                 future = await producer.send(
                     self._topics.signals, **_record(revised, env, self._topics.cases, partition, offset)
                 )
-                published.stands(signal.signal_id, Place(last + 1, -1, -1))  # where, the broker tells below
+                published.stands(signal.signal_id, Place(last + 1, -1, -1))  # offset: from the broker, below
                 published.read_through(partition, offset)
                 future.add_done_callback(_looked_at)
                 sent.append((signal.signal_id, last + 1, future))
@@ -264,12 +267,12 @@ def _mended_by_starting_over(exc: Exception) -> bool:
 async def _abort(producer: Any) -> None:
     try:
         await producer.abort_transaction()
-    except (KafkaError, OSError, AssertionError) as exc:  # aiokafka asserts that a fenced producer is not asked
+    except (KafkaError, OSError, AssertionError) as exc:  # aiokafka asserts that a fenced producer is not used
         log.warning("the transaction ends by its timeout", error=repr(exc))
 
 
 def _looked_at(future: Any) -> None:
-    # A fenced producer fails every record of its batch: the transaction's own error says it once.
+    # A fenced producer fails every record of its batch; the transaction's own error reports it once.
     if not future.cancelled():
         future.exception()
 
@@ -288,4 +291,4 @@ async def _first_of(*waits: Any) -> None:
             if not task.done():
                 task.cancel()
             elif not task.cancelled():
-                task.exception()  # looked at: the caller awaits the work itself
+                task.exception()  # marks the error as retrieved: the caller awaits the work itself

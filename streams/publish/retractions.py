@@ -1,9 +1,9 @@
-"""Retractions that wait for the signal that they withdraw: it may be of a case that still runs.
+"""Retractions that wait for the signal that they withdraw, whose case may still be running.
 
-A retraction is due when its target's partition was read up to where it ended when the retraction was read, and the
-target's case is not open there. Then its signal stands on the topic, or there never will be one. Until then the
-watermark of the denying case's partition is held where that case begins, so whoever publishes next reads it again; what
-was published for it meanwhile is known by its cause.
+A retraction is due once its target's partition was read to the end that it had when the retraction was read, and the
+target's case is not open there. Then its signal is on the topic, or there never will be one. Until then the watermark
+of the denying case's partition is held at that case's first record, so the next publisher reads it again. What was
+published for it meanwhile is recognised by its cause.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Waiting(NamedTuple):
 
 
 class Retractions:
-    """Those that wait, in the order in which they were read."""
+    """The waiting retractions, in the order in which they were read."""
 
     def __init__(self, cursor: Cursor, parts: Mapping[TopicPartition, JournalFold]) -> None:
         self._cursor, self._parts = cursor, parts
@@ -47,7 +47,7 @@ class Retractions:
         return len(self._waiting)
 
     async def add(self, event: RetractionFound, env: wire.Envelope, tp: TopicPartition, offset: int) -> None:
-        """Take one that was accepted; one that names a signal and a case that do not belong together is passed by."""
+        """Add an accepted retraction; ignore one whose signal does not belong to the case that it names."""
         if event.signal_id != signal_id(env.run_id, event.of_case):
             log.warning("a retraction of a signal that is not its case's: passed by", case=env.case_id)
             return
@@ -57,7 +57,7 @@ class Retractions:
         self._waiting.append(Waiting(event, env, tp.partition, offset, began, target, ends[target]))
 
     async def due(self, publish: Callable[[Waiting], Awaitable[None]]) -> None:
-        """Hand over every one whose target has ended, and keep the others."""
+        """Publish every retraction whose target has ended; keep the others."""
         left = []
         for one in self._waiting:
             if await self._cursor.position(one.target) < one.read_to or self._is_open(one):
@@ -67,7 +67,7 @@ class Retractions:
         self._waiting = left
 
     def held(self, partition: int, watermark: int) -> int:
-        """Return the offset to commit for a partition: not beyond the beginning of a case whose retraction waits."""
+        """Return the offset to commit for a partition: at most the first offset of a case whose retraction waits."""
         return min([watermark, *(w.held_at for w in self._waiting if w.partition == partition)])
 
     def _is_open(self, one: Waiting) -> bool:

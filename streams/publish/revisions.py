@@ -1,8 +1,8 @@
-"""Revisions: what stands on ``signals`` already, and what comes next: a judgement, a first word, or a withdrawal.
+"""Revisions: what is already on ``signals``, and what comes next: a judgement, a preliminary signal, or a withdrawal.
 
-A withdrawal (a signal that another case denies or corrects, or whose own case ends without one after a preliminary
-revision) is made of the revision that stands. Its text is fetched from ``signals`` where it lies: of all signals only
-their places are held.
+A withdrawal is derived from the current revision. It applies to a signal that another case denies or corrects, or whose
+own case ends without one after a preliminary revision. The current revision is read from ``signals`` by its offset:
+memory holds only the offset of each signal.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from streams.publish.retractions import Waiting
 log = structlog.get_logger(__name__)
 
 PRELIMINARY = b'"preliminary_signal":'
-"""In a triage that publishes at once; the others need not be decoded."""
+"""Marks a triage that publishes at once; others need not be decoded."""
 _COMMITTED: dict[str, Any] = {"isolation_level": "read_committed"}
 Withdrawn = Literal["retracted", "superseded"]
 
 
 class Item(NamedTuple):
-    """One revision to be published, and the journal event that it stands for. Its number is given when it is sent."""
+    """One revision to publish, and the journal event that it represents. It gets its number when it is sent."""
 
     signal: Signal
     env: wire.Envelope
@@ -41,7 +41,7 @@ class Item(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where the newest revision of a signal stands."""
+    """Revision number, partition and offset of a signal's newest revision."""
 
     revision: int
     partition: int
@@ -49,7 +49,7 @@ class Place(NamedTuple):
 
 
 class Published:
-    """What stands on ``signals``. ``causes`` are the journal events behind it that will be read again."""
+    """What is already on ``signals``. ``causes`` are its journal events that will be read again."""
 
     def __init__(self) -> None:
         self.causes: set[str] = set()
@@ -58,23 +58,23 @@ class Published:
         self.ignored = 0
 
     def revision(self, signal_id: str) -> int:
-        """Return the newest revision, 0 when there is none."""
+        """Return the newest revision, 0 if there is none."""
         place = self.places.get(signal_id)
         return 0 if place is None else place.revision
 
     def stands(self, signal_id: str, place: Place) -> None:
-        """Note where a revision stands."""
+        """Record the offset of a revision, unless a newer one is known."""
         if place.revision > self.revision(signal_id):
             self.places[signal_id] = place
 
     def read_through(self, partition: int, offset: int) -> None:
-        """Note the newest journal record that was published."""
+        """Record the offset of a published journal record, if it is the newest."""
         self.through[partition] = max(self.through.get(partition, -1), offset)
 
 
 async def published_so_far(address: KafkaAddress, topic: str, journal: str, positions: dict[int, int]) -> Published:
-    """Return what stands on ``signals``; ``positions`` are those from which the journal will be read."""
-    # By cause, not by the highest offset that is named: a record that names a false one hides nothing but itself.
+    """Return what is already on ``signals``; ``positions``: the offsets from which the journal will be read."""
+    # By cause, not by the highest offset named: a record that names a false offset hides only itself.
     published = Published()
     async for tp, records in read_range(address, await offsets_of(address, topic, **_COMMITTED), **_COMMITTED):
         for record in records:
@@ -93,7 +93,7 @@ async def published_so_far(address: KafkaAddress, topic: str, journal: str, posi
 
 
 async def signal_at(address: KafkaAddress, topic: str, place: Place) -> Signal | None:
-    """Return the revision that stands at a place; None where it is not readable.
+    """Return the revision at an offset; None if it is not readable.
 
     Raises:
         NewerSignalError: newer code has published it.
@@ -110,7 +110,7 @@ async def signal_at(address: KafkaAddress, topic: str, place: Place) -> Signal |
 
 
 def decoded(env: wire.Envelope, record: Any) -> Event | None:
-    """Return the event of an accepted record; None where it does not decode, for then its case is quarantined.
+    """Return the event of an accepted record; None if it does not decode (its case is quarantined).
 
     Raises:
         NewerSchemaError: newer code has written it.
@@ -127,7 +127,7 @@ def decoded(env: wire.Envelope, record: Any) -> Event | None:
 
 
 class Batch:
-    """The revisions of one transaction, in the order in which they go."""
+    """The revisions of one transaction, in order."""
 
     def __init__(self, address: KafkaAddress, topic: str, published: Published) -> None:
         self._address, self._topic, self._published = address, topic, published
@@ -135,7 +135,7 @@ class Batch:
         self.items: list[Item] = []
 
     def stands(self, signal_id: str) -> bool:
-        """Whether some revision of the signal is published, or about to be."""
+        """Return whether a revision of the signal is published or in this batch."""
         return signal_id in self._newest or signal_id in self._published.places
 
     async def take(self, event: Event, env: wire.Envelope, partition: int, offset: int) -> None:
@@ -164,7 +164,7 @@ class Batch:
 
 
 def signal_in(event: Event | None) -> Signal | None:
-    """Return the signal that an event publishes: the last word of a case, or the first one of two."""
+    """Return the signal that an event publishes: final, or preliminary; None if it publishes none."""
     match event:
         case SignalSynthesized(signal=signal):
             return signal
@@ -175,12 +175,12 @@ def signal_in(event: Event | None) -> Signal | None:
 
 
 def withdrawn(last: Signal, event: Event, at: datetime) -> Signal | None:
-    """Return the revision that withdraws a signal, None where it is withdrawn already or nothing is to be withdrawn.
+    """Return the revision that withdraws a signal; None if it is withdrawn already or the event withdraws nothing.
 
     Nobody may act on it any more: ``observe``, neutral, confidence 0, flagged, with the reason before the notes and the
-    denying pages before the others. What was retracted stays so; what was superseded may still be retracted.
+    denying pages before the others. A retracted signal stays retracted; a superseded one may still be retracted.
 
-    The audit makes each withdrawal again to compare it: with other words here, those published before would look forged.
+    The audit recomputes each withdrawal to compare it: with other words here, earlier ones would look forged.
     """
     match event:
         case RetractionFound(kind=kind, reason=reason, evidence=evidence):

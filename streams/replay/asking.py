@@ -1,4 +1,4 @@
-"""How a replay and whoever drives it talk: it hands out what it needs, and is sent the answer."""
+"""Protocol between a replay and its driver: the replay yields what it needs and receives the answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams.replay.outcome import Replayed, Status
 
 
 class Need(msgspec.Struct, frozen=True):
-    """An effect that the recording has no reply to. ``stand_in`` are the recorded calls that it takes the place of."""
+    """An effect without a recorded reply. ``stand_in``: the recorded calls that it replaces."""
 
     effect: Effect
     step: str
@@ -24,7 +24,7 @@ class Need(msgspec.Struct, frozen=True):
 
 
 class Miss(msgspec.Struct, frozen=True):
-    """The answer to a :class:`Need` that is not to be had: the case ends here, with this status."""
+    """The reply to a :class:`Need` that has no answer: the case ends here, with this status."""
 
     reason: str
     status: Status = "miss"
@@ -35,7 +35,7 @@ Asking = Generator[Need, Answer, Replayed]
 
 
 def reused_alone(asking: Asking) -> Replayed:
-    """Drive a replay by the recording alone: whatever it lacks is a miss."""
+    """Drive a replay by the recording alone: every need is a miss."""
     try:
         need = next(asking)
         while True:

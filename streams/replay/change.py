@@ -1,4 +1,4 @@
-"""What a replay decides by instead of what was pinned: other prompts, other settings."""
+"""Changes of a replay against the pinned configuration: other prompts, other settings."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from schemas.config import Prompt, Snapshot
 from schemas.errors import ConfigError
 
 _NEVER = frozenset({"prompts", "tables", "provider_mode", "code_version", "case_deadline_seconds"})
-"""Not settings that a step decides by alone: changed, they would tell of a case that was never run so."""
+"""Not settings that a step decides by alone: with these changed, the result would describe a case that never ran so."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """Prompts by name, and fields of the snapshot by name. Empty: nothing changed, an A/A replay."""
+    """Prompts by name, and snapshot fields by name. Empty: an A/A replay."""
 
     prompts: dict[str, Prompt] = {}
     settings: dict[str, Any] = {}
@@ -24,7 +24,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         """Return the snapshot with this change.
 
         Raises:
-            ConfigError: a setting that no snapshot has, or a value that it does not take; the text says which.
+            ConfigError: an unknown setting or an invalid value; the text names it.
         """
         if not self.prompts and not self.settings:
             return snapshot

@@ -1,4 +1,4 @@
-"""The replay cursor: one recording, played along with a replay. It knows where the replay is, and which replies are left."""
+"""The replay cursor: the position of a replay in its recording, and the recorded replies that are left."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from schemas.effects import CallModel, Effect
 from streams.replay.recording import Recorded, Recording
 
 FROM_OUTSIDE = frozenset({"deadline", "crash", "too_large"})
-"""Failures that the runtime logs of its own accord, without a reply that says so."""
+"""Failures that the runtime logs by itself, without a reply that reports them."""
 
 
 class ReplayCursor:
-    """``next`` is the recorded event that comes now, None once the replay has left the recorded path."""
+    """Position in one recording.
+
+    ``next`` is the next recorded event; None once the replay has left the recorded path.
+    """
 
     def __init__(self, recording: Recording) -> None:
         self._replies: dict[str, list[tuple[Call, ...]]] = {}
@@ -45,18 +48,18 @@ class ReplayCursor:
 
     @property
     def next(self) -> Recorded | None:
-        """The recorded path event after the head that the replay is at."""
+        """The recorded path event after the replay's head."""
         if self._left or self._at + 1 >= len(self._path):
             return None
         return self._path[self._at + 1]
 
     @property
     def unused(self) -> int:
-        """Recorded replies that were not asked for."""
+        """Number of recorded replies that were not requested."""
         return sum(len(groups) - self._taken.get(wanted, 0) for wanted, groups in self._replies.items())
 
     def from_outside(self) -> Recorded | None:
-        """Return the recorded event that comes now if no step gave it: it happens again whatever the steps say."""
+        """Return the next recorded event if no step produced it. Such an event recurs whatever the steps decide."""
         if (recorded := self.next) is None:
             return None
         match recorded.event:
@@ -71,7 +74,7 @@ class ReplayCursor:
 
     @property
     def calls_here(self) -> list[tuple[Call, ...]]:
-        """The recorded answers at this head, those of the event that follows it included."""
+        """The recorded answers at this head, including those of the event that follows it."""
         return self._calls[self._at]
 
     @property
@@ -80,7 +83,7 @@ class ReplayCursor:
         return self._completed[self._at]
 
     def follow(self, event: ev.Event) -> bool:
-        """Go on by one event; False, from now on, when it is of another kind than the recorded one."""
+        """Advance by one event. Returns False, then and ever after, if it is of another kind than the recorded one."""
         recorded = self.next
         self._left = recorded is None or not _same_kind(recorded.event, event)
         if not self._left:
@@ -89,7 +92,7 @@ class ReplayCursor:
         return not self._left
 
     def completed_next(self, missing: Container[str]) -> list[str]:
-        """Return the next of these requests whose replies were logged at this head, as long as nothing else was between."""
+        """Return the next consecutive group of these requests whose replies were logged at this head."""
         if self._left:
             return []
         completed = self._completed[self._at]
@@ -99,12 +102,12 @@ class ReplayCursor:
             if wanted in missing and wanted not in found:
                 found.append(wanted)
             elif found:
-                break  # it may be asked for once the step knows what these say
+                break  # it may be requested once the step has these replies
             self._played += 1
         return found
 
     def reply(self, wanted: str) -> tuple[Call, ...] | None:
-        """Return the recorded calls of the next occurrence of this request; None when there is none left."""
+        """Return the recorded calls of the next occurrence of this request; None if there is none left."""
         groups = self._replies.get(wanted)
         taken = self._taken.get(wanted, 0)
         if groups is None or taken >= len(groups):
@@ -113,7 +116,7 @@ class ReplayCursor:
         return groups[taken]
 
     def stand_in(self, effect: Effect) -> tuple[Call, ...]:
-        """Return the recorded calls that an effect of another hash takes the place of: of the same prompt, at this head."""
+        """Return the recorded calls that an effect with another hash replaces: of the same prompt, at this head."""
         if self._left or not isinstance(effect, CallModel):
             return ()
         for calls in self._calls[self._at]:

@@ -1,8 +1,8 @@
-"""The engine: asks every step of a recorded case again, in the order in which the runtime would.
+"""The replay engine: calls every step of a recorded case again, in the order in which the runtime would.
 
-The recording is followed as long as the path is the same one, step by step: its ids, its times, and what happened *to* the
-case rather than in a step (a deadline, a crash, a restart, a person's command) are taken from it. Replies are found by
-(request hash, occurrence) wherever the path leads. Where a step asks what was never answered, a :class:`Need` comes out.
+While the path is the recorded one, step by step, the recording supplies ids, times, and events that happened *to* the
+case rather than in a step (a deadline, a crash, a restart, a person's command). Replies are found by (request hash,
+occurrence) wherever the path leads. A request that was never answered comes out as a :class:`Need`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from streams.replay.outcome import Execution, Replayed, Status, UsedCall
 from streams.replay.recording import Recording
 
 MAX_EVENTS = 200
-"""A case whose replay is longer does not end; the longest path of the graph has about 30."""
+"""A longer replay is taken for endless; the longest path of the graph has about 30 events."""
 
 
 class _Stopped(Exception):  # noqa: N818 - it stops one case, which is no error of the run
@@ -39,7 +39,10 @@ class _Stopped(Exception):  # noqa: N818 - it stops one case, which is no error 
 
 
 class Replay:
-    """Replays one recording under one snapshot. ``run`` is a generator of :class:`Need`; it returns :class:`Replayed`."""
+    """Replays one recording under one snapshot.
+
+    ``run`` is a generator of :class:`Need` that returns :class:`Replayed`.
+    """
 
     def __init__(
         self,
@@ -50,12 +53,12 @@ class Replay:
         changed: frozenset[str] | None = None,
         from_step: str | None = None,
     ) -> None:
-        """``snapshot`` is what to decide by, with its change; None where the case's own is not to be had.
+        """Prepare a replay. ``snapshot``: the configuration to decide by; None if the case's own is not available.
 
         ``changed`` names the prompts that differ from the recorded ones, and asserts that nothing else does, code
-        included. Then what a step gave in the recording is taken as it is, up to the first question that holds such a
-        prompt: a step is a pure function, so it would say the same again. None: every step is asked again.
-        ``from_step``: everything before the case first comes to this step is taken as recorded, whatever has changed.
+        included. Then a step's recorded result is taken as it is, up to the first request that holds such a prompt: a
+        step is a pure function, so it would return the same again. None: every step is called again. ``from_step``:
+        everything before the case first reaches this step is taken as recorded, whatever has changed.
         """
         self._from_step = from_step
         self._changed = changed
@@ -71,7 +74,7 @@ class Replay:
         """Replay to the end of the case.
 
         Raises:
-            TypeError: the recording has no readable opening; look at ``Recording.unreadable`` first.
+            TypeError: the recording has no readable opening; check ``Recording.unreadable`` first.
         """
         opening = self._recording.records[0]
         case = open_case(
@@ -139,7 +142,7 @@ class Replay:
         return fold(case, event, event_id=successor_id(case), at=max(at, case.head_at))
 
     def _as_recorded(self, case: Case, step: Step, changed: frozenset[str]) -> Case | None:
-        """Return the case after what the recording says, where nothing so far and nothing here differs from it."""
+        """Return the case after its recorded event, if nothing so far and nothing here differs from the recording."""
         recorded = None if self._diverged_at else self._cursor.next
         if recorded is None:
             return None
@@ -153,18 +156,18 @@ class Replay:
         for calls in groups:
             self._cursor.reply(calls[-1].request_hash)
             self._used.append(_used(case, step, calls[-1].kind, calls[-1].request_hash, "reused", calls))
-        if completed := self._cursor.completed_here:  # all at once: what a fold of each would come to
+        if completed := self._cursor.completed_here:  # in one go: the same result as folding each of them
             calls = tuple(c for record in completed for c in record.event.calls)
             case = fold(case, replace(completed[0].event, calls=calls), event_id="", at=completed[-1].at)
         self._cursor.follow(recorded.event)
         return fold(case, recorded.event, event_id=recorded.id, at=recorded.at)
 
     def _asked(self, case: Case, step: Step) -> Generator[Need, Answer, tuple[Case, ev.Event]]:
-        """Ask the step until it needs nothing more; return the case with its replies, and the event."""
+        """Call the step until it needs nothing more; return the case with its replies, and the event."""
         calls: tuple[Call, ...] = ()
         try:
             while not isinstance(asked := ask(step, case), ev.Event):
-                # In the order in which the replies came; the first group of them, or all that are new.
+                # In the order in which the replies came: their first group, or all that are new.
                 for wanted in self._cursor.completed_next(asked.effects) or asked.effects:
                     calls = yield from self._answer(case, step, asked.effects[wanted], wanted)
                     event = tell(step, case, asked, wanted, calls)
@@ -178,7 +181,7 @@ class Replay:
             return case, with_calls(self._failed(case, step, failure_of(exc), calls), calls)
 
     def _what_was_answered(self, case: Case, step: Step) -> Case:
-        """Fold the replies that came before something ended the step from outside; nothing new is asked."""
+        """Fold the replies that came before something ended the step from outside, without new requests."""
         try:
             while not isinstance(asked := ask(step, case), ev.Event) and asked.several:
                 hashes = self._cursor.completed_next(asked.effects)
@@ -187,7 +190,7 @@ class Replay:
                 for wanted in hashes:
                     calls = self._reused(case, step, asked.effects[wanted], wanted) or ()
                     case = fold(case, tell(step, case, asked, wanted, calls), event_id="", at=case.head_at)
-        except Exception:  # whatever the step would have said was cut off
+        except Exception:  # whatever the step would have returned was cut off
             return case
         return case
 
@@ -203,7 +206,7 @@ class Replay:
             self._used.append(_used(case, step, KIND_OF[type(effect)], wanted, "miss"))
             raise _Stopped(answer.status, answer.reason)
         at = stand_in[-1].replied_at if stand_in else (case.replies.at or case.head_at)
-        # A stand-in of a dry run was given to another question: a step that needs several replies looks for its own.
+        # A dry run's stand-in answered another request: a step that needs several replies looks for its own.
         made = tuple(replace(call, replied_at=at, request_hash=wanted) for call in answer)
         calls, late = guarded(made, case.as_of)
         self._look_ahead += late
@@ -228,7 +231,7 @@ class Replay:
             and recorded.event.step == step.name
             and recorded.event.failure == failure
         ):
-            return replace(recorded.event, calls=())  # when it is due again was decided then, by the clock of then
+            return replace(recorded.event, calls=())  # the retry time was decided then, by the clock of then
         now: datetime = max((c.replied_at for c in calls), default=case.replies.at or case.head_at)
         return failed(case, step.name, failure, now=max(now, case.head_at))
 

@@ -1,8 +1,8 @@
-"""Look-ahead: what a case could not have known is kept from its steps, and counted.
+"""Look-ahead guard: information from after the case is kept from its steps, and counted.
 
-Evidence is refused by the rules of evidence themselves (``future_evidence``), so here it is only counted; memories,
-earlier claims and market figures from after the case are taken out of the reply. The ports of the live pipeline give none
-of them, so an honest recording passes through unchanged.
+The evidence rules themselves refuse later evidence (``future_evidence``), so it is only counted here. Memories, earlier
+claims and market figures from after the case are removed from the reply. The ports of the live pipeline return none of
+them, so an honest recording passes through unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from schemas.signals import Signal
 
 
 class LookAhead(msgspec.Struct, frozen=True):
-    """How many pieces from after the case were refused."""
+    """Number of refused pieces from after the case."""
 
     evidence: int = 0
     memory: int = 0
@@ -32,7 +32,7 @@ NOTHING = LookAhead()
 
 
 def guarded(calls: tuple[Call, ...], as_of: datetime) -> tuple[tuple[Call, ...], LookAhead]:
-    """Return the calls without what lies after ``as_of``, and how much that was; the same tuple where nothing is taken out."""
+    """Return the calls without what is later than ``as_of``, and the number removed; the same tuple if nothing was."""
     found = NOTHING
     kept: list[Call] = []
     for call in calls:
@@ -72,7 +72,7 @@ def _guarded(call: Call, as_of: datetime) -> tuple[Call, LookAhead]:
 
 
 def future_evidence(signal: Signal | None, as_of: datetime) -> tuple[str, ...]:
-    """Return the addresses of evidence that the signal rests on although it was published after the case."""
+    """Return the addresses of evidence that the signal uses although it was published after the case."""
     if signal is None:
         return ()
     return tuple(e.url for e in signal.evidence if e.published_at is not None and e.published_at > as_of)

@@ -1,4 +1,4 @@
-"""What a replay came to, and where it left the recording."""
+"""Result of a replay, and where it differs from the recording."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Status = Literal["replayed", "miss", "failed", "refused"]
 
 
 class UsedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One effect of the replayed case: how it was answered. ``position`` counts the accepted events before its event.
+    """How one effect of the replayed case was answered. ``position`` counts the accepted events before its event.
 
-    ``calls`` are its records, one per provider tried, none for a miss. ``stand_in``: the recorded calls in whose place
-    an executed one was made, where there are any.
+    ``calls`` are its records, one per provider tried, none for a miss. ``stand_in``: the recorded calls that an
+    executed one replaced, if any.
     """
 
     step: str
@@ -37,10 +37,10 @@ class UsedCall(msgspec.Struct, frozen=True, kw_only=True):
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     """One case, decided again.
 
-    ``case`` is its last state; ``end`` the event that ended it, None when it did not end (``status`` is not replayed
-    then, and ``reason`` says why). ``retractions`` are what it denies or corrects. ``diverged_at`` names the step whose
-    event was the first to differ from the recorded one, empty where none does; ``unused`` counts recorded replies that
-    nobody asked for again.
+    ``case`` is its last state. ``end`` is the event that ended it; if it is None, ``status`` is not replayed and
+    ``reason`` says why. ``retractions``: what the case denies or corrects. ``diverged_at`` names the step of the first
+    event that differs from the recorded one; empty if none does. ``unused`` counts recorded replies that were not
+    requested again.
     """
 
     status: Status
@@ -55,16 +55,16 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def signal(self) -> Signal | None:
-        """The signal, where the case ended in one."""
+        """The signal, if the case ended in one."""
         return self.end.signal if isinstance(self.end, ev.SignalSynthesized) else None
 
     def count(self, execution: Execution) -> int:
-        """Return how many effects were answered so."""
+        """Return the number of effects answered in this way."""
         return sum(1 for one in self.used if one.execution == execution)
 
 
 def signal_bytes(end: ev.Event | None) -> bytes:
-    """Return what two replays of a case are compared by: the canonical JSON of the signal, or of the end without one."""
+    """Return the bytes that replays are compared by: canonical JSON of the signal, or of an end without one."""
     if end is None:
         return b""
     if isinstance(end, ev.SignalSynthesized):

@@ -1,4 +1,7 @@
-"""Recordings: what a journal holds of each case, in bulk and by the rule of acceptance. Memory follows the open cases."""
+"""Recordings: the events of each case in a journal, in bulk and by the acceptance rule.
+
+Memory holds only open cases.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,9 @@ class Recorded(msgspec.Struct, frozen=True):
 
 
 class Recording(msgspec.Struct, kw_only=True):
-    """The accepted events of one case in log order; the first opens it, the last ends it where ``unreadable`` is empty.
+    """The accepted events of one case in log order: opening first and, if ``unreadable`` is empty, terminal last.
 
-    ``unreadable`` says why the case cannot be replayed: a record of it does not decode.
+    ``unreadable`` is the reason why the case cannot be replayed: one of its records does not decode.
     """
 
     case_id: str
@@ -48,7 +51,7 @@ class Recording(msgspec.Struct, kw_only=True):
 
     @property
     def opened_at(self) -> datetime:
-        """When the case was opened (event time, UTC)."""
+        """Event time of the opening (UTC)."""
         return self.records[0].at
 
     @property
@@ -58,12 +61,12 @@ class Recording(msgspec.Struct, kw_only=True):
 
     @property
     def calls(self) -> Iterator[Call]:
-        """Every call that a recorded event holds, in log order."""
+        """Yield every call that a recorded event holds, in log order."""
         return (call for record in self.records for call in record.event.calls)
 
 
 class Recordings:
-    """Gathers the records of one journal partition into cases, each handed out when it ends.
+    """Collects the records of one journal partition into cases, each returned when it ends.
 
     Raises (from :meth:`take`):
         NewerSchemaError: an accepted record was written by newer code.
@@ -72,14 +75,17 @@ class Recordings:
     def __init__(
         self, fold: JournalFold | None = None, *, wanted: Callable[[str], bool] = lambda _case_id: True
     ) -> None:
-        """``fold``: where to begin, else at the start of a log whose partition count nobody needs to know. ``wanted`` tells by its id whether a case is gathered; others are judged and passed over undecoded."""
+        """``wanted`` selects cases by id; the others are judged but not decoded.
+
+        ``fold``: where to begin. The default begins at the log's start and does not check partitions.
+        """
         self._wanted = wanted
         self.fold = JournalFold() if fold is None else fold
         self._open: dict[str, Recording] = {}
 
     @property
     def open_cases(self) -> int:
-        """Cases that have not ended so far."""
+        """Number of cases that have not ended so far."""
         return len(self._open)
 
     def take(self, records: Iterable[Any]) -> Iterator[Recording]:

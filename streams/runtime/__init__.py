@@ -1,1 +1,1 @@
-"""From journal to steps and back: fold, dispatch, deadlines, and what is done about steps that kill the process."""
+"""From journal to steps and back: fold, dispatch, deadlines, and isolation of steps that kill the process."""

@@ -1,8 +1,8 @@
-"""CrashIsolation: cases whose step has killed the worker again and again run one at a time, with nothing beside them.
+"""Crash isolation: cases whose step has killed the worker repeatedly run one at a time, with nothing beside them.
 
-So a ``StepStarted`` whose process died names the step that killed it. Everything else waits meanwhile and is
-dispatched afterwards. A worker that has to let the case go says so in a second ``StepStarted``, which is ``handed_back``:
-then the next one runs it alone again, instead of taking a rebalance for a crash.
+A ``StepStarted`` whose process died therefore names the step that killed it. Everything else waits meanwhile and is
+dispatched afterwards. A worker that has to release the case appends a second ``StepStarted`` with ``handed_back``: the
+next worker then runs the case alone again, instead of taking a rebalance for a crash.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ KILLED_ITS_WORKER = Failure(kind="crash", message="the step killed its worker", 
 
 
 class CrashIsolation:
-    """Who is suspected, who runs alone, and who waits for that. ``found`` counts suspects since the start."""
+    """Which cases are suspects, which one runs alone, and which wait for it.
+
+    ``found`` counts suspects since startup.
+    """
 
     def __init__(self, slot: WorkerSlot, after: int) -> None:
         self._slot = slot
@@ -35,34 +38,34 @@ class CrashIsolation:
 
     @property
     def waiting(self) -> bool:
-        """Whether anything waits for its turn."""
+        """Whether any case waits for its turn."""
         return bool(self._lined_up or self._held_back)
 
     def is_orphan(self, case: CaseCore) -> bool:
-        """Whether the case's head is a ``StepStarted`` of a worker that is gone: what ran alone has killed it."""
+        """Return whether the case's head is a ``StepStarted`` of a worker that is gone: its step killed it."""
         return _started(case) and case.head_id not in self._ours
 
     def line_up(self, partition: int, case: CaseCore) -> bool:
-        """Take the case for its turn alone if it is suspected; False when it is not."""
+        """Queue the case to run alone if it is a suspect; False if it is not."""
         if not _handed_back(case) and self._slot.crashes.get(case.head_id, 0) < self._after:
             return False
         self._lined_up.setdefault(case.case_id, (partition, case.head_id))
         return True
 
     def hold_back(self, partition: int, case: CaseCore) -> bool:
-        """Let the case wait if a suspect runs or is due; False when it may start."""
+        """Make the case wait if a suspect runs or is due; False if it may start."""
         if not (self._lined_up or self._alone is not None) or case.case_id == self._alone:
             return False
         self._held_back[case.case_id] = partition
         return True
 
     def runs(self, case: CaseCore) -> None:
-        """Note that a case behind ``StepStarted`` is dispatched: it is the one that runs alone."""
+        """Note that a case with a ``StepStarted`` head is dispatched: it is the one that runs alone."""
         if _started(case) and self._alone is None:
             self._alone = case.case_id
 
     def is_over(self, case: CaseCore) -> bool:
-        """Whether this case ran alone and has moved on now; then the next may."""
+        """Return whether this case ran alone and has moved on; then the next one may run."""
         if _started(case):
             return False
         if self._turn is not None and self._turn.case_id == case.case_id:
@@ -73,13 +76,13 @@ class CrashIsolation:
         return True
 
     def clear(self) -> None:
-        """Forget whose turn it is: all of it comes again when the partitions are live again."""
+        """Forget the queue; it is rebuilt when the partitions are live again."""
         self._lined_up.clear()
         self._held_back.clear()
         self._alone = None
 
     def hand_back(self) -> tuple[CaseCore, StepStarted] | None:
-        """Return the case that has its turn, at its ``StepStarted``, and what is to follow that; None when none has."""
+        """Return the case whose turn it is, at its ``StepStarted``, and the event to append next; None if none."""
         turn, self._turn = self._turn, None
         return None if turn is None else (turn, replace(turn.head, handed_back=True))
 
@@ -90,7 +93,7 @@ class CrashIsolation:
             yield self._lined_up[case_id][0], case_id, self._lined_up.pop(case_id)[1]
 
     def isolate(self, case: CaseCore, step: str) -> StepStarted:
-        """Give the case its turn alone; return the event that says so, which is to be appended."""
+        """Let the case run alone; return the event that records this, which the caller appends."""
         self.found += 1
         self._alone = case.case_id
         crashes = case.head.crashes if _handed_back(case) else self._slot.crashes[case.head_id]
@@ -102,7 +105,7 @@ class CrashIsolation:
         return started
 
     def released(self) -> dict[str, int]:
-        """Return case id → partition of those that waited, when nothing holds them back any more."""
+        """Return case id → partition of the cases that waited, once nothing holds them back."""
         if self._alone is not None or self._lined_up:
             return {}
         held, self._held_back = self._held_back, {}

@@ -1,7 +1,8 @@
-"""The dispatcher: what a head leads to is started here, once, and its result appended.
+"""The dispatcher: starts the step that a head leads to, once, and appends its result.
 
-Everything is keyed by (case, head, request): dispatching a case again, after a rebalance or a redelivery, starts nothing
-that runs already. A result is appended at the head that it was computed for; whether it is accepted is the log's to say.
+Everything is keyed by (case, head, request): dispatching a case again, after a rebalance or a redelivery, starts
+nothing that already runs. A result is appended at the head that it was computed for; the log decides whether it is
+accepted.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 HAND_BACK_S = 5.0
-"""How long a rebalance waits for the record that hands a suspect back; without it the next owner thinks of a crash."""
+"""How long a rebalance waits for the record that hands a suspect back; without it the next owner assumes a crash."""
 
 
 class Dispatcher:
-    """Starts steps and appends their results. ``put`` hands (step, case) to the step's channel without waiting."""
+    """Starts steps and appends their results. ``put`` sends (step, case) to the step's channel without waiting."""
 
     def __init__(
         self,
@@ -72,18 +73,21 @@ class Dispatcher:
 
     @property
     def running(self) -> int:
-        """Steps and effects that are under way."""
+        """Number of steps and effects under way."""
         return len(self._running)
 
-    # What the log says
+    # Events of the log
 
     def on_folded(self, partition: int, case: CaseCore) -> None:
-        """A case moved on, or got one more reply. A head that leads nowhere raises; the projector puts such a case aside."""
+        """Dispatch a case that moved on or got a reply.
+
+        A head without a next step raises; the projector quarantines the case.
+        """
         self._registry.next_step(case)
         if case.seq == 0:
             self._deadlines.watch(partition, case)
         self._running.at_head(case.case_id, case.head_id)
-        if isinstance(case.head, ev.COMMANDS):  # what still runs would be passed by
+        if isinstance(case.head, ev.COMMANDS):  # the results of what still runs would be ignored
             self._running.leave_behind(case.case_id, case.head_id)
         if self._crash_isolation.is_over(case):
             self._next_suspect()
@@ -91,14 +95,14 @@ class Dispatcher:
             self.dispatch(partition, case)
 
     def on_closed(self, partition: int, case: CaseCore) -> None:
-        """A case ended: nothing is left to start."""
+        """Stop watching a case that ended."""
         self._running.forget(case.case_id)
         self._deadlines.forget(case.case_id)
         if self._crash_isolation.is_over(case):
             self._next_suspect()
 
     def on_live(self, partition: int) -> None:
-        """A partition caught up: everything that is open goes on, nearest to its end first."""
+        """Continue every open case of a partition that caught up, those nearest to their end first."""
         self._live_since[partition] = self._now()
 
         def nearest(case: CaseCore) -> int:
@@ -110,24 +114,24 @@ class Dispatcher:
             self._deadlines.watch(partition, case)
         for case in sorted(cases, key=nearest):
             if self._crash_isolation.is_orphan(case):
-                # Whoever ran it alone is gone, and it was all that ran: the step is found.
+                # Its former worker is gone, and ran nothing else: this step killed it.
                 self._append(case, failed(case, case.head.step, KILLED_ITS_WORKER, now=self._now()))
                 continue
             self.dispatch(partition, case)
 
     def on_poison(self, record: Any, case: CaseCore | None, reason: str, why: str) -> None:
-        """A journal record cannot be read."""
+        """Quarantine the case of an unreadable journal record."""
         self._results.quarantine(record, case, reason, why)
 
     def end_without_configuration(self, case: CaseCore) -> None:
-        """Close a case whose snapshot is not on the ``configs`` topic: no step can decide anything for it."""
+        """Close a case whose snapshot is not on the ``configs`` topic: no step can run without it."""
         reason = f"the configuration {case.config_hash[:40]!r} that it pins is not on the configs topic"
         self._results.append_aside(case, ev.CaseFailed(reason=reason, failed_step="journal", attempts=0))
 
     # Routing
 
     def dispatch(self, partition: int, case: CaseCore) -> None:
-        """Hand the case to the step that its head leads to, unless that is under way already."""
+        """Send the case to the step that its head leads to, unless that is under way already."""
         if case.pinned is None or (step := self._registry.next_step(case)) is None:
             return
         head = case.head
@@ -145,11 +149,11 @@ class Dispatcher:
             self._put(step, case)
 
     def start(self, step: Step, case: CaseCore) -> None:
-        """Ask the step and start what it asks for. Called by the step's agent."""
+        """Run the step and start the effects that it requests. Called by the step's agent."""
         self._queued.discard((case.case_id, case.head_id, len(case.replies.calls)))
         partition = self._results.partition_of(case.case_id)
         if partition not in self._live_since or self.case_of(partition, case.case_id) is not case:
-            return  # revoked, or moved on while it was queued: its newer state is dispatched on its own
+            return  # revoked, or moved on while it was queued: its newer state is dispatched separately
         if self._crash_isolation.hold_back(partition, case):
             return
         self.steps_started += 1
@@ -162,7 +166,7 @@ class Dispatcher:
             self._running.spawn(key, self._answer(step, case, asked, wanted, effect))
 
     async def drain(self, timeout_s: float) -> int:
-        """Stop starting; give what runs up to ``timeout_s``; return how many effects are still under way."""
+        """Start nothing new; wait up to ``timeout_s`` for what runs; return the number of effects still under way."""
         self._live_since.clear()
         self._queued.clear()
         self._crash_isolation.clear()
@@ -172,7 +176,7 @@ class Dispatcher:
         return still
 
     async def _hand_back_suspect(self) -> None:
-        # Said before the partitions are let go: their next owner would take the silence for a crash.
+        # Before the partitions are released: otherwise their next owner would assume a crash.
         if (handed := self._crash_isolation.hand_back()) is not None:
             case, event = handed
             said = asyncio.create_task(self._results.append(case, event))
@@ -180,7 +184,7 @@ class Dispatcher:
             self._running.cancel(lambda case_id: case_id == case.case_id)
 
     def let_go(self, partitions: list[int]) -> None:
-        """Cancel what runs for partitions that another worker has now."""
+        """Cancel what runs for partitions that another worker owns now."""
         gone = set(partitions)
         self._live_since = {n: since for n, since in self._live_since.items() if n not in gone}
         self._running.cancel(lambda case_id: self._results.partition_of(case_id) in gone)
@@ -193,7 +197,7 @@ class Dispatcher:
     # Deadlines
 
     def sweep(self, now: datetime) -> None:
-        """End what is past its deadline: the deep path first, the case at last. Called about once a second."""
+        """End what is past its deadline: the deep path first, later the case. Called about once a second."""
         for partition, case_id, last in self._deadlines.passed(now):
             case, live = self.case_of(partition, case_id), self._live_since.get(partition)
             if case is None or live is None or case.pinned is None:
@@ -210,7 +214,10 @@ class Dispatcher:
         self._results.append_aside(case, cut_off(case, step.name, last=last, now=now))
 
     def oldest_overdue_s(self, now: datetime) -> float:
-        """Seconds for which the worst open case has been past its deadline and its grace; 0 when none is. For the watchdog."""
+        """Return how long the worst open case has been past its deadline and grace, in seconds; 0 if none is.
+
+        For the watchdog.
+        """
         cases = ((case, live) for n, live in self._live_since.items() for case in self.open_of(n))
         return self._deadlines.longest_overdue_s(cases, now)
 
@@ -232,7 +239,7 @@ class Dispatcher:
             return calls
 
     def _guarded(self, step: Step, case: CaseCore, code: Callable[[], T], calls: tuple[Call, ...] = ()) -> T | ev.Event:
-        """Run a step's code; what it raises comes back as the event that logs the failure, with the calls that it was told."""
+        """Run a step's code; turn an exception into the event that logs the failure, with the given calls."""
         try:
             with self._slot.executing(case.head_id):
                 return code()
@@ -259,7 +266,7 @@ class Dispatcher:
 
     @property
     def suspects(self) -> int:
-        """CrashIsolation found since the start."""
+        """Suspects found since startup."""
         return self._crash_isolation.found
 
     def _next_suspect(self) -> None:

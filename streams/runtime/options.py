@@ -1,4 +1,4 @@
-"""How a worker runs: the options of the runtime, apart from what cases decide by."""
+"""Options of the runtime; no case depends on them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 from streams.effects.breakers import BreakerPolicy
 
 GRACE_ON_REVOKE_S = 5.0
-"""What running effects get when partitions are revoked; what is still running then may be paid twice, and is counted."""
+"""Time that running effects get on revocation; a call that still runs after it may be paid twice, and is counted."""
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a worker runs. Times in seconds; see the settings of the same names."""
+    """Options of a worker. Times in seconds; see the settings of the same names."""
 
     slot: str = "0"
     slot_dir: Path = Path(".data/slots")

@@ -1,4 +1,4 @@
-"""What a worker knows of one journal partition: the acceptance state, its open cases, and those in quarantine."""
+"""A worker's state of one journal partition: the acceptance state, its open cases, and those in quarantine."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from schemas import envelope as wire
 from schemas.acceptance import AcceptedEvents
 
 Record = Any
-"""A Kafka record: topic, partition, offset, key, value, headers (aiokafka's and Faust's are alike in these)."""
+"""A Kafka record: topic, partition, offset, key, value, headers (alike in aiokafka and Faust)."""
 
 
 NEVER = sys.maxsize
-"""The end of a partition that is being taken away: records still come, and must not make it live again."""
+"""Target offset of a partition that is being revoked: records still come, and must not make it live again."""
 
 
 class Quarantined(NamedTuple):
-    """A case with a record that cannot be read: ``stub`` is the case at its head, for closing it there."""
+    """A case with an unreadable record. ``stub`` is the case at its head, for closing it there."""
 
     stub: CaseCore
     record: Record
@@ -29,7 +29,7 @@ class Quarantined(NamedTuple):
 
 
 class Listener(Protocol):
-    """Who is told what the log says: the dispatcher."""
+    """Receiver of the projector's events."""
 
     def on_folded(self, partition: int, case: CaseCore) -> None: ...
 
@@ -41,7 +41,7 @@ class Listener(Protocol):
 
 
 class Partition:
-    """What this worker knows of one journal partition."""
+    """This worker's state of one journal partition."""
 
     def __init__(self) -> None:
         self.accepted = AcceptedEvents()
@@ -54,26 +54,25 @@ class Partition:
 
 
 class Partitions(dict[int, Partition]):
-    """The journal partitions of this worker, by number. The projector alone changes them."""
+    """The journal partitions of this worker, by number. Only the projector changes them."""
 
     def case_of(self, partition: int, case_id: str) -> Any:
-        """Return an open case, None where it is not open here."""
+        """Return an open case; None if it is not open here."""
         p = self.get(partition)
         return None if p is None else p.cases.get(case_id)
 
     def open_of(self, partition: int) -> list[Any]:
-        """Return the open cases of a partition that is held."""
+        """Return the open cases of an own partition."""
         return list(self[partition].cases.values())
 
     def is_open(self, partition: int, case_id: str) -> bool:
-        """Whether the case is open here."""
         return partition in self and case_id in self[partition].cases
 
     def position_of(self, partition: int) -> int:
-        """The offset after the last record folded; 0 for a partition that is not held."""
+        """Return the offset after the last record folded; 0 for a partition of another worker."""
         return self[partition].accepted.position if partition in self else 0
 
 
 def unreadable_case(flow: Flow, env: wire.Envelope) -> CaseCore:
-    """Return what can be said of a case whose opening record does not decode: enough to close it."""
+    """Return a case for an opening record that does not decode, with enough data to close it."""
     return flow.opened(flow.unreadable(env.time), env)

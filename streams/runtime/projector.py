@@ -1,8 +1,8 @@
 """The projector: journal → fold → route. It never waits between taking a record and folding it.
 
-On assignment the tombstones of the 50,000 offsets before its watermark are read in bulk; Faust's stream delivers everything
-from the watermark on. A record that comes before its partition is loaded is kept in order. A gap in the offsets is never
-skipped: it is read again by a plain consumer before what follows it is folded.
+On assignment the tombstones of the 50,000 offsets before the watermark are read in bulk; Faust's stream delivers
+everything from the watermark on. A record that arrives before its partition is loaded is queued in order. An offset gap
+is never skipped: a plain consumer reads it again before what follows it is folded.
 """
 
 from __future__ import annotations
@@ -66,28 +66,28 @@ class Projector:
         self._fills: set[asyncio.Task[None]] = set()
         self._count: int | None = None
         self._unpinned = PendingConfigs()
-        configs.heed(self._on_config)
+        configs.subscribe(self._on_config)
         self.folded = 0
         self.gaps_filled = 0
 
     @property
     def open_cases(self) -> int:
-        """Open cases of this worker."""
+        """Number of open cases of this worker."""
         return sum(len(p.cases) for p in self.partitions.values())
 
     def safe_offset(self, partition: int) -> int | None:
-        """The watermark D, once the partition is loaded."""
+        """Return the watermark, once the partition is loaded; None before."""
         p = self.partitions.get(partition)
         return p.accepted.watermark if p is not None and p.loaded else None
 
     def revoke(self) -> None:
-        """Stop being live until the next assignment; states are kept, for most partitions come back."""
+        """Stop being live until the next assignment. States are kept, because most partitions come back."""
         self._halt()
         for p in self.partitions.values():
             p.live, p.end = False, NEVER
 
     def assign(self, numbers: set[int], when_flowing: Callable[[], Any]) -> list[int]:
-        """Take these partitions, start loading, and return those that were let go. ``when_flowing`` awaits the stream."""
+        """Take these partitions, start loading, and return those that were lost. ``when_flowing`` awaits the stream."""
         gone = {n: self.partitions.pop(n) for n in list(self.partitions) if n not in numbers}
         for number in (n for n, p in gone.items() if p.loaded):
             self.tombstones.keep(TopicPartition(self.topic, number), gone[number].accepted)
@@ -113,7 +113,7 @@ class Projector:
                 self._go_live(record.partition, p)
 
     async def is_at_the_end(self, number: int) -> bool:
-        """Whether nothing but markers of a foreign transaction lies between the fold and the end; they are passed then."""
+        """Return whether only foreign transaction markers are between the fold and the end; then skip them."""
         p, tp = self.partitions[number], TopicPartition(self.topic, number)
         span = p.accepted.position, (await self._log.bounds(self.topic))[tp][1]
         at_the_end = (await record_ends(self._log, {tp: span}))[tp] <= span[0]
@@ -121,7 +121,7 @@ class Projector:
         return at_the_end
 
     def without_configuration(self, longer_than_s: float) -> list[CaseCore]:
-        """Return the live cases whose snapshot has not come for this long. Each is named once."""
+        """Return the live cases whose snapshot has not arrived for this long. Each is returned once."""
         parts = self.partitions
         waiting = self._unpinned.older_than(longer_than_s, {n: p.live for n, p in parts.items()})
         cases = (parts[n].cases.get(case_id) for n, case_id in waiting if n in parts)
@@ -131,7 +131,7 @@ class Projector:
         self._halt()
 
     def _halt(self) -> None:
-        # Cancelled, and told so: a cancellation can be lost in a client that is closing a connection.
+        # A flag besides the cancellation, which can be lost in a client that is closing a connection.
         self._turn = object()
         for task in (*self._fills, *filter(None, [self._loading])):  # neither may outlive its partitions
             task.cancel()
@@ -146,7 +146,7 @@ class Projector:
                 self._drain(number, p)
                 if p.waiting is None and not p.live and p.accepted.position >= p.end:
                     self._go_live(number, p)
-        except Exception as exc:  # not CancelledError, which is none
+        except Exception as exc:  # not CancelledError
             self._ending.fail(exc)
 
     async def _load_all(self, numbers: list[int], turn: object) -> None:
@@ -174,7 +174,7 @@ class Projector:
             return
         p.end, self._count = last, partitions
         if p.loaded and start <= p.accepted.position:
-            return  # the fold so far is a prefix of the log: go on from there
+            return  # the fold so far is a prefix of the log: continue from there
         p.cases.clear()
         p.quarantined.clear()
         p.accepted = AcceptedEvents(start)
@@ -208,7 +208,7 @@ class Projector:
                         self._fold(number, p, missed)
                 if turn is not self._turn:
                     return
-                # The broker has nothing there: not a gap of ours.
+                # The broker has nothing there, so it is not a gap of ours.
                 p.accepted.position = max(p.accepted.position, record.offset)
                 self._drain(number, p)
                 if p.waiting is None and not p.live and p.accepted.position >= p.end:
@@ -222,7 +222,7 @@ class Projector:
 
     def _go_live(self, number: int, p: Partition) -> None:
         p.live = True
-        for q in p.quarantined.values():  # what the log has not closed by now
+        for q in p.quarantined.values():  # those that the log has not closed yet
             self._listener.on_poison(q.record, q.stub, q.reason, q.why)
         self._listener.on_live(number)
 
@@ -247,7 +247,7 @@ class Projector:
             case = self._opened(number, env, event) if opens else self._flow.folded(p.cases[env.case_id], event, env)
         except NewerSchemaError as exc:
             return self._ending.fail(exc)
-        except Exception as exc:  # whatever it does to the fold: its case is poisoned, not the partition
+        except Exception as exc:  # whatever the fault, quarantine this case and not the partition
             if not isinstance(exc, ContractError):
                 log.exception("an event cannot be folded", case=env.case_id, type=env.type)
             self._quarantine(number, p, env, record, exc)
@@ -273,11 +273,11 @@ class Projector:
         return replace(case, pinned=config)
 
     def _quarantine(self, number: int, p: Partition, env: wire.Envelope, record: Record, exc: Exception) -> None:
-        # The record moved the head (the rule reads headers only), so the case can be closed at it by a regular event.
+        # The record moved the head (the rule reads headers only), so a regular event can close the case there.
         before = p.cases.pop(env.case_id, None) or unreadable_case(self._flow, env)
         reason, why = (exc.reason, str(exc)) if isinstance(exc, ContractError) else ("bad_event", repr(exc))
         if env.type in TERMINAL_NAMES:
-            self._listener.on_poison(record, None, reason, why)  # closed by it, unreadable as its end is
+            self._listener.on_poison(record, None, reason, why)  # the end closed the case, although it is unreadable
             self._listener.on_closed(number, before)
             return
         stub = before if env.type == EFFECT_NAME else replace(before, head_id=env.id, head_at=env.time)

@@ -1,4 +1,4 @@
-"""Results: how what a step gave becomes a record of the journal, at the head that it was computed for."""
+"""Results: a step's result becomes a record of the journal, at the head that it was computed for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 
 class Results:
-    """Appends results, and the dead letters that go with some of them. Whether a result is accepted is the log's to say."""
+    """Appends results, and the dead letters of some. The log decides whether a result is accepted."""
 
     def __init__(
         self,
@@ -49,16 +49,15 @@ class Results:
         self._asides: set[asyncio.Task[Any]] = set()
 
     def partition_of(self, case_id: str) -> int:
-        """Return the journal partition of a case."""
         return partition_of(case_id, self._partitions)
 
-    async def append(self, case: CaseCore, event: ev.Event, *, letter: bool = True) -> None:
+    async def append(self, case: CaseCore, event: ev.Event, *, dead_letter: bool = True) -> None:
         """Append the event as the successor (or an effect) of the case's head; return when it is durable.
 
-        A ``CaseFailed`` leaves a dead letter first, where its flow has one: a crash in between repeats the letter rather
-        than loses it.
+        A ``CaseFailed`` writes a dead letter first, if its flow has one: a crash in between repeats the dead letter
+        rather than losing it.
         """
-        if letter and isinstance(event, ev.CaseFailed) and (asked := self._flow.letter(case)) is not None:
+        if dead_letter and isinstance(event, ev.CaseFailed) and (asked := self._flow.letter(case)) is not None:
             await self._failed_case_letter(case, event, *asked)
         new_id, now = successor_id(case, event), self._now()
         self._meter.appending(case, event, new_id, now)
@@ -74,17 +73,17 @@ class Results:
             await self.append(case, failed(case, step.name if step else "journal", failure, now=self._now()))
 
     def append_aside(self, case: CaseCore, event: ev.Event) -> None:
-        """Append without waiting for it."""
+        """Append in the background."""
         self._aside(self.append(case, event))
 
     def quarantine(self, record: Any, case: CaseCore | None, reason: str, why: str) -> None:
-        """Keep a journal record that cannot be read as a dead letter; close its case, where it has one, as failed."""
+        """Write a dead letter for an unreadable journal record; close its case, if there is one, as failed."""
         about = {} if case is None else {"case": case.case_id}
         log.error("poison record in the journal", partition=record.partition, offset=record.offset, why=why, **about)
         self._aside(self._put_aside(record, case, reason, why))
 
     async def stop(self) -> None:
-        """Cancel what is not appended yet; it comes again with its partition."""
+        """Cancel pending appends; the partition's next owner repeats them."""
         for task in (asides := list(self._asides)):
             task.cancel()
         await asyncio.gather(*asides, return_exceptions=True)
@@ -94,7 +93,7 @@ class Results:
         await self._appender.dead_letter(letters, record, reason=reason, why=why, consumer="projector")
         if case is not None:
             event = ev.CaseFailed(reason=f"quarantined: {why}"[:1000], failed_step="journal", attempts=0)
-            await self.append(case, event, letter=False)
+            await self.append(case, event, dead_letter=False)
 
     async def _failed_case_letter(self, case: CaseCore, end: ev.CaseFailed, key: bytes, value: bytes) -> None:
         headers = [

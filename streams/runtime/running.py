@@ -1,4 +1,4 @@
-"""What is running: one task per (case, head, request), started once however often it is asked for."""
+"""Running tasks: one per (case, head, request), started once however often it is requested."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Key = tuple[str, str, str]
 
 
 class Running:
-    """The tasks under way. The slot file knows the heads that they belong to; ``on_end`` is called after each one.
+    """The tasks under way. The slot file records their heads; ``on_end`` is called after each one.
 
-    ``is_head`` tells whether a case is still at a head: a result that is in the log but not folded yet is remembered
-    until its case moves, for asked again in between, by another reply's fold, it would be paid twice.
+    ``is_head`` returns whether a case is still at a head. A result that is in the log but not folded yet is remembered
+    until its case moves: if the fold of another reply requested it again in between, it would be paid twice.
     """
 
     def __init__(self, slot: WorkerSlot, *, is_head: Callable[[str, str], bool], on_end: Callable[[], None]) -> None:
@@ -47,14 +47,14 @@ class Running:
             return
         self._per_head[key[1]] += 1
         self._slot.started(key[1])
-        # Whatever is logged on its way, by adapters and libraries too, names the case.
+        # Everything logged by this task, by adapters and libraries too, carries the case.
         context = copy_context()
         context.run(bind_contextvars, case=key[0])
         task = self._tasks[key] = asyncio.create_task(work, context=context)
         task.add_done_callback(lambda done: self._ended(key, done))
 
     def at_head(self, case_id: str, head_id: str) -> None:
-        """Note where a case is now; results for an earlier head need no remembering."""
+        """Record a case's present head; results for an earlier head need not be remembered."""
         if (appended := self._appended.get(case_id)) is not None and appended[0] != head_id:
             del self._appended[case_id]
 
@@ -71,7 +71,7 @@ class Running:
             del self._appended[case_id]
 
     async def asking(self, work: Coroutine[Any, Any, R]) -> R:
-        """Await the asking part of a task: what :meth:`leave_behind` may end. Its append is never ended by it."""
+        """Await the part of a task that :meth:`leave_behind` may cancel. The append that follows is not part of it."""
         task = asyncio.current_task()
         assert task is not None
         self._asking.add(task)
@@ -81,13 +81,16 @@ class Running:
             self._asking.discard(task)
 
     def leave_behind(self, case_id: str, head_id: str) -> None:
-        """Ask nothing more for a case at any head but this one. A call that is out already is answered, paid and recorded."""
+        """Make no new calls for a case at other heads than this.
+
+        A call under way is still answered, paid and recorded.
+        """
         for key, task in list(self._tasks.items()):
             if key[0] == case_id and key[1] != head_id and task in self._asking:
                 task.cancel(UNWANTED)
 
     async def wait(self, timeout_s: float) -> int:
-        """Give what runs up to ``timeout_s``; return how much is still under way."""
+        """Wait up to ``timeout_s`` for what runs; return the number of tasks still under way."""
         if self._tasks:
             await asyncio.wait(list(self._tasks.values()), timeout=timeout_s)
         return len(self._tasks)

@@ -1,4 +1,7 @@
-"""The watchdog: a worker that no longer gets on ends, so that its supervisor starts it anew. Waiting for a model is health."""
+"""The watchdog: ends a worker that makes no progress, so that its supervisor restarts it.
+
+Waiting for a model is progress.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ STALL_EXIT_S = 60.0
 
 
 class Watchdog:
-    """Sees partitions of which nothing is read although there is more. ``end_of`` returns a journal partition's end.
+    """Detects partitions that are not read although they have more. ``end_of`` returns a journal partition's end.
 
     Faust's own check compares a monotonic clock with an epoch one and never fires.
     """
@@ -22,16 +25,16 @@ class Watchdog:
         self._unmoved: dict[int, tuple[int, float]] = {}
 
     def assigned(self) -> None:
-        """Begin to count anew: what was not read before an assignment says nothing of what is read after it."""
+        """Reset the counts: what was not read before an assignment says nothing about what comes after it."""
         self._unmoved.clear()
 
     def stalled_s(self, loop_time: float) -> dict[int, float]:
-        """Seconds for which nothing was read of a journal partition although there is more; 0 for the others."""
+        """Return for each journal partition how long nothing was read although it has more, in seconds; otherwise 0."""
         unmoved = self._unmoved
         return {n: loop_time - unmoved[n][1] if n in unmoved else 0.0 for n in list(self._projector.partitions)}
 
     async def look(self, loop_time: float, overdue_s: float) -> str | None:
-        """Return why the worker must start anew, None while it gets on. ``overdue_s``: by how much the latest case is late."""
+        """Return why the worker must restart; None if it makes progress. ``overdue_s``: how late the latest case is."""
         if overdue_s > OVERDUE_EXIT_S:
             return "a case is open a minute past its deadline: the worker restarts"
         for number, p in list(self._projector.partitions.items()):
@@ -40,7 +43,7 @@ class Watchdog:
                 self._unmoved[number] = (p.accepted.position, loop_time)
             elif (
                 loop_time - since > STALL_EXIT_S
-                and number in self._projector.partitions  # still: an earlier look may have waited through a rebalance
+                and number in self._projector.partitions  # an earlier pass may have waited through a rebalance
                 and not await self._projector.is_at_the_end(number)
             ):
                 return (

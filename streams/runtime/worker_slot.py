@@ -1,8 +1,8 @@
-"""The slot's own small file: which heads were running when the process died, so that a step that kills it is found.
+"""The worker slot's file: which heads were running when the process died, to find a step that kills it.
 
-A memory-mapped table of places, one per running head: filling and clearing a place is a copy in memory, without a system
-call (the page cache outlives the process, and an operating system that dies is nobody's suspect step). At start the
-places that were not cleared become crash counts, which stand in a text file beside it.
+A memory-mapped table with one entry per running head. Setting and clearing an entry is a copy in memory, without a
+system call: the page cache outlives the process, and when the operating system dies, no step is to blame. At startup,
+entries that were not cleared become crash counts, which are stored in a text file beside it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,23 @@ from schemas.errors import ConfigError
 HEAD_BYTES = 36
 """An event id: a UUID in text form."""
 PLACES = 65_536
-"""More heads than a worker can have running; where they are not enough, the rest runs unrecorded."""
+"""More heads than a worker can have running; any beyond run unrecorded."""
 _FREE = b"\0" * HEAD_BYTES
 
 
 _TABLE_BYTES = HEAD_BYTES * (PLACES + 1)
 _EXECUTING = HEAD_BYTES * PLACES
-"""The last place: the head whose step's own code runs at this moment. Where it is filled, no other can have killed us."""
+"""The last entry: the head whose step's own code runs now.
+
+If it is filled, no other head can have killed the process.
+"""
 
 
 class WorkerSlot:
-    """One worker slot on this machine. ``crashes`` maps a head to how often the process died while it was running.
+    """One worker slot on this machine. ``crashes``: how often the process died while a head was running.
 
     Raises:
-        ConfigError: when another process on this machine holds the slot.
+        ConfigError: another process on this machine holds the slot.
     """
 
     def __init__(self, directory: Path, slot: str) -> None:
@@ -58,7 +61,7 @@ class WorkerSlot:
 
     @contextmanager
     def executing(self, head_id: str) -> Iterator[None]:
-        """Note that the code of this head's step runs now, until the block ends."""
+        """Record that this head's step code runs, until the block ends."""
         self._table[_EXECUTING:] = head_id.encode()[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
         try:
             yield
@@ -66,7 +69,7 @@ class WorkerSlot:
             self._table[_EXECUTING:] = _FREE
 
     def started(self, head_id: str) -> None:
-        """Note that a step runs at this head."""
+        """Record that a step runs at this head."""
         if head_id in self._place or not self._free:
             return
         place = self._place[head_id] = self._free.pop()
@@ -74,7 +77,7 @@ class WorkerSlot:
         self._table[at : at + HEAD_BYTES] = head_id.encode()[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
 
     def ended(self, head_id: str) -> None:
-        """Note that nothing runs at this head any more."""
+        """Record that nothing runs at this head any more."""
         place = self._place.pop(head_id, None)
         if place is not None:
             at = place * HEAD_BYTES
@@ -87,7 +90,7 @@ class WorkerSlot:
             self._write_counts()
 
     def close(self) -> None:
-        """End in order: nothing was running."""
+        """Record a clean end: nothing was running."""
         self._table[:] = bytes(_TABLE_BYTES)
         self._table.close()
         os.close(self._fd)
@@ -117,7 +120,7 @@ async def refuse_taken_slot(address: KafkaAddress, group: str, slot: str) -> Non
     """Refuse to start while a live worker elsewhere holds this slot's static membership.
 
     Raises:
-        ConfigError: names the slot and what to change.
+        ConfigError: the text names the slot and what to change.
     """
     # The broker names a static member after its instance id: "<instance id>-<UUID>".
     holder = re.compile(re.escape(f"{group}-{slot}-") + "[0-9a-f-]{36}")

@@ -1,1 +1,1 @@
-"""Journal and signals into ClickHouse, each record's rows once."""
+"""The sink: journal and signals into ClickHouse, each record's rows once."""

@@ -1,7 +1,7 @@
-"""What the sink inserts at once: one offset range of one partition, made into blocks ahead of its insert.
+"""Batches of the sink: one offset range of one partition, converted to blocks before its insert.
 
-A batch is made in memory alone while the one before it is inserted; only its turn writes its range into the commit. It
-keeps the watermark that held where it ends: a later one may be past records that are not inserted yet.
+A batch is prepared in memory while the one before it is inserted. Its range is written into the commit only at its
+turn. It keeps the watermark as of its end, because a later one may lie after records that are not inserted yet.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 SLICE = 200
-"""Records that are read before other tasks get their turn: some milliseconds."""
+"""Records between two turns of the event loop: a few milliseconds."""
 
 
 class Source(Protocol):
-    """One partition as the sink sees it: how far it is, and the rows of what comes next."""
+    """One partition: the sink's position in it, and the rows of its next records."""
 
     progress: Progress
 
     @property
     def watermark(self) -> int:
-        """Where a fold has to start again to know every open case."""
+        """The offset where a fold has to start to know every open case."""
         ...
 
     def rows(self, records: Sequence[Any]) -> tuple[Rows, list[Bad]]:
-        """Return the rows of records (in order, contiguous) and those that none can be made of."""
+        """Return the rows of records (in order, contiguous), and the records without rows."""
         ...
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
-    """One range. ``blocks`` with their tokens; ``bad`` records become dead letters; ``fresh`` ones were not in before."""
+    """One range: its ``blocks`` with their tokens. ``bad`` become dead letters; ``fresh`` were not inserted before."""
 
     tp: TopicPartition
     last: int
@@ -57,7 +57,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SinkSignals:
-    """One partition of ``signals``: nothing is folded, so its watermark is what is inserted."""
+    """One partition of ``signals``: nothing is folded, so the watermark is the insert position."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
@@ -69,7 +69,7 @@ class SinkSignals:
         return self._read + 1
 
     def rows(self, records: Sequence[Any]) -> tuple[Rows, list[Bad]]:
-        """Return the rows of records (in order) and those that none can be made of."""
+        """Return the rows of records (in order), and the records without rows."""
         rows: list[Any] = []
         bad: list[Bad] = []
         for record in records:
@@ -81,14 +81,17 @@ class SinkSignals:
                 raise
             except ContractError as exc:
                 bad.append((record, exc))
-            except Exception as exc:  # whatever the values of a signal that decodes do to the mapping
+            except Exception as exc:  # any error that the values of a decodable signal cause in the mapping
                 bad.append((record, ContractError(f"no row can be made of it: {exc!r:.300}", reason="bad_row")))
         self._read = max(self._read, records[-1].offset)
         return ({"signals": rows} if rows else {}), bad
 
 
 class Tables:
-    """The tables, for one who waits while they are away. ``waiting``: they do not take rows now; ``retries`` so far."""
+    """Inserts into the tables, with retries while they are unavailable.
+
+    ``waiting``: they take no rows now; ``retries``: number of repeated inserts.
+    """
 
     def __init__(self, client: ClickHouse) -> None:
         self._client = client
@@ -96,7 +99,7 @@ class Tables:
         self.retries = self.inserted = 0
 
     async def block(self, table: str, rows: list[Any]) -> Block:
-        """Return the rows as one insert sends them; for its first word about the columns the engine has to be there."""
+        """Encode the rows of one insert. The first call for a table needs ClickHouse for its columns."""
         return await self._retried(table, lambda: self._client.block(table, COLUMNS[table], rows))
 
     async def insert(self, block: Block, token: str) -> None:
@@ -115,7 +118,7 @@ class Tables:
 
 
 async def made_of(tp: TopicPartition, records: list[Any], source: Source, tables: Tables) -> Batch:
-    """Return the batch of one range; waits while ClickHouse has never yet said what its columns are."""
+    """Return the batch of one range; waits until ClickHouse has reported its columns once."""
     rows: Rows = {}
     bad: list[Bad] = []
     through = source.progress.through
@@ -154,7 +157,7 @@ async def _blocks(
     try:
         into.append((await tables.block(table, rows), f"{table}-{token}"))
     except ContractError as exc:
-        # One row does not fit. Halves find it, the same ones after a crash, so that their tokens are the same.
+        # One row does not fit. Bisection finds it, with the same halves after a crash, so that the tokens are equal.
         if len(rows) == 1:
             log.error("a row does not fit its table and is left out", table=table, why=str(exc))
             left_out.append((_record_of(table, rows[0], records), exc))

@@ -1,4 +1,4 @@
-"""The sink's view of one journal partition: what is inserted, and the rows of the records that come next."""
+"""The sink's view of one journal partition: what is inserted, and the rows of the next records."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from schemas.ids import content_hash
 from streams.journal.fold import JournalFold
 
 Bad = tuple[Any, ContractError]
-"""A record of which no rows can be made, and why."""
+"""A record without rows, and the reason."""
 
 
 class Head(msgspec.Struct):
-    """What the rows of a case's next event need to know of the case. ``step`` is the one that its head leads to."""
+    """State of a case that the rows of its next event need. ``step`` is the one that its head leads to."""
 
     step: str | None
     at: datetime
@@ -34,7 +34,7 @@ class Head(msgspec.Struct):
 
 
 class Progress(msgspec.Struct):
-    """The commit metadata of one partition: inserted up to ``through``; ``pending`` is a range that may be in or not."""
+    """Commit metadata of one partition: inserted up to ``through``; range ``pending`` may be inserted or not."""
 
     through: int = -1
     pending: int = -1
@@ -61,21 +61,21 @@ class SinkJournal:
         return self.fold.accepted.watermark
 
     def rows(self, records: Sequence[Any]) -> tuple[Rows, list[Bad]]:
-        """Return the rows of records (in order, contiguous) and those that do not decode."""
+        """Return the rows of records (in order, contiguous), and the records that do not decode."""
         rows: Rows = {}
         bad: list[Bad] = []
         vectors = Vectors()
         for record in records:
             env, accepted = self.fold.judge(record)
             if env is None:
-                continue  # no record of this journal: the runtime keeps it as a dead letter
+                continue  # not a record of this journal: the runtime writes its dead letter
             try:
                 event = wire.decode(env.type, env.version, record.value)
                 self._registry.flow.refuse_foreign(event)
             except wire.NewerSchemaError:
                 if accepted:
                     raise
-                continue  # whoever may write can claim a version; only one that the rule accepts is a reason to stop
+                continue  # any writer can claim a version; only an accepted record is a reason to stop
             except ContractError as exc:
                 bad.append((record, exc))
                 continue
@@ -83,7 +83,7 @@ class SinkJournal:
             try:
                 placed = self._placed(env, event, record) if fresh else None
                 made = {} if placed is None else rows_of(placed, accepted=accepted, embedded=vectors.of)
-            except Exception as exc:  # whatever the values of a record that decodes do to the mapping
+            except Exception as exc:  # any error that the values of a decodable record cause in the mapping
                 bad.append((record, ContractError(f"no rows can be made of it: {exc!r:.300}", reason="bad_row")))
                 made = {}
             if accepted:
@@ -131,13 +131,13 @@ class SinkJournal:
     def _after(self, head: Event) -> str | None:
         try:
             step = self._registry.step_after(head)
-        except ContractError:  # whoever may write can name a step that there is not
+        except ContractError:  # any writer can name a step that does not exist
             return None
         return None if step is None else step.name
 
 
 def _embedding(event: Event, news_text: str) -> TextEmbedding | None:
-    """Return the vector of the news that a recall of this event was answered with, if a provider made one."""
+    """Return the vector of the news in this event's recall reply, if a provider made one."""
     for call in event.calls:
         made = call.reply.embedding if isinstance(call.reply, RecallReply) else None
         if made is not None and made.text_hash == content_hash(news_text[:MAX_RECALL_CHARACTERS]):

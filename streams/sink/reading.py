@@ -1,8 +1,9 @@
-"""What the sink reads: the journal as every reader of it does, the signals as their subscribers do.
+"""Consumers of the sink: it reads the journal like every reader of it, and the signals like their subscribers.
 
-Two consumers, for isolation is a consumer's. A journal has no transactional writer of ours; what a foreign transaction
-aborted there is read by the runtime, and read_committed would hide it from the tables alone, or hold them up for as long
-as a foreign transaction stays open. Signals are published in transactions, and count when those are committed.
+There are two, because isolation is a property of a consumer. We never write to a journal in transactions. What a
+foreign transaction aborted there is read by the runtime; with read_committed the tables alone would miss it, or would
+wait as long as a foreign transaction stays open. Signals are published in transactions, and count once those are
+committed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _WAIT_MS = 300
 
 
 class SinkReading:
-    """Two consumers of one group, assigned by hand, that read as one."""
+    """Two consumers of one group, with manual assignment, used as one."""
 
     def __init__(self, address: KafkaAddress, group: str, *, max_records: Callable[[], int]) -> None:
         self._address, self._group, self._max_records = address, group, max_records
@@ -37,7 +38,7 @@ class SinkReading:
         return self._of[tp]
 
     async def start(self, by_isolation: dict[str, list[TopicPartition]]) -> None:
-        """Connect; nothing is read yet, so that positions can be set."""
+        """Connect without reading, so that positions can be set."""
         for isolation, tps in by_isolation.items():
             consumer = self._address.consumer(
                 group_id=self._group, isolation_level=isolation, fetch_max_wait_ms=100, client_id="newsproof-sink"
@@ -48,7 +49,6 @@ class SinkReading:
             self._of |= dict.fromkeys(tps, consumer)
 
     async def stop(self) -> None:
-        """Let go of both."""
         for task in self._under_way.values():
             task.cancel()
         await asyncio.gather(*self._under_way.values(), return_exceptions=True)
@@ -56,7 +56,7 @@ class SinkReading:
             await consumer.stop()
 
     async def next(self) -> dict[TopicPartition, list[Any]]:
-        """Return what has come, from whichever consumer has some; empty after a while without any."""
+        """Return new records of either consumer; empty after a timeout."""
         for consumer in self._consumers:
             if consumer not in self._under_way:
                 self._under_way[consumer] = asyncio.ensure_future(
@@ -69,21 +69,21 @@ class SinkReading:
         return got
 
     async def position(self, tp: TopicPartition) -> int | None:
-        """Return the offset up to which records were handed out; None while some are on their way."""
+        """Return the offset up to which records were returned; None while some are being fetched."""
         consumer = self._of[tp]
         position = int(await consumer.position(tp))
         task = self._under_way.get(consumer)
         return None if task is not None and task.done() else position
 
     async def commit(self, offsets: dict[TopicPartition, tuple[int, str]]) -> None:
-        """Commit for both, one after the other.
+        """Commit for both consumers, one after the other.
 
-        While the broker is away this waits, however long, and tries again: the client does so for every error that may
-        pass. Until it returns the sink inserts nothing more, so no rows are sent of a range that is not recorded; a stop
-        asked for meanwhile waits too. A crash between the two commits is harmless, for each partition has its own range.
+        While the broker is unavailable this waits without limit: the client retries every error that may pass. Until it
+        returns the sink inserts nothing more, so no rows are sent of a range that is not recorded; a stop requested
+        meanwhile waits too. A crash between the two commits is harmless, because each partition has its own range.
 
         Raises:
-            KafkaError: the broker refuses (no right to commit, metadata too large): trying again would not help.
+            KafkaError: the broker refuses (no right to commit, metadata too large); a retry would not help.
         """
         for consumer in self._consumers:
             own = {tp: wanted for tp, wanted in offsets.items() if self._of[tp] is consumer}

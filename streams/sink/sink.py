@@ -1,10 +1,11 @@
 """The sink: journal and signals → ClickHouse, each record's rows once.
 
 A batch is one partition and one offset range. The range is written into the group's commit metadata before the rows are
-sent, and the rows carry a token made of it: after a crash the same range is sent again and the token drops it. The
-committed offset is the watermark D, so the fold starts again with every open case; what is ``through`` is not sent again.
-While one batch is inserted the next one is made (``streams.sink.batches``), in memory alone. A zombie sink's other ranges
-escape the token; first-wins rows under ``FINAL`` (the ``v_*`` views) are the second line.
+sent, and the rows carry a token derived from it: after a crash the same range is sent again and ClickHouse drops it by
+the token. The committed offset is the watermark, so the fold starts again with every open case; records up to
+``through`` are not sent again. While one batch is inserted the next one is prepared (``streams.sink.batches``), in
+memory alone. The token does not cover the different ranges of a zombie sink; first-wins rows under ``FINAL`` (the
+``v_*`` views) do.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ COMMIT_IDLE_S = 5.0
 
 
 class Sink:
-    """Keeps ClickHouse in step with the log. Waits while ClickHouse is away and catches up exactly.
+    """Keeps ClickHouse up to date with the log. Waits while ClickHouse is unavailable and catches up exactly.
 
-    One sink serves all partitions (assigned by hand); a second one would only repeat what the tables drop again.
+    One sink serves all partitions (manual assignment); a second one would only repeat inserts that the tables drop.
     """
 
     def __init__(
@@ -63,22 +64,22 @@ class Sink:
 
     @property
     def inserted(self) -> int:
-        """Rows that ClickHouse took from this process."""
+        """Rows that this process inserted."""
         return self._tables.inserted
 
     @property
     def retries(self) -> int:
-        """Inserts that were sent again because ClickHouse was away."""
+        """Inserts repeated because ClickHouse was unavailable."""
         return self._tables.retries
 
     @property
     def waits_for_tables(self) -> bool:
-        """Whether ClickHouse does not take rows now."""
+        """Whether ClickHouse takes no rows now."""
         return self._tables.waiting
 
     @property
     def lag(self) -> dict[TopicPartition, int]:
-        """Records of each partition that are in the log and not in the tables, as the last fetch saw its end."""
+        """Records of each partition that are in the log and not in the tables, as of the last fetch."""
         return {
             tp: max(0, (self._reading.of(tp).highwater(tp) or settled) - settled)
             for tp, settled in self._settled.items()
@@ -90,7 +91,7 @@ class Sink:
         return self._appender.dead_letters
 
     def stop(self) -> None:
-        """Ask for a clean end."""
+        """Request a clean shutdown."""
         self._stopped.set()
 
     async def run(self) -> None:
@@ -132,7 +133,7 @@ class Sink:
         """Wait until everything that is in the log now is in the tables.
 
         Raises:
-            TransientError: when that takes longer than ``timeout_s``.
+            TransientError: that takes longer than ``timeout_s``.
         """
         ends: dict[TopicPartition, int] = {}
         for topic in (*self._graphs, self._topics.signals):
@@ -144,7 +145,7 @@ class Sink:
         except TimeoutError as exc:
             raise TransientError("the sink did not catch up in time; look at its log", kind="timeout") from exc
 
-    # Start
+    # Startup
 
     async def _start(self) -> None:
         known = await committed_by(self._address, self._group)
@@ -178,8 +179,8 @@ class Sink:
             self._inserting = asyncio.create_task(self._insert(batches))
 
     def _ready_ranges(self) -> dict[TopicPartition, list[Any]]:
-        # What was planned before a crash is sent as the same range, whole and before anything else, so that its token is
-        # the same; it may arrive in other pieces than before, and waits until it is complete.
+        # A range planned before a crash is sent whole and before anything else, so that its token is the same. It may
+        # arrive in other pieces than before, and waits until it is complete.
         ranges: dict[TopicPartition, list[Any]] = {}
         for tp, held in self._held.items():
             done, planned = self._taken[tp], self._sources[tp].progress.pending
@@ -233,7 +234,7 @@ class Sink:
         await self._settle()
 
     async def _commit(self) -> None:
-        # The watermark of what is inserted: the fold may be a batch ahead of it.
+        # The watermark as of what is inserted: the fold may be a batch ahead of it.
         await self._reading.commit(
             {
                 tp: (max(watermark, 0), msgspec.json.encode(self._sources[tp].progress).decode())

@@ -27,33 +27,33 @@ def test_one_seed_gives_one_plan_and_another_seed_another() -> None:
 
 
 def test_the_full_run_deals_what_was_promised_at_every_boundary() -> None:
-    blows = plan(Shape(seed=1))
-    dealt = Counter(blow.kind for blow in blows)
+    faults = plan(Shape(seed=1))
+    injected = Counter(fault.kind for fault in faults)
     assert (Shape().cases, Shape().workers) == (100_000, 3)
-    assert dealt["kill"] >= 50
-    assert dealt["broker"] >= 10
-    assert min(dealt["zombie"], dealt["clickhouse"]) >= 5
-    assert {b.point for b in blows if b.kind == "kill"} == set(WORKER_POINTS)
-    assert {b.point for b in blows if b.kind == "sink_kill"} == set(SINK_POINTS)
-    assert {b.point for b in blows if b.kind == "fault"} == set(FAULTS)
-    assert {b.point for b in blows if b.kind.endswith("kill")} - {"anywhere"} <= set(FAILPOINTS)
+    assert injected["kill"] >= 50
+    assert injected["broker"] >= 10
+    assert min(injected["zombie"], injected["clickhouse"]) >= 5
+    assert {b.point for b in faults if b.kind == "kill"} == set(WORKER_POINTS)
+    assert {b.point for b in faults if b.kind == "sink_kill"} == set(SINK_POINTS)
+    assert {b.point for b in faults if b.kind == "fault"} == set(FAULTS)
+    assert {b.point for b in faults if b.kind.endswith("kill")} - {"anywhere"} <= set(FAILPOINTS)
 
 
-def test_a_worker_leaves_only_after_it_has_joined_and_blows_fall_in_the_order_of_progress() -> None:
+def test_a_worker_leaves_only_after_it_has_joined_and_faults_come_in_the_order_of_progress() -> None:
     for seed in range(20):
-        blows = plan(Shape(seed=seed))
-        comings = [blow.kind for blow in blows if blow.kind in ("join", "leave")]
+        faults = plan(Shape(seed=seed))
+        comings = [fault.kind for fault in faults if fault.kind in ("join", "leave")]
         assert comings == ["join", "leave"] * (len(comings) // 2)
-        assert [blow.at for blow in blows] == sorted(blow.at for blow in blows)
+        assert [fault.at for fault in faults] == sorted(fault.at for fault in faults)
 
 
 def test_the_short_run_has_at_least_one_blow_of_every_kind() -> None:
-    dealt = Counter(blow.kind for blow in plan(SHORT))
-    assert set(dealt) == {blow.kind for blow in plan(Shape())}
-    assert dealt["kill"] >= 5
+    injected = Counter(fault.kind for fault in plan(SHORT))
+    assert set(injected) == {fault.kind for fault in plan(Shape())}
+    assert injected["kill"] >= 5
 
 
-def test_other_numbers_of_cases_keep_the_proportion_of_blows_and_numbers_given_win() -> None:
+def test_other_numbers_of_cases_keep_the_proportion_of_faults_and_numbers_given_win() -> None:
     shape = shaped(short=False, seed=3, cases=50_000, zombies=9)
     assert (shape.kills, shape.zombies, shape.seed) == (Shape().kills // 2, 9, 3)
     assert shaped(short=True, seed=None, cases=None).seed > 0

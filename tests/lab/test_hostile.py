@@ -21,7 +21,7 @@ async def test_nothing_hostile_stops_holds_up_or_leaks_through_the_pipeline(tmp_
     assert outcome.findings == [], f"{outcome.wrong} {said[-5:]}"
     assert sum(outcome.fates.values()) == 3000
     assert {kind.split(":")[0] for kind in outcome.kinds} == SHARES.keys(), "every topic had its share"
-    assert {"case", "letter", "failed_case", "passed_by", "foreign"} <= outcome.fates.keys()
+    assert {"case", "dead_letter", "failed_case", "passed_by", "foreign"} <= outcome.fates.keys()
     assert outcome.good > 0 and outcome.rows_found > 0
 
 

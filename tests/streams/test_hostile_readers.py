@@ -125,7 +125,7 @@ def test_following_the_sink_and_the_projector_accept_the_same_records(numbers: l
 def folding(records: list[Any]) -> tuple[Projector, Heard]:
     heard = Heard()
     address, ending = KafkaAddress(bootstrap="-"), Ending()
-    configs: Any = SimpleNamespace(get=lambda _hash: None, heed=lambda _on_new: None)
+    configs: Any = SimpleNamespace(get=lambda _hash: None, subscribe=lambda _on_new: None)
     projector = Projector(
         address, "newsproof.cases", "g", NEWS, configs, heard,
         Partitions(), Tombstones(KafkaLog(address)), Unlimited(), ending,

@@ -35,7 +35,7 @@ async def send(world: World, *records: HostileRecord) -> list[Sent]:
 
 
 def on_news(value: bytes | None, **more: Any) -> HostileRecord:
-    return HostileRecord(kind="-", topic="news", fate="letter", key=more.pop("key", b"k"), value=value, **more)
+    return HostileRecord(kind="-", topic="news", fate="dead_letter", key=more.pop("key", b"k"), value=value, **more)
 
 
 async def letters_of(world: World, topic: str) -> dict[tuple[int, int], dict[str, bytes]]:

@@ -26,7 +26,7 @@ _COLUMNS = {
     **{name: name for name in ("open", "high", "low", "close", "volume", "symbol", "venue")},
 }
 _NEEDED = ("timestamp", "open", "high", "low", "close", "volume")
-_MAX_TOLD = 20
+_MAX_LISTED = 20
 _EPOCH = re.compile(r"\d{1,19}(?:\.\d+)?\Z")
 _EPOCH_UNITS = ((1e11, 1e3), (1e14, 1.0), (1e17, 1e-3), (1e20, 1e-6))
 """(upper bound, milliseconds per unit): seconds to the year 5138, then milli-, micro- and nanoseconds."""
@@ -61,10 +61,10 @@ def read_bars(path: Path, *, symbol: str | None = None, venue: str = "") -> Pric
     except UnicodeDecodeError as exc:
         raise ContractError(f"{path} is not UTF-8: save it as UTF-8", reason="not_utf8") from exc
     if reading.wrong:
-        told = "\n".join(f"  line {line}: {text}" for line, text in reading.wrong[:_MAX_TOLD])
-        more = f"\n  … and {len(reading.wrong) - _MAX_TOLD} more" if len(reading.wrong) > _MAX_TOLD else ""
+        lines = "\n".join(f"  line {line}: {text}" for line, text in reading.wrong[:_MAX_LISTED])
+        more = f"\n  … and {len(reading.wrong) - _MAX_LISTED} more" if len(reading.wrong) > _MAX_LISTED else ""
         raise ContractError(
-            f"{path}: nothing was imported, {len(reading.wrong)} lines are wrong; correct them:\n{told}{more}",
+            f"{path}: nothing was imported, {len(reading.wrong)} lines are wrong; correct them:\n{lines}{more}",
             reason="bad_prices",
         )
     invented = any(SYNTHETIC in comment.lower() for comment in comments)

@@ -25,7 +25,7 @@ import httpx
 import msgspec
 
 from infra.http import UselessAnswerError, checked_key
-from infra.http_json import Service, json_object, own_words, refused
+from infra.http_json import Service, error_message, json_object, refused
 from infra.market.macro import PUBLISHED_AT, known_from
 from infra.market.side_by_side import Figures, Known
 from infra.market.source import Point, Source, change_pct, last_known, market_value, number
@@ -120,7 +120,7 @@ class Economy(Figures):
         }
         response = await self._fred.get("/fred/series/observations", params, absent=frozenset({400}))
         if response.status_code == 400:
-            said = own_words(response, "error_message")
+            said = error_message(response, "error_message")
             # FRED answers 400 to a wrong key, too.
             raise refused(self._fred.service, 401 if "api_key" in said else 400, said, response.headers)
         rows = json_object(response, self._fred.service).get("observations")

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from infra.http import UselessAnswerError, checked_key
-from infra.http_json import Service, json_object, json_of, own_words, refused
+from infra.http_json import Service, error_message, json_object, json_of, refused
 from infra.market.onchain import series_figures
 from infra.market.side_by_side import Known
 from infra.market.source import Point, Source, last_known, market_value, number, when
@@ -88,7 +88,7 @@ class CoinMetrics:
         path = "/v4/timeseries/asset-metrics"
         response = await self._source.get(path, params, absent=frozenset({400}))
         if response.status_code == 400:
-            said = own_words(response, "error", "message")
+            said = error_message(response, "error", "message")
             if "assets" in said:
                 return None
             raise refused(self._source.service, 400, said, response.headers)

@@ -75,7 +75,7 @@ class Network:
         readings = self._readings(symbol)
         if not readings:
             return MarketReply(values=(), unknown=(f"network: no source here knows {symbol}",))
-        return self._told(await together("network", readings, symbol, as_of), symbol)
+        return self._merged(await together("network", readings, symbol, as_of), symbol)
 
     def _readings(self, symbol: str) -> dict[str, Reading]:
         readings: dict[str, Reading] = {}
@@ -95,7 +95,7 @@ class Network:
             readings["blockchair"] = self._whales.read
         return readings
 
-    def _told(self, reply: MarketReply, symbol: str) -> MarketReply:
+    def _merged(self, reply: MarketReply, symbol: str) -> MarketReply:
         """Keep one value per name, drop known names from ``unknown``, and add the missing of ``EXPECTED``."""
         values: dict[str, MarketValue] = {}
         first: dict[str, str] = {}

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import httpx
 
 from infra.http import UselessAnswerError, checked_key
-from infra.http_json import Service, json_object, own_words, refused
+from infra.http_json import Service, error_message, json_object, refused
 from infra.market.side_by_side import Known
 from infra.market.source import Source, market_value, number
 from schemas.errors import TransientError
@@ -76,7 +76,7 @@ class Whales:
 
 
 def _held_off(response: httpx.Response) -> Exception:
-    said = own_words(response, "context", "error")
+    said = error_message(response, "context", "error")
     if response.status_code in _LIMITS:
         found = refused(_SERVICE, 429, f"{said}; BLOCKCHAIR_API_KEY raises it", response.headers)
         found.status = response.status_code

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from infra.http import UselessAnswerError
-from infra.http_json import Service, json_object, own_words, refused
+from infra.http_json import Service, error_message, json_object, refused
 from infra.models.embeddings.port import Embedded
 from infra.models.embeddings.reading import embedded, most_tokens
 from infra.models.openai_client import OpenAICompatibleClient
@@ -85,7 +85,7 @@ class OpenAICompatibleEmbedder:
             response = await self._client.post("/embeddings", content, timeout_s=self._client.timeout_s)
             if response.status_code == 200:
                 return json_object(response, self._client.service)
-            said = own_words(response, "error", "message")
+            said = error_message(response, "error", "message")
             if response.status_code in {400, 422} and sent and "dimensions" in said:
                 self._sends_dimensions = False  # such a rejection computes nothing and costs nothing
                 continue

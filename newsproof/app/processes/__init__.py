@@ -1,1 +1,1 @@
-"""The long-running processes, what they say of their health, and the tree that keeps them running."""
+"""The long-running processes, their health and metrics, and the process tree that keeps them running."""

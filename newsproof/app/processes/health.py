@@ -1,6 +1,6 @@
-"""``/metrics``, ``/healthz`` and ``/readyz`` of a worker or the sink, on one port of loopback.
+"""``/metrics``, ``/healthz`` and ``/readyz`` of a worker or the sink, on one loopback port.
 
-They are answered by a thread of their own, so that a process whose event loop is stuck still answers, and says so.
+They have a thread of their own, so that a process with a stuck event loop still answers and reports it.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from streams.worker import Worker
 log = structlog.get_logger(__name__)
 
 STUCK_S = 30.0
-"""A loop that has not turned for this long is stuck: three of Kafka's session timeouts, after which its work went elsewhere."""
+"""A loop without a turn for this long is stuck: after three of Kafka's session timeouts, its partitions have moved."""
 BEAT_S = 0.1
-"""A callback that holds the loop for longer than this is seen, less by this at most."""
+"""Beat interval: a callback that holds the loop longer is measured, too short by at most this."""
 REQUEST_WITHIN_S = 5.0
 
 Unready = Callable[[], dict[str, str]]
-"""What the process waits for before it is ready: name → in words. Empty: ready."""
+"""Returns what the process waits for before it is ready: name → reason in words. Empty: ready."""
 
 
 class Pulse:
-    """Whether the event loop turns, and how late. ``beat`` runs on it; the rest may be asked from anywhere."""
+    """Latency of the event loop. ``beat`` runs on the loop; the rest is thread-safe."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
@@ -55,7 +55,7 @@ class Pulse:
             self._last = now
 
     def collect(self) -> Iterator[Metric]:
-        """Yield by how much each beat came late."""
+        """Yield how late the beats were, as metrics."""
         yield loop_stalls(self._stalls)
 
     @property
@@ -65,7 +65,10 @@ class Pulse:
 
 
 class HealthServer:
-    """The three pages. :meth:`start` on the event loop that is watched; ends with the process, or by :meth:`stop`."""
+    """The three pages.
+
+    :meth:`start` runs on the event loop that is monitored; ends with the process, or by :meth:`stop`.
+    """
 
     def __init__(self, settings: Settings, collector: Any, unready: Unready) -> None:
         self._at = (settings.metrics_host, settings.metrics_port or 0)
@@ -80,7 +83,6 @@ class HealthServer:
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
         assert self._server is not None, "not started"
         return int(self._server.server_address[1])
 
@@ -111,12 +113,12 @@ class HealthServer:
             self._server.server_close()
 
     def alive(self) -> tuple[bool, dict[str, Any]]:
-        """Return whether the loop turns, and what ``/healthz`` says."""
+        """Return whether the loop turns, and the body of ``/healthz``."""
         age = self.pulse.age_s
         return age < STUCK_S, {"alive": age < STUCK_S, "loop_turned_s_ago": round(age, 1)}
 
     def ready(self) -> tuple[bool, dict[str, Any]]:
-        """Return whether the process does its work, and what ``/readyz`` says."""
+        """Return whether the process does its work, and the body of ``/readyz``."""
         waits_for = self.unready()
         if not self.alive()[0]:
             waits_for["event loop"] = "it does not turn"
@@ -130,11 +132,10 @@ class _Server(ThreadingHTTPServer):
 
 class _Pages(BaseHTTPRequestHandler):
     health: HealthServer
-    timeout = REQUEST_WITHIN_S  # a client that says nothing does not hold a thread
+    timeout = REQUEST_WITHIN_S  # a silent client must not hold a thread
     server_version, sys_version = "newsproof", ""
 
     def do_GET(self) -> None:
-        """Answer."""
         match self.path.partition("?")[0]:
             case "/metrics":
                 self._answer(200, CONTENT_TYPE_LATEST, generate_latest(self.health.registry))
@@ -156,17 +157,17 @@ class _Pages(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: a scrape every few seconds is no news."""
+        """Log nothing: a scrape every few seconds is no news."""
 
 
 def serve_health(settings: Settings, collector: Any, unready: Unready) -> None:
-    """Answer on ``METRICS_PORT`` from now on, where one is set."""
+    """Serve the pages on ``METRICS_PORT`` from now on, if it is set."""
     if settings.metrics_port is not None:
         HealthServer(settings, collector, unready).start()
 
 
 def worker_unready(worker: Worker, publisher: Publisher, budget: BudgetLedger | None = None) -> dict[str, str]:
-    """Return what this worker still waits for. ClickHouse is not among it: a case goes on without recall."""
+    """Return what this worker still waits for. ClickHouse is not included: a case continues without recall."""
     waits = research_unready(worker, budget)
     if worker.intake_loading:
         waits["intake"] = "the index of news that opened cases is being read"
@@ -189,7 +190,6 @@ def research_unready(worker: Worker, budget: BudgetLedger | None = None) -> dict
 
 
 def sink_unready(sink: Sink) -> dict[str, str]:
-    """Return what the sink still waits for."""
     waits: dict[str, str] = {}
     if not sink.lag:
         waits["kafka"] = "no partitions are assigned yet"

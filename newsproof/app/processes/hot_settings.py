@@ -1,8 +1,8 @@
 """Settings that change while workers run: which search providers are asked, their keys, and what the plan may use.
 
-They stand in a small file (``HOT_SETTINGS_FILE``, by default ``hot.env`` in the data directory) that every worker looks at.
-A change is taken in two moves: first every worker makes the new adapters, then, a little later, new cases pin the new
-snapshot. So no case asks a provider that some worker does not have yet, and open cases keep the snapshot they have.
+They are in a small file (``HOT_SETTINGS_FILE``, by default ``hot.env`` in the data directory) that every worker polls.
+A change has two stages: first every worker creates the new adapters; then, a little later, new cases pin the new
+snapshot. So no case asks a provider that some worker does not have yet, and open cases keep their snapshot.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from schemas.errors import ConfigError, NewsproofError
 
 LOOK_EVERY_S = 2.0
 ADOPT_AFTER_S = 3 * LOOK_EVERY_S
-"""By then every worker has looked, and made its adapters."""
+"""By then every worker has read the file and made its adapters."""
 _BEGINNINGS = ("search_", "tool_", "deep_analysis_search_", *(f"{name}_" for name in PROVIDERS))
 HOT = frozenset(
     name
@@ -31,22 +31,22 @@ HOT = frozenset(
     if name.startswith(_BEGINNINGS) or name in {"high_value_confidence_threshold", "phase1_rollout_percentage"}
 ) - {"search_cache_ttl_seconds"}
 _OF_ALL = ("deep_analysis_tool_timeout", "search_include_domains", "search_cost_usd")
-"""Settings that every search adapter is made with."""
+"""Settings that every search adapter uses."""
 
 log = structlog.get_logger(__name__)
 
 
 def hot_file(settings: Settings) -> Path:
-    """Return the file that is watched."""
     return settings.hot_settings_file or settings.newsproof_data_dir / "hot.env"
 
 
 def overlaid(settings: Settings, file: Path) -> Settings:
-    """Return the settings with those of the file in place of their own; unchanged without a file.
+    """Return the settings, overridden by those in the file; unchanged without a file.
 
     Raises:
-        ConfigError: the file names a setting that cannot change while running, a value that it cannot have, or an address
-            that a secret from elsewhere would be sent to.
+        ConfigError: the file names a setting that cannot change while running, an invalid value, or an address that
+            would
+            receive a secret configured elsewhere.
     """
     try:
         written = written_in(file)
@@ -59,20 +59,23 @@ def overlaid(settings: Settings, file: Path) -> Settings:
         )
     if not written:
         return settings
-    # It lies in the data directory, which by default is part of a working directory that may be a stranger's.
+    # It is in the data directory, which by default is below the working directory, which may belong to someone else.
     refuse_foreign_addresses(file, written, {name for name in SENT_TO if getattr(settings, name)} - set(written))
     own = {name: getattr(settings, name) for name in Settings.model_fields}
     return load_settings(**{**own, **written})
 
 
 def changed_adapters(before: Settings, now: Settings) -> frozenset[str]:
-    """Return the usable providers whose adapter has to be made anew. The others keep theirs: Arxiv's keeps its pace."""
+    """Return the usable providers that need a new adapter.
+
+    The others keep theirs, such as Arxiv's with its rate limit.
+    """
     had, have = live_names(before), live_names(now)
     return frozenset(name for name in have if name not in had or _parts(before, name) != _parts(now, name))
 
 
 def live_names(settings: Settings) -> frozenset[str]:
-    """Return the names of the search providers that are asked; none outside live mode."""
+    """Return the names of the search providers in use; none outside live mode."""
     return frozenset(search_providers(settings)) if settings.mode == "live" else frozenset()
 
 
@@ -82,7 +85,7 @@ def _parts(settings: Settings, provider: str) -> list[object]:
 
 
 class HotSettings:
-    """The watch of one worker. ``adopt`` lets new cases pin a snapshot (:meth:`streams.worker.Worker.adopt`)."""
+    """The file watch of one worker. ``adopt`` makes new cases pin a snapshot (:meth:`streams.worker.Worker.adopt`)."""
 
     def __init__(
         self,
@@ -94,7 +97,7 @@ class HotSettings:
         look_every_s: float = LOOK_EVERY_S,
         adopt_after_s: float = ADOPT_AFTER_S,
     ) -> None:
-        """``started`` are the settings without the file, ``in_force`` those that the worker was made with."""
+        """``started``: the settings without the file; ``in_force``: those that the worker was created with."""
         self._started, self._in_force = started, in_force
         self._ports, self._adopt = ports, adopt
         self._look_every_s, self._adopt_after_s = look_every_s, adopt_after_s
@@ -103,18 +106,18 @@ class HotSettings:
         self._stopped = asyncio.Event()
 
     async def run(self) -> None:
-        """Look for changes until :meth:`stop`. A change that cannot be is logged, and the worker goes on as it was."""
+        """Watch for changes until :meth:`stop`. An invalid change is logged, and the worker continues unchanged."""
         while not self._stopped.is_set():
             if (stamp := self._stamp()) != self._seen and await self.look():
                 self._seen = stamp
             await self._pause(self._look_every_s)
 
     def stop(self) -> None:
-        """Ask for the end."""
+        """Request a clean shutdown."""
         self._stopped.set()
 
     async def look(self) -> bool:
-        """Take in what the file says now; return whether there is nothing to try again."""
+        """Apply what the file holds now; return whether there is nothing to retry."""
         try:
             now = overlaid(self._started, self._file)
             if now == self._in_force:

@@ -1,6 +1,6 @@
-"""Prometheus metrics of a worker and of the sink, read from the runtime's own counters when they are asked for.
+"""Prometheus metrics of a worker and of the sink, read from the runtime's own counters at each scrape.
 
-Nothing is counted twice, and nothing costs anything between two scrapes. The dashboard in infra/grafana shows them.
+Nothing is counted twice, and nothing runs between two scrapes. The dashboard in infra/grafana shows them.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Samples = Iterable[tuple[tuple[str, ...], float]]
 
 
 class WorkerMetrics:
-    """The collector of a worker; ``budget`` is None where nothing is paid, ``publisher`` where nothing is published."""
+    """The collector of a worker. ``budget`` is None if nothing is paid, ``publisher`` if nothing is published."""
 
     def __init__(self, worker: Worker, publisher: Publisher | None, budget: BudgetLedger | None = None) -> None:
         self._worker, self._publisher, self._budget = worker, publisher, budget
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics as they are now. Called by the scrape's thread: what changes size is copied first."""
+        """Yield the present metrics. Runs on the scrape's thread, so collections that change size are copied first."""
         yield _build_info()
         yield from self._log()
         yield from self._work()
@@ -122,7 +122,6 @@ class SinkMetrics:
         self._sink = sink
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics as they are now."""
         sink = self._sink
         yield _build_info()
         lag = [((tp.topic, str(tp.partition)), float(behind)) for tp, behind in sink.lag.items()]
@@ -134,7 +133,7 @@ class SinkMetrics:
 
 
 def loop_stalls(late: Latencies) -> Metric:
-    """Return how late the beats of an event loop came, seconds."""
+    """Return how late the beats of an event loop were, in seconds."""
     stalls = HistogramMetricFamily("newsproof_loop_stall_seconds", "By how much each beat of the event loop came late")
     stalls.add_metric((), *_histogram(late))
     return stalls

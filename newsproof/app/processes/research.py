@@ -1,4 +1,4 @@
-"""The research chat's worker as a process: made from settings, run until a signal, ended in order."""
+"""The research chat's worker as a process: built from settings, run until a signal, shut down in order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from infra.kafka.topics import ensure_topics
 from infra.ports import Ports
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, topics_of, worker_of, worker_options
-from newsproof.app.lifecycle import heed_signals, run_until
+from newsproof.app.lifecycle import run_until, shutdown_on_signal
 from newsproof.app.processes.health import research_unready, serve_health
 from newsproof.app.processes.metrics import WorkerMetrics
 from newsproof.app.research_composition import research_ports_of, research_snapshot_of
@@ -24,12 +24,12 @@ log = structlog.get_logger(__name__)
 async def run_research(settings: Settings, *, take_over: bool = False, ports: Ports | None = None) -> None:
     """Answer questions until SIGINT or SIGTERM.
 
-    ``take_over``: as of :func:`newsproof.app.processes.services.run_worker`. ``ports`` are other adapters, as tests have.
+    ``take_over``: as for :func:`newsproof.app.processes.services.run_worker`. ``ports``: other adapters, for tests.
 
     Raises:
-        NewsproofError: what a person must mend.
+        NewsproofError: what a person must fix.
     """
-    signalled = heed_signals()
+    signalled = shutdown_on_signal()
     await serve_research(settings, signalled, take_over=take_over, ports=ports)
 
 
@@ -39,7 +39,7 @@ async def serve_research(
     """Answer questions until ``ending`` is set.
 
     Raises:
-        NewsproofError: what a person must mend.
+        NewsproofError: what a person must fix.
     """
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
     snapshot = research_snapshot_of(settings)

@@ -1,4 +1,4 @@
-"""The processes of the news pipeline, worker and sink: made from settings, run until a signal, ended in order.
+"""Worker and sink of the news pipeline as processes: built from settings, run until a signal, shut down in order.
 
 The chat's worker is in ``research`` beside this module, the page in :mod:`newsproof.web`; ``supervisor`` starts them all.
 """
@@ -28,7 +28,7 @@ from newsproof.app.composition import (
     worker_of,
     worker_options,
 )
-from newsproof.app.lifecycle import heed_signals, run_until
+from newsproof.app.lifecycle import run_until, shutdown_on_signal
 from newsproof.app.processes.health import serve_health, sink_unready, worker_unready
 from newsproof.app.processes.hot_settings import HotSettings, hot_file, overlaid
 from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
@@ -52,14 +52,14 @@ async def run_worker(
 ) -> None:
     """Run one worker and the publisher beside it until SIGINT or SIGTERM.
 
-    ``take_over``: the slot's former worker is known to have ended, so its membership, which Kafka keeps until the session
-    times out, is no reason to refuse. ``registry`` and ``ports`` are another graph and its adapters, as chaos runs have;
-    ``starting`` is called when both parts are made.
+    ``take_over``: the slot's former worker is known to have ended, so its membership, which Kafka keeps until the
+    session times out, is no reason to refuse. ``registry`` and ``ports``: another graph and its adapters, for chaos
+    runs. ``starting`` is called with both parts before they run.
 
     Raises:
-        NewsproofError: what a person must mend.
+        NewsproofError: what a person must fix.
     """
-    signalled = heed_signals()
+    signalled = shutdown_on_signal()
     started, settings = settings, overlaid(settings, hot_file(settings))
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
     options, snapshot = worker_options(settings), snapshot_of(settings)
@@ -81,12 +81,12 @@ async def run_worker(
 
 
 async def run_sink(settings: Settings, *, registry: Registry | None = None) -> None:
-    """Fill ClickHouse from the journal until SIGINT or SIGTERM; wait for ClickHouse while it is away.
+    """Fill ClickHouse from the journal until SIGINT or SIGTERM; wait while ClickHouse is unavailable.
 
     Raises:
-        NewsproofError: what a person must mend.
+        NewsproofError: what a person must fix.
     """
-    signalled = heed_signals()
+    signalled = shutdown_on_signal()
     address, topics, clickhouse = address_of(settings), topics_of(settings), clickhouse_of(settings)
     await ensure_topics(address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication)
     sink = sink_of(settings, clickhouse, registry)

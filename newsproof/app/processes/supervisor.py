@@ -1,6 +1,6 @@
-"""One process tree: embedded servers, and workers, sink and page as children, each restarted when it dies, ended in order.
+"""The process tree: embedded servers; workers, sink and page as children, restarted when they die, shut down in order.
 
-Whatever ends this process, SIGKILL included, its children end too (``infra.embedded.child``).
+However this process ends, even by SIGKILL, its children end too (``infra.embedded.child``).
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ T = TypeVar("T")
 
 PROJECT = Path(__file__).resolve().parents[3]
 MUST_BE_MENDED = 2
-"""Exit status of a configuration error (``newsproof.app.exits``): starting again would fail alike."""
+"""Exit status of a configuration error (``newsproof.app.exits``): a restart would fail in the same way."""
 STOP_S = 25.0
 SAYS = "newsproof: "
-"""How the command line begins the line that says what is wrong."""
+"""Prefix of the command line's error messages."""
 PARTS = ("kafka", "clickhouse", "slots", "logs")
-"""What lies in the directory of a demo or an acceptance run; nothing else in it is ever deleted."""
+"""Content of the directory of a demo or an acceptance run; nothing else in it is ever deleted."""
 
 
 class Service:
-    """One child: ``newsproof NAME …``. :meth:`keep` runs it until cancelled, again and again."""
+    """One child: ``newsproof NAME …``. :meth:`keep` runs and restarts it until cancelled."""
 
     def __init__(
         self,
@@ -55,20 +55,20 @@ class Service:
         self.name = name
         self.restarts = 0
         self._arguments = list(arguments)
-        # Away from the user's directory, whose .env file would speak against the settings that we pass on.
+        # Not the user's directory, whose .env file would override the settings that we pass on.
         self.child = ChildProcess(name, [], log_file=log_file, env=env, cwd=log_file.parent, keep_fds=keep_fds)
 
     def start(self, *, take_over: bool) -> None:
-        """Start the process; ``take_over`` tells a worker that its slot's former process has ended for certain."""
+        """Start the process. ``take_over``: its slot's former process is known to have ended."""
         more = ["--take-over"] if take_over and self._arguments[0].endswith("worker") else []
         self.child.command = [sys.executable, "-P", "-m", "newsproof", *self._arguments, *more]
         self.child.start()
 
     async def keep(self, say: Say) -> None:
-        """Start it again whenever it ends, after a growing wait.
+        """Restart the process whenever it ends, with backoff.
 
         Raises:
-            ConfigError: it ended because something must be mended first; the text is what it said.
+            ConfigError: it ended with a configuration error; the text is its message.
         """
         loop = asyncio.get_running_loop()
         backoff = Backoff()
@@ -85,7 +85,7 @@ class Service:
             self.start(take_over=True)
 
     def _last_words(self) -> str:
-        """What the command line said of the error, else the last line of the log."""
+        """Return the command line's error message, or else the last line of the log."""
         lines = self.child.log_tail(50).splitlines()
         begins = [number for number, line in enumerate(lines) if line.startswith(SAYS)]
         if not begins:
@@ -94,12 +94,12 @@ class Service:
         return " ".join(line.strip() for line in said).removeprefix(SAYS)
 
     async def stop(self) -> None:
-        """End it in order."""
+        """Shut it down in order."""
         await self.child.stop(timeout_s=STOP_S)
 
 
 class Pipeline:
-    """A running installation. ``settings`` carry the addresses in force."""
+    """A running installation. ``settings`` hold the addresses in use."""
 
     def __init__(self, settings: Settings, found: Servers, services: list[Service], say: Say) -> None:
         self.settings = settings
@@ -108,10 +108,10 @@ class Pipeline:
         self._say = say
 
     async def watch(self) -> None:
-        """Keep the children and the embedded servers of this command running until cancelled.
+        """Keep the children and this command's embedded servers running until cancelled.
 
         Raises:
-            ConfigError: a child says that something must be mended first.
+            ConfigError: a child ended with a configuration error.
         """
         kept: list[KeptServer | Service] = [*self.servers.kept, *self.services]
         tasks = [asyncio.create_task(one.keep(self._say), name=one.name) for one in kept]
@@ -127,13 +127,13 @@ class Pipeline:
 async def pipeline(
     settings: Settings, *, workers: int = 1, page: socket.socket | None = None, say: Say = say_on_stderr
 ) -> AsyncIterator[Pipeline]:
-    """Start servers, topics, tables, workers and sink; end all of them in the opposite order.
+    """Start servers, topics, tables, workers and sink; stop all of them in reverse order.
 
-    The children get exactly these settings, whatever the environment or a ``.env`` file says. ``page``: the web service
-    on this listening socket, which stays the caller's, and the worker of its research chat too.
+    The children get exactly these settings, whatever the environment or a ``.env`` file holds. ``page``: a listening
+    socket, which remains the caller's, for the web service; then the worker of its research chat starts too.
 
     Raises:
-        ConfigError, TransientError: as :func:`newsproof.app.servers.servers`.
+        ConfigError, TransientError: as for :func:`newsproof.app.servers.servers`.
     """
     async with servers(settings, say=say) as found:
         at = found.applied_to(settings)
@@ -141,7 +141,7 @@ async def pipeline(
         services = _services(at, workers, page)
         try:
             for service in services:
-                # Workers of an embedded Kafka share this data directory, whose slot files tell a taken slot.
+                # Workers of an embedded Kafka share this data directory, whose slot files show a taken slot.
                 service.start(take_over=found.embedded_kafka)
             yield Pipeline(at, found, services, say)
         finally:
@@ -150,7 +150,7 @@ async def pipeline(
 
 
 async def watched(running: Pipeline, work: Coroutine[Any, Any, T]) -> T:
-    """Do the work while the children are kept running; what they refuse to go on with ends the work."""
+    """Run the work while the children are kept running; a child's configuration error ends it."""
     watching = asyncio.create_task(running.watch())
     working = asyncio.create_task(work)
     try:
@@ -192,7 +192,7 @@ async def prepare_topics(settings: Settings) -> dict[str, int]:
 
 
 async def prepare_tables(settings: Settings) -> None:
-    """Bring ClickHouse to the newest schema."""
+    """Migrate ClickHouse to the newest schema."""
     async with clickhouse_of(settings) as client:
         await migrate(client)
 
@@ -201,7 +201,7 @@ def _services(settings: Settings, workers: int, page: socket.socket | None) -> l
     directory = settings.newsproof_data_dir.absolute()
     paths = (str(PROJECT), *os.environ.get("PYTHONPATH", "").split(os.pathsep))
     env = environment_of(settings) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
-    # The page's alone: empty elsewhere, so that no other child has it from this process's environment either.
+    # For the page alone: empty for other children, which must not inherit it from this process's environment either.
     token, env["WEB_TOKEN"] = env["WEB_TOKEN"], ""
     logs = directory / "logs"
     make_owner_only(logs)
@@ -220,7 +220,7 @@ def _services(settings: Settings, workers: int, page: socket.socket | None) -> l
 
 
 def _own(settings: Settings, number: int) -> dict[str, str]:
-    """What a worker has for itself: its slot, and a port of its own for metrics."""
+    """Return a worker's own settings: its slot, and its port for metrics."""
     return {"WORKER_SLOT": str(number)} | _port(settings, number)
 
 
@@ -230,7 +230,7 @@ def _port(settings: Settings, number: int) -> dict[str, str]:
 
 
 def environment_of(settings: Settings) -> dict[str, str]:
-    """Return every setting as the environment variable that says it; what is unset is empty."""
+    """Return every setting as an environment variable; unset ones are empty."""
     return {name.upper(): _as_text(getattr(settings, name)) for name in Settings.model_fields}
 
 

@@ -68,9 +68,9 @@ def list_letters(
     as_json: AsJson = False,
 ) -> None:
     """List the dead letters with their reasons."""
-    from newsproof.cli.log.dead_letters import show_letters
+    from newsproof.cli.log.dead_letters import show_dead_letters
 
-    run(show_letters(of(ctx), reason=reason, as_json=as_json))
+    run(show_dead_letters(of(ctx), reason=reason, as_json=as_json))
 
 
 @dlq.command()
@@ -83,9 +83,9 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show one dead letter: why it is one, and the original record."""
-    from newsproof.cli.log.dead_letters import show_letter
+    from newsproof.cli.log.dead_letters import show_dead_letter
 
-    run(show_letter(of(ctx), id, value_alone=value, as_json=as_json))
+    run(show_dead_letter(of(ctx), id, value_alone=value, as_json=as_json))
 
 
 @dlq.command()
@@ -101,10 +101,10 @@ def requeue(
     as_json: AsJson = False,
 ) -> None:
     """Send dead letters to their topic again, after what was wrong is mended."""
-    from newsproof.cli.log.dead_letters import Choice, requeue_letters
+    from newsproof.cli.log.dead_letters import Choice, requeue_dead_letters
 
     choice = Choice(ids=tuple(id or ()), reason=all_of_reason, everything=everything, value=value, again=again)
-    run(requeue_letters(of(ctx), choice, as_json=as_json))
+    run(requeue_dead_letters(of(ctx), choice, as_json=as_json))
 
 
 def budget(ctx: typer.Context, as_json: AsJson = False) -> None:

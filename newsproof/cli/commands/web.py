@@ -30,12 +30,12 @@ def web(
 async def _web(invocation: Invocation, port: int | None, listening: int | None) -> None:
     from socket import socket
 
-    from newsproof.app.lifecycle import heed_signals
+    from newsproof.app.lifecycle import shutdown_on_signal
     from newsproof.app.processes.supervisor import prepare_tables, prepare_topics
     from newsproof.app.servers import servers, with_data
     from newsproof.web.service import serve
 
-    ending = heed_signals()
+    ending = shutdown_on_signal()
     given = invocation.settings(**({} if port is None else {"web_port": port}))
     settings = await with_data(given, given=invocation.data_dir_given)
     if settings.kafka_bootstrap_servers:  # as a service: servers that are away are waited for

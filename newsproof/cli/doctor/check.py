@@ -10,7 +10,7 @@ State = Literal["ok", "note", "missing"]
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing looked at. ``missing`` is what must be mended, ``note`` is worth knowing."""
+    """Result of one check. ``missing`` must be fixed; ``note`` is for information."""
 
     name: str
     state: State

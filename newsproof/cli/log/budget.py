@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.open_log import the_log
+from newsproof.app.open_log import open_log
 from schemas.budget import nano_usd, usd_of
 from streams.budget.reading import read_budget
 from streams.budget.rule import BudgetState, DayBook, Money, MonthBook
@@ -16,7 +16,7 @@ NO_LIMITS = "No limits are in the budget topic yet: a worker writes them when it
 
 
 async def show_budget(invocation: Invocation, *, as_json: bool) -> None:
-    async with the_log(invocation) as log:
+    async with open_log(invocation) as log:
         state = await read_budget(log.address, log.topics)
     document = as_document(state, utc_now())
     if as_json:

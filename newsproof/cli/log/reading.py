@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.open_log import LogAccess, the_log
+from newsproof.app.open_log import LogAccess, open_log
 from newsproof.app.servers import say_on_stderr
 from schemas.errors import ConfigError
 from schemas.signals import Signal
@@ -34,7 +34,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 async def show_signals(invocation: Invocation, wanted: Filter, *, follow: bool, as_json: bool) -> None:
     """Print the newest revision of each signal; with ``follow``, all revisions from the earliest on, for ever."""
-    async with the_log(invocation) as log:
+    async with open_log(invocation) as log:
         if follow:
             if log.own:
                 say_on_stderr("No pipeline runs here, so nothing new will come: start `newsproof up`.")
@@ -71,7 +71,7 @@ async def show_cases(invocation: Invocation, *, status: str | None, as_json: boo
     """Print one line per case. ``status`` is one of ``STATUSES``; None prints all cases."""
     if status is not None and status not in STATUSES:
         raise ConfigError(f"--status {status!r} is unknown: write {', '.join(STATUSES)}")
-    async with the_log(invocation) as log:
+    async with open_log(invocation) as log:
         found = [c for c in await read_cases(KafkaLog(log.address), log.topics) if status in (None, c.status)]
     if as_json:
         for one in found:
@@ -105,7 +105,7 @@ async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_jso
     from newsproof.cli.log.case_view import find_case, print_story
     from newsproof.report.case_document import document_of
 
-    async with the_log(invocation) as log:
+    async with open_log(invocation) as log:
         case_id = await find_case(log.address, log.topics, wanted)
         records = await read_case(KafkaLog(log.address), log.topics, case_id)
         published = [] if events else await read_signals(KafkaLog(log.address), log.topics)
@@ -120,5 +120,5 @@ async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_jso
 
 
 async def audited(invocation: Invocation) -> AuditReport:
-    async with the_log(invocation) as log:
+    async with open_log(invocation) as log:
         return await audit_log(KafkaLog(log.address), log.topics)

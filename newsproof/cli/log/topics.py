@@ -9,7 +9,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from infra.kafka.topics import offsets_of, topic_specs
 from newsproof.app.composition import address_of, topics_of
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.open_log import the_log
+from newsproof.app.open_log import open_log
 from newsproof.app.processes.supervisor import prepare_topics
 from newsproof.app.servers import servers
 
@@ -36,7 +36,7 @@ async def create_topics(invocation: Invocation, *, as_json: bool) -> None:
 async def describe_topics(invocation: Invocation, *, as_json: bool) -> None:
     """Print partitions, number of offsets and configuration of each topic."""
     rows: list[dict[str, Any]] = []
-    async with the_log(invocation) as log:
+    async with open_log(invocation) as log:
         names = list(topic_specs(topics_of(log.settings), partitions=log.settings.topic_partitions))
         async with address_of(log.settings).admin() as admin:
             existing = set(await admin.list_topics())

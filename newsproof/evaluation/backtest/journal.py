@@ -20,7 +20,7 @@ from streams.journal.fold import JournalFold
 from streams.journal.log import Bounds, Log
 from streams.replay import Recording, Recordings
 
-_TELLING = frozenset({ev.OPENING_NAME, *(ev.WIRE_NAMES[t] for t in (ev.CaseDropped, ev.RetractionFound))})
+_STORY_EVENTS = frozenset({ev.OPENING_NAME, *(ev.WIRE_NAMES[t] for t in (ev.CaseDropped, ev.RetractionFound))})
 """Events that determine which story a case belongs to."""
 
 
@@ -97,8 +97,8 @@ async def survey(source: Source, *, since: datetime | None = None, until: dateti
     async for number, records in source.batches():
         part = parts.setdefault(number, JournalFold(partitions=source.partitions))
         for env, record in part.accept(records):
-            if env.type in _TELLING:
-                _tell(stories, env, record)
+            if env.type in _STORY_EVENTS:
+                _add_event(stories, env, record)
             if env.type == ev.OPENING_NAME:
                 opened[env.case_id] = env.time
             elif env.type in ev.TERMINAL_NAMES:
@@ -110,7 +110,7 @@ async def survey(source: Source, *, since: datetime | None = None, until: dateti
     return Survey(chosen, len(inside) - len(chosen), stories, first, last)
 
 
-def _tell(stories: Stories, env: wire.Envelope, record: Any) -> None:
+def _add_event(stories: Stories, env: wire.Envelope, record: Any) -> None:
     try:
         stories.add(env.case_id, wire.decode(env.type, env.version, record.value))
     except wire.NewerSchemaError:

@@ -12,7 +12,7 @@ from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
 from newsproof.app.composition import FULL_PIPELINE, address_of, topics_of
 from newsproof.app.invocation import Invocation
-from newsproof.app.open_log import the_log
+from newsproof.app.open_log import open_log
 from newsproof.app.processes.supervisor import pipeline
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.evaluation.backtest.sample import packed_log, read_log_file
@@ -30,7 +30,7 @@ AT_ONCE = 3
 async def record(invocation: Invocation, file: Path, *, this_log: bool) -> None:
     """Write a log file of a fresh run of the sample, or with ``this_log`` of the current log."""
     if this_log:
-        async with the_log(invocation) as log:
+        async with open_log(invocation) as log:
             packed = await packed_log(log.address, log.topics)
     else:
         packed = await _recorded(invocation.settings())

@@ -11,7 +11,7 @@ from newsproof.evaluation.compare.metrics import MetricResult, measure
 from newsproof.evaluation.compare.pairing import Comparability, Judged, Pair, paired, same_text
 from newsproof.evaluation.compare.rows import LIVE, RunRows, Texts
 from newsproof.evaluation.compare.rules import Rule, RuleResult, judge
-from newsproof.evaluation.compare.texts import difference, told_changes, visible
+from newsproof.evaluation.compare.texts import changes_summary, difference, visible
 
 FORMAT_VERSION = 1
 
@@ -93,8 +93,8 @@ def compare(
         format_version=FORMAT_VERSION,
         a=visible(a.run_id),
         b=visible(b.run_id),
-        changes_a=told_changes(a.changes) if a.changes else "",
-        changes_b=told_changes(b.changes) if b.changes else "",
+        changes_a=changes_summary(a.changes) if a.changes else "",
+        changes_b=changes_summary(b.changes) if b.changes else "",
         verdict=_verdict(metrics, len(pairs), len(changed)),
         warnings=tuple(dict.fromkeys(_warnings(a, b, comparability))),
         comparability=comparability,
@@ -111,7 +111,7 @@ def compare(
 
 def with_texts(comparison: Comparison, texts: Texts) -> Comparison:
     """Return the comparison with the text diff of each of its largest differences."""
-    told = tuple(
+    with_diffs = tuple(
         msgspec.structs.replace(
             one,
             diff=difference(
@@ -121,7 +121,7 @@ def with_texts(comparison: Comparison, texts: Texts) -> Comparison:
         )
         for one in comparison.differences
     )
-    return msgspec.structs.replace(comparison, differences=told)
+    return msgspec.structs.replace(comparison, differences=with_diffs)
 
 
 def _change(pair: Pair) -> Change:
@@ -180,11 +180,11 @@ def _verdict(metrics: Sequence[MetricResult], cases: int, changed: int) -> str:
     if not different:
         said = f"not distinguishable: B differs from A by no more than chance on any of the tested metrics ({tests}"
         return f"{said}, Holm, 5 %); {changed:,} of {cases:,} cases say something different"
-    told = ", ".join(f"{m.label} {m.verdict} ({m.delta:+.4g})" for m in different)
+    verdicts = ", ".join(f"{m.label} {m.verdict} ({m.delta:+.4g})" for m in different)
     rest = tests - len(different)
     if not rest:
-        return f"B differs from A: {told} (Holm over {tests}, 5 %)"
-    return f"B differs from A: {told}; {rest} other tested metrics are not distinguishable (Holm over {tests}, 5 %)"
+        return f"B differs from A: {verdicts} (Holm over {tests}, 5 %)"
+    return f"B differs from A: {verdicts}; {rest} other tested metrics are not distinguishable (Holm over {tests}, 5 %)"
 
 
 def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:

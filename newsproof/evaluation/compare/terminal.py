@@ -47,7 +47,7 @@ def show_table(found: Comparison) -> None:
 
 def count_rows(a: RunCounts, b: RunCounts) -> list[tuple[str, str, str]]:
     """Return the rows of the comparability table."""
-    return [(told, f"{getattr(a, name):,}", f"{getattr(b, name):,}") for name, told in COUNTS]
+    return [(label, f"{getattr(a, name):,}", f"{getattr(b, name):,}") for name, label in COUNTS]
 
 
 def measured_rows(found: Comparison) -> list[tuple[str, ...]]:
@@ -70,12 +70,12 @@ def metric_row(m: MetricResult) -> tuple[str, ...]:
         return (m.label, "–", "–", "–", "–", "–", "0", "0", f"not measured: {m.note}")
     interval = "–" if m.low is None or m.high is None else f"{figure(m, m.low, True)} … {figure(m, m.high, True)}"
     verdict = m.verdict
-    told = f"{verdict} ({m.note})" if m.note else str(verdict)
+    text = f"{verdict} ({m.note})" if m.note else str(verdict)
     if m.verdict == "not distinguishable" and m.p is not None and m.p < 0.05:
-        told += f"; p {m.p:.3f} alone is what so many tests give by chance"
+        text += f"; p {m.p:.3f} alone is what so many tests give by chance"
     p = "–" if m.p_holm is None else f"{m.p_holm:.3f}" if m.p_holm >= 0.001 else "<0.001"
     a, b, delta = figure(m, m.a), figure(m, m.b), figure(m, m.delta, True)
-    return (m.label, a, b, delta, interval, p, f"{m.cases:,}", f"{m.stories:,}", told)
+    return (m.label, a, b, delta, interval, p, f"{m.cases:,}", f"{m.stories:,}", text)
 
 
 def figure(m: MetricResult, value: float, change: bool = False) -> str:

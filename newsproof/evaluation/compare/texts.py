@@ -25,14 +25,14 @@ def visible(text: str) -> str:
     return _UNSHOWN.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
-def told_changes(changes: str) -> str:
+def changes_summary(changes: str) -> str:
     """Return a summary of what a run changed, from the JSON in the table ``runs``, without the prompts' texts."""
     try:
         found = msgspec.json.decode(changes, type=_Changes)
     except msgspec.DecodeError:
         return visible(changes)[:MAX_LINE]
-    told = [f"{name} v{p.version} ({p.hash[:8]})" for name, p in sorted(found.prompts.items())]
-    return visible(", ".join(told)) or "nothing changed"
+    prompts = [f"{name} v{p.version} ({p.hash[:8]})" for name, p in sorted(found.prompts.items())]
+    return visible(", ".join(prompts)) or "nothing changed"
 
 
 class _ChangedPrompt(msgspec.Struct):
@@ -67,6 +67,6 @@ def _lines(text: CaseText | None, *, whole: bool) -> list[str]:
             fields = {"signal": text.signal}
     if isinstance(fields, dict):
         fields = {name: value for name, value in fields.items() if name not in ("notes", *HOW_NOT_WHAT)}
-    told = msgspec.json.format(msgspec.json.encode(fields), indent=1).decode().splitlines()
+    lines = msgspec.json.format(msgspec.json.encode(fields), indent=1).decode().splitlines()
     sentences = [part.strip() for part in _SENTENCE.split(text.notes) if part.strip()]
-    return [visible(line) for line in told if line.strip(" {}[],")] + [visible(f"notes: {part}") for part in sentences]
+    return [visible(line) for line in lines if line.strip(" {}[],")] + [visible(f"notes: {part}") for part in sentences]

@@ -20,13 +20,13 @@ from newsproof.app.open_log import LogAccess
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.memory import AsOfMemory
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit, CostLimitReached
+from newsproof.evaluation.backtest.run.lease import RunLease
 from newsproof.evaluation.backtest.run.performer import Performer
-from newsproof.evaluation.backtest.run.place import OnlyOne
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.rows import case_row, unreplayable
 from newsproof.evaluation.backtest.run.topic import CaseReplayed, Held, RunEnded, RunTopic
 from newsproof.evaluation.shadow.live import LiveCases
-from newsproof.evaluation.shadow.stories import recent_stories, tell
+from newsproof.evaluation.shadow.stories import add_case, recent_stories
 from newsproof.evaluation.shadow.tables import ShadowTables, Totals
 from schemas.config import Snapshot
 from schemas.errors import ConfigError, NewsproofError
@@ -68,13 +68,13 @@ class Shadow:
         self._topic = RunTopic(at.address, at.topics, plan.run_id)
         self._live = LiveCases(at.address, at.topics, at.topics.group(plan.run_id))
         group = at.topics.group(f"{plan.run_id}-place")
-        self._place = OnlyOne(at.address, at.topics.publisher_lease, plan.run_id, group=group)
+        self._lease = RunLease(at.address, at.topics.publisher_lease, plan.run_id, group=group)
         self._configs = ConfigStore(at.address, at.topics)
         self._snapshots: dict[str, Snapshot] = {}
         self._deciding = Deciding(verification(), self._snapshots, plan.change)
         self._stopping = asyncio.Event()
         self._arrived = asyncio.Event()
-        self._configs.heed(lambda _hash: self._arrived.set())
+        self._configs.subscribe(lambda _hash: self._arrived.set())
         self.following = asyncio.Event()
         self.exhausted = False
         self._held: Held
@@ -94,11 +94,11 @@ class Shadow:
             NewsproofError: no model can be asked; paid calls are kept.
         """
         try:
-            await self._place.take()
+            await self._lease.take()
             self._held = await self._topic.open(self._plan, replication=self._at.settings.topic_replication)
             return await self._ran()
         finally:
-            await self._place.leave()
+            await self._lease.leave()
 
     async def _ran(self) -> ShadowSummary:
         status = "failed"
@@ -142,7 +142,7 @@ class Shadow:
         while not self._over:
             batch = await self._live.next()
             for recording in batch:
-                tell(self._stories, recording)
+                add_case(self._stories, recording)
             if wanted := [r for r in batch if self._wanted(r)]:
                 await self._judge_all(wanted)
             if self._over:
@@ -157,7 +157,7 @@ class Shadow:
 
     @property
     def _over(self) -> bool:
-        if self._place.lost.is_set():
+        if self._lease.lost.is_set():
             raise ConfigError(f"another process took over the run {self._plan.run_id}: this one ends")
         return self._stopping.is_set() or self.exhausted
 
@@ -256,7 +256,7 @@ class Shadow:
 
     async def _told(self, status: str) -> Totals:
         try:
-            return await self._tables.tell(status)
+            return await self._tables.write_run(status)
         except NewsproofError as exc:
             log.warning("the run's row is written later", error=str(exc))
             return Totals(cases=0, replayed=0, executed=0, reused=0, missed=0)

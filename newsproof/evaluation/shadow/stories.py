@@ -21,7 +21,7 @@ async def recent_stories(log: Log, topics: Topics) -> Stories:
     return (await survey(LogSource(log, spans, {}))).stories
 
 
-def tell(stories: Stories, recording: Recording) -> None:
+def add_case(stories: Stories, recording: Recording) -> None:
     """Add the events of a case that determine its story."""
     for record in recording.records:
         if isinstance(record.event, EventReceived | CaseDropped | RetractionFound):

@@ -52,7 +52,7 @@ class ShadowTables:
             await self._client.insert("tool_calls", TOOL_CALLS, tools)
         await self._client.insert("run_cases", COLUMNS, [table_row(row)])
 
-    async def tell(self, status: str) -> Totals:
+    async def write_run(self, status: str) -> Totals:
         """Write the run's row with its totals so far, and return them.
 
         Raises:

@@ -65,8 +65,8 @@ def histogram(bins: Sequence[Bin], *, step: float, title: str, noun: str) -> str
     if first < 0 <= last:
         zero = _LEFT - first * wide
         marks.append(element("line", x1=zero, x2=zero, y1=_TOP, y2=floor, stroke=INK, stroke_width=1))
-    told = "; ".join(f"from {_signed(b.low)}: {b.count}" for b in sorted(counted, key=lambda b: b.low))
-    return drawing(title, f"Number of {noun} by bin of {step:g}. {told}", floor + 28, *marks)
+    description = "; ".join(f"from {_signed(b.low)}: {b.count}" for b in sorted(counted, key=lambda b: b.low))
+    return drawing(title, f"Number of {noun} by bin of {step:g}. {description}", floor + 28, *marks)
 
 
 def _signed(value: float) -> str:

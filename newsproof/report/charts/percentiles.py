@@ -61,8 +61,8 @@ def percentile_ranges(rows: Sequence[Percentiles], *, title: str) -> str:
         marks.append(element("g", tip(said), line, dots))
         marks.append(text(shorten(row.name, 18), _LEFT - 12, y + 4, anchor="end"))
     marks += _key(bottom + 18)
-    told = "; ".join(f"{r.name} {_in_words(r.p50)}, {_in_words(r.p95)}, {_in_words(r.p99)}" for r in drawn)
-    return drawing(title, f"p50, p95 and p99 of each, on a logarithmic axis: {told}", bottom + 30, *marks)
+    description = "; ".join(f"{r.name} {_in_words(r.p50)}, {_in_words(r.p95)}, {_in_words(r.p99)}" for r in drawn)
+    return drawing(title, f"p50, p95 and p99 of each, on a logarithmic axis: {description}", bottom + 30, *marks)
 
 
 def _key(y: float) -> list[str]:

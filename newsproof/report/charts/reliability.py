@@ -47,8 +47,10 @@ def reliability_curve(lines: Sequence[ReliabilityLine], *, title: str) -> str:
         words = f"{line.name}: ECE {line.ece:.3f}, {sum(b.cases for b in bins)} cases"
         marks.append(element("rect", x=_LEFT + _SIDE + 40, y=_TOP + 22 * n, width=10, height=10, rx=2, fill=colour(n)))
         marks.append(text(words, _LEFT + _SIDE + 58, _TOP + 22 * n + 9))
-    told = "; ".join(f"{line.name}: expected calibration error {line.ece:.3f}" for line in drawn)
-    return drawing(title, f"Share of hits by stated confidence beside the diagonal. {told}", _TOP + _SIDE + 44, *marks)
+    description = "; ".join(f"{line.name}: expected calibration error {line.ece:.3f}" for line in drawn)
+    return drawing(
+        title, f"Share of hits by stated confidence beside the diagonal. {description}", _TOP + _SIDE + 44, *marks
+    )
 
 
 def _x(value: float) -> float:

@@ -55,8 +55,8 @@ def stacked_bars(stacks: Sequence[Stack], *, title: str, unit: str) -> str:
         if n % max(1, len(bars) // 8) == 0:
             marks.append(text(bar.label, x, floor + 16, fill=FAINT, size=11))
     lines = (len(names) + 3) // 4
-    told = "; ".join(f"{bar.label}: {sum(bar.parts.values()):,.6g} {unit}" for bar in bars[:14])
-    return drawing(title, told, floor + 30 + 18 * lines, *marks, legend(names, floor + 40))
+    description = "; ".join(f"{bar.label}: {sum(bar.parts.values()):,.6g} {unit}" for bar in bars[:14])
+    return drawing(title, description, floor + 30 + 18 * lines, *marks, legend(names, floor + 40))
 
 
 def _rule(value: float, y: float) -> str:

@@ -17,7 +17,7 @@ from newsproof.evaluation.compare.running import compare_runs
 from newsproof.report.data import Report, read_report
 from newsproof.web.api.live import backend_of
 from newsproof.web.api.report_charts import CHARTS, Theme, drawn
-from newsproof.web.api.statements import a_place, in_time, while_there
+from newsproof.web.api.statements import held_slot, unless_disconnected, with_timeout
 from newsproof.web.backend import Backend
 from newsproof.web.responses import Refused, as_json
 from schemas.errors import ConfigError, PermanentError
@@ -31,13 +31,15 @@ MOST_ROWS, MOST_BYTES = 2_000, 4_000_000
 REPORT_FOR_S = 5.0
 """How long a reading is reused: the four charts of a page and its tables are made from one."""
 SVG_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-Days = Annotated[int, Query(ge=1, le=3650, description="Cost of so many days; the other figures are of the whole run.")]
+Days = Annotated[
+    int, Query(ge=1, le=3650, description="Days of cost to include; the other figures cover the whole run.")
+]
 RunId = Annotated[str, Query(min_length=1, max_length=200)]
 
 
 @router.get("/report")
 async def report(request: Request, days: Days = 30) -> Response:
-    """Return the figures of the standard report of the live run, by the names of newsproof/report/data.py."""
+    """Return the figures of the standard report on the live run. Field names are those of newsproof/report/data.py."""
     found = await _report(backend_of(request), days)
     return as_json({
         "run_id": found.run_id,
@@ -52,7 +54,7 @@ async def report(request: Request, days: Days = 30) -> Response:
 
 @router.get("/report/charts/{name}.svg", response_class=Response, responses={200: {"content": {"image/svg+xml": {}}}})
 async def chart(request: Request, name: str, theme: Theme = "light", days: Days = 30) -> Response:
-    """Return a chart of the report: cost, latency, confidence or reliability."""
+    """Return a chart of the report as SVG: cost, latency, confidence or reliability."""
     if name not in CHARTS:
         raise Refused(404, f"there is no chart {name[:80]!r}", f"ask for one of {', '.join(CHARTS)}")
     found = await _report(backend_of(request), days)
@@ -64,7 +66,7 @@ async def _report(backend: Backend, days: int) -> Report:
     async with backend.reading_report:
         kept, at = backend.report
         if kept is None or time.monotonic() - at > REPORT_FOR_S:
-            kept = await in_time(read_report(backend.reachable_tables(), run_id=LIVE_RUN))
+            kept = await with_timeout(read_report(backend.reachable_tables(), run_id=LIVE_RUN))
             backend.report = kept, time.monotonic()
     first = utc_now().date() - timedelta(days=days - 1)
     spend = [row for row in kept["spend"] if date.fromisoformat(row["day"]) >= first]
@@ -72,7 +74,7 @@ async def _report(backend: Backend, days: int) -> Report:
 
 
 class Statement(BaseModel):
-    """One statement of SQL that reads."""
+    """One SQL statement that only reads."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -81,16 +83,19 @@ class Statement(BaseModel):
 
 @router.post("/sql")
 async def sql(request: Request, statement: Statement) -> Response:
-    """Run one statement as the analysts' user, who only reads and has limits; `truncated`: there are more rows."""
+    """Run one statement as the analysts' user, which is read-only and limited.
+
+    `truncated` is true if there are more rows than returned.
+    """
     backend = backend_of(request)
     statements = split_statements(statement.query)
     if len(statements) != 1:
         raise Refused(400, f"these are {len(statements)} statements", "send one")
     began = time.monotonic()
-    async with a_place(backend.asking_sql):
+    async with held_slot(backend.asking_sql):
         try:
             asking = first_rows(backend.reachable_tables(), statements[0], most=MOST_ROWS, most_bytes=MOST_BYTES)
-            found = await while_there(request, in_time(asking))
+            found = await unless_disconnected(request, with_timeout(asking))
         except PermanentError as exc:
             raise Refused(
                 400, _words_of(exc), "correct the statement; `SHOW TABLES` lists what there is to read"
@@ -113,31 +118,31 @@ def _words_of(exc: PermanentError) -> str:
 
 @router.get("/backtests")
 async def backtests(request: Request) -> Response:
-    """Return all runs, the newest first."""
-    return as_json({"items": await in_time(read_runs(backend_of(request).reachable_tables()))})
+    """Return all backtest runs, newest first."""
+    return as_json({"items": await with_timeout(read_runs(backend_of(request).reachable_tables()))})
 
 
 @router.get("/backtests/compare")
 async def compare(request: Request, a: RunId, b: RunId) -> Response:
-    """Compare two runs; `live` is what was judged live. Keys: docs/verdict.md."""
+    """Compare two runs; run id `live` stands for the live judgements. Keys: docs/verdict.md."""
     backend = backend_of(request)
-    async with a_place(backend.asking_sql):
+    async with held_slot(backend.asking_sql):
         try:
             comparing = compare_runs(backend.reachable_tables(), a, b)
-            return as_json(await while_there(request, in_time(comparing)))
+            return as_json(await unless_disconnected(request, with_timeout(comparing)))
         except ConfigError as exc:
             raise Refused(404, str(exc), "choose two runs of /api/v1/backtests that share cases") from exc
 
 
 @router.get("/backtests/{run_id}")
 async def backtest(request: Request, run_id: Annotated[str, Path(max_length=200)]) -> Response:
-    """Return one run, and how its cases came out."""
+    """Return one run and the results of its cases."""
     tables = backend_of(request).reachable_tables()
-    runs = await in_time(read_runs(tables, run_id))
+    runs = await with_timeout(read_runs(tables, run_id))
     if not runs:
         raise Refused(404, f"there is no run {run_id!r}", "look at /api/v1/backtests")
-    states = await in_time(tables.query(_STATES, {"run_id": run_id}))
-    others = await in_time(tables.query(_OTHERS, {"run_id": run_id}))
+    states = await with_timeout(tables.query(_STATES, {"run_id": run_id}))
+    others = await with_timeout(tables.query(_OTHERS, {"run_id": run_id}))
     return as_json({**runs[0], "cases_by_status": dict(states.rows), "not_replayed": others.dicts()})
 
 

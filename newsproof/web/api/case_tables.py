@@ -20,7 +20,7 @@ from schemas.events import OPENING_NAME, TERMINAL_NAMES, WIRE_NAMES, CaseTriaged
 from schemas.ids import LIVE_RUN
 from streams.feed.case_items import FeedCase, FeedFilter
 
-_TOLD = (OPENING_NAME, WIRE_NAMES[CaseTriaged], *sorted(TERMINAL_NAMES))
+_SHOWN_TYPES = (OPENING_NAME, WIRE_NAMES[CaseTriaged], *sorted(TERMINAL_NAMES))
 
 _DIGITS = 14
 """Most digits of a time in milliseconds; ClickHouse's times end in the year 2299."""
@@ -106,9 +106,9 @@ async def _items(tables: ClickHouse, case_ids: Sequence[str]) -> list[FeedCase]:
     if not case_ids:
         return []
     sql = """SELECT case_id, event_id, causation_id, event_type, schema_version, event_time, payload FROM events FINAL
-WHERE run_id = {run:String} AND case_id IN {cases:Array(String)} AND event_type IN {told:Array(String)}
+WHERE run_id = {run:String} AND case_id IN {cases:Array(String)} AND event_type IN {kinds:Array(String)}
 ORDER BY journal_offset"""
-    asked = {"run": LIVE_RUN, "cases": list(case_ids), "told": list(_TOLD)}
+    asked = {"run": LIVE_RUN, "cases": list(case_ids), "kinds": list(_SHOWN_TYPES)}
     items: dict[str, FeedCase] = {}
     for case_id, event_id, cause, kind, version, at, payload in (await tables.query(sql, asked)).rows:
         env = wire.Envelope(
@@ -129,7 +129,7 @@ ORDER BY journal_offset"""
     return [items[one] for one in case_ids if one in items]
 
 
-async def where_it_lies(tables: ClickHouse, case_id: str) -> tuple[int, int | None] | None:
+async def offsets_of_case(tables: ClickHouse, case_id: str) -> tuple[int, int | None] | None:
     """Return (first offset, last offset if the case has ended) of a case in its partition; None if it is unknown.
 
     Raises:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from newsproof.report.case_document import document_of
-from newsproof.web.api.case_tables import Before, cases_page, revisions_of, where_it_lies
+from newsproof.web.api.case_tables import Before, cases_page, offsets_of_case, revisions_of
 from newsproof.web.backend import Backend
 from newsproof.web.guard import client_of
 from newsproof.web.responses import Events, Refused, as_json
@@ -34,9 +34,9 @@ UNSUNK_RECORDS = 100_000
 """Records before the end of a partition that are searched for a case that ClickHouse does not know."""
 Asset = Annotated[str, Query(max_length=40, description="Only this asset, such as BTC.")]
 Kind = Annotated[str, Query(max_length=40, description="Only this type of event, such as listing.")]
-Least = Annotated[float, Query(ge=0, le=1, description="Only confidences from here on.")]
+Least = Annotated[float, Query(ge=0, le=1, description="Minimum confidence.")]
 Limit = Annotated[int, Query(ge=1, le=200)]
-Earlier = Annotated[str | None, Query(max_length=12_000, alias="before", description="`next` of the page before.")]
+Earlier = Annotated[str | None, Query(max_length=12_000, alias="before", description="`next` of the previous page.")]
 
 
 def backend_of(request: Request) -> Backend:
@@ -46,7 +46,7 @@ def backend_of(request: Request) -> Backend:
 
 @router.get("/status")
 async def status(request: Request) -> Response:
-    """Say which mode is in force, and whether Kafka, ClickHouse and the workers are there."""
+    """Return the mode in use, and the state of Kafka, ClickHouse and the workers."""
     return as_json(backend_of(request).status())
 
 
@@ -60,7 +60,10 @@ async def signals(
     limit: Limit = 50,
     before: Earlier = None,
 ) -> Response:
-    """Return published signals, the newest first, each once in its newest revision. `after` opens the stream behind them."""
+    """Return published signals, newest first, each in its newest revision only.
+
+    `after` is the position at which to open the stream without a gap.
+    """
     backend = backend_of(request)
     wanted = FeedFilter(asset=asset, event_type=event_type, min_confidence=min_confidence, status=status or "")
     place = str(backend.feed.window.place) if backend.feed.ready else None
@@ -75,12 +78,15 @@ async def cases(
     asset: Asset = "",
     event_type: Kind = "",
     q: Annotated[
-        str, Query(max_length=200, description="Words of the news, its source or id, or of the case id.")
+        str, Query(max_length=200, description="Words in the news text, its source or id, or the case id.")
     ] = "",
     limit: Limit = 50,
     before: Earlier = None,
 ) -> Response:
-    """Return cases in short, the newest first. While ClickHouse is away: those that this process remembers, and `note`."""
+    """Return summaries of cases, newest first.
+
+    While ClickHouse is unavailable, only the cases in this process's memory are returned, with a `note`.
+    """
     backend = backend_of(request)
     wanted = FeedFilter(asset=asset, event_type=event_type, state=state or "", text=q.strip())
     at = None if before is None else Before.read(before)
@@ -109,7 +115,7 @@ async def _from_tables(backend: Backend, wanted: FeedFilter, limit: int, before:
 
 @router.get("/cases/{case_id}")
 async def case(request: Request, case_id: Annotated[str, Path(pattern=CASE_ID)]) -> Response:
-    """Return the whole story of a case: its timeline, evidence, critique, confidence, calls and raw events."""
+    """Return all data of a case: timeline, evidence, critique, confidence, calls and raw events."""
     backend = backend_of(request)
     records, note = await _records_of(backend, case_id), ""
     if not any(r.accepted for r in records):
@@ -134,16 +140,16 @@ def shown(records: Sequence[JournalRecord], revisions: Sequence[dict[str, Any]],
 
 async def _records_of(backend: Backend, case_id: str) -> list[JournalRecord]:
     """Read a case's records. Memory or ClickHouse says where they are; without ClickHouse, scan the whole partition."""
-    lies = backend.feed.lies(case_id)
-    if lies is None:
+    offsets = backend.feed.offsets_of(case_id)
+    if offsets is None:
         try:
             async with asyncio.timeout(TABLES_WITHIN_S):
-                lies = await where_it_lies(backend.reachable_tables(), case_id)
+                offsets = await offsets_of_case(backend.reachable_tables(), case_id)
         except (NewsproofError, TimeoutError):
-            lies = (0, None)
-        if lies is None:  # the sink may be behind
+            offsets = (0, None)
+        if offsets is None:  # the sink may be behind
             return await backend.cases.read(case_id, newest=UNSUNK_RECORDS)
-    first, end = lies
+    first, end = offsets
     # Read past its end too: late records that were ignored were paid for, and are shown.
     through = None if end is None else end + LATE_RECORDS
     return await backend.cases.read(case_id, first=first, through=through)
@@ -156,11 +162,14 @@ async def stream(
     event_type: Kind = "",
     min_confidence: Least = 0.0,
     after: Annotated[
-        str | None, Query(max_length=12_000, description="A place: `after` of a list, or an event's id.")
+        str | None, Query(max_length=12_000, description="Resume position: `after` of a list, or the id of an event.")
     ] = None,
     last_event_id: Annotated[str | None, Header(max_length=12_000)] = None,
 ) -> Response:
-    """Send `signal` and `case` events as they come. With `Last-Event-ID` or `after`: everything since; `gap` where that is gone."""
+    """Send `signal` and `case` events as they happen.
+
+    With `Last-Event-ID` or `after`, everything since then is sent first; a `gap` event reports what is no longer held.
+    """
     backend = backend_of(request)
     given = last_event_id or after
     place = Place.read(given) if given else None

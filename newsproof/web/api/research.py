@@ -28,7 +28,7 @@ EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream"
 
 
 class Message(BaseModel):
-    """One message of the chat before: role and content alone."""
+    """An earlier message of the chat: role and content only."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -37,7 +37,7 @@ class Message(BaseModel):
 
 
 class Question(BaseModel):
-    """A question. ``conversation`` is the chat_id of its first turn, ``previous`` that of the turn before this one."""
+    """A question. `conversation` is the chat_id of its first turn, `previous` that of the turn before this one."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -49,7 +49,10 @@ class Question(BaseModel):
 
 @router.post("/chat", response_class=Response, responses=EVENTS)
 async def ask(request: Request, question: Question) -> Response:
-    """Ask a question; the answer is its stream. Closing it does not stop the turn: GET takes it up again."""
+    """Ask a question; the response is the stream of its turn.
+
+    Closing the stream does not stop the turn: GET with its chat_id resumes it.
+    """
     backend = backend_of(request)
     _refuse_hurry(request, backend)
     message = question.message.strip()
@@ -59,7 +62,7 @@ async def ask(request: Request, question: Question) -> Response:
     history = tuple(ChatMessage(role=one.role, content=one.content) for one in question.chat_history)
     ended = backend.places.take(
         client_of(request.scope)
-    )  # before it is asked: what is on the log is worked on, and paid
+    )  # before the question is appended: once on the log it is worked on, and paid
     try:
         turn = await backend.questions.ask(
             message, history, conversation=question.conversation, previous=question.previous
@@ -75,14 +78,16 @@ async def ask(request: Request, question: Question) -> Response:
     return _stream(backend, turn, None, ended)
 
 
-@router.get("/chat/{chat_id}", response_class=Response, responses={**EVENTS, 204: {"description": "It was all sent."}})
+@router.get(
+    "/chat/{chat_id}", response_class=Response, responses={**EVENTS, 204: {"description": "Everything was sent."}}
+)
 async def resume(
     request: Request,
     chat_id: ChatId,
     last_event_id: Annotated[str | None, Header(max_length=40)] = None,
-    after: Annotated[str | None, Query(max_length=40, description="As Last-Event-ID.")] = None,
+    after: Annotated[str | None, Query(max_length=40, description="Same as Last-Event-ID.")] = None,
 ) -> Response:
-    """Send a turn's stream from its start, or behind Last-Event-ID, up to `done`. Any web process can."""
+    """Send a turn's stream from its start, or after Last-Event-ID, up to `done`. Any web process can serve it."""
     backend = backend_of(request)
     given = last_event_id or after
     if given and not (given.isascii() and given.isdigit() and len(given) < 20):
@@ -90,7 +95,7 @@ async def resume(
     turn = await _found(backend, chat_id)
     at = int(given) if given else None
     if at is not None and turn.last_offset is not None and at >= turn.last_offset:
-        return Response(None, 204)  # a browser comes back for ever otherwise
+        return Response(None, 204)  # otherwise a browser would reconnect for ever
     return _stream(backend, turn, at, backend.places.take(client_of(request.scope)))
 
 
@@ -98,16 +103,21 @@ async def resume(
 async def stop(
     request: Request,
     chat_id: ChatId,
-    finish: Annotated[bool, Query(description="Write up what is there instead of ending without an answer.")] = False,
+    finish: Annotated[
+        bool, Query(description="Answer from what was gathered, instead of ending without an answer.")
+    ] = False,
 ) -> Response:
-    """Stop a turn on the server; asked twice, it counts once. A finish that would change nothing is taken and not written."""
+    """Stop a turn on the server. Idempotent.
+
+    With `finish`, the turn answers from what it has. A `finish` that would change nothing is accepted and not recorded.
+    """
     backend = backend_of(request)
     turn = await _found(backend, chat_id)
     if turn.state != "running":
         raise Refused(409, f"this turn has ended already ({turn.state})", "ask the next question")
     if finish and turn.has_met(CancelRequested):
         raise Refused(409, "this turn was asked to stop", "wait for its `done`, then ask the next question")
-    if finish and not turn.has_met(FinishRequested, AgentsReported):  # else its answer is being written already
+    if finish and not turn.has_met(FinishRequested, AgentsReported):  # otherwise its answer is being written already
         await backend.questions.finish(chat_id)
         turn.meet(FinishRequested)
     if not finish and not turn.has_met(CancelRequested):
@@ -122,7 +132,7 @@ async def chats(
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     conversation: Annotated[str | None, Query(pattern=CASE_ID, description="Only turns of this conversation.")] = None,
 ) -> Response:
-    """Return the recent turns, the newest first."""
+    """Return recent turns, newest first."""
     items = [
         {
             "chat_id": turn.chat_id,

@@ -18,7 +18,7 @@ WITHIN_S = 90.0
 T = TypeVar("T")
 
 
-async def in_time(work: Awaitable[T]) -> T:
+async def with_timeout(work: Awaitable[T]) -> T:
     """Return the answer of ClickHouse.
 
     Raises:
@@ -32,7 +32,7 @@ async def in_time(work: Awaitable[T]) -> T:
 
 
 @asynccontextmanager
-async def a_place(places: asyncio.Semaphore) -> AsyncIterator[None]:
+async def held_slot(slots: asyncio.Semaphore) -> AsyncIterator[None]:
     """Hold one of the slots.
 
     Raises:
@@ -40,17 +40,17 @@ async def a_place(places: asyncio.Semaphore) -> AsyncIterator[None]:
     """
     try:
         async with asyncio.timeout(PLACE_WITHIN_S):
-            await places.acquire()
+            await slots.acquire()
     except TimeoutError as exc:
         do = "try again when one of them has ended"
         raise Refused(503, "other statements are running", do, retry_after=str(int(PLACE_WITHIN_S))) from exc
     try:
         yield
     finally:
-        places.release()
+        slots.release()
 
 
-async def while_there(request: Request, work: Awaitable[T]) -> T:
+async def unless_disconnected(request: Request, work: Awaitable[T]) -> T:
     """Return the result of ``work``; cancel it if the client disconnects.
 
     Raises:

@@ -27,7 +27,7 @@ from infra.pages import reader_client as ours
 from infra.pages.charsets import CODECS, codec_of, text_of
 from infra.pages.markup import decoded
 from infra.pages.reader_client import Reader
-from infra.pages.reader_messages import LENGTH, PageAsked, RulesAsked, RulesTold
+from infra.pages.reader_messages import LENGTH, PageAsked, RulesAnswer, RulesAsked
 from infra.pages.rules import MAX_RULES, MAX_WILDCARDS, allowed_by
 from infra.search.arxiv import _entries
 from schemas.effects import Failure, PageReply, Scrape
@@ -274,7 +274,7 @@ async def test_a_close_while_the_process_starts_is_told_to_those_that_wait_for_i
 
 async def test_an_answer_that_is_none_of_ours_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     async with reading() as reader:
-        other = msgspec.msgpack.encode(RulesTold(allowed=True))
+        other = msgspec.msgpack.encode(RulesAnswer(allowed=True))
         for said in (b"\x7f\xff\xff\xff" + b"x" * 100, LENGTH.pack(len(other)) + other):
             forged = asyncio.StreamReader()
             forged.feed_data(said)
@@ -301,15 +301,15 @@ def test_the_process_writes_nowhere_and_opens_no_connection(tmp_path: Path) -> N
     program = (
         "import socket, subprocess\n"
         "from infra.pages import reader_process as ours\n"
-        "from infra.pages.reader_messages import RulesTold\n"
+        "from infra.pages.reader_messages import RulesAnswer\n"
         "def taken_over(asked):\n"
         "    for attack in (lambda: open(asked.url, 'w'), lambda: subprocess.run(['/bin/true']), lambda: socket.create_connection(('127.0.0.1', int(asked.rules)))):\n"
         "        try:\n"
         "            attack()\n"
-        "            return RulesTold(allowed=True)\n"
+        "            return RulesAnswer(allowed=True)\n"
         "        except PermissionError:\n"
         "            pass\n"
-        "    return RulesTold(allowed=False)\n"
+        "    return RulesAnswer(allowed=False)\n"
         "ours.answer = taken_over\n"
         "ours.main()\n"
     )
@@ -321,7 +321,7 @@ def test_the_process_writes_nowhere_and_opens_no_connection(tmp_path: Path) -> N
         ended = subprocess.run(command, input=sent, capture_output=True, check=False, timeout=60, cwd=ours._PROJECT)
     assert ended.returncode == 0, ended.stderr.decode()
     told = ended.stdout.removeprefix(LENGTH.pack(0))
-    assert msgspec.msgpack.decode(told[LENGTH.size :], type=RulesTold) == RulesTold(allowed=False)
+    assert msgspec.msgpack.decode(told[LENGTH.size :], type=RulesAnswer) == RulesAnswer(allowed=False)
     assert not (tmp_path / "written").exists()
 
 

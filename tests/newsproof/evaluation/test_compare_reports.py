@@ -16,7 +16,7 @@ from newsproof.evaluation.compare.rows import CaseText
 from newsproof.evaluation.compare.rules import COUNTS, OF_CASES, OF_HORIZONS, parse_rule
 from newsproof.evaluation.compare.running import status_of
 from newsproof.evaluation.compare.terminal import show_table
-from newsproof.evaluation.compare.texts import MAX_LINE, MAX_LINES, difference, told_changes, visible
+from newsproof.evaluation.compare.texts import MAX_LINE, MAX_LINES, changes_summary, difference, visible
 from schemas.errors import ConfigError
 from tests.newsproof.evaluation.compare_samples import CHANGES, called, case, run
 
@@ -166,9 +166,9 @@ def test_whole_signals_are_compared_field_by_field() -> None:
 
 
 def test_what_a_run_changed_is_told_without_the_prompts_text() -> None:
-    assert told_changes(CHANGES) == "synthesize v4 (05eabc8d)"
-    assert told_changes('{"prompts":{}}') == "nothing changed"
-    assert told_changes("\x1bodd" * 999) == ("\\u001bodd" * 999)[:MAX_LINE]
+    assert changes_summary(CHANGES) == "synthesize v4 (05eabc8d)"
+    assert changes_summary('{"prompts":{}}') == "nothing changed"
+    assert changes_summary("\x1bodd" * 999) == ("\\u001bodd" * 999)[:MAX_LINE]
 
 
 def test_what_would_not_be_seen_is_written_out() -> None:

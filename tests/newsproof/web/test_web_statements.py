@@ -9,18 +9,18 @@ import pytest
 from starlette.requests import Request
 
 from newsproof.web.api import statements
-from newsproof.web.api.statements import a_place, while_there
+from newsproof.web.api.statements import held_slot, unless_disconnected
 from newsproof.web.responses import Refused
 
 
 async def test_whoever_finds_no_place_is_told_so_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statements, "PLACE_WITHIN_S", 0.01)
     places = asyncio.Semaphore(1)
-    async with a_place(places):
+    async with held_slot(places):
         with pytest.raises(Refused, match="other statements are running"):
-            async with a_place(places):
+            async with held_slot(places):
                 raise AssertionError("two hold one place")
-    async with a_place(places):
+    async with held_slot(places):
         assert places.locked()
 
 
@@ -42,7 +42,7 @@ async def test_what_nobody_waits_for_any_more_is_ended() -> None:
         finally:
             ended.set()
 
-    asking = asyncio.create_task(while_there(asked_by(gone), work()))
+    asking = asyncio.create_task(unless_disconnected(asked_by(gone), work()))
     await begun.wait()
     gone.set()
     with pytest.raises(Refused):
@@ -51,4 +51,4 @@ async def test_what_nobody_waits_for_any_more_is_ended() -> None:
 
 
 async def test_whoever_stays_gets_the_answer() -> None:
-    assert await while_there(asked_by(asyncio.Event()), asyncio.sleep(0, "answer")) == "answer"
+    assert await unless_disconnected(asked_by(asyncio.Event()), asyncio.sleep(0, "answer")) == "answer"

@@ -200,7 +200,7 @@ def test_garbage_changes_no_book_and_is_remembered_until_its_letter_is_written()
     from schemas.budget import PassedBy
 
     log = Log(limits(units=1))
-    log.state.pass_by(7, 0, "not a record")
+    log.state.ignore(7, 0, "not a record")
     assert (log.state.garbage, log.state.unreported) == (1, {7: "not a record"})
     log.add(PassedBy(offsets=(7, 8)))
     assert (log.state.garbage, log.state.unreported) == (1, {})

@@ -201,7 +201,7 @@ async def test_its_state_is_told_to_whoever_asks_and_each_change_to_its_owner() 
     clock = Clock()
     wake, changes = Wake(), list[str]()
     every, breaker = made(clock, wake=wake)
-    wake.heed(lambda: changes.append(breaker.view().state))
+    wake.subscribe(lambda: changes.append(breaker.view().state))
     assert every.of("model", "gemini", "flash") is breaker
     assert every.of("model", "gemini", "pro") is not breaker, "one model may be overloaded while its siblings answer"
     await opened(breaker)

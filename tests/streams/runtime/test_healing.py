@@ -65,7 +65,7 @@ async def test_what_another_worker_searched_for_is_read_from_the_journal_by_whoe
     caches = {"started later": SearchCache(600), "wants none": SearchCache(0)}
     index = TextIndex(world.address, world.topics)
     for cache in caches.values():
-        index.heed(cache.on_record)
+        index.subscribe(cache.on_record)
     await index.start()
     try:
         await world.until(lambda: len(caches["started later"]) == 1)

@@ -25,8 +25,8 @@ from newsproof.evaluation.backtest.journal import FileSource, LogSource, Source,
 from newsproof.evaluation.backtest.memory import AsOfMemory
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit
 from newsproof.evaluation.backtest.run.estimate import Estimate, estimate
+from newsproof.evaluation.backtest.run.lease import RunLease
 from newsproof.evaluation.backtest.run.performer import Performer
-from newsproof.evaluation.backtest.run.place import OnlyOne
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.runner import Ran, Runner
 from newsproof.evaluation.backtest.run.tables import RunTables, Totals, entries_before
@@ -116,7 +116,7 @@ async def run_plan(
         )
     span = (surveyed.first, surveyed.last)
     topic = RunTopic(log.address, log.topics, plan.run_id)
-    async with _alone(log, topic, plan.run_id) as place:
+    async with _holding_lease(log, topic, plan.run_id) as lease:
         ports = model_ports(log.settings, tables)
         rows = RunTables(tables)
         held = await topic.open(plan, replication=log.settings.topic_replication)
@@ -136,7 +136,7 @@ async def run_plan(
                 held=held,
                 entries=await entries_before(tables),
             )
-            ran = await _unless_lost(place, runner.run(), plan.run_id)
+            ran = await _while_lease_held(lease, runner.run(), plan.run_id)
             status, totals = ran.status, ran.totals
             await topic.write(RunEnded(status, datetime.now(UTC)), key="")
             return ran
@@ -157,26 +157,26 @@ def _deciding(source: Source, plan: RunPlan, ask_every_step: bool) -> Deciding:
 
 
 @contextlib.asynccontextmanager
-async def _alone(log: LogAccess, topic: RunTopic, run_id: str) -> AsyncIterator[OnlyOne]:
+async def _holding_lease(log: LogAccess, topic: RunTopic, run_id: str) -> AsyncIterator[RunLease]:
     """Hold the run exclusively: by a lock on the data directory, which fails at once, and by a lease on the run's
     topic.
     """
     lock = DirectoryLock(log.settings.newsproof_data_dir / "runs" / run_id, what=f"The backtest run {run_id}")
     lock.acquire()
     group = log.topics.group(f"backtest-{run_id}-place")
-    place = OnlyOne(log.address, topic.name, run_id, group=group, session_s=SESSION_S)
+    lease = RunLease(log.address, topic.name, run_id, group=group, session_s=SESSION_S)
     try:
         await topic.make(log.settings.topic_replication)
-        await place.take()
-        yield place
+        await lease.take()
+        yield lease
     finally:
-        await place.leave()
+        await lease.leave()
         lock.release()
 
 
-async def _unless_lost(place: OnlyOne, work: Coroutine[Any, Any, T], run_id: str) -> T:
+async def _while_lease_held(lease: RunLease, work: Coroutine[Any, Any, T], run_id: str) -> T:
     """Run the work while the lease is ours: a process whose lease expired must not pay beside its successor."""
-    working, losing = asyncio.create_task(work), asyncio.create_task(place.lost.wait())
+    working, losing = asyncio.create_task(work), asyncio.create_task(lease.lost.wait())
     try:
         await asyncio.wait({working, losing}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from newsproof.app import exits
 from newsproof.app.invocation import Invocation, command_name, json_line, say_result, table
-from newsproof.app.open_log import the_log
+from newsproof.app.open_log import open_log
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.evaluation.backtest.journal import FileSource, LogSource
 from newsproof.evaluation.backtest.run.estimate import Estimate
@@ -105,7 +105,7 @@ async def verified(invocation: Invocation, *, sample: bool, file: Path | None, c
     """Verify the shipped log, a file, or the current log."""
     if sample or file is not None:
         return await verify(FileSource(read_log_file(file)), sample=cases)
-    async with the_log(invocation) as log:
+    async with open_log(invocation) as log:
         return await verify(await LogSource.made(KafkaLog(log.address), log.topics), sample=cases)
 
 

@@ -23,7 +23,7 @@ from infra.settings import Settings, load_settings
 from newsproof.app.open_log import LogAccess
 from newsproof.evaluation.backtest.memory import AsOfMemory
 from newsproof.evaluation.backtest.run import running
-from newsproof.evaluation.backtest.run.place import OnlyOne
+from newsproof.evaluation.backtest.run.lease import RunLease
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.tables import read_runs
 from newsproof.evaluation.backtest.run.topic import RunTopic
@@ -116,7 +116,7 @@ async def test_several_runs_go_on_at_once_but_not_twice_the_same(
     found = await rows(tables, "SELECT run_id, count() FROM v_run_cases GROUP BY run_id ORDER BY run_id")
     assert found == [("run-0", 6), ("run-1", 6), ("run-2", 6)]
     topic = RunTopic(log.address, log.topics, "run-0")
-    async with running._alone(log, topic, "run-0"):
+    async with running._holding_lease(log, topic, "run-0"):
         with pytest.raises(ConfigError, match="already runs on"):
             await running.run_plan(log, tables, plans[0], max_cost=None, file=file)
 
@@ -127,9 +127,9 @@ async def test_one_run_is_worked_on_by_one_process_also_from_another_data_direct
     plan, file = RunPlan(run_id="twice", prompts=STRICT, sample=6), read_log_file()
     settings = log.settings.model_copy(update={"newsproof_data_dir": tmp_path / "other"})
     elsewhere = LogAccess(settings, log.address, log.topics, False)
-    async with running._alone(log, RunTopic(log.address, log.topics, "twice"), "twice"):
+    async with running._holding_lease(log, RunTopic(log.address, log.topics, "twice"), "twice"):
         with monkeypatch.context() as hasty:
-            hasty.setattr("newsproof.evaluation.backtest.run.place.PATIENCE_S", 2.0 - running.SESSION_S)
+            hasty.setattr("newsproof.evaluation.backtest.run.lease.PATIENCE_S", 2.0 - running.SESSION_S)
             with pytest.raises(ConfigError, match="another process works on the run twice"):
                 await running.run_plan(elsewhere, tables, plan, max_cost=None, file=file)
         assert model.asked.total() == 0
@@ -138,18 +138,18 @@ async def test_one_run_is_worked_on_by_one_process_also_from_another_data_direct
 
 
 async def test_a_process_that_lost_its_run_to_another_pays_for_nothing_more(log: LogAccess) -> None:
-    place = OnlyOne(log.address, "runs.lost", "lost", group="lost")
+    lease = RunLease(log.address, "runs.lost", "lost", group="lost")
     cut_off = asyncio.Event()
 
     async def paying() -> None:
-        place.lost.set()
+        lease.lost.set()
         try:
             await asyncio.Event().wait()
         finally:
             cut_off.set()
 
     with pytest.raises(ConfigError, match="another process took over the run lost"):
-        await running._unless_lost(place, paying(), "lost")
+        await running._while_lease_held(lease, paying(), "lost")
     assert cut_off.is_set()
 
 

@@ -167,7 +167,7 @@ async def test_a_second_process_of_the_same_run_is_refused(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with installation.shadowing(installation.shadow(Priced())):
-        monkeypatch.setattr("newsproof.evaluation.backtest.run.place.PATIENCE_S", -27.0)
+        monkeypatch.setattr("newsproof.evaluation.backtest.run.lease.PATIENCE_S", -27.0)
         with pytest.raises(ConfigError, match="another process works on the run"):
             await installation.shadow(Priced()).run()
 

@@ -19,7 +19,7 @@ PATIENCE_S = 15.0
 LOOK_EVERY_S = 0.5
 
 
-class OnlyOne(ConsumerRebalanceListener):  # type: ignore[misc]
+class RunLease(ConsumerRebalanceListener):  # type: ignore[misc]
     """The lease of a run: the one partition of a topic, assigned to the one member of the run's own consumer group.
 
     Nothing is read from the topic. A new process joins only a group without members, so it never takes the lease from
