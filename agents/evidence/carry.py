@@ -15,6 +15,7 @@ from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import tickers_in
 from agents.evidence.pages import Judge
+from agents.evidence.stance import Told
 from agents.text.matching import fold_han
 from schemas.evidence import ReadStance, SearchReference
 
@@ -36,32 +37,35 @@ class CarryRules:
 
     def stance(self, reference: SearchReference) -> ReadStance:
         """Return what the words of title and passage carry."""
-        if reference.stance == "denies":
-            return "denies"
         judge, sense = self._judge, self._judge.sense
         if sense.denial:
             # News that denies is carried by a page that the grammar reads as the same denial.
             names = judge.names_subject(fold_han(f"{reference.title} {reference.passage}"))
-            return "supports" if reference.stance == "supports" and names else "unrelated"
-        if (marked := tickers_in(f"{reference.title} {reference.passage}")) and self._is_of_other_ticker(marked):
+            carried: ReadStance = "supports" if reference.stance == "supports" and names else "unrelated"
+            return "denies" if reference.stance == "denies" else carried
+        found = self._told(reference)
+        # “Rumours that withdrawals have been halted are false”, on a page that states the hack: which of the two it denies
+        # takes a reader.
+        if reference.stance == "denies":
+            return "hedges" if "stated" in found and "negated" not in found else "denies"
+        if self._is_of_other_ticker(tickers_in(f"{reference.title} {reference.passage}")):
             return "unrelated"
-        hedged = False
+        return "supports" if "stated" in found else "hedges" if "hedged" in found else "unrelated"
+
+    def _told(self, reference: SearchReference) -> list[Told]:
+        """Return how each sentence that says the claim's verb of the claim's subject puts it, in order."""
+        grammar, sense, found = self._tables.grammar, self._judge.sense, []
         sentences = self._sentences(reference)
         for before, sentence in zip(["", *sentences], sentences, strict=False):
-            if not self._tables.grammar.says(sense, sentence.lower()):
+            if not grammar.says(sense, sentence.lower()):
                 continue
             told = sentence if self._names(sentence, reference) else f"{before} {sentence}"
             if not self._names(told, reference) or self._is_of_another(told):
                 continue
-            if self._claimed and (figures := Amounts(told.lower()).given) and not _near(figures, self._claimed):
-                hedged = True
-                continue
-            match self._tables.grammar.assertion(sense, sentence.lower()):
-                case "stated":
-                    return "supports"
-                case "hedged":
-                    hedged = True
-        return "hedges" if hedged else "unrelated"
+            figures = Amounts(told.lower()).given
+            other = bool(self._claimed and figures) and not _near(figures, self._claimed)
+            found.append("hedged" if other else grammar.assertion(sense, sentence.lower()))
+        return found
 
     def _sentences(self, reference: SearchReference) -> Sequence[str]:
         parts = [reference.title, *_SENTENCES.split(reference.passage or reference.snippet)]
@@ -83,7 +87,12 @@ class CarryRules:
 
     def _is_of_other_ticker(self, marked: frozenset[str]) -> bool:
         known = self._claim.asset.upper()
-        return known != "UNKNOWN" and known not in marked and not any(t in self._claim.text.split() for t in marked)
+        return (
+            bool(marked)
+            and known != "UNKNOWN"
+            and known not in marked
+            and not any(t in self._claim.text.split() for t in marked)
+        )
 
 
 def _near(one: frozenset[float], other: frozenset[float]) -> bool:

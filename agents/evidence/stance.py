@@ -30,6 +30,10 @@ _OPEN_ENDED = frozenset({"approve"})
 _MODAL_REACH = r"[\s-]+(?:also|soon|be|get|being|land|gain|secure|on|to|in|\w+ly)?(?:[\s-]+)?"
 
 
+Told = Literal["stated", "hedged", "negated"]
+"""How a sentence puts what it tells."""
+
+
 class ClaimSense:
     """The parsed features of a claim that pages are read against."""
 
@@ -167,7 +171,7 @@ class Grammar:
         """Whether a text (folded, in lower case) says the claim's verb, or a listed synonym of it."""
         return any(self._says[g].search(text) for g in claim.says)
 
-    def assertion(self, claim: ClaimSense, sentence: str) -> Literal["stated", "hedged", "negated"]:
+    def assertion(self, claim: ClaimSense, sentence: str) -> Told:
         """Return how a sentence (folded, in lower case) that says the claim's verb puts it."""
         if _NOT.search(sentence) or self._denial.search(sentence):
             return "negated"
