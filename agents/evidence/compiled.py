@@ -36,7 +36,9 @@ class Compiled:
         self._user_paths = frozenset(lexicon.get("user_content_paths", ()))
         self.official_words = tuple(w.casefold() for w in lexicon.get("official", ()))
         self.moods = tuple(tuple(w.casefold() for w in lexicon.get(m, ())) for m in ("panic", "neutral", "optimistic"))
+        # Snapshots of recorded cases may hold the names in the lexicon.
         self.asset_names = {k.split("/", 1)[1]: v for k, v in lexicon.items() if k.startswith("asset/")}
+        self.asset_names |= {a.ticker: a.names for a in tables.assets}
         self.common_words = frozenset(lexicon.get("common_words", ()))
         self.filler = words_regex(lexicon.get("filler", ()))
 
