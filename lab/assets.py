@@ -41,16 +41,16 @@ def extract(package: Path) -> RankedAssets:
         about = json.loads(_text(files, "package/package.json"))
         tokens = _text(files, "package/dist/metadata/tokens.js")
     if about["license"] != "MIT":
-        raise ConfigError(f"{package.name} is under {about['license']!r}: read its terms, and note them in docs/licences")
+        raise ConfigError(
+            f"{package.name} is under {about['license']!r}: read its terms, and note them in docs/licences"
+        )
     rows = sorted(_rows(tokens), key=lambda asset: (asset.rank, asset.ticker))
     if len(rows) < LENGTH:
         raise ConfigError(f"{package.name} gives {len(rows)} ranked assets of {LENGTH}: look how tokens.js is laid out")
     first = {asset.ticker: asset for asset in reversed(rows)}
     ranked = sorted(first.values(), key=lambda asset: (asset.rank, asset.ticker))[:LENGTH]
     source = f"{about['name']} {about['version']}"
-    return RankedAssets(
-        source=source, licence="MIT", taken=datetime.now(UTC).date().isoformat(), rows=tuple(ranked)
-    )
+    return RankedAssets(source=source, licence="MIT", taken=datetime.now(UTC).date().isoformat(), rows=tuple(ranked))
 
 
 def _text(files: tarfile.TarFile, name: str) -> str:

@@ -19,6 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from schemas.config import Asset, Entity, Outlet, Platform, Tables
+from schemas.errors import ConfigError
 
 T = TypeVar("T")
 _Words = dict[str, tuple[str, ...]]
@@ -38,7 +39,7 @@ def load_tables(*, demo: bool) -> Tables:
     """Return the packaged tables; with ``demo``, also the synthetic official hosts of the bundled corpus.
 
     Raises:
-        msgspec.ValidationError: an edited file does not match the shape of its table.
+        ConfigError: an edited file is no JSON, or does not match the shape of its table.
     """
     entities = _read("entities.json", tuple[Entity, ...])
     if demo:
@@ -72,11 +73,12 @@ def _merged(ranked: tuple[Asset, ...], kept: tuple[Asset, ...]) -> tuple[Asset, 
     rows = []
     for asset in kept:
         known = extracted.pop(asset.ticker, asset)
-        rows.append(
-            replace(asset, name=asset.name or known.name, chains=asset.chains or known.chains, rank=known.rank)
-        )
+        rows.append(replace(asset, name=asset.name or known.name, chains=asset.chains or known.chains, rank=known.rank))
     return (*rows, *extracted.values())
 
 
 def _read(name: str, shape: type[T]) -> T:
-    return msgspec.json.decode(resources.files(__name__).joinpath(name).read_bytes(), type=shape)
+    try:
+        return msgspec.json.decode(resources.files(__name__).joinpath(name).read_bytes(), type=shape)
+    except msgspec.DecodeError as exc:
+        raise ConfigError(f"agents/tables/{name}: {exc}; $[0] is the first row: correct it there") from exc

@@ -9,9 +9,17 @@ import msgspec
 
 from agents.tables.directory import Directory
 from agents.text.matching import fold_han, has_cjk
-from schemas.config import Entity, Tables
+from schemas.config import Asset, Entity, Outlet, Platform, Tables
 
 AUTHORITIES = frozenset({"regulator", "central_bank", "court", "government"})
+_FIELDS = {
+    "entities.json": Entity.__struct_fields__,
+    "entities_demo.json": Entity.__struct_fields__,
+    "assets.json": Asset.__struct_fields__,
+    "outlets.json": Outlet.__struct_fields__,
+    "platforms.json": Platform.__struct_fields__,
+}
+"""The files of rows → what a row may hold. The others are one object of word lists each."""
 KINDS = AUTHORITIES | {"exchange", "issuer", "protocol", "network", "wallet", "payment", "company", "data"}
 
 
@@ -38,20 +46,22 @@ def faults_of(tables: Tables) -> tuple[Fault, ...]:
     return tuple(sorted(set(found)))
 
 
-def repeated_keys(files: Mapping[str, bytes]) -> tuple[Fault, ...]:
-    """Return the keys that a file of word lists (name → content) has twice: all but the last list would be lost."""
+def file_faults(files: Mapping[str, bytes]) -> tuple[Fault, ...]:
+    """Return what is lost when files (name → content) are read: keys that are there twice, fields that no row has."""
     found: list[Fault] = []
-    for name, content in files.items():
-
-        def pairs(rows: list[tuple[str, object]], name: str = name) -> dict[str, object]:
-            keys = [key for key, _ in rows]
-            found.extend(
-                Fault(file=name, row=key, what="the key is there twice", do="put both lists into one")
-                for key in {k for k in keys if keys.count(k) > 1}
-            )
-            return dict(rows)
-
-        json.loads(content, object_pairs_hook=pairs)
+    for file, content in files.items():
+        rows = json.loads(content, object_pairs_hook=lambda pairs: pairs)
+        known = _FIELDS.get(file)
+        for row in [rows] if known is None else rows:
+            keys = [key for key, _ in row]
+            name = str(row[0][1]) if known else ""
+            twice = sorted({k for k in keys if keys.count(k) > 1})
+            found += [
+                Fault(file=file, row=name or k, what=f"{k!r} is there twice", do="put both into one") for k in twice
+            ]
+            unknown = sorted(set(keys) - set(known or keys))
+            what = f"write one of {', '.join(known or ())}"
+            found += [Fault(file=file, row=name, what=f"there is no field {k!r}", do=what) for k in unknown]
     return tuple(sorted(found))
 
 
@@ -197,6 +207,8 @@ def _twice(file: str, what: str, rows: Iterable[tuple[str, Iterable[str]]]) -> I
             yield Fault(
                 file=file,
                 row=row,
-                what=f"the {what} {word!r} is there twice" if same else f"the {what} {word!r} is also {named[claimed[key]]}'s",
+                what=f"the {what} {word!r} is there twice"
+                if same
+                else f"the {what} {word!r} is also {named[claimed[key]]}'s",
                 do="delete one" if same or row == named[claimed[key]] else "leave it with the one whose it is",
             )

@@ -27,10 +27,10 @@ def _tables() -> None:
 def check(as_json: Annotated[bool, typer.Option("--json", help="One JSON object a fault.")] = False) -> None:
     """Name what is there twice, what nothing can match, and what contradicts itself. Exit status 1 when there is any."""
     from agents.tables import load_tables, raw_tables
-    from agents.tables.faults import faults_of, repeated_keys
+    from agents.tables.faults import faults_of, file_faults
 
     read = load_tables(demo=True)
-    found = [*repeated_keys(raw_tables()), *faults_of(read)]
+    found = [*file_faults(raw_tables()), *faults_of(read)]
     if as_json:
         for fault in found:
             json_line(fault)
