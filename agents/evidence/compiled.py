@@ -4,39 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from agents.evidence.credibility import CredibilityTable
 from agents.evidence.entities import EntityIndex
 from agents.evidence.hosts import Imitations, host_of, path_of
+from agents.evidence.quality import CredibilityTable
 from agents.evidence.stance import Grammar
-from agents.text.matching import fold_han, words_regex
+from agents.text.matching import words_regex
 from schemas.config import Entity, Tables
 from schemas.ids import content_hash
 
-WIRES = frozenset(
-    {
-        "prnewswire.com",
-        "businesswire.com",
-        "globenewswire.com",
-        "accesswire.com",
-        "chainwire.org",
-        "einpresswire.com",
-        "newswire.com",
-        "prweb.com",
-    }
-)
-OUTLETS = {
-    "theinformation.com": ("The Information",), "coindeskkorea.com": ("CoinDesk Korea", "코인데스크코리아"),
-    "bloomberg.com": ("Bloomberg", "Bloomberg News", "彭博", "彭博社"), "reuters.com": ("Reuters", "路透", "路透社"),
-    "coindesk.com": ("CoinDesk",), "theblock.co": ("The Block",), "wublock123.com": ("吴说", "吴说区块链", "Wu Blockchain", "WuBlockchain"),
-    "panewslab.com": ("PANews",), "cointelegraph.com": ("Cointelegraph",), "wsj.com": ("Wall Street Journal", "The Wall Street Journal", "WSJ", "华尔街日报"),
-    "ft.com": ("Financial Times", "FT", "金融时报"), "odaily.news": ("Odaily", "Odaily 星球日报", "星球日报"), "jinse.cn": ("金色财经",),
-    "decrypt.co": ("Decrypt",), "dlnews.com": ("DL News",), "cnbc.com": ("CNBC",), "nytimes.com": ("New York Times", "The New York Times", "纽约时报"),
-    "blockworks.co": ("Blockworks",), "foresightnews.pro": ("Foresight News",), "chaincatcher.com": ("ChainCatcher", "链捕手"), "theblockbeats.info": ("BlockBeats", "律动"),
-    "prnewswire.com": ("PR Newswire", "PRNewswire"), "businesswire.com": ("Business Wire", "BusinessWire"), "globenewswire.com": ("GlobeNewswire", "GLOBE NEWSWIRE"),
-    "caixin.com": ("Caixin", "财新"), "yicai.com": ("Yicai", "第一财经"), "cls.cn": ("财联社",), "nikkei.com": ("Nikkei", "日经"), "apnews.com": ("AP", "Associated Press", "美联社"),
-    "fortune.com": ("Fortune",), "forbes.com": ("Forbes", "福布斯"), "axios.com": ("Axios",), "politico.com": ("Politico",), "wired.com": ("Wired",), "cnn.com": ("CNN",),
-    "techcrunch.com": ("TechCrunch",), "thedefiant.io": ("The Defiant",), "8btc.com": ("巴比特",), "techflowpost.com": ("TechFlow", "深潮"), "scmp.com": ("South China Morning Post", "SCMP", "南华早报"),
-}  # fmt: skip
 _KEPT = 8
 """Size of the cache. A worker meets new tables only at a hot configuration change, a backtest a handful."""
 
@@ -61,14 +36,11 @@ class Compiled:
         self._user_paths = frozenset(lexicon.get("user_content_paths", ()))
         self.official_words = tuple(w.casefold() for w in lexicon.get("official", ()))
         self.moods = tuple(tuple(w.casefold() for w in lexicon.get(m, ())) for m in ("panic", "neutral", "optimistic"))
+        # Snapshots of recorded cases may hold the names in the lexicon.
         self.asset_names = {k.split("/", 1)[1]: v for k, v in lexicon.items() if k.startswith("asset/")}
-        self._outlets = {fold_han(n).casefold(): d for d, names in OUTLETS.items() for n in names}
+        self.asset_names |= {a.ticker: a.names for a in tables.assets}
         self.common_words = frozenset(lexicon.get("common_words", ()))
         self.filler = words_regex(lexicon.get("filler", ()))
-
-    def outlet_of(self, name: str) -> str | None:
-        """Return the registrable domain of an outlet or a press wire by the name that texts cite it by, else None."""
-        return self._outlets.get(fold_han(name).casefold().strip())
 
     def is_user_content(self, url: str) -> bool:
         """Whether anybody can publish at this address, even on an official domain."""
