@@ -9,7 +9,6 @@ import msgspec
 
 from agents.core.case import Case
 
-
 Modality = Literal["asserted", "planned", "rumoured", "denied", "corrected"]
 
 

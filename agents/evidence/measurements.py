@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
@@ -68,5 +69,5 @@ def claimed_deviation(text: str) -> float:
 
 def _is_full(times: list[datetime]) -> bool:
     ordered = sorted(times)
-    gaps = [b - a for a, b in zip(ordered, ordered[1:], strict=False)]
+    gaps = [b - a for a, b in pairwise(ordered)]
     return len(ordered) > 2 and ordered[-1] - ordered[0] >= _FULL and max(gaps) <= _GAP

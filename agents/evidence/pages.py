@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import names_in, tickers_in
+from agents.evidence.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
 from agents.evidence.owners import owner_of, registrant_of
 from agents.evidence.passages import passage_of
-from agents.evidence.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
 from agents.evidence.stance import READ_LIMIT, ClaimSense, Reading
 from agents.text.matching import Shape, fold_han, has_cjk, near_duplicates, units
 from schemas.config import Entity

@@ -15,10 +15,10 @@ from agents.evidence.amounts import Amounts
 from agents.evidence.carry import CarryRules
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled, compiled
-from agents.evidence.pages import utc
 from agents.evidence.entities import AUTHORITIES, names_in
 from agents.evidence.hosts import canonical_url
 from agents.evidence.owners import registrant_of
+from agents.evidence.pages import utc
 from agents.evidence.quotes import folded, names_any, sentences_of
 from agents.evidence.verdict import CritiqueVerdict, Judgement, Measured, Reading, Witness, judged
 from agents.text.matching import fold_han
