@@ -17,10 +17,12 @@ _EDGAR = re.compile(r"/archives/edgar/data/0*(\d+)(?:/|$)")
 
 
 def owner_of(url: str, platforms: Collection[str]) -> str:
-    """Return the registrable domain of an address, or ``platform/account`` where anybody may publish."""
+    """Return the registrable domain of an address, ``platform/account`` where anybody may publish, ``sec.gov/CIK`` of a filing."""
     host = host_of(url)
     domain = registrable_domain(host)
-    if host.endswith("qq.com") and host.startswith("mp.weixin"):
+    if (filer := registrant_of(url)) is not None:
+        return f"{domain}/{filer}"
+    if host == "mp.weixin.qq.com":
         return f"mp.weixin.qq.com/{_query(url, '__biz') or _first_segment(url)}"
     if domain not in platforms:
         return domain
