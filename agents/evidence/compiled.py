@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from agents.evidence.credibility import CredibilityTable
 from agents.evidence.entities import EntityIndex
 from agents.evidence.hosts import Imitations, host_of, path_of
-from agents.evidence.quality import CredibilityTable
 from agents.evidence.stance import Grammar
+from agents.tables.directory import Directory
 from agents.text.matching import words_regex
 from schemas.config import Entity, Tables
 from schemas.ids import content_hash
@@ -22,6 +23,7 @@ class Compiled:
     def __init__(self, tables: Tables) -> None:
         lexicon = tables.lexicon
         self.entities = EntityIndex(tables)
+        self.directory = Directory(tables)
         self.spoof_affixes = frozenset(lexicon.get("spoof_affixes", ()))
         self.imitations = Imitations(self.entities.by_domain, self.spoof_affixes)
         self.credibility = CredibilityTable(tables.credibility)

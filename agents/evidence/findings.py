@@ -49,6 +49,8 @@ def assess(
     flags: set[str] = set()
     materials = [*_earlier(earlier, opened), *(Material(r) for r in results)]
     pages = _allowed(judge, claim, materials, dropped, flags)
+    if judge.rules > 1:
+        flags |= judge.void_compromised(pages)
     pages = controlled(pages, snapshot, dropped)
     mark_independent(judge, pages)
     if steers_model(claim.text):

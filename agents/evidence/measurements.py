@@ -45,16 +45,16 @@ def measured(claim: Claim, figures: Sequence[Measurement]) -> Measured | None:
     near = [f for f in figures if abs(f.at - claim.as_of) <= WINDOW]
     if claim.event_type == "liquidation":
         claimed = max(Amounts(fold_han(claim.text).lower()).given, default=None)
-        totals = [f.total_usd for f in figures if f.kind == "liquidation" and f.total_usd is not None]
+        totals = [f.total_usd for f in near if f.kind == "liquidation" and f.total_usd is not None]
         return "confirms" if claimed is not None and any(t >= claimed / 2 for t in totals) else None
     if claim.event_type != "depeg":
         return None
     prices = [f for f in near if f.kind == "price" and f.asset.upper() in {"", claim.asset.upper()} and f.price_usd]
     needed = max(DEVIATION, claimed_deviation(claim.text) / 2)
-    off = {f.venue.casefold() for f in prices if abs(1.0 - (f.price_usd or 1.0)) >= needed}
+    off = {f.venue.casefold() for f in prices if _off(f) >= needed}
     if len(off) >= 2:
         return "confirms"
-    still = all(abs(1.0 - (f.price_usd or 1.0)) <= STILL for f in prices)
+    still = all(_off(f) <= STILL for f in prices)
     return "contradicts" if still and _is_full([f.at for f in prices]) else None
 
 
@@ -65,6 +65,11 @@ def claimed_deviation(text: str) -> float:
     said += [abs(1.0 - float(c) / 100) for c in _CENTS.findall(low)]
     said += [float(p) / 100 for p in _PERCENT.findall(low)] if not said else []
     return max((d for d in said if d < 1.0), default=0.0)
+
+
+def _off(figure: Measurement) -> float:
+    # Without the rounding 0.995 is further from 1 than half a percent.
+    return round(abs(1.0 - (figure.price_usd or 1.0)), 9)
 
 
 def _is_full(times: list[datetime]) -> bool:

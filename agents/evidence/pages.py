@@ -9,7 +9,7 @@ from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import names_in, tickers_in
 from agents.evidence.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
-from agents.evidence.owners import owner_of, registrant_of
+from agents.evidence.owners import owner_of
 from agents.evidence.passages import passage_of
 from agents.evidence.stance import READ_LIMIT, ClaimSense, Reading
 from agents.text.matching import Shape, fold_han, has_cjk, near_duplicates, units
@@ -19,6 +19,12 @@ from schemas.evidence import Credibility, Page, SearchReference, SearchResult
 FRESH_BEFORE = timedelta(days=3)
 """Maximum age at which a page that says the opposite is a denial. An older one tells how things were before."""
 _URL_DATE = re.compile(r"[/\-_](20[12]\d)[/\-_]?(0[1-9]|1[0-2])[/\-_]?(0[1-9]|[12]\d|3[01])(?![0-9])")
+_TAKEOVER = timedelta(hours=48)
+_TAKEN_OVER = re.compile(
+    r"\baccounts?\b[^.!?]{0,40}\b(?:compromised|hacked|breached|hijacked|taken over)|(?:compromised|hacked|hijacked) account"
+    r"|账[号户][^。!?]{0,12}(?:被盗|被黑|遭黑|入侵|盗用|劫持)"
+)
+"""A report that somebody else writes in an account's name."""
 SNIPPET = 300
 """Characters of a page that its reference keeps."""
 _TRUST: dict[Credibility, int] = {"high": 3, "medium": 2, "unknown": 1, "low": 0}
@@ -83,7 +89,9 @@ class Judge:
         self._claim, self._tables, self.rules = claim, tables, rules
         self._as_of = utc(claim.as_of)
         self.source_address = canonical_url(claim.source_url) if claim.source_url else None
-        self._speakers = tables.entities.speakers(claim)
+        speaking = tables.entities.speaking(claim)
+        self._speaking = {id(e) for e in speaking}
+        self._speakers = frozenset(d.lower() for e in speaking for d in e.domains)
         parties = tables.entities.parties(claim)
         self._party_ids = {id(e) for e in parties}
         self._party_names = tuple(sorted({fold_han(n).casefold() for e in parties for n in (e.name, *e.aliases)}))
@@ -123,7 +131,7 @@ class Judge:
         page = JudgedPage(material, self._as_of, self._count)
         self._count += 1
         page.official_host = (
-            (self.rules == 1 or registrant_of(result.url) is None)
+            (self.rules == 1 or self._tables.directory.cik_of(result.url) is None)
             and page.domain in self._speakers
             and page.host.isascii()
             and not self._tables.is_user_content(result.url)
@@ -144,19 +152,45 @@ class Judge:
         return page
 
     def _attribute(self, page: JudgedPage, material: Material) -> None:
-        filed_by = self._registrant(page)
-        page.official = page.official_host or filed_by is not None
-        page.owner = owner_of(page.result.url, self._tables.claimant_platforms)
+        url, directory = page.result.url, self._tables.directory
+        page.owner = owner_of(url, directory)
         page.passage = passage_of(material.text, self._units)
-        if page.official_host:
-            of = self._tables.entities.by_domain.get(page.domain, ())
-            page.speaker = next((e.name for e in of if id(e) in self._party_ids), of[0].name if of else page.owner)
-        else:
-            page.speaker = filed_by
+        own = directory.speakers_of(url) if page.official_host or not self._tables.is_user_content(url) else ()
+        if directory.account_of(url) is not None:
+            account = directory.entity_of_account(url)
+            own = (account,) if account is not None else ()
+        speaking = [e for e in own if id(e) in (self._party_ids if directory.cik_of(url) else self._speaking)]
+        page.speaker = speaking[0].name if speaking else self._registrant(page)
+        if page.official_host and page.speaker is None:
+            page.speaker = own[0].name if own else page.owner
+        page.official = page.official_host or page.speaker is not None
+        if page.official:
+            page.own_page, page.credibility, page.trust = False, "high", _TRUST["high"]
+
+    def void_compromised(self, pages: list[JudgedPage]) -> set[str]:
+        """Take an account's official word from it where a usable page reports, within 48 hours, that somebody else wrote there.
+
+        Return the flag ``compromised_account`` if that happened.
+        """
+        flags = set()
+        for page in pages:
+            if page.speaker is None or self._tables.directory.account_of(page.result.url) is None:
+                continue
+            owner = next(e for e in self._tables.directory.speakers_of(page.result.url))
+            names = [fold_han(n).casefold() for n in (owner.name, *owner.aliases)]
+            if any(p is not page and self._reports_takeover(p, page, names) for p in pages):
+                page.official, page.speaker, page.credibility, page.trust = False, None, "low", _TRUST["low"]
+                flags.add("compromised_account")
+        return flags
+
+    def _reports_takeover(self, report: JudgedPage, page: JudgedPage, names: list[str]) -> bool:
+        near = report.published is None or page.published is None or abs(report.published - page.published) <= _TAKEOVER
+        low = report.text.casefold()
+        return near and _TAKEN_OVER.search(low) is not None and any(n in low for n in names)
 
     def _registrant(self, page: JudgedPage) -> str | None:
         # EDGAR names the filer in the title. A filing speaks for its registrant, never for the commission.
-        if registrant_of(page.result.url) is None:
+        if self._tables.directory.cik_of(page.result.url) is None:
             return None
         low = page.heading.casefold()
         named = self._tables.entities.mentioned(page.heading)

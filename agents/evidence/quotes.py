@@ -14,10 +14,11 @@ from agents.text.matching import fold_han, has_cjk
 
 MIN_LATIN, MIN_HAN = 12, 6
 """Characters of each part of a quote."""
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|(?:https?://|www\.)\S+")
-_MARKS = re.compile(r"[*_`#>|]+")
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:[^()]|\([^()]*\))*\)|(?:https?://|www\.)\S+")
+_EMPHASIS = re.compile(r"[*_`]+")
+_MARKS = re.compile(r"[#>|]+")
 _QUOTES = re.compile(r"[\"'\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f\u2032\u2033]")
-_DASHES = re.compile(r"[\u2010-\u2015\u2212\uff0d~\uff5e]")
+_DASHES = re.compile(r"[-\u2010-\u2015\u2212\uff0d~\uff5e]+")
 _SPACE = re.compile(r"\s+")
 _CUT = re.compile(r"\u2026|\.{3,}|\[\s*(?:\.{2,}|\u2026)\s*\]")
 _SENTENCE_ENDS = re.compile(r"(?<=[。!?;])|(?<=[.!?;])\s")
@@ -29,8 +30,8 @@ _SHINJITAI = str.maketrans("庁価証経済発売図関気対実両団権国会�
 
 def folded(text: str) -> str:
     """Return the form in which quotes and pages are compared."""
-    text = text.translate(_SHINJITAI)
-    plain = _MARKS.sub(" ", _LINK.sub(lambda m: m[1] or " ", fold_han(text)))
+    plain = _LINK.sub(lambda m: m[1] or " ", fold_han(text.translate(_SHINJITAI)))
+    plain = _MARKS.sub(" ", _EMPHASIS.sub("", plain))
     plain = _DASHES.sub("-", _QUOTES.sub(" ", plain)).casefold()
     plain = _SPACE.sub(" ", plain).strip()
     # Chinese is written with and without spaces beside Latin words.

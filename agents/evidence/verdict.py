@@ -105,7 +105,7 @@ def judged(witnesses: Sequence[Witness], reading: Reading) -> Judgement:
         official_confirmed=any(w.official for w in supports),
         denied=bool(denies),
         conflict=bool(denies and supports),
-        stale=_is_stale(witnesses, supports),
+        stale=verdict == "stale" or (not denies and _is_stale(witnesses, supports)),
         flags=flags,
     )
 
@@ -123,22 +123,29 @@ def _verdict(
     official: list[Witness],
     reading: Reading,
 ) -> tuple[Verdict, tuple[float, float]]:
-    word = _last_word(official, [w for w in denies if w.speaker is not None])
-    others = [w for w in denies if w.speaker is None]
-    # Without a critic nobody has read a denial but the word rules, which only an official page bears out.
-    established = any(w.established and w.quoted for w in others)
-    refuted = established and not official and (not supports or reading.critic == "refuted")
+    # Beside a critic, a denial that the word rules alone read disputes; without one, an official page bears it out.
+    borne = [w for w in denies if w.quoted or (reading.by_words and w.official)]
+    word = _last_word(official, [w for w in borne if w.speaker is not None])
+    others = [w for w in denies if w.speaker is None or w not in borne]
+    if measured := reading.measured == "confirms":
+        # A figure stands whatever the press says.
+        others = [w for w in others if w.speaker is not None or w.official]
+    established = [w for w in others if _is_grave(w, reading)]
+    refuted = any(w.quoted for w in established) and not official and (not supports or reading.critic == "refuted")
     if reading.measured == "contradicts" or word == "denies" or refuted:
         return "refuted", _AGAINST
     # A denial that is neither official nor established does not outweigh the party's own page.
-    if word == "open" or established or (others and not official) or reading.critic in {"conflicting", "refuted"}:
+    outweighed = bool(official) and not established
+    if word == "open" or (others and not outweighed) or reading.critic in {"conflicting", "refuted"}:
         return "disputed", _AGAINST
-    if _is_stale(witnesses, supports):
+    if _is_stale(witnesses, supports) and not measured:
         return "stale", _AGAINST
-    return _raised(supports, official, reading)
+    return _raised(supports, official, reading, denied=bool(others))
 
 
-def _raised(supports: list[Witness], official: list[Witness], reading: Reading) -> tuple[Verdict, tuple[float, float]]:
+def _raised(
+    supports: list[Witness], official: list[Witness], reading: Reading, *, denied: bool
+) -> tuple[Verdict, tuple[float, float]]:
     sources = len({w.source for w in supports})
     established = len({w.source for w in supports if w.established})
     dated = any(w.age is not None for w in supports if w.established or w.official)
@@ -148,12 +155,18 @@ def _raised(supports: list[Witness], official: list[Witness], reading: Reading) 
     if not barred and reading.measured == "confirms":
         return "confirmed", (0.10, 0.15)
     if not barred and not reading.quotes_failed and dated and (official or enough):
-        if official and sources >= reading.threshold and not reading.by_words:
+        if official and enough:
             return "confirmed", (0.15, 0.20)
         return "confirmed", ((0.0, 0.05) if official else (0.05, 0.10))
-    if established or sources >= 2:
+    if not denied and (established or sources >= 2):
         return "likely", ((0.0, 0.0) if established >= _ESTABLISHED_TO_CONFIRM else (-0.10, -0.05))
     return "unconfirmed", (-0.20, -0.10)
+
+
+def _is_grave(denial: Witness, reading: Reading) -> bool:
+    """Whether a denial that is no party's word disputes what an official page says."""
+    # Where nobody has read it but the word rules, only an official page does.
+    return denial.official or (denial.established and not (reading.by_words and not denial.quoted))
 
 
 def _is_official_support(witness: Witness, reading: Reading) -> bool:
@@ -163,18 +176,30 @@ def _is_official_support(witness: Witness, reading: Reading) -> bool:
 
 def _last_word(official: list[Witness], denials: list[Witness]) -> Literal["none", "supports", "denies", "open"]:
     """Return what the parties say in the end. ``open``: one party against another, or an order that no date settles."""
-    if not official or not denials:
-        return "denies" if denials else "supports" if official else "none"
-    times = [w.published for w in (*official, *denials)]
-    if len({w.speaker for w in (*official, *denials)}) > 1 or None in times:
-        return "open"
-    said, denied = (max(w.published for w in of if w.published is not None) for of in (official, denials))
-    return "open" if said == denied else "supports" if said > denied else "denies"
+    words = {
+        _newest([w for w in official if w.speaker == of], [w for w in denials if w.speaker == of])
+        for of in {w.speaker for w in (*official, *denials)}
+    }
+    return words.pop() if len(words) == 1 else "open" if words else "none"
+
+
+def _newest(said: list[Witness], denied: list[Witness]) -> Literal["supports", "denies", "open"]:
+    if not said or not denied:
+        return "denies" if denied else "supports"
+    last, last_denied = (_last(said), _last(denied))
+    # An undated page may be newer than any other; one that says the same as the newest word changes nothing.
+    if last_denied is not None and all(w.published is not None and w.published < last_denied for w in said):
+        return "denies"
+    if last is not None and all(w.published is not None and w.published < last for w in denied):
+        return "supports"
+    return "open"
+
+
+def _last(of: list[Witness]) -> datetime | None:
+    return max((w.published for w in of if w.published is not None), default=None)
 
 
 def _is_stale(witnesses: Sequence[Witness], supports: list[Witness]) -> bool:
-    if any(w.stance == "denies" for w in witnesses):
-        return False
     if supports and all(w.age is not None and w.age > STALE_AFTER for w in supports):
         return True
     fresh = any(w.age is not None and w.age <= STALE_AFTER for w in supports)
@@ -185,7 +210,8 @@ def _flags(
     supports: list[Witness], denies: list[Witness], official: list[Witness], reading: Reading
 ) -> tuple[str, ...]:
     flags = []
-    if official and denies and not any(w.established or w.speaker is not None for w in denies):
+    others = [w for w in denies if w.speaker is None]
+    if official and others and not any(_is_grave(w, reading) for w in others):
         flags.append("weak_denial")
     if any(w.age is None for w in supports):
         flags.append("undated_evidence")

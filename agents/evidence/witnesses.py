@@ -14,10 +14,9 @@ import msgspec
 from agents.evidence.amounts import Amounts
 from agents.evidence.carry import CarryRules
 from agents.evidence.claim import Claim
-from agents.evidence.compiled import WIRES, Compiled, compiled
+from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.entities import AUTHORITIES, names_in
 from agents.evidence.hosts import canonical_url
-from agents.evidence.owners import registrant_of
 from agents.evidence.pages import utc
 from agents.evidence.quotes import folded, names_any, sentences_of
 from agents.evidence.verdict import CritiqueVerdict, Judgement, Measured, Reading, Witness, judged
@@ -105,7 +104,10 @@ class _QuoteCheck:
         # A page whose title names the subject goes on with “it” and “the bank”, until it names somebody else.
         if not names_any(folded(reference.title), self._names):
             return False
-        return not any(e.name not in self._parties for s in sentences for e in self._entities.mentioned(s))
+        # Names are found in the page as it is written, since “near” and “sec” are words where they are not capitalised.
+        named = self._entities.mentioned(f"{reference.title} | {reference.passage or reference.snippet}")
+        others = {folded(n) for e in named if e.name not in self._parties for n in (e.name, *e.aliases) if len(n) > 1}
+        return not any(names_any(s, others) for s in sentences)
 
 
 def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteCheck) -> Heard:
@@ -117,15 +119,15 @@ def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteC
     if not check.passes(said.quote or "", reference):
         return Heard(reference=reference, stance=word, said=said, dropped_quote=True)
     match said.stance:
-        case "supports" | "hedges" if said.amount == "differs":
-            return Heard(reference=reference, stance="hedges", said=said, quoted=True, flags=("amount_differs",))
         case "supports" if not said.same_event:
             return Heard(reference=reference, stance="unrelated", said=said, quoted=True)
+        case "hedges" if word == "denies":
+            return Heard(reference=reference, stance="denies", said=said)
+        case "supports" | "hedges" if said.amount == "differs":
+            return Heard(reference=reference, stance="hedges", said=said, quoted=True, flags=("amount_differs",))
         case "supports":
             flags = ("stance_disputed",) if word == "denies" else ()
             return Heard(reference=reference, stance="supports", said=said, quoted=True, flags=flags)
-        case "hedges" if word == "denies":
-            return Heard(reference=reference, stance="denies", said=said)
         case _:
             return Heard(reference=reference, stance=said.stance, said=said, quoted=True)
 
@@ -152,16 +154,17 @@ _WORD_NAMES = re.compile(r"[\u30a0-\u30ff]{3,}|[\uac00-\ud7af]{2,}")
 
 def _witness(claim: Claim, heard: Heard, source: int, tables: Compiled) -> Witness:
     reference, said = heard.reference, heard.said
-    established = _is_established(reference)
+    established = _is_established(reference, tables)
     published = None if reference.published_at is None else utc(reference.published_at)
-    speaker = reference.speaker
+    owner = _owner_heard(heard, tables)
+    speaker = reference.speaker or owner
     if speaker is None and established and heard.quoted and said is not None and said.speaks_for != "other":
         speaker = _named(said.cites or claim.subject or claim.entity or "", tables)
     return Witness(
         number=reference.reference_number,
         stance=heard.stance,
         source=source,
-        official=reference.official or _both_say_official(heard, tables),
+        official=reference.official or owner is not None,
         speaker=speaker,
         established=established,
         age=None if published is None else utc(claim.as_of) - published,
@@ -170,22 +173,30 @@ def _witness(claim: Claim, heard: Heard, source: int, tables: Compiled) -> Witne
     )
 
 
-def _both_say_official(heard: Heard, tables: Compiled) -> bool:
-    """Whether the tables know the page's owner as somebody who speaks for himself, and the critic hears that voice here."""
-    said = heard.said
+def _owner_heard(heard: Heard, tables: Compiled) -> str | None:
+    """Return the page's owner if the tables know it as one who speaks for itself and the critic hears that voice here."""
+    said, url, directory = heard.said, heard.reference.url, tables.directory
     if said is None or said.speaks_for == "other" or not heard.quoted:
-        return False
-    owners = tables.entities.by_domain.get(heard.reference.owner, ())
+        return None
+    # Filings and accounts are attributed by code alone: an account may have been taken over.
+    if directory.cik_of(url) is not None or directory.account_of(url) is not None:
+        return None
     wanted = AUTHORITIES if said.speaks_for == "authority" else _PARTIES
-    return registrant_of(heard.reference.url) is None and any(e.kind in wanted for e in owners)
+    return next((e.name for e in directory.speakers_of(url) if e.kind in wanted), None)
 
 
 _PARTIES = frozenset({"company", "exchange", "protocol", "network", "issuer", "payment", "wallet"})
 
 
-def _is_established(reference: SearchReference) -> bool:
+def _domain_of(cited: str, tables: Compiled) -> str | None:
+    outlet = tables.directory.outlet_of(cited)
+    return None if outlet is None else outlet.domain
+
+
+def _is_established(reference: SearchReference, tables: Compiled) -> bool:
     # Whoever pays may speak through a press wire.
-    return reference.source_credibility in {"high", "medium"} and reference.owner not in WIRES
+    outlet = tables.directory.outlet_of_host(reference.owner)
+    return reference.source_credibility in {"high", "medium"} and (outlet is None or not outlet.wire)
 
 
 def _named(name: str, tables: Compiled) -> str:
@@ -200,10 +211,10 @@ def _sources(heard: Sequence[Heard], tables: Compiled) -> Mapping[int, int]:
     for h in heard:
         # The claimant's own pages, wherever they lie, are one voice.
         keys = ["claimant" if h.reference.own_page else h.reference.owner or h.reference.registrable_domain]
-        cited = h.said.cites if h.said is not None else None
+        cited = h.said.cites if h.said is not None and h.quoted else None
         if cited:
-            outlet = f"x.com/{cited[1:].lower()}" if cited.startswith("@") else tables.outlet_of(cited)
-            established = _is_established(h.reference)
+            outlet = f"x.com/{cited[1:].lower()}" if cited.startswith("@") else _domain_of(cited, tables)
+            established = _is_established(h.reference, tables)
             # Established pages that each name a spokesperson or a filing asked for themselves; others copy.
             if outlet is not None or not established:
                 keys.append(outlet or f"cited:{_named(cited, tables)}")
