@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from agents.text.matching import fold_han, has_cjk, words_regex
+from agents.text.matching import CJK, fold_han, has_cjk, words_regex
 from schemas.config import Asset, Entity, Outlet, Platform, Tables
 
 _TICKER = re.compile(r"(?<![A-Za-z0-9_$])(\$?)([A-Za-z0-9]{1,12})(?![A-Za-z0-9_])")
 _BEFORE = re.compile(r"(?:\(|代币 ?|(?i:token|coin) )$")
 _AFTER = re.compile(r"^(?:\)|[/-](?:USDT?|USDC|BTC|ETH|BNB|EUR|KRW)\b| ?(?:代币|币)| (?i:tokens?|coins?)\b)")
 """What marks a ticker that is also a word: (ONE), ONE/USDT, ONE 代币, the ONE token."""
+_CITING = re.compile(rf"(?:^|[^{CJK}]|[据引述自由被向对在是和与及])$")
 _EDGAR_CIK = re.compile(r"/edgar/data/0*(\d+)(?:/|$)|[?&]cik=0*(\d+)", re.IGNORECASE)
 
 
@@ -147,14 +148,20 @@ class Directory:
     def outlet_of(self, cited: str) -> Outlet | None:
         """Return the medium that a citation names: the whole of it, else the first name in it ("CoinDesk reporter …").
 
-        Inside of more words a Latin name must be capitalised: "to decrypt" and "in the block" cite nobody.
+        Inside of more words a Latin name must be capitalised, and a Chinese one of two characters stand at a beginning
+        or after a word of citing: "to decrypt", "in the block", 今日经济 and 资金十亿 cite nobody.
         """
         written = fold_han(cited)
         if (whole := self._outlets.get(_key(written))) is not None:
             return whole
         for match in self._outlet_pattern.finditer(written):
-            if has_cjk(match.group()) or any(c.isupper() for c in match.group()) or "." in match.group():
-                return self._outlets[_key(match.group())]
+            name = match.group()
+            if not has_cjk(name):
+                meant = any(c.isupper() or c == "." for c in name)
+            else:
+                meant = len(name) > 2 or _CITING.search(written[: match.start()]) is not None
+            if meant:
+                return self._outlets[_key(name)]
         return None
 
     def outlet_of_host(self, host: str) -> Outlet | None:

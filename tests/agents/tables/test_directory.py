@@ -99,6 +99,10 @@ def test_an_asset_leads_to_who_is_behind_it() -> None:
         ("in the block of transactions", None),
         ("to decrypt a wallet", None),
         ("a spokesperson", None),
+        ("今日经济数据", None),
+        ("募集资金十亿", None),
+        ("声明报道不实", None),
+        ("据金十报道", "jin10.com"),
     ],
 )
 def test_a_citation_leads_to_the_domain_of_the_medium(cited: str, domain: str | None) -> None:
