@@ -89,6 +89,7 @@ class Grammar:
         self._common = frozenset(stem(w.lower()) for w in lexicon.get("name_stopwords", ()))
         self._predicates, self._negations, self._modals, self._antonyms = {}, {}, {}, {}
         self._says: dict[str, re.Pattern[str]] = {}
+        self._said_modally: dict[str, re.Pattern[str]] = {}
         modal = _lower_pattern(lexicon, "hedge_modal")
         for key, entries in lexicon.items():
             family, _, group = key.partition("/")
@@ -99,6 +100,7 @@ class Grammar:
                 self._modals[group] = re.compile(rf"(?:{modal})(?:{_MODAL_REACH})?(?:{pattern})")
             elif family == "says":
                 self._says[group] = re.compile(pattern)
+                self._said_modally[group] = re.compile(rf"(?:{modal})(?:{_MODAL_REACH})?(?:{pattern})")
             elif family == "antonym":
                 self._antonyms[group] = re.compile(pattern)
         self._any_modal = re.compile(modal)
@@ -177,7 +179,8 @@ class Grammar:
             return "negated"
         if any(g in claim.groups and p.search(sentence) for g, p in self._antonyms.items()):
             return "negated"
-        if self._hedge.search(sentence) or any(self._modals[g].search(sentence) for g in claim.groups):
+        modal = (*(self._said_modally[g] for g in claim.says), *(self._modals[g] for g in claim.groups))
+        if self._hedge.search(sentence) or any(p.search(sentence) for p in modal):
             return "hedged"
         planned = self._future.search(sentence) is not None
         return "hedged" if planned and not claim.future else "stated"
