@@ -18,7 +18,7 @@ from agents.tables import load_tables
 from schemas.config import Snapshot
 from schemas.evidence import PageStance, SearchReference
 
-SNAPSHOT = Snapshot(tables=load_tables(demo=False))
+SNAPSHOT = Snapshot(tables=load_tables(demo=False), rules=2)
 TABLES = compiled(SNAPSHOT.tables)
 NOW = datetime(2024, 6, 3, 10, tzinfo=UTC)
 HACK = Claim(
