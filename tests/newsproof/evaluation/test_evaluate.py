@@ -83,16 +83,28 @@ def by_quotes(oracle: Path | None) -> Evaluation:
 def test_with_the_stances_of_a_careful_reader_no_false_claim_is_raised_and_few_true_ones_fall() -> None:
     evaluation = by_quotes(STANCES)
     assert (evaluation.cases, evaluation.false_raised, evaluation.actions_without_support) == (264, 0, 0)
-    assert evaluation.all_right >= 240
-    assert evaluation.true_lowered <= 10
+    assert evaluation.all_right >= 253
+    assert evaluation.true_lowered <= 4
 
 
 def test_by_words_alone_no_false_claim_is_raised() -> None:
     evaluation = by_quotes(None)
     assert (evaluation.false_raised, evaluation.actions_without_support) == (0, 0)
     # The price of doubting without a reader.
-    assert evaluation.true_lowered <= 53
-    assert evaluation.all_right >= 87
+    assert evaluation.true_lowered <= 49
+    assert evaluation.all_right >= 92
+
+
+def test_the_cases_that_nobody_tuned_on_do_not_get_worse() -> None:
+    lines = (DATA / "judgement_held_out.jsonl").read_bytes().splitlines()
+    snapshot = msgspec.structs.replace(SNAPSHOT, rules=2)
+    given = read_oracle(DATA / "judgement_held_out_stances.jsonl")
+    found = totals(
+        tuple(judge_case(n, read_case(line), snapshot, given) for n, line in enumerate(lines, start=1)), rules=2
+    )
+    assert (found.cases, found.false_raised, found.actions_without_support) == (102, 0, 0)
+    assert found.all_right >= 93
+    assert found.true_lowered <= 2
 
 
 def test_given_stances_are_one_for_each_page(tmp_path: Path) -> None:
