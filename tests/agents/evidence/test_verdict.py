@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.evidence.verdict import ACTED_ON, CAPS, Judgement, Reading, Witness, judged
@@ -249,6 +249,7 @@ def is_raised(found: Judgement, over: Judgement) -> bool:
     return found.high > over.high or found.low > over.low or found.cap > over.cap
 
 
+@settings(max_examples=600, deadline=None)
 @given(st.lists(pages, max_size=6), pages, readings)
 def test_one_more_denial_never_raises(others: list[Witness], denial: Witness, reading: Reading) -> None:
     denies = Witness(**{f: getattr(denial, f) for f in denial.__struct_fields__} | {"stance": "denies"})
