@@ -64,7 +64,7 @@ Written by `.venv/bin/python docs/licences.py`; `tests/test_licences.py` holds i
 `infra/embedded/kafka/kafka_jars.txt`. Names of licences are SPDX's. `.venv/bin/python docs/sbom.py` prints the same as a CycloneDX SBOM.
 
 Newsproof itself is under the Apache License 2.0 ([LICENSE](../LICENSE)), as Kafka and ClickHouse are. It ships none of what is listed
-here: `./run` fetches the packages, the first start of the embedded Kafka fetches the jars. Whoever passes on an image that was built
+here, but for the rows of one table (below): `./run` fetches the packages, the first start of the embedded Kafka fetches the jars. Whoever passes on an image that was built
 of it passes these on too, and keeps their licence files (in `site-packages/*.dist-info`, in `java-runtime/legal`, in the jars).
 
 ## What needs a word
@@ -79,6 +79,9 @@ of it passes these on too, and keeps their licence files (in `site-packages/*.di
 - **certifi** is Mozilla's list of certificate authorities under MPL 2.0, and **orjson** is partly under MPL 2.0. Both are used as they are; the
   MPL asks for the source of files that were changed, and none was.
 - **venusian** is under the Repoze licence: BSD with three clauses, and a fourth that changed files say so. SPDX has no name for it.
+- **agents/tables/assets_ranked.json** holds tickers, names, ranks by market value and chains of 200 assets, taken by `lab/assets.py` from the
+  npm package `@web3icons/common 0.11.51`, whose metadata says MIT and names 0xa3k5 as its author; the package itself holds no licence file.
+  No icon of it is used. Ids and sites of exchanges are compared with ccxt's (MIT). The other tables are written by hand.
 - Wheels with compiled code (numpy, pandas, pyarrow, lxml, chdb-core, uvloop, cryptography and others) hold libraries of other people; their
   licence files stand in the wheel. chdb-core is the ClickHouse engine, under Apache 2.0.
 """

@@ -134,6 +134,18 @@ def follow(ctx: typer.Context) -> None:
     raise typer.Exit(followed(ctx.args))
 
 
+@app.command()
+def assets(
+    package: Annotated[Path, typer.Argument(help="The file that `npm pack @web3icons/common` wrote.")],
+) -> None:
+    """Write agents/tables/assets_ranked.json anew: the first 200 assets by market value of an npm package."""
+    from lab.assets import TABLE, extract, written
+
+    found = extract(package)
+    TABLE.write_text(written(found), "utf-8")
+    json_line({"source": found.source, "taken": found.taken, "assets": len(found.rows)})
+
+
 @app.command(hidden=True)
 def reference() -> None:
     """Print docs/lab.md."""

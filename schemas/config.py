@@ -31,20 +31,78 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Entity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One row of the table of official sources. ``domains`` are registrable domains; ``synthetic`` marks demo entries."""
+    """One row of the table of official sources. ``domains`` are registrable domains; ``synthetic`` marks demo entries.
+
+    ``accounts`` are written ``platform/handle`` in lower case, as :class:`agents.tables.directory.Directory` reads them
+    from an address (``x.com/binance``, ``github.com/bitcoin``); ``ciks`` are its numbers as a registrant on EDGAR;
+    ``ccxt`` are the ids of its venues in that library.
+    """
 
     name: str
     kind: str
     domains: tuple[str, ...]
     aliases: tuple[str, ...] = ()
     assets: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    ciks: tuple[int, ...] = ()
+    ccxt: tuple[str, ...] = ()
     synthetic: bool = False
+
+
+class Asset(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One coin or token. ``issuer`` names the entity behind it where that entity's own ``assets`` do not list it.
+
+    ``chains`` are ids of the source that the row was taken from; ``rank`` is by market value on its day, 0 = not ranked.
+    """
+
+    ticker: str
+    name: str = ""
+    zh: str = ""
+    aliases: tuple[str, ...] = ()
+    issuer: str = ""
+    chains: tuple[str, ...] = ()
+    rank: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name, without the ticker: the English one, the Chinese one, then the others."""
+        return tuple(dict.fromkeys(n for n in (self.name, self.zh, *self.aliases) if n))
+
+
+class Outlet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A medium as texts cite it → its registrable domain. A ``wire`` passes on what its customers pay it to."""
+
+    name: str
+    domain: str
+    aliases: tuple[str, ...] = ()
+    wire: bool = False
+
+
+class Platform(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A host where everybody publishes, so that the account speaks and not the host.
+
+    The account is the label left of the domain (``x.substack.com``) where ``by_host``; else the first segment of the
+    path, after the words of ``skip``, unless it is one of ``never``; or the value of the query parameter ``query``.
+    ``hosts`` are other names of the same platform. Below one of the path's words in ``open`` anybody may write, whoever's
+    account it is: GitHub's issues.
+    """
+
+    domain: str
+    hosts: tuple[str, ...] = ()
+    by_host: bool = False
+    skip: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    query: str = ""
 
 
 class Tables(msgspec.Struct, frozen=True, kw_only=True):
     """Tables that a person edits and steps decide by."""
 
     entities: tuple[Entity, ...] = ()
+    assets: tuple[Asset, ...] = ()
+    outlets: tuple[Outlet, ...] = ()
+    platforms: tuple[Platform, ...] = ()
     event_terms: dict[str, tuple[str, ...]] = {}
     credibility: dict[str, tuple[str, ...]] = {}
     lexicon: dict[str, tuple[str, ...]] = {}
@@ -56,6 +114,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     provider_mode: ProviderMode = "offline"
     code_version: str = "0"
+    rules: int = 1
     high_value_confidence_threshold: float = 0.75
     phase1_rollout_percentage: float = 0.05
     deep_analysis_tools_enabled: bool = False

@@ -9,6 +9,8 @@ import msgspec
 
 Stance = Literal["supports", "denies", "hedges", "unrelated"]
 """What a page says of the claim. A hedge (unconfirmed, rumour) gives no support and is no denial."""
+ReadStance = Literal["supports", "denies", "hedges", "earlier", "unrelated"]
+"""What a critic may read on a page. ``earlier``: the same story, told of an event more than 30 days before."""
 Credibility = Literal["high", "medium", "low", "unknown"]
 
 
@@ -28,8 +30,10 @@ class SearchResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class SearchReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One kept result of quality control, numbered for citation. Scores: relevance 0–1, quality 30–100.
 
-    ``stance`` was read from the whole text, of which ``snippet`` keeps the head. ``carries``: whether the page tells the
-    story, which a page that hedges may do too; None in records from before this was kept.
+    ``stance`` is the word rules' reading of the whole text, of which ``snippet`` keeps the head. ``carries``: whether the
+    page tells the story, which a page that hedges may do too; None in records from before this was kept. ``passage``: the
+    part around the claim's words that a critic is shown. ``speaker``: the party or authority whose own domain or account
+    this is. ``own_page``: another page of the claimant. The last four are kept by rules 2 only.
     """
 
     reference_number: int
@@ -51,6 +55,28 @@ class SearchReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     timestamp: datetime | None = None
     llm_relevance_score: float | None = None
     llm_scoring_reason: str | None = None
+    passage: str = ""
+    owner: str = ""
+    speaker: str | None = None
+    own_page: bool = False
+
+
+class PageStance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a critic read on one reference, towards the news' sentence without its own hedge.
+
+    ``quote`` is verbatim from the title or the passage, None for an unrelated page. ``cites`` is whom the page itself names
+    as its source. ``amount``: the page's figure against the claim's.
+    """
+
+    reference_number: int
+    stance: ReadStance
+    quote: str | None = None
+    reason: str = ""
+    same_subject: bool = True
+    same_event: bool = True
+    amount: Literal["agrees", "differs", "silent"] = "silent"
+    speaks_for: Literal["party", "authority", "other"] = "other"
+    cites: str | None = None
 
 
 class DroppedResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 import msgspec
 
 from agents.core.case import Case
+
+Modality = Literal["asserted", "planned", "rumoured", "denied", "corrected"]
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -21,6 +24,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     asset: str
     as_of: datetime
     asset_name: str = ""
+    subject: str = ""
+    modality: Modality = "asserted"
     entity: str | None = None
     source_url: str | None = None
 

@@ -8,6 +8,7 @@ from agents.evidence.credibility import CredibilityTable
 from agents.evidence.entities import EntityIndex
 from agents.evidence.hosts import Imitations, host_of, path_of
 from agents.evidence.stance import Grammar
+from agents.tables.directory import Directory
 from agents.text.matching import words_regex
 from schemas.config import Entity, Tables
 from schemas.ids import content_hash
@@ -22,6 +23,7 @@ class Compiled:
     def __init__(self, tables: Tables) -> None:
         lexicon = tables.lexicon
         self.entities = EntityIndex(tables)
+        self.directory = Directory(tables)
         self.spoof_affixes = frozenset(lexicon.get("spoof_affixes", ()))
         self.imitations = Imitations(self.entities.by_domain, self.spoof_affixes)
         self.credibility = CredibilityTable(tables.credibility)
@@ -36,7 +38,9 @@ class Compiled:
         self._user_paths = frozenset(lexicon.get("user_content_paths", ()))
         self.official_words = tuple(w.casefold() for w in lexicon.get("official", ()))
         self.moods = tuple(tuple(w.casefold() for w in lexicon.get(m, ())) for m in ("panic", "neutral", "optimistic"))
+        # Snapshots of recorded cases may hold the names in the lexicon.
         self.asset_names = {k.split("/", 1)[1]: v for k, v in lexicon.items() if k.startswith("asset/")}
+        self.asset_names |= {a.ticker: a.names for a in tables.assets}
         self.common_words = frozenset(lexicon.get("common_words", ()))
         self.filler = words_regex(lexicon.get("filler", ()))
 

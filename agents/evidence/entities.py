@@ -93,8 +93,8 @@ class EntityIndex:
         found += self._by_asset.get(claim.asset.upper(), [])
         return tuple({id(e): e for e in found}.values())
 
-    def speakers(self, claim: Claim) -> frozenset[str]:
-        """Return the registrable domains whose statements on this claim are official."""
+    def speaking(self, claim: Claim) -> tuple[Entity, ...]:
+        """Return the entities whose own statements on this claim are official."""
         text = fold_han(claim.text)
         own = {id(e) for e in self.named(claim.entity)} if claim.entity else set()
         allowed = [e for e in self.parties(claim) if id(e) in own or self._may_speak(e, claim.event_type, text)]
@@ -104,7 +104,7 @@ class EntityIndex:
             allowed += [
                 e for name in self._competent(text, by_place=by_place) for e in self._by_name.get(name.lower(), [])
             ]
-        return frozenset(d.lower() for e in allowed for d in e.domains)
+        return tuple(allowed)
 
     def _may_speak(self, entity: Entity, event_type: str, text: str) -> bool:
         if entity.kind in AUTHORITIES:

@@ -44,11 +44,13 @@ def assess(
     pages, without one only those that support, since a hedge gives no support. A hedged page that still tells the story
     conflicts with a denial (``conflict``).
     """
-    judge = Judge(claim, compiled(snapshot.tables))
+    judge = Judge(claim, compiled(snapshot.tables), rules=snapshot.rules)
     dropped: list[DroppedResult] = []
     flags: set[str] = set()
     materials = [*_earlier(earlier, opened), *(Material(r) for r in results)]
     pages = _allowed(judge, claim, materials, dropped, flags)
+    if judge.rules > 1:
+        flags |= judge.void_compromised(pages)
     pages = controlled(pages, snapshot, dropped)
     mark_independent(judge, pages)
     if steers_model(claim.text):
@@ -92,10 +94,12 @@ def _allowed(
     pages = []
     for material in materials:
         result, published = material.result, material.published
+        # An established outlet that quotes an attack reports it; any other page that steers is one.
+        established = judge.rules > 1 and judge.is_established(result.url)
         reasons = {
             "future_evidence": published is not None and published > utc(claim.as_of),
             "spoofed_source": judge.imitates(result.url),
-            "injection_suspected": steers_model(f"{result.title}\n{material.text}"),
+            "injection_suspected": not established and steers_model(f"{result.title}\n{material.text}"),
         }
         broken = [name for name in _DROP_FLAGS if reasons[name]]
         flags.update(broken)
@@ -128,7 +132,7 @@ def _findings(
     texts = (f"{r.title} {r.snippet}".casefold() for r in results)
     return Findings(
         keyword=query,
-        references=tuple(_reference(n, p, claim, query) for n, p in enumerate(pages, start=1)),
+        references=tuple(_reference(n, p, claim, query, judge) for n, p in enumerate(pages, start=1)),
         dropped=dropped,
         independent_sources=independent,
         multi_source=multi,
@@ -148,7 +152,7 @@ def _findings(
     )
 
 
-def _reference(number: int, page: JudgedPage, claim: Claim, query: str) -> SearchReference:
+def _reference(number: int, page: JudgedPage, claim: Claim, query: str, judge: Judge) -> SearchReference:
     result = page.result
     return SearchReference(
         reference_number=number,
@@ -167,6 +171,10 @@ def _reference(number: int, page: JudgedPage, claim: Claim, query: str) -> Searc
         official=page.official,
         stance=page.reading.stance,
         carries=page.reading.carries,
+        passage=page.passage,
+        owner=page.owner,
+        speaker=page.speaker,
+        own_page=page.own_page and judge.rules > 1,
         timestamp=claim.as_of,
     )
 

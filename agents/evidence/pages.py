@@ -9,7 +9,9 @@ from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import names_in, tickers_in
 from agents.evidence.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
-from agents.evidence.stance import READ_LIMIT, Reading
+from agents.evidence.owners import owner_of
+from agents.evidence.passages import passage_of
+from agents.evidence.stance import READ_LIMIT, ClaimSense, Reading
 from agents.text.matching import Shape, fold_han, has_cjk, near_duplicates, units
 from schemas.config import Entity
 from schemas.evidence import Credibility, Page, SearchReference, SearchResult
@@ -17,6 +19,12 @@ from schemas.evidence import Credibility, Page, SearchReference, SearchResult
 FRESH_BEFORE = timedelta(days=3)
 """Maximum age at which a page that says the opposite is a denial. An older one tells how things were before."""
 _URL_DATE = re.compile(r"[/\-_](20[12]\d)[/\-_]?(0[1-9]|1[0-2])[/\-_]?(0[1-9]|[12]\d|3[01])(?![0-9])")
+_TAKEOVER = timedelta(hours=48)
+_TAKEN_OVER = re.compile(
+    r"\baccounts?\b[^.!?]{0,40}\b(?:compromised|hacked|breached|hijacked|taken over)|(?:compromised|hacked|hijacked) account"
+    r"|账[号户][^。!?]{0,12}(?:被盗|被黑|遭黑|入侵|盗用|劫持)"
+)
+"""A report that somebody else writes in an account's name."""
 SNIPPET = 300
 """Characters of a page that its reference keeps."""
 _TRUST: dict[Credibility, int] = {"high": 3, "medium": 2, "unknown": 1, "low": 0}
@@ -43,6 +51,8 @@ class JudgedPage:
         self.result, self.published, self.as_of, self.order = result, material.published, as_of, order
         self.host = host_of(result.url)
         self.domain = registrable_domain(self.host)
+        self.owner = self.passage = ""
+        self.speaker: str | None = None
         self.address = canonical_url(result.url)
         heading, snippet = fold_han(result.title), fold_han(result.snippet[:READ_LIMIT])
         self.heading, self.earlier = heading, material.earlier is not None
@@ -75,11 +85,13 @@ class JudgedPage:
 class Judge:
     """Reads pages against one claim."""
 
-    def __init__(self, claim: Claim, tables: Compiled) -> None:
-        self._claim, self._tables = claim, tables
+    def __init__(self, claim: Claim, tables: Compiled, *, rules: int = 1) -> None:
+        self._claim, self._tables, self.rules = claim, tables, rules
         self._as_of = utc(claim.as_of)
         self.source_address = canonical_url(claim.source_url) if claim.source_url else None
-        self._speakers = tables.entities.speakers(claim)
+        speaking = tables.entities.speaking(claim)
+        self._speaking = {id(e) for e in speaking}
+        self._speakers = frozenset(d.lower() for e in speaking for d in e.domains)
         parties = tables.entities.parties(claim)
         self._party_ids = {id(e) for e in parties}
         self._party_names = tuple(sorted({fold_han(n).casefold() for e in parties for n in (e.name, *e.aliases)}))
@@ -102,6 +114,10 @@ class Judge:
         self.moods, self.official_words = tables.moods, tables.official_words
         self._count = 0
 
+    def is_established(self, url: str) -> bool:
+        """Whether the table of publishers vouches for the host (high or medium)."""
+        return _TRUST[self._tables.credibility.of(host_of(url), False)] > 1
+
     def imitates(self, url: str) -> bool:
         listed = self._tables.credibility.lists(host_of(url))
         return not listed and self._tables.imitations.imitates(url, self._brands)
@@ -115,7 +131,10 @@ class Judge:
         page = JudgedPage(material, self._as_of, self._count)
         self._count += 1
         page.official_host = (
-            page.domain in self._speakers and page.host.isascii() and not self._tables.is_user_content(result.url)
+            (self.rules == 1 or self._tables.directory.cik_of(result.url) is None)
+            and page.domain in self._speakers
+            and page.host.isascii()
+            and not self._tables.is_user_content(result.url)
         )
         page.credibility = self._tables.credibility.of(page.host, page.official_host)
         page.trust = _TRUST[page.credibility]
@@ -128,7 +147,72 @@ class Judge:
         else:
             page.reading = Reading("unrelated", False)
         page.official = page.official_host
+        if self.rules > 1:
+            self._attribute(page, material)
         return page
+
+    def _attribute(self, page: JudgedPage, material: Material) -> None:
+        url, directory = page.result.url, self._tables.directory
+        page.owner = owner_of(url, directory)
+        page.passage = passage_of(material.text, self._units)
+        own = directory.speakers_of(url) if page.official_host or not self._tables.is_user_content(url) else ()
+        if directory.account_of(url) is not None:
+            account = directory.entity_of_account(url)
+            own = (account,) if account is not None else ()
+        speaking = [e for e in own if id(e) in (self._party_ids if directory.cik_of(url) else self._speaking)]
+        page.speaker = speaking[0].name if speaking else self._registrant(page)
+        if page.official_host and page.speaker is None:
+            page.speaker = own[0].name if own else page.owner
+        page.official = page.official_host or page.speaker is not None
+        if page.official:
+            page.own_page, page.credibility, page.trust = False, "high", _TRUST["high"]
+
+    def void_compromised(self, pages: list[JudgedPage]) -> set[str]:
+        """Take an account's official word from it where a usable page reports, within 48 hours, that somebody else wrote there.
+
+        Return the flag ``compromised_account`` if that happened.
+        """
+        flags = set()
+        for page in pages:
+            if page.speaker is None or self._tables.directory.account_of(page.result.url) is None:
+                continue
+            owner = next(e for e in self._tables.directory.speakers_of(page.result.url))
+            names = [fold_han(n).casefold() for n in (owner.name, *owner.aliases)]
+            if any(p is not page and self._reports_takeover(p, page, names) for p in pages):
+                page.official, page.speaker, page.credibility, page.trust = False, None, "low", _TRUST["low"]
+                flags.add("compromised_account")
+        return flags
+
+    def _reports_takeover(self, report: JudgedPage, page: JudgedPage, names: list[str]) -> bool:
+        near = report.published is None or page.published is None or abs(report.published - page.published) <= _TAKEOVER
+        low = report.text.casefold()
+        return near and _TAKEN_OVER.search(low) is not None and any(n in low for n in names)
+
+    def _registrant(self, page: JudgedPage) -> str | None:
+        # EDGAR names the filer in the title. A filing speaks for its registrant, never for the commission.
+        if self._tables.directory.cik_of(page.result.url) is None:
+            return None
+        low = page.heading.casefold()
+        named = self._tables.entities.mentioned(page.heading)
+        party = next((e.name for e in named if id(e) in self._party_ids), None)
+        return party or next((n for n in sorted(self._subjects) if len(n) > 3 and n in low), None)
+
+    @property
+    def sense(self) -> ClaimSense:
+        """The parsed claim."""
+        return self._sense
+
+    def names_subject(self, text: str) -> bool:
+        """Whether a folded text names what the claim is about: its asset or subject, and its first party where both are told.
+
+        “Binance lists PEPE” is told by a text that names PEPE and Binance.
+        """
+        low, words = text.casefold(), frozenset(units(text))
+        subject = any(_names(n, low, words) for n in self._subjects)
+        party = any(_names(n, low, words) for n in self._party_names) or not self._entity_words.isdisjoint(words)
+        if self._names_a_subject and self._party_names and self._claim.event_type in _NAMED_EVENTS:
+            return subject and party
+        return subject or party
 
     def _claim_names(self) -> frozenset[str]:
         claim = self._claim

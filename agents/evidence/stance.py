@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from agents.evidence.negation import false_patterns, negation_of, negation_of_words
 from agents.evidence.scope import Scope, Target, stem
@@ -29,18 +30,23 @@ _OPEN_ENDED = frozenset({"approve"})
 _MODAL_REACH = r"[\s-]+(?:also|soon|be|get|being|land|gain|secure|on|to|in|\w+ly)?(?:[\s-]+)?"
 
 
+Told = Literal["stated", "hedged", "negated"]
+"""How a sentence puts what it tells."""
+
+
 class ClaimSense:
     """The parsed features of a claim that pages are read against."""
 
     __slots__ = (
         *("account_hack", "denial", "future", "groups", "hedged_modal", "limited", "names", "negated", "postpones"),
-        *("own_negation", "refusal", "suit", "target", "topic", "topic_words"),
+        *("own_negation", "refusal", "says", "suit", "target", "topic", "topic_words"),
     )
 
     def __init__(self, names: frozenset[str] = frozenset()) -> None:
         self.names = names
         self.groups: tuple[str, ...] = ()
         self.negated: tuple[str, ...] = ()
+        self.says: tuple[str, ...] = ()
         self.target = self.topic = Target()
         self.topic_words = NEVER
         self.own_negation: re.Pattern[str] | None = None
@@ -82,6 +88,8 @@ class Grammar:
         self._always_suit, self._no_plans = words("offence_denial"), words("no_plans")
         self._common = frozenset(stem(w.lower()) for w in lexicon.get("name_stopwords", ()))
         self._predicates, self._negations, self._modals, self._antonyms = {}, {}, {}, {}
+        self._says: dict[str, re.Pattern[str]] = {}
+        self._said_modally: dict[str, re.Pattern[str]] = {}
         modal = _lower_pattern(lexicon, "hedge_modal")
         for key, entries in lexicon.items():
             family, _, group = key.partition("/")
@@ -90,6 +98,9 @@ class Grammar:
                 self._predicates[group] = re.compile(pattern)
                 self._negations[group] = negation_of(pattern)
                 self._modals[group] = re.compile(rf"(?:{modal})(?:{_MODAL_REACH})?(?:{pattern})")
+            elif family == "says":
+                self._says[group] = re.compile(pattern)
+                self._said_modally[group] = re.compile(rf"(?:{modal})(?:{_MODAL_REACH})?(?:{pattern})")
             elif family == "antonym":
                 self._antonyms[group] = re.compile(pattern)
         self._any_modal = re.compile(modal)
@@ -103,6 +114,7 @@ class Grammar:
         out = ClaimSense(names)
         present = [g for g, p in self._predicates.items() if p.search(text)]
         out.negated = tuple(g for g in present if self._negations[g].search(text))
+        out.says = tuple(g for g, p in self._says.items() if p.search(text))
         out.groups = self._with_converses(g for g in present if g not in out.negated)
         out.suit = not {"sue", "arrest"}.isdisjoint(present)
         out.account_hack = self._account_hack.search(text) is not None
@@ -156,6 +168,22 @@ class Grammar:
     def speaks_of(self, claim: ClaimSense, text: str) -> bool:
         """Whether a text (folded, in lower case) uses a verb of the claim."""
         return any(self._predicates[g].search(text) for g in claim.groups + claim.negated)
+
+    def says(self, claim: ClaimSense, text: str) -> bool:
+        """Whether a text (folded, in lower case) says the claim's verb, or a listed synonym of it."""
+        return any(self._says[g].search(text) for g in claim.says)
+
+    def assertion(self, claim: ClaimSense, sentence: str) -> Told:
+        """Return how a sentence (folded, in lower case) that says the claim's verb puts it."""
+        if _NOT.search(sentence) or self._denial.search(sentence):
+            return "negated"
+        if any(g in claim.groups and p.search(sentence) for g, p in self._antonyms.items()):
+            return "negated"
+        modal = (*(self._said_modally[g] for g in claim.says), *(self._modals[g] for g in claim.groups))
+        if self._hedge.search(sentence) or any(p.search(sentence) for p in modal):
+            return "hedged"
+        planned = self._future.search(sentence) is not None
+        return "hedged" if planned and not claim.future else "stated"
 
     def shares_topic(self, claim: ClaimSense, text: str, least: int = 1) -> bool:
         """Whether a text (folded, in lower case) shares ``least`` words with the claim, besides parties and verbs."""

@@ -22,6 +22,7 @@ from newsproof.cli.commands import (
     read,
     report,
     tables,
+    tables_check,
     web,
 )
 
@@ -49,6 +50,7 @@ for module in (
     model,
     backtest,
     operate,
+    tables_check,
     describe,
 ):
     module.register(app)

@@ -15,6 +15,8 @@ from typing import Any
 import msgspec
 
 from agents.evidence import Claim, assess
+from agents.evidence.claim import Modality
+from agents.evidence.measurements import Measurement
 from agents.evidence.policy import Conclusion, conclude
 from schemas.config import Snapshot
 from schemas.errors import ContractError
@@ -23,6 +25,8 @@ from schemas.news import News, language_of
 from schemas.signals import Draft
 
 FIELDS = ("independent_sources", "official_confirmed", "denied", "conflict", "stale", "delta", "risk_flags")
+VERDICT_FIELDS = ("verdict", "supporting_sources")
+"""Fields that only rules 2 have; by rules 1 they are not judged."""
 _FOUND = ("independent_sources", "official_confirmed", "denied", "conflict", "stale")
 
 
@@ -55,6 +59,13 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     published_at: str | None = None
 
 
+class CaseClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """What triage reads of the claim beside the draft."""
+
+    subject: str | None = None
+    modality: Modality = "asserted"
+
+
 class JudgedCase(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the file. ``expect`` holds the judged fields; null = not judged."""
 
@@ -66,6 +77,8 @@ class JudgedCase(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] | None = None
     expect: dict[str, Any] | None = None
     why: str | None = None
+    claim: CaseClaim | None = None
+    measurements: tuple[Measurement, ...] | None = None
 
 
 class FieldResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +92,11 @@ class FieldResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of one case."""
+    """The result of one case.
+
+    ``falsely_raised``: expected down, final above preliminary; ``falsely_lowered``: expected up, final below.
+    ``acted_unsupported``: buy or sell with no supporting page and no measurement.
+    """
 
     id: str
     line: int
@@ -89,6 +106,9 @@ class CaseResult(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     risk_flags: tuple[str, ...]
     fields: dict[str, FieldResult]
+    falsely_raised: bool = False
+    falsely_lowered: bool = False
+    acted_unsupported: bool = False
 
 
 class FieldTotal(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +138,8 @@ class ModelUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The result for the whole file. ``all_right`` counts cases with every judged field right.
+    """The result for the whole file. ``all_right`` counts cases with every judged field right; the last counts are cases
+    of :class:`CaseResult`'s flags.
 
     ``model`` is set when models judged, rather than the rules alone.
     """
@@ -127,6 +148,10 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     fields: dict[str, FieldTotal]
     all_right: int
     per_case: tuple[CaseResult, ...]
+    rules: int
+    false_raised: int
+    true_lowered: int
+    actions_without_support: int
     model: ModelUse | None = None
 
 
@@ -143,9 +168,10 @@ def read_case(line: bytes) -> JudgedCase:
             _moment(page.published_at)
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as exc:
         raise ContractError(f"not a case: {exc}") from exc
-    unknown = sorted(set(case.expect or ()) - set(FIELDS))
+    known = (*FIELDS, *VERDICT_FIELDS)
+    unknown = sorted(set(case.expect or ()) - set(known))
     if unknown:
-        raise ContractError(f"not a case: expect names {', '.join(unknown)}; known are {', '.join(FIELDS)}")
+        raise ContractError(f"not a case: expect names {', '.join(unknown)}; known are {', '.join(known)}")
     return case
 
 
@@ -154,31 +180,41 @@ def evaluate(cases: Iterable[tuple[int, JudgedCase]], snapshot: Snapshot) -> Eva
     return totals(tuple(_judge(line, case, snapshot) for line, case in cases))
 
 
-def totals(results: tuple[CaseResult, ...]) -> Evaluation:
+def totals(results: tuple[CaseResult, ...], *, rules: int = 1) -> Evaluation:
     """Return the results with their totals."""
+    judged = (*FIELDS, *VERDICT_FIELDS) if rules > 1 else FIELDS
     return Evaluation(
         cases=len(results),
-        fields={name: _total(name, results) for name in FIELDS},
+        fields={name: _total(name, results) for name in judged},
         all_right=sum(r.all_right for r in results),
         per_case=results,
+        rules=rules,
+        false_raised=sum(r.falsely_raised for r in results),
+        true_lowered=sum(r.falsely_lowered for r in results),
+        actions_without_support=sum(r.acted_unsupported for r in results),
     )
 
 
 def findings_of(case: JudgedCase, snapshot: Snapshot) -> tuple[Findings, Conclusion]:
     """Return the findings over a case's evidence, and the rules' conclusion from its preliminary signal."""
-    first, news, as_of = case.preliminary, case.news, _as_of(case)
-    item = news_of(case)
-    claim = Claim(
+    findings = assess(claim_of_case(case), results_of(case), query="", snapshot=snapshot)
+    return findings, conclude(draft_of(case), findings, verdict=None, memory=(), chosen=None)
+
+
+def claim_of_case(case: JudgedCase) -> Claim:
+    """Return the claim that the evidence is judged against."""
+    first, news, told = case.preliminary, case.news, case.claim or CaseClaim()
+    return Claim(
         text=news.text,
-        language=language_of(item),
+        language=language_of(news_of(case)),
         event_type=first.event_type,
         asset=first.asset or "",
+        subject=told.subject or "",
+        modality=told.modality,
         entity=case.entity or None,
-        as_of=as_of,
+        as_of=_as_of(case),
         source_url=news.url or None,
     )
-    findings = assess(claim, results_of(case), query="", snapshot=snapshot)
-    return findings, conclude(draft_of(case), findings, verdict=None, memory=(), chosen=None)
 
 
 def news_of(case: JudgedCase) -> News:
@@ -204,11 +240,22 @@ def results_of(case: JudgedCase) -> tuple[SearchResult, ...]:
 def _judge(line: int, case: JudgedCase, snapshot: Snapshot) -> CaseResult:
     findings, end = findings_of(case, snapshot)
     got = {name: getattr(findings, name) for name in _FOUND} | {"risk_flags": list(end.risk_flags)}
-    return result_of(line, case, findings, got, confidence=end.confidence, rule=end.base_rule)
+    acts = end.action != "observe"
+    supported = any(r.stance == "supports" for r in findings.references)
+    return result_of(
+        line, case, findings, got, confidence=end.confidence, rule=end.base_rule, unsupported=acts and not supported
+    )
 
 
 def result_of(
-    line: int, case: JudgedCase, findings: Findings, got: dict[str, Any], *, confidence: float, rule: str
+    line: int,
+    case: JudgedCase,
+    findings: Findings,
+    got: dict[str, Any],
+    *,
+    confidence: float,
+    rule: str,
+    unsupported: bool = False,
 ) -> CaseResult:
     """Compare a case with its expectations. ``got`` holds every field but ``delta``."""
     before = case.preliminary.confidence
@@ -217,8 +264,12 @@ def result_of(
         "independent_sources": findings.plain_source_count,
         "official_confirmed": findings.plain_official_confirmed,
     }
-    judged = {name: value for name, value in (case.expect or {}).items() if value is not None}
-    fields = {name: _compare(name, judged[name], got[name], plain.get(name)) for name in FIELDS if name in judged}
+    judged = {name: value for name, value in (case.expect or {}).items() if value is not None and name in got}
+    fields = {
+        name: _compare(name, judged[name], got[name], plain.get(name))
+        for name in (*FIELDS, *VERDICT_FIELDS)
+        if name in judged
+    }
     return CaseResult(
         id=str(case.id) if case.id is not None else f"line {line}",
         line=line,
@@ -228,6 +279,9 @@ def result_of(
         rule=rule,
         risk_flags=tuple(got["risk_flags"]),
         fields=fields,
+        falsely_raised=judged.get("delta") == "down" and confidence > before,
+        falsely_lowered=judged.get("delta") == "up" and confidence < before,
+        acted_unsupported=unsupported,
     )
 
 
@@ -235,7 +289,7 @@ def _compare(name: str, expected: Any, got: Any, plain: Any) -> FieldResult:
     if name == "risk_flags":
         right = set(expected) <= set(got)
     else:
-        right = got == expected or (name == "delta" and expected == "any")
+        right = got == expected or (name == "delta" and (expected == "any" or (expected, got) == ("none", "same")))
     plain_right = None if plain is None else plain == expected
     return FieldResult(expected=expected, got=got, right=right, plain=plain, plain_right=plain_right)
 

@@ -6,10 +6,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from agents.tables import load_tables
 from newsproof.app import exits
 from newsproof.app.invocation import Invocation, json_line, markdown_table, run, say_result, table
-from newsproof.evaluation.eval.evaluate import FIELDS, CaseResult, Evaluation, JudgedCase, evaluate, read_case
+from newsproof.evaluation.eval.evaluate import CaseResult, Evaluation, JudgedCase, evaluate, read_case, totals
+from newsproof.evaluation.eval.judging import judge_case, read_oracle
 from schemas.config import Snapshot
 from schemas.errors import ConfigError, ContractError
 
@@ -18,17 +21,28 @@ if TYPE_CHECKING:
 
 
 def show_evaluation(
-    invocation: Invocation, file: Path, *, as_json: bool, markdown: bool, strict: bool, model: bool = False
+    invocation: Invocation,
+    file: Path,
+    *,
+    as_json: bool,
+    markdown: bool,
+    strict: bool,
+    model: bool = False,
+    rules: int = 1,
+    oracle: Path | None = None,
 ) -> int:
     """Judge the cases of a file, print the result, and return the exit status.
 
     A malformed line is reported on standard error and skipped; the others are judged, and the status is 1. With
     ``strict`` the status is also 1 when a field of a case is wrong. ``model`` judges by the configured models instead
-    of rules alone.
+    of rules alone. ``oracle`` names a file of stances that stand in for the critic's answers (rules 2).
 
     Raises:
-        ConfigError: the file cannot be read, or holds no case.
+        ConfigError: a file cannot be read, or holds no case, or options exclude each other.
     """
+    if model and (oracle is not None or rules > 1):
+        raise ConfigError("--model runs the graph, which follows rules 1: leave out --oracle and --rules")
+    stances = None if oracle is None else read_oracle(oracle)
     cases, refused = _read(file)
     settings = invocation.settings()
     snapshot = _snapshot(settings)
@@ -37,6 +51,10 @@ def show_evaluation(
 
         evaluation = run(evaluate_by_model(cases, snapshot, settings))
         print(_by_whom(evaluation), file=sys.stderr, flush=True)
+    elif rules > 1 or stances is not None:
+        by_quotes = replace(snapshot, rules=2)
+        results = tuple(judge_case(line, case, by_quotes, stances) for line, case in cases)
+        evaluation = totals(results, rules=2)
     else:
         evaluation = evaluate(cases, snapshot)
     if as_json:
@@ -106,14 +124,18 @@ def _print(evaluation: Evaluation) -> None:
     columns, rows = _totals(evaluation)
     table(columns, rows, right=columns[1:])
     say_result(f"{evaluation.all_right} of {evaluation.cases} cases right in every judged field")
+    say_result(
+        f"claims falsely raised: {evaluation.false_raised}; true claims lowered: {evaluation.true_lowered}; "
+        f"orders without support: {evaluation.actions_without_support}"
+    )
 
 
 def _row(result: CaseResult) -> tuple[str, ...]:
     right = sum(f.right for f in result.fields.values())
     wrong = [
         f"{name}: {result.fields[name].got}, expected {result.fields[name].expected}"
-        for name in FIELDS
-        if name in result.fields and not result.fields[name].right
+        for name, field in result.fields.items()
+        if not field.right
     ]
     change = f"{result.preliminary:.2f} → {result.confidence:.2f}"
     return result.id, f"{right}/{len(result.fields)}", result.rule, change, "; ".join(wrong)

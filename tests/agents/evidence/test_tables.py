@@ -30,8 +30,10 @@ def test_synthetic_entries_come_with_the_demo_only_and_lie_on_reserved_hosts() -
     assert {e.name for e in added} <= {e.name for e in REAL.entities}
 
 
-@pytest.mark.parametrize("name", ["entities.json", "entities_demo.json"])
-def test_the_entity_files_keep_one_entry_a_line(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["entities.json", "entities_demo.json", "assets.json", "outlets.json", "platforms.json"]
+)
+def test_the_files_of_rows_keep_one_a_line(name: str) -> None:
     lines = resources.files("agents.tables").joinpath(name).read_text("utf-8").splitlines()
     assert len([json.loads(line.rstrip(",")) for line in lines[1:-1]]) == len(lines) - 2
 
@@ -77,7 +79,7 @@ def test_only_parties_and_competent_authorities_speak_officially(
     from datetime import UTC, datetime
 
     claim = Claim(text=text, language="en", event_type=event_type, asset=asset, as_of=datetime(2024, 6, 3, tzinfo=UTC))
-    speakers = compiled(REAL).entities.speakers(claim)
+    speakers = {d for e in compiled(REAL).entities.speaking(claim) for d in e.domains}
     assert official in speakers
     assert other not in speakers
 

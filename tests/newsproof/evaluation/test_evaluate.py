@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from agents.tables import load_tables
 from newsproof.app import exits
-from newsproof.evaluation.eval.evaluate import FIELDS, Evaluation, evaluate, findings_of, read_case
+from newsproof.evaluation.eval.evaluate import FIELDS, Evaluation, evaluate, findings_of, read_case, totals
+from newsproof.evaluation.eval.judging import judge_case, read_oracle
 from schemas.config import Snapshot
 from schemas.errors import ContractError
 from tests.newsproof.command import newsproof
@@ -66,6 +68,60 @@ def test_the_held_out_cases_do_not_get_worse() -> None:
     evaluation = judged("evidence_own_held_out.jsonl")
     assert evaluation.cases == 53
     assert evaluation.all_right >= 48
+
+
+PUBLIC, STANCES = DATA / "judgement_public.jsonl", DATA / "judgement_public_stances.jsonl"
+
+
+def by_quotes(oracle: Path | None) -> Evaluation:
+    cases = [(n, read_case(line)) for n, line in enumerate(PUBLIC.read_bytes().splitlines(), start=1)]
+    snapshot = msgspec.structs.replace(SNAPSHOT, rules=2)
+    given = None if oracle is None else read_oracle(oracle)
+    return totals(tuple(judge_case(n, one, snapshot, given) for n, one in cases), rules=2)
+
+
+def test_with_the_stances_of_a_careful_reader_no_false_claim_is_raised_and_few_true_ones_fall() -> None:
+    evaluation = by_quotes(STANCES)
+    assert (evaluation.cases, evaluation.false_raised, evaluation.actions_without_support) == (264, 0, 0)
+    assert evaluation.all_right >= 253
+    assert evaluation.true_lowered <= 4
+
+
+def test_by_words_alone_no_false_claim_is_raised() -> None:
+    evaluation = by_quotes(None)
+    assert (evaluation.false_raised, evaluation.actions_without_support) == (0, 0)
+    # The price of doubting without a reader.
+    assert evaluation.true_lowered <= 49
+    assert evaluation.all_right >= 92
+
+
+def test_the_cases_that_nobody_tuned_on_do_not_get_worse() -> None:
+    lines = (DATA / "judgement_held_out.jsonl").read_bytes().splitlines()
+    snapshot = msgspec.structs.replace(SNAPSHOT, rules=2)
+    given = read_oracle(DATA / "judgement_held_out_stances.jsonl")
+    found = totals(
+        tuple(judge_case(n, read_case(line), snapshot, given) for n, line in enumerate(lines, start=1)), rules=2
+    )
+    assert (found.cases, found.false_raised, found.actions_without_support) == (102, 0, 0)
+    assert found.all_right >= 93
+    assert found.true_lowered <= 2
+
+
+def test_given_stances_are_one_for_each_page(tmp_path: Path) -> None:
+    file, stances = tmp_path / "cases.jsonl", tmp_path / "stances.jsonl"
+    file.write_text(json.dumps(case(expect={"verdict": "confirmed", "supporting_sources": 1})) + "\n", "utf-8")
+    entry = {"stance": "supports", "quote": "Trading for LUM is live at Kraken", "speaks_for": "party"}
+    stances.write_text(json.dumps({"id": "x1", "stances": [entry]}) + "\n", "utf-8")
+    done = newsproof("eval", str(file), "--oracle", str(stances), "--strict", "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (exits.OK, "")
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert (told["rules"], told["fields"]["verdict"]["right"], told["false_raised"]) == (2, 1, 0)
+    stances.write_text(json.dumps({"id": "x1", "stances": []}) + "\n", "utf-8")
+    few = newsproof("eval", str(file), "--oracle", str(stances), cwd=tmp_path)
+    assert (few.returncode, "1 pages and 0 stances" in few.stderr) == (exits.USAGE, True)
+    stances.write_text('{"id": "x1", "stances": [{"stance": "agrees"}]}\n', "utf-8")
+    unknown = newsproof("eval", str(file), "--oracle", str(stances), cwd=tmp_path)
+    assert (unknown.returncode, "line 1" in unknown.stderr) == (exits.USAGE, True)
 
 
 def test_with_json_the_last_line_is_one_object_of_the_promised_shape(tmp_path: Path) -> None:

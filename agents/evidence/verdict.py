@@ -1,0 +1,222 @@
+"""The verdict on a claim: from what each usable page says to one of seven words, and what follows from the word.
+
+Pure rules over witnesses; who reads the pages (a critic with checked quotes, or the word rules alone) is decided before.
+The first verdict that fits applies, in the order of :func:`judged`. ``confirmed`` needs somebody who may be quoted for it;
+``refuted`` needs the party, an authority, a measurement or an established page against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal
+
+import msgspec
+
+from schemas.evidence import ReadStance
+
+Verdict = Literal["confirmed", "likely", "unconfirmed", "stale", "disputed", "refuted", "unchecked"]
+CritiqueVerdict = Literal["supported", "refuted", "conflicting", "not_enough_evidence"]
+Measured = Literal["confirms", "contradicts"]
+STALE_AFTER = timedelta(days=30)
+_ESTABLISHED_TO_CONFIRM = 2
+_AGAINST = (-0.20, -0.20)
+
+CAPS: dict[Verdict, float] = {
+    "confirmed": 1.00,
+    "likely": 0.85,
+    "unconfirmed": 0.60,
+    "stale": 0.50,
+    "disputed": 0.50,
+    "refuted": 0.20,
+    "unchecked": 0.60,
+}
+"""The highest confidence that a verdict leaves."""
+ACTED_ON = frozenset[Verdict]({"confirmed", "likely"})
+"""Verdicts that leave an order; any other one ends as ``observe``."""
+
+
+class Witness(msgspec.Struct, frozen=True, kw_only=True):
+    """One usable page towards the claim. Witnesses of one ``source`` (owner, text, or what they cite) count as one.
+
+    ``speaker``: the party or authority whose word the page is, by its own domain or account (``official``) or as an
+    established page reports it; None for a page that speaks for nobody. ``age``: at the case's time, None without a date.
+    ``quoted``: a critic gave the stance with a quote that the page holds.
+    """
+
+    number: int
+    stance: ReadStance
+    source: int
+    official: bool = False
+    speaker: str | None = None
+    established: bool = False
+    age: timedelta | None = None
+    published: datetime | None = None
+    quoted: bool = False
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """What the evidence amounts to. ``low`` and ``high`` bound the change of confidence, ``cap`` its result."""
+
+    verdict: Verdict
+    low: float
+    high: float
+    cap: float
+    supporting_sources: int
+    independent_sources: int
+    official_confirmed: bool
+    denied: bool
+    conflict: bool
+    stale: bool
+    flags: tuple[str, ...] = ()
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """How the pages were read. ``critic``: its overall verdict; None when the word rules read alone.
+
+    ``denies_or_corrects``: the news itself denies or corrects something, so that a party's denial as an established page
+    reports it is its official word. ``quotes_failed``: more than a third of the critic's quotes were not on their pages.
+    """
+
+    critic: CritiqueVerdict | None = None
+    by_words: bool = False
+    denies_or_corrects: bool = False
+    quotes_failed: bool = False
+    partly_refuted: bool = False
+    measured: Measured | None = None
+    threshold: int = 3
+
+
+def judged(witnesses: Sequence[Witness], reading: Reading) -> Judgement:
+    """Return the first verdict that fits: refuted, disputed, stale, confirmed, likely, unconfirmed."""
+    supports = [w for w in witnesses if w.stance == "supports"]
+    denies = [w for w in witnesses if w.stance == "denies"]
+    official = [w for w in supports if _is_official_support(w, reading)]
+    sources = len({w.source for w in supports})
+    flags = _flags(supports, denies, official, reading)
+    verdict, (low, high) = _verdict(witnesses, supports, denies, official, reading)
+    return Judgement(
+        verdict=verdict,
+        low=low,
+        high=high,
+        cap=CAPS[verdict],
+        supporting_sources=sources,
+        independent_sources=len({w.source for w in witnesses}),
+        official_confirmed=any(w.official for w in supports),
+        denied=bool(denies),
+        conflict=bool(denies and supports),
+        stale=verdict == "stale" or (not denies and _is_stale(witnesses, supports)),
+        flags=flags,
+    )
+
+
+def settled(confidence: float, judgement: Judgement, chosen: float | None = None) -> float:
+    """Return the confidence after the verdict: ``chosen`` inside its range (its middle without a choice), then the cap."""
+    change = (judgement.low + judgement.high) / 2 if chosen is None else min(judgement.high, max(judgement.low, chosen))
+    return round(max(0.0, min(1.0, judgement.cap, confidence + change)), 4)
+
+
+def _verdict(
+    witnesses: Sequence[Witness],
+    supports: list[Witness],
+    denies: list[Witness],
+    official: list[Witness],
+    reading: Reading,
+) -> tuple[Verdict, tuple[float, float]]:
+    # Beside a critic, a denial that the word rules alone read disputes; without one, an official page bears it out.
+    borne = [w for w in denies if w.quoted or (reading.by_words and w.official)]
+    word = _last_word(official, [w for w in borne if w.speaker is not None])
+    others = [w for w in denies if w.speaker is None or w not in borne]
+    if measured := reading.measured == "confirms":
+        # A figure stands whatever the press says.
+        others = [w for w in others if w.speaker is not None or w.official]
+    established = [w for w in others if _is_grave(w, reading)]
+    refuted = any(w.quoted for w in established) and not official and (not supports or reading.critic == "refuted")
+    if reading.measured == "contradicts" or word == "denies" or refuted:
+        return "refuted", _AGAINST
+    # A denial that is neither official nor established does not outweigh the party's own page.
+    outweighed = bool(official) and not established
+    if word == "open" or (others and not outweighed) or reading.critic in {"conflicting", "refuted"}:
+        return "disputed", _AGAINST
+    if _is_stale(witnesses, supports) and not measured:
+        return "stale", _AGAINST
+    return _raised(supports, official, reading, denied=bool(others))
+
+
+def _raised(
+    supports: list[Witness], official: list[Witness], reading: Reading, *, denied: bool
+) -> tuple[Verdict, tuple[float, float]]:
+    sources = len({w.source for w in supports})
+    established = len({w.source for w in supports if w.established})
+    dated = any(w.age is not None for w in supports if w.established or w.official)
+    enough = sources >= reading.threshold and established >= _ESTABLISHED_TO_CONFIRM and not reading.by_words
+    barred = reading.critic == "not_enough_evidence" or reading.partly_refuted
+    # A figure needs no quote.
+    if not barred and reading.measured == "confirms":
+        return "confirmed", (0.10, 0.15)
+    if not barred and not reading.quotes_failed and dated and (official or enough):
+        if official and enough:
+            return "confirmed", (0.15, 0.20)
+        return "confirmed", ((0.0, 0.05) if official else (0.05, 0.10))
+    if not denied and (established or sources >= 2):
+        return "likely", ((0.0, 0.0) if established >= _ESTABLISHED_TO_CONFIRM else (-0.10, -0.05))
+    return "unconfirmed", (-0.20, -0.10)
+
+
+def _is_grave(denial: Witness, reading: Reading) -> bool:
+    """Whether a denial that is no party's word disputes what an official page says."""
+    # Where nobody has read it but the word rules, only an official page does.
+    return denial.official or (denial.established and not (reading.by_words and not denial.quoted))
+
+
+def _is_official_support(witness: Witness, reading: Reading) -> bool:
+    # What a party denies, an established page may report for it; a confirmation must be its own page.
+    return witness.official or (reading.denies_or_corrects and witness.speaker is not None and witness.established)
+
+
+def _last_word(official: list[Witness], denials: list[Witness]) -> Literal["none", "supports", "denies", "open"]:
+    """Return what the parties say in the end. ``open``: one party against another, or an order that no date settles."""
+    words = {
+        _newest([w for w in official if w.speaker == of], [w for w in denials if w.speaker == of])
+        for of in {w.speaker for w in (*official, *denials)}
+    }
+    return words.pop() if len(words) == 1 else "open" if words else "none"
+
+
+def _newest(said: list[Witness], denied: list[Witness]) -> Literal["supports", "denies", "open"]:
+    if not said or not denied:
+        return "denies" if denied else "supports"
+    last, last_denied = (_last(said), _last(denied))
+    # An undated page may be newer than any other; one that says the same as the newest word changes nothing.
+    if last_denied is not None and all(w.published is not None and w.published < last_denied for w in said):
+        return "denies"
+    if last is not None and all(w.published is not None and w.published < last for w in denied):
+        return "supports"
+    return "open"
+
+
+def _last(of: list[Witness]) -> datetime | None:
+    return max((w.published for w in of if w.published is not None), default=None)
+
+
+def _is_stale(witnesses: Sequence[Witness], supports: list[Witness]) -> bool:
+    if supports and all(w.age is not None and w.age > STALE_AFTER for w in supports):
+        return True
+    fresh = any(w.age is not None and w.age <= STALE_AFTER for w in supports)
+    return not fresh and any(w.stance == "earlier" for w in witnesses)
+
+
+def _flags(
+    supports: list[Witness], denies: list[Witness], official: list[Witness], reading: Reading
+) -> tuple[str, ...]:
+    flags = []
+    others = [w for w in denies if w.speaker is None]
+    if official and others and not any(_is_grave(w, reading) for w in others):
+        flags.append("weak_denial")
+    if any(w.age is None for w in supports):
+        flags.append("undated_evidence")
+    if reading.quotes_failed:
+        flags.append("quotes_failed")
+    if reading.partly_refuted:
+        flags.append("partly_refuted")
+    return tuple(flags)

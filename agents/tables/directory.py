@@ -1,0 +1,206 @@
+"""Who and what a name, a host, an account or a ticker stands for, by the tables of one snapshot. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from agents.text.matching import CJK, fold_han, has_cjk, words_regex
+from schemas.config import Asset, Entity, Outlet, Platform, Tables
+
+_TICKER = re.compile(r"(?<![A-Za-z0-9_$])(\$?)([A-Za-z0-9]{1,12})(?![A-Za-z0-9_])")
+_BEFORE = re.compile(r"(?:\(|代币 ?|(?i:token|coin) )$")
+_AFTER = re.compile(r"^(?:\)|[/-](?:USDT?|USDC|BTC|ETH|BNB|EUR|KRW)\b| ?(?:代币|币)| (?i:tokens?|coins?)\b)")
+"""What marks a ticker that is also a word: (ONE), ONE/USDT, ONE 代币, the ONE token."""
+_CITING = re.compile(rf"(?:^|[^{CJK}]|[据引述自由被向对在是和与及])$")
+_EDGAR_CIK = re.compile(r"/edgar/data/0*(\d+)(?:/|$)|[?&]cik=0*(\d+)", re.IGNORECASE)
+
+
+class Directory:
+    """The compiled lookups. All ignore case and Han variants unless they say otherwise."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._by_domain = _grouped((d.lower(), e) for e in tables.entities for d in e.domains)
+        self._by_account = {a: e for e in tables.entities for a in e.accounts}
+        self._by_cik = {c: e for e in tables.entities for c in e.ciks}
+        self._issuers = _grouped((t, e) for e in tables.entities for t in e.assets)
+        self._platforms = {host: p for p in tables.platforms for host in (p.domain, *p.hosts)}
+        self._entities = _grouped((_key(e.name), e) for e in tables.entities)
+        self._assets = {a.ticker: a for a in tables.assets}
+        self._asset_names = {_key(n): a for a in tables.assets for n in a.names}
+        self._asset_pattern = words_regex(n for n in self._asset_names if len(n) > 1)
+        self._ordinary = frozenset(_key(n) for n in tables.lexicon.get("ambiguous_names", ()))
+        self._word_tickers = frozenset(tables.lexicon.get("ambiguous_tickers", ()))
+        self._outlets = {_key(n): o for o in tables.outlets for n in (o.name, *o.aliases)}
+        self._outlet_hosts = {o.domain: o for o in tables.outlets}
+        self._outlet_pattern = words_regex(self._outlets)
+
+    def entities_of_host(self, host: str) -> tuple[Entity, ...]:
+        """Return whose host it is: the entities of the longest listed domain that it lies on; several share europa.eu.
+
+        On a platform that is the platform's company, not who writes there: ask :meth:`speakers_of`.
+        """
+        return next((self._by_domain[d] for d in _domains(host) if d in self._by_domain), ())
+
+    def platform_of(self, host: str) -> Platform | None:
+        """Return the platform that a host belongs to."""
+        return next((self._platforms[d] for d in _domains(host) if d in self._platforms), None)
+
+    def account_of(self, url: str) -> str | None:
+        """Return who publishes at an address of a platform, as ``platform/handle`` in lower case.
+
+        The platform's domain alone where the address does not tell the account (``youtube.com/watch``); None off the
+        platforms. ``twitter.com/Binance/status/1`` and ``x.com/binance`` are one account, so are ``name.medium.com`` and
+        ``medium.com/@name``.
+        """
+        host = _host(url)
+        found = self.platform_of(host)
+        if found is None:
+            return None
+        parts = urlsplit(url if "//" in url else f"//{url}")
+        handle = self._label(host, found) or _in_query(parts.query, found) or _in_path(parts.path, found)
+        handle = handle.lower().removeprefix("@").removesuffix(".eth")
+        return f"{found.domain}/{handle}" if handle else found.domain
+
+    def _label(self, host: str, platform: Platform) -> str:
+        if not platform.by_host or host in self._platforms:
+            return ""
+        label = next(host.removesuffix(f".{d}") for d in _domains(host)[1:] if d in self._platforms)
+        return "" if label in {"www", "m", "mobile", "api", "docs"} else label.rpartition(".")[2]
+
+    def entity_of_account(self, url: str) -> Entity | None:
+        """Return whose account publishes at an address of a platform; None where anybody may write below it."""
+        account, platform = self.account_of(url), self.platform_of(_host(url))
+        if account is None or platform is None or set(urlsplit(url).path.lower().split("/")) & set(platform.open):
+            return None
+        return self._by_account.get(account)
+
+    def speakers_of(self, url: str) -> tuple[Entity, ...]:
+        """Return whose own word an address is: the registrant's of a filing, the account's owner's, the host's.
+
+        On a platform an account that no entity lists gives nobody, whoever the platform belongs to. A filing of a
+        registrant that no entity lists gives nobody either: it is not the SEC's word.
+        """
+        if (number := self.cik_of(url)) is not None:
+            return (self._by_cik[number],) if number in self._by_cik else ()
+        if self.account_of(url) is not None:
+            owner = self.entity_of_account(url)
+            return (owner,) if owner else ()
+        return self.entities_of_host(_host(url))
+
+    def cik_of(self, url: str) -> int | None:
+        """Return the registrant's number in an address of a filing on EDGAR; None for any other address."""
+        if _host(url) not in {"sec.gov", "www.sec.gov", "data.sec.gov"}:
+            return None
+        found = _EDGAR_CIK.search(url)
+        return int(found[1] or found[2]) if found else None
+
+    def entity_of_cik(self, number: int) -> Entity | None:
+        """Return the registrant with this number on EDGAR."""
+        return self._by_cik.get(number)
+
+    def asset_of(self, word: str) -> Asset | None:
+        """Return the asset of a field that holds nothing else: a ticker in any case, with or without $, or a name."""
+        plain = fold_han(word).removeprefix("$")
+        return self._assets.get(plain.upper()) or self._asset_names.get(_key(plain))
+
+    def assets_in(self, text: str) -> tuple[Asset, ...]:
+        """Return the assets that a text names, each once, in the text's order.
+
+        A ticker counts in upper case, or after $ in any; one of the lexicon's ``ambiguous_tickers`` (LINK, ONE, NEAR)
+        only where it is marked: after $, in brackets, as a trading pair, or beside 代币, 币, token, coin. A name that is
+        an ordinary word too (``ambiguous_names``) must begin with a capital.
+        """
+        written = fold_han(text)
+        found: list[tuple[int, Asset]] = []
+        taken: list[tuple[int, int]] = []
+        for match in self._asset_pattern.finditer(written):
+            asset = self._asset_names[_key(match.group())]
+            if not self._is_ordinary(match.group(), asset):
+                found.append((match.start(), asset))
+                taken.append(match.span())
+        for match in _TICKER.finditer(written):
+            listed = self._assets.get(match[2].upper() if match[1] else match[2])
+            inside = any(a <= match.start() < b for a, b in taken)
+            if listed is not None and not inside and self._is_meant(match, written):
+                found.append((match.start(), listed))
+        ordered = sorted(found, key=lambda one: one[0])
+        return tuple({asset.ticker: asset for _, asset in ordered}.values())
+
+    def _is_ordinary(self, spelled: str, asset: Asset) -> bool:
+        if spelled == asset.ticker and spelled in self._word_tickers:
+            return True
+        return spelled.islower() and _key(spelled) in self._ordinary
+
+    def _is_meant(self, match: re.Match[str], text: str) -> bool:
+        if match[1] or match[2] not in self._word_tickers:
+            return True
+        before, after = text[max(0, match.start() - 8) : match.start()], text[match.end() : match.end() + 8]
+        return _BEFORE.search(before) is not None or _AFTER.match(after) is not None
+
+    def issuers_of(self, ticker: str) -> tuple[Entity, ...]:
+        """Return the entities behind an asset: who issues it, else who leads its development."""
+        asset = self._assets.get(ticker.upper())
+        named = self._entities.get(_key(asset.issuer), ()) if asset and asset.issuer else ()
+        return tuple({id(e): e for e in (*named, *self._issuers.get(ticker.upper(), ()))}.values())
+
+    def outlet_of(self, cited: str) -> Outlet | None:
+        """Return the medium that a citation names: the whole of it, else the first name in it ("CoinDesk reporter …").
+
+        Inside of more words a Latin name must be capitalised, and a Chinese one of two characters stand at a beginning
+        or after a word of citing: "to decrypt", "in the block", 今日经济 and 资金十亿 cite nobody.
+        """
+        written = fold_han(cited)
+        if (whole := self._outlets.get(_key(written))) is not None:
+            return whole
+        for match in self._outlet_pattern.finditer(written):
+            name = match.group()
+            if not has_cjk(name):
+                meant = any(c.isupper() or c == "." for c in name)
+            else:
+                meant = len(name) > 2 or _CITING.search(written[: match.start()]) is not None
+            if meant:
+                return self._outlets[_key(name)]
+        return None
+
+    def outlet_of_host(self, host: str) -> Outlet | None:
+        """Return the medium or press wire that a host belongs to; its ``wire`` tells which."""
+        return next((self._outlet_hosts[d] for d in _domains(host) if d in self._outlet_hosts), None)
+
+
+def _grouped(pairs: Iterable[tuple[str, Entity]]) -> dict[str, tuple[Entity, ...]]:
+    found: dict[str, tuple[Entity, ...]] = {}
+    for key, entity in pairs:
+        found[key] = (*found.get(key, ()), entity)
+    return found
+
+
+def _key(name: str) -> str:
+    return fold_han(name).casefold()
+
+
+def _host(url: str) -> str:
+    try:
+        return (urlsplit(url if "//" in url else f"//{url}").hostname or "").rstrip(".").lower()
+    except ValueError:
+        return ""
+
+
+def _domains(host: str) -> list[str]:
+    # a.b.c → a.b.c, b.c, c: a table may list a domain or one host of it.
+    labels = host.rstrip(".").lower().split(".")
+    return [".".join(labels[n:]) for n in range(len(labels))]
+
+
+def _in_query(query: str, platform: Platform) -> str:
+    return parse_qs(query).get(platform.query, [""])[0] if platform.query else ""
+
+
+def _in_path(path: str, platform: Platform) -> str:
+    for segment in (unquote(p) for p in path.split("/") if p):
+        if segment.lower() in platform.never:
+            return ""
+        if segment.lower() not in platform.skip:
+            return segment
+    return ""

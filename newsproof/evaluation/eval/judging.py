@@ -1,0 +1,113 @@
+"""``newsproof eval --rules 2``: judges the cases by quotes and witnesses, with given stances or by the word rules alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from agents.evidence import Claim, assess
+from agents.evidence.measurements import measured
+from agents.evidence.verdict import ACTED_ON, Judgement, settled
+from agents.evidence.witnesses import judge_evidence
+from newsproof.evaluation.eval.evaluate import CaseResult, JudgedCase, claim_of_case, result_of, results_of
+from schemas.config import Snapshot
+from schemas.errors import ConfigError
+from schemas.evidence import Findings, PageStance
+
+
+class GivenStance(msgspec.Struct, frozen=True, kw_only=True):
+    """What a careful person read on one page of a case, in place of the critic's entry."""
+
+    stance: str
+    quote: str | None = None
+    same_subject: bool | None = None
+    same_event: bool | None = None
+    amount: str | None = None
+    speaks_for: str | None = None
+    cites: str | None = None
+
+
+class GivenStances(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a stances file; ``stances`` in the order of the case's evidence."""
+
+    id: str | int
+    stances: tuple[GivenStance, ...]
+
+
+Oracle = Mapping[str, tuple[GivenStance, ...]]
+
+
+def read_oracle(file: Path) -> Oracle:
+    """Return case id → stances.
+
+    Raises:
+        ConfigError: the file cannot be read, or a line is no entry; the text names the line.
+    """
+    try:
+        lines = file.read_bytes().removeprefix(b"\xef\xbb\xbf").splitlines()
+    except OSError as exc:
+        raise ConfigError(f"{file}: {exc.strerror}; name a file with the stances of one case a line") from exc
+    out = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            given = msgspec.json.decode(line, type=GivenStances)
+            for stance in given.stances:
+                _entry(1, stance)
+        except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+            raise ConfigError(f"{file.name}, line {number}: {exc}; the form is in docs/verification.md") from exc
+        out[str(given.id)] = given.stances
+    return out
+
+
+def judge_case(line: int, case: JudgedCase, snapshot: Snapshot, oracle: Oracle | None) -> CaseResult:
+    """Judge one case.
+
+    Raises:
+        ConfigError: the oracle has not one stance for each page of the case.
+    """
+    claim = claim_of_case(case)
+    findings = assess(claim, results_of(case), query="", snapshot=snapshot)
+    judgement = _judgement(claim, findings, snapshot, case, None if oracle is None else _given(case, oracle))
+    first = case.preliminary
+    confidence = settled(first.confidence, judgement)
+    acts = first.action != "observe" and judgement.verdict in ACTED_ON and (first.asset or "UNKNOWN") != "UNKNOWN"
+    got: dict[str, Any] = {
+        name: getattr(judgement, name)
+        for name in ("independent_sources", "official_confirmed", "denied", "conflict", "stale", "verdict", "supporting_sources")
+    }  # fmt: skip
+    got["risk_flags"] = list(dict.fromkeys((*findings.risk_flags, *judgement.flags)))
+    return result_of(
+        line, case, findings, got, confidence=confidence, rule=judgement.verdict,
+        unsupported=acts and judgement.supporting_sources == 0 and not case.measurements,
+    )  # fmt: skip
+
+
+def _judgement(
+    claim: Claim, findings: Findings, snapshot: Snapshot, case: JudgedCase, given: Sequence[GivenStance] | None
+) -> Judgement:
+    said = None
+    if given is not None:
+        by_page = {(e.url, e.title or ""): g for e, g in zip(case.evidence or (), given, strict=True)}
+        said = [_entry(r.reference_number, by_page[r.url, r.title]) for r in findings.references]
+    figures = measured(claim, case.measurements) if case.measurements else None
+    return judge_evidence(claim, findings.references, said, snapshot=snapshot, measured=figures)
+
+
+def _given(case: JudgedCase, oracle: Oracle) -> tuple[GivenStance, ...]:
+    given, pages = oracle.get(str(case.id)), len(case.evidence or ())
+    if given is None or len(given) != pages:
+        found = "none" if given is None else str(len(given))
+        raise ConfigError(
+            f"case {case.id} has {pages} pages and {found} stances: give one for each page, in their order"
+        )
+    return given
+
+
+def _entry(number: int, given: GivenStance) -> PageStance:
+    known = {name: value for name, value in msgspec.structs.asdict(given).items() if value is not None}
+    return msgspec.convert({"reference_number": number, **known}, PageStance)

@@ -1,0 +1,133 @@
+"""What figures say of a claim, whatever the press says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from agents.evidence import Claim
+from agents.evidence.measurements import Measurement, claimed_deviation, measured
+
+NOW = datetime(2024, 6, 3, 10, tzinfo=UTC)
+
+
+def claim(text: str = "USDC depegs to 0.90", event_type: str = "depeg", asset: str = "USDC") -> Claim:
+    return Claim(text=text, language="en", event_type=event_type, asset=asset, as_of=NOW)
+
+
+def price(usd: float, venue: str = "kraken", minutes: float = 0, **marks: Any) -> Measurement:
+    at = NOW + timedelta(minutes=minutes)
+    return Measurement(**{"kind": "price", "venue": venue, "at": at, "asset": "USDC", "price_usd": usd} | marks)
+
+
+def liquidated(usd: float, minutes: float = 0) -> Measurement:
+    at = NOW + timedelta(minutes=minutes)
+    return Measurement(kind="liquidation", venue="all", at=at, total_usd=usd)
+
+
+WINDOW = [price(0.998 + 0.002 * (n % 3), minutes=30 * n - 90) for n in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("prices", "expected"),
+    [
+        ([price(0.91), price(0.93, "binance")], "confirms"),
+        ([price(0.95), price(0.95, "binance")], "confirms"),
+        ([price(0.951), price(0.951, "binance")], None),
+        ([price(0.91)], None),
+        ([price(0.91), price(0.92, minutes=5)], None),
+        ([price(0.91), price(0.92, "Kraken")], None),
+        ([price(0.91), price(1.00, "binance")], None),
+        ([price(0.91, minutes=-120), price(0.91, "binance", 120)], "confirms"),
+        ([price(0.91, minutes=-121), price(0.91, "binance")], None),
+        ([price(0.91), price(0.91, "binance", 121)], None),
+        ([price(0.91), price(0.91, "binance", asset="DAI")], None),
+        ([price(0.91, asset="usdc"), price(0.91, "binance", asset="")], "confirms"),
+        ([], None),
+    ],
+)
+def test_a_depeg_is_confirmed_by_half_the_claimed_deviation_at_two_venues_within_two_hours(
+    prices: list[Measurement], expected: str | None
+) -> None:
+    assert measured(claim(), prices) == expected
+
+
+def test_a_claim_without_a_figure_needs_one_percent() -> None:
+    of = claim("USDC loses its peg")
+    assert measured(of, [price(0.99), price(1.01, "binance")]) == "confirms"
+    assert measured(of, [price(0.991), price(0.991, "binance")]) is None
+    # Half of a small claimed deviation is still one percent.
+    assert measured(claim("USDC slips to 0.99"), [price(0.994), price(0.994, "binance")]) is None
+
+
+def test_a_full_window_within_half_a_percent_contradicts() -> None:
+    assert measured(claim(), WINDOW) == "contradicts"
+    assert measured(claim(), [*WINDOW, price(0.995, "binance")]) == "contradicts"
+    assert measured(claim(), [*WINDOW, price(0.994, "binance")]) is None
+
+
+@pytest.mark.parametrize(
+    "prices",
+    [
+        [price(1.0)],
+        [price(1.0), price(1.0, "binance"), price(1.0, "coinbase")],
+        [price(1.0, minutes=-60), price(1.0)],
+        [price(1.0, minutes=-120), price(1.0, minutes=-50), price(1.0, minutes=20)],
+        WINDOW[1:],
+        [price(1.0, asset="DAI", minutes=30 * n - 90) for n in range(5)],
+    ],
+)
+def test_a_single_price_or_a_window_with_a_gap_never_contradicts(prices: list[Measurement]) -> None:
+    assert measured(claim(), prices) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "total", "expected"),
+    [
+        ("$300 million liquidated in one hour", 150e6, "confirms"),
+        ("$300 million liquidated in one hour", 149e6, None),
+        ("1 小时爆仓 3 亿美元", 1.5e8, "confirms"),
+        ("1 小时爆仓 3 亿美元", 1.4e8, None),
+        ("全网大额爆仓", 9e9, None),
+    ],
+)
+def test_a_liquidation_is_confirmed_by_half_its_total_and_never_contradicted(
+    text: str, total: float, expected: str | None
+) -> None:
+    assert measured(claim(text, "liquidation", "BTC"), [liquidated(total)]) == expected
+
+
+def test_a_liquidation_of_another_time_says_nothing() -> None:
+    of = claim("$300 million liquidated in one hour", "liquidation", "BTC")
+    assert measured(of, [liquidated(9e9, minutes=-121), liquidated(9e9, minutes=121)]) is None
+    assert measured(of, [price(150e6)]) is None
+
+
+def test_a_claim_of_another_kind_is_not_measured() -> None:
+    figures = [price(0.5), price(0.5, "binance"), liquidated(9e9)]
+    assert measured(claim("USDC hacked for $1 million", "hack"), figures) is None
+    assert measured(claim(), [liquidated(9e9)]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "deviation"),
+    [
+        ("USDC falls to $0.87", 0.13),
+        ("USDC 跌至 0.87 美元", 0.13),
+        ("USDC 跌至 0.87 美元", 0.13),
+        ("USDC trades at .95", 0.05),
+        ("USDC at 95 cents", 0.05),
+        ("USDC 跌至 95 美分", 0.05),
+        ("USDC is 5% off its peg", 0.05),
+        ("USDC 脱锚 5%", 0.05),
+        ("USDC at $0.87, and 40% of its reserves are stuck", 0.13),
+        ("USDC falls from 0.99 to 0.90", 0.10),
+        ("USDC loses its peg", 0.0),
+        ("USDC trades at 12.5", 0.0),
+        ("USDC loses its peg by 500%", 0.0),
+    ],
+)
+def test_the_claimed_deviation_is_read_from_prices_cents_and_shares(text: str, deviation: float) -> None:
+    assert claimed_deviation(text) == pytest.approx(deviation)

@@ -1,0 +1,62 @@
+"""Who stands behind an address: the domain, the account on a platform, the registrant of a filing."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.evidence.owners import owner_of
+from agents.tables import load_tables
+from agents.tables.directory import Directory
+
+TABLES = Directory(load_tables(demo=False))
+
+
+@pytest.mark.parametrize(
+    ("url", "owner"),
+    [
+        ("https://www.coindesk.com/markets/a", "coindesk.com"),
+        ("https://blog.kraken.com/news/a", "kraken.com"),
+        ("https://www.gov.uk/a", "www.gov.uk"),
+        ("https://news.bbc.co.uk/a", "bbc.co.uk"),
+        ("https://x.com/krakenfx/status/1", "x.com/krakenfx"),
+        ("https://twitter.com/KrakenFX/status/1", "x.com/krakenfx"),
+        ("https://mobile.twitter.com/krakenfx", "x.com/krakenfx"),
+        ("https://medium.com/@kraken/a-post", "medium.com/kraken"),
+        ("https://kraken.medium.com/a-post", "medium.com/kraken"),
+        ("https://mirror.xyz/kraken.eth/post", "mirror.xyz/kraken"),
+        ("https://kraken.substack.com/p/a", "substack.com/kraken"),
+        ("https://github.com/ethereum/go-ethereum/releases", "github.com/ethereum"),
+        ("https://ethereum.github.io/specs", "github.com/ethereum"),
+        ("https://t.me/binance_announcements/12", "t.me/binance_announcements"),
+        ("https://t.me/s/binance_announcements/12", "t.me/binance_announcements"),
+        ("https://www.youtube.com/@kraken/videos", "youtube.com/kraken"),
+        ("https://www.youtube.com/channel/UC1/videos", "youtube.com/uc1"),
+        ("https://www.youtube.com/c/kraken", "youtube.com/kraken"),
+        ("https://www.reddit.com/r/ethereum/comments/1", "reddit.com/ethereum"),
+        ("https://www.linkedin.com/company/kraken/posts", "linkedin.com/kraken"),
+        ("https://weibo.com/u/123", "weibo.com/123"),
+        ("https://m.weibo.cn/u/123", "weibo.com/123"),
+        ("https://weibo.com/123/Abc", "weibo.com/123"),
+        ("https://x.com/", "x.com"),
+        ("", ""),
+        ("http://[::1", ""),
+    ],
+)
+def test_the_owner_is_the_domain_or_the_account_on_a_platform(url: str, owner: str) -> None:
+    assert owner_of(url, TABLES) == owner
+
+
+def test_a_wechat_account_is_known_by_its_number_in_the_address() -> None:
+    first = "https://mp.weixin.qq.com/s?__biz=MzA3&mid=1&idx=1"
+    assert owner_of(first, TABLES) == owner_of("http://mp.weixin.qq.com/s?mid=2&__biz=MzA3", TABLES)
+    assert owner_of(first, TABLES) == "mp.weixin.qq.com/mza3"
+    assert owner_of("https://mp.weixin.qq.com/s?__biz=MzB9&mid=1", TABLES) != owner_of(first, TABLES)
+    assert owner_of("https://news.qq.com/s?__biz=MzA3", TABLES) == "qq.com"
+    assert owner_of("https://mp.weixin.notqq.com/s?__biz=MzA3", TABLES) == "notqq.com"
+
+
+def test_filings_of_two_registrants_have_two_owners_and_neither_is_the_commission() -> None:
+    data = "https://www.sec.gov/Archives/edgar/data"
+    owners = [owner_of(u, TABLES) for u in (f"{data}/1/a.htm", f"{data}/0001/b.htm", f"{data}/2/a.htm")]
+    assert owners == ["sec.gov/1", "sec.gov/1", "sec.gov/2"]
+    assert owner_of("https://www.sec.gov/newsroom/1", TABLES) == "sec.gov"
