@@ -50,13 +50,13 @@ class ShadowSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     run_id: str
     status: str
+    spent_usd: Decimal
+    budget_usd: Decimal
     cases: int
     replayed: int
     executed: int
     reused: int
     missed: int
-    spent_usd: Decimal
-    budget_usd: Decimal
 
 
 class Shadow:
