@@ -1,6 +1,7 @@
-"""A trading bot in ten lines: buys and sells what was verified. Needs `newsproof up`; Ctrl-C ends it."""
+"""A bot: prints final signals of confidence 0.7 or more. Needs `./run up` (or another installation); Ctrl-C ends it."""
 
 import asyncio
+import contextlib
 
 from newsproof import subscribe
 
@@ -13,4 +14,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(main())

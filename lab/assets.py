@@ -1,6 +1,6 @@
 """Writes ``agents/tables/assets_ranked.json``: the first assets by market value of the npm package @web3icons/common.
 
-    npm pack @web3icons/common && python -P -m lab assets web3icons-common-*.tgz
+    npm pack @web3icons/common && PYTHONPATH=. .venv/bin/python -P -m lab assets web3icons-common-*.tgz
 
 Run by a person who wants newer rows, never by the product or a test. The package has one row an asset with its name, the
 chains it has a contract on and a rank; what it lacks or has wrong is in ``assets.json``, which goes before it.

@@ -1,4 +1,6 @@
-"""The quantified rules of synthesis, enforced by code: also whether a case is refuted, which no other module decides.
+"""The quantified rules of synthesis, enforced by code: by these (rules 1) it is decided whether a case is refuted.
+
+Signals follow them today. :mod:`agents.evidence.verdict` holds rules 2, which no step uses yet, only ``newsproof eval``.
 
 The first base rule that matches applies; then memory adjusts the result, and it is clamped to 0-1. Every adjustment is
 listed, and the amounts add up to the change of confidence.

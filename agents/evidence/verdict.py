@@ -1,4 +1,4 @@
-"""The verdict on a claim: from what each usable page says to one of seven words, and what follows from the word.
+"""Rules 2: from what each usable page says of a claim to one of seven words, and what follows. No step uses them yet.
 
 Pure rules over witnesses; who reads the pages (a critic with checked quotes, or the word rules alone) is decided before.
 The first verdict that fits applies, in the order of :func:`judged`. ``confirmed`` needs somebody who may be quoted for it;

@@ -1,4 +1,4 @@
-"""Adapters to model providers, and the table of them. To add a provider, write its adapter and add one row here."""
+"""Adapters to model providers, and the table of them. CONTRIBUTING.md lists what else a new one touches."""
 
 from __future__ import annotations
 

@@ -18,6 +18,12 @@ from newsproof.web.server import opened, tls_of
 from newsproof.web.tokens import opened_with, token_of
 from schemas.errors import ConfigError
 
+_EXAMPLE = (
+    '{"source": "me", "text": "SEC approves 11 spot Bitcoin exchange-traded products", '
+    '"published_at": "2024-01-10T21:00:00Z"}'
+)
+"""News that the offline pages speak of. Without its date it would count as of now, and they as old news."""
+
 
 async def up(settings: Settings, *, workers: int) -> None:
     """Run the pipeline until cancelled.
@@ -75,7 +81,7 @@ def _print_started(running: Pipeline, page: str, changes: dict[str, object], wor
     say("")
     command = command_name()
     say("In another terminal, here:")
-    say(f'  echo "SEC approves a spot Bitcoin ETF" | {command} publish -')
+    say(f"  echo '{_EXAMPLE}' | {command} publish -")
     say(f"  {command} signals --follow")
     say(f"  {command} cases;  {command} case ID;  {command} audit")
     say(f'  {command} sql "SELECT * FROM v_cost_by_step"')

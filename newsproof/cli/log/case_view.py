@@ -32,7 +32,8 @@ async def find_case(address: KafkaAddress, topics: Topics, wanted: str) -> str:
         return _only(found, wanted)
     known = ", ".join(sorted({c.external_id or c.case_id[:8] for c in cases})[:12]) or "none at all"
     raise ConfigError(
-        f"no case is called {wanted!r}: give a case id, at least 4 of its first characters, or the news's external id. "
+        f"no case is called {wanted!r}: give a case id, at least 4 of its first characters, or the news's external id "
+        "(the demo's cases: --data-dir .data/demo). "
         f"This log knows {len(cases)} cases: {known}{' …' if len(cases) > 12 else ''}. `newsproof cases` lists them"
     )
 

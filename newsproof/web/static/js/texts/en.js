@@ -62,7 +62,7 @@ export default {
   "live.taken_off": "{asset} was revised ({status}, confidence {confidence}), no longer fits the filters and was taken off the list:",
   "live.reload": "Older ones are no longer kept here: load the list again",
   "live.empty": "No signal yet that fits.",
-  "live.empty.do": "Publish some news: echo \"SEC approves a spot Bitcoin ETF\" | ./run publish -",
+  "live.empty.do": "Publish some news: echo '{\"source\": \"me\", \"text\": \"SEC approves 11 spot Bitcoin exchange-traded products\", \"published_at\": \"2024-01-10T21:00:00Z\"}' | ./run publish -",
   "live.open": "Being worked on",
   "live.open.none": "No case is open right now.",
   "sources.independent.one": "1 independent source",

@@ -61,7 +61,7 @@ export default {
   "live.taken_off": "{asset} 已修订（{status}，置信度 {confidence}），不再符合筛选条件，已从列表移除：",
   "live.reload": "更早的已不在此保留：重新加载列表",
   "live.empty": "还没有符合条件的信号。",
-  "live.empty.do": "发布一条新闻试试：echo \"SEC approves a spot Bitcoin ETF\" | ./run publish -",
+  "live.empty.do": "发布一条新闻试试：echo '{\"source\": \"me\", \"text\": \"SEC approves 11 spot Bitcoin exchange-traded products\", \"published_at\": \"2024-01-10T21:00:00Z\"}' | ./run publish -",
   "live.open": "正在处理",
   "live.open.none": "目前没有处理中的案例。",
   "sources.independent.other": "{n} 个独立来源",
