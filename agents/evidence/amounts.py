@@ -50,6 +50,6 @@ class Amounts:
         return self.given | self.wrong
 
 
-def share(one: frozenset[float], other: frozenset[float]) -> bool:
-    """Whether any amount of one set equals any of the other, within ``SAME``."""
-    return any(abs(a - b) <= SAME * max(a, b) for a in one for b in other)
+def share(one: frozenset[float], other: frozenset[float], *, within: float = SAME) -> bool:
+    """Whether any amount of one set equals any of the other, up to the relative difference ``within``."""
+    return any(abs(a - b) <= within * max(a, b) for a in one for b in other)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from agents.evidence.amounts import Amounts
+from agents.evidence.amounts import Amounts, share
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import tickers_in
@@ -20,6 +20,8 @@ from agents.text.matching import fold_han
 from schemas.evidence import ReadStance, SearchReference
 
 _SENTENCES = re.compile(r"(?<=[。!?!?;])|(?<=[.])\s|\n")
+DIFFERS = 0.1
+"""Relative difference from which an amount is another one."""
 _SPEAKS_OF_OTHERS = frozenset({"media", "data", "regulator", "central_bank", "court", "government"})
 """Kinds whose name in a sentence does not make it about another event: those that report, and those that are told."""
 
@@ -31,9 +33,9 @@ class CarryRules:
         self._judge = Judge(claim, tables)
         self._tables, self._claim = tables, claim
         self._claimed = Amounts(fold_han(claim.text).lower()).given
-        venues = [e for e in tables.entities.parties(claim) if e.kind == "exchange"]
-        self._venues = {e.name for e in venues} if claim.event_type == "listing" else set()
-        self._parties = {e.name for e in tables.entities.parties(claim)}
+        parties = tables.entities.parties(claim)
+        self._parties = {e.name for e in parties}
+        self._venues = {e.name for e in parties if e.kind == "exchange" and claim.event_type == "listing"}
 
     def stance(self, reference: SearchReference) -> ReadStance:
         """Return what the words of title and passage carry."""
@@ -63,7 +65,7 @@ class CarryRules:
             if not self._names(told, reference) or self._is_of_another(told):
                 continue
             figures = Amounts(told.lower()).given
-            other = bool(self._claimed and figures) and not _near(figures, self._claimed)
+            other = bool(self._claimed and figures) and not share(figures, self._claimed, within=DIFFERS)
             found.append("hedged" if other else grammar.assertion(sense, sentence.lower()))
         return found
 
@@ -93,8 +95,3 @@ class CarryRules:
             and known not in marked
             and not any(t in self._claim.text.split() for t in marked)
         )
-
-
-def _near(one: frozenset[float], other: frozenset[float]) -> bool:
-    """Whether any two amounts differ by at most a tenth."""
-    return any(abs(a - b) <= 0.1 * max(a, b) for a in one for b in other)

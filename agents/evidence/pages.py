@@ -155,10 +155,9 @@ class Judge:
         url, directory = page.result.url, self._tables.directory
         page.owner = owner_of(url, directory)
         page.passage = passage_of(material.text, self._units)
-        own = directory.speakers_of(url) if page.official_host or not self._tables.is_user_content(url) else ()
-        if directory.account_of(url) is not None:
-            account = directory.entity_of_account(url)
-            own = (account,) if account is not None else ()
+        # On a platform the account speaks; elsewhere what anybody may write on an official host is nobody's word.
+        is_own = page.official_host or directory.account_of(url) is not None or not self._tables.is_user_content(url)
+        own = directory.speakers_of(url) if is_own else ()
         speaking = [e for e in own if id(e) in (self._party_ids if directory.cik_of(url) else self._speaking)]
         page.speaker = speaking[0].name if speaking else self._registrant(page)
         if page.official_host and page.speaker is None:
@@ -174,10 +173,10 @@ class Judge:
         """
         flags = set()
         for page in pages:
-            if page.speaker is None or self._tables.directory.account_of(page.result.url) is None:
+            account = self._tables.directory.entity_of_account(page.result.url)
+            if page.speaker is None or account is None:
                 continue
-            owner = next(e for e in self._tables.directory.speakers_of(page.result.url))
-            names = [fold_han(n).casefold() for n in (owner.name, *owner.aliases)]
+            names = [fold_han(n).casefold() for n in (account.name, *account.aliases)]
             if any(p is not page and self._reports_takeover(p, page, names) for p in pages):
                 page.official, page.speaker, page.credibility, page.trust = False, None, "low", _TRUST["low"]
                 flags.add("compromised_account")

@@ -21,7 +21,7 @@ from agents.evidence.pages import utc
 from agents.evidence.quotes import folded, names_any, sentences_of
 from agents.evidence.verdict import CritiqueVerdict, Judgement, Measured, Reading, Witness, judged
 from agents.text.matching import fold_han
-from schemas.config import Snapshot
+from schemas.config import Entity, Snapshot
 from schemas.evidence import PageStance, ReadStance, SearchReference
 
 MAX_FAILED_SHARE = 1 / 3
@@ -90,9 +90,10 @@ class _QuoteCheck:
     """Whether a quote stands on its page and is about the claim's subject, asset or amount."""
 
     def __init__(self, claim: Claim, tables: Compiled) -> None:
-        self._names, self._amounts = _names(claim, tables), Amounts(fold_han(claim.text).lower()).given
+        parties = tables.entities.parties(claim)
+        self._names, self._amounts = _names(claim, parties, tables), Amounts(fold_han(claim.text).lower()).given
         self._entities = tables.entities
-        self._parties = {e.name for e in tables.entities.parties(claim)}
+        self._parties = {e.name for e in parties}
 
     def passes(self, quote: str, reference: SearchReference) -> bool:
         sentences = sentences_of(quote, reference.title, reference.passage or reference.snippet)
@@ -132,9 +133,8 @@ def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteC
             return Heard(reference=reference, stance=said.stance, said=said, quoted=True)
 
 
-def _names(claim: Claim, tables: Compiled) -> frozenset[str]:
+def _names(claim: Claim, parties: Sequence[Entity], tables: Compiled) -> frozenset[str]:
     """Return the folded names of the claim's subject, parties and asset."""
-    parties = tables.entities.parties(claim)
     given = [claim.asset, claim.asset_name, claim.entity or "", claim.subject]
     given += [n for e in parties for n in (e.name, *e.aliases)]
     given += tables.asset_names.get(claim.asset.upper(), ())
