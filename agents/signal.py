@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from agents.core.case import Case, Replies, denied_kinds
+from agents.evidence.findings import DROP_FLAGS
 from agents.evidence.policy import Conclusion, conclude, notes
-from schemas.evidence import Findings, MemoryEntry
+from agents.evidence.witnesses import Heard
+from agents.judging import Judged, not_judged
+from schemas.evidence import MemoryEntry
 from schemas.ids import content_hash, signal_id
 from schemas.signals import (
     SIGNAL_SCHEMA_VERSION,
@@ -14,7 +19,7 @@ from schemas.signals import (
     PromptUse,
     Signal,
     SignalEvidence,
-    SignalStatus,
+    Stage,
     Timeframe,
 )
 
@@ -22,53 +27,72 @@ HORIZON_S: dict[Timeframe, int] = {"short": 24 * 3600, "medium": 7 * 24 * 3600, 
 """Seconds in each timeframe: a day, a week, a month (30 days). The backtest measures returns over them."""
 
 
+class Summaries(NamedTuple):
+    """The summary in each reader's language; None where nobody wrote it."""
+
+    zh: str | None = None
+    en: str | None = None
+
+
+_NOT_SAID = Summaries()
+
+
 def preliminary_signal(case: Case) -> Signal:
-    """Return the signal of a case that the gate kept off the deep path: triage's draft, flagged as such."""
-    return _drafted(case, case.replies, status="preliminary_only", at=case.head_at)
+    """Return the signal of a case that the gate kept off the deep path: triage's draft, which nothing was checked of."""
+    return _drafted(case, case.replies, stage="final", why="gate", at=case.head_at)
 
 
 def first_signal(case: Case, replies: Replies) -> Signal:
     """Return the first signal of a case that goes on: triage's unverified draft. ``replies`` are triage's."""
-    return _drafted(case, replies, status="preliminary", at=replies.at or case.head_at)
+    return _drafted(case, replies, stage="preliminary", why="preliminary", at=replies.at or case.head_at)
 
 
-def _drafted(case: Case, replies: Replies, *, status: SignalStatus, at: datetime) -> Signal:
-    low = ("confidence_low",) if case.draft.confidence < 0.4 else ()
-    flags = (*case.draft.risk_flags, "not_deep_analysed", *case_flags(case), *budget_flags(case, replies), *low)
-    return _signal(case, case.draft, status=status, flags=flags, text=case.draft.notes, at=at, replies=replies)
+def _drafted(case: Case, replies: Replies, *, stage: Stage, why: str, at: datetime) -> Signal:
+    flags = ("not_deep_analysed", *case_flags(case), *budget_flags(case, replies))
+    judged = not_judged(why)
+    end = conclude(case.draft, judged.judgement, extra_flags=flags, has_pages=True)
+    return _signal(case, case.draft, judged, end, stage=stage, text=case.draft.notes, at=at, replies=replies)
 
 
 def judged_signal(
     case: Case,
     replies: Replies,
     draft: Draft,
-    findings: Findings | None,
+    judged: Judged,
     *,
-    status: SignalStatus,
     chosen: float | None = None,
     memory: tuple[MemoryEntry, ...] = (),
     extra_flags: tuple[str, ...] = (),
     reason: str = "",
+    said: Summaries = _NOT_SAID,
 ) -> Signal:
-    """Return the signal of a case after its evidence was judged, bounded by the rules of :mod:`agents.evidence.policy`.
+    """Return the final signal of a case whose evidence was judged, bounded by the rules of :mod:`agents.evidence.policy`.
 
     ``draft`` is the starting point of the rules, ``chosen`` the change of confidence that the model chose, and
     ``reason`` the model's own words.
     """
-    verdict = case.critique.verdict if case.critique else None
-    flags = (*extra_flags, *case_flags(case), *budget_flags(case, replies))
-    end = conclude(draft, findings, verdict=verdict, memory=memory, chosen=chosen, extra_flags=flags)
-    text = notes(case.language, draft.confidence, end.confidence, end, findings)
+    # What was found out about a dropped page says nothing of the news.
+    of_evidence = judged.findings.risk_flags if judged.findings else ()
+    flags = (
+        *extra_flags,
+        *case_flags(case),
+        *budget_flags(case, replies),
+        *(f for f in of_evidence if f not in DROP_FLAGS),
+    )
+    end = conclude(
+        draft, judged.judgement, memory=memory, chosen=chosen, extra_flags=flags, has_pages=bool(judged.heard)
+    )
+    text = notes(case.language, draft.confidence, end, judged.judgement, judged.heard, judged.why)
     return _signal(
         case,
         draft,
-        status=status,
-        flags=end.risk_flags,
+        judged,
+        end,
+        stage="final",
         text=f"{text}. {reason}" if reason else text,
         at=replies.at or case.head_at,
         replies=replies,
-        findings=findings,
-        end=end,
+        said=said,
     )
 
 
@@ -93,40 +117,28 @@ def budget_flags(case: Case, replies: Replies) -> tuple[str, ...]:
 
 
 def _signal(
-    case: Case,
-    draft: Draft,
-    *,
-    status: SignalStatus,
-    flags: tuple[str, ...],
-    text: str,
-    at: datetime,
-    replies: Replies,
-    findings: Findings | None = None,
-    end: Conclusion | None = None,
-) -> Signal:
-    evidence = evidence_of(findings)
-    horizon = HORIZON_S[draft.timeframe]
+    case: Case, draft: Draft, judged: Judged, end: Conclusion, *, stage: Stage, text: str, at: datetime, replies: Replies,
+    said: Summaries = _NOT_SAID,
+) -> Signal:  # fmt: skip
+    evidence, horizon = evidence_of(judged.heard), HORIZON_S[draft.timeframe]
     prompts, model = _made_with(case, replies)
     return Signal(
         schema_version=SIGNAL_SCHEMA_VERSION,
         signal_id=signal_id(case.run_id, case.case_id),
         revision=1,
         supersedes=None,
-        status=status,
+        stage=stage,
+        verdict=judged.judgement.verdict,
+        unchecked_reason=judged.why,
         case_id=case.case_id,
-        summary=draft.summary,
-        event_type=draft.event_type,
-        asset=draft.asset,
-        asset_name=draft.asset_name,
+        summary_zh=said.zh or (draft.summary if case.language == "zh" else None),
+        summary_en=said.en or (draft.summary if case.language == "en" else None),
         symbol=None,
         venue=None,
-        action=end.action if end else draft.action,
-        direction=end.direction if end else draft.direction,
-        confidence=end.confidence if end else draft.confidence,
+        action=end.action,
+        confidence=end.confidence,
         confidence_calibrated=None,
         preliminary_confidence=draft.confidence,
-        strength=draft.strength,
-        timeframe=draft.timeframe,
         horizon=horizon,
         valid_until=at + timedelta(seconds=horizon),
         decided_at=at,
@@ -135,29 +147,37 @@ def _signal(
         notes=text,
         links=tuple(dict.fromkeys(e.url for e in evidence)),
         evidence=evidence,
-        independent_sources=findings.independent_sources if findings else 0,
-        risk_flags=tuple(dict.fromkeys(flags)),
-        adjustments=end.adjustments if end else (),
+        independent_sources=judged.judgement.independent_sources,
+        supporting_sources=judged.judgement.supporting_sources,
+        risk_flags=end.risk_flags,
+        adjustments=end.adjustments,
         prompt_versions=prompts,
         model=model,
         provider_mode=case.config.provider_mode,
         news_source=case.news.source,
         language=case.language,
+        **{name: getattr(draft, name) for name in _OF_DRAFT},
     )
 
 
-def evidence_of(findings: Findings | None) -> tuple[SignalEvidence, ...]:
+_OF_DRAFT = ("summary", "event_type", "asset", "asset_name", "direction", "strength", "timeframe")
+"""Fields that a signal takes over from its draft as they are."""
+
+
+def evidence_of(heard: Sequence[Heard]) -> tuple[SignalEvidence, ...]:
+    """Return the pages that a signal rests on, with the stance that stands and the words that bear it."""
     return tuple(
         SignalEvidence(
-            url=r.url,
-            hash=content_hash((r.title, r.snippet)),
-            stance=r.stance,
-            reference_number=r.reference_number,
-            official=r.official,
-            independent=r.independent,
-            published_at=r.published_at,
+            url=h.reference.url,
+            hash=content_hash((h.reference.title, h.reference.snippet)),
+            stance=h.stance,
+            reference_number=h.reference.reference_number,
+            official=h.reference.official,
+            independent=h.reference.independent,
+            published_at=h.reference.published_at,
+            quote=h.said.quote if h.quoted and h.said is not None and h.stance != "unrelated" else None,
         )
-        for r in (findings.references if findings else ())
+        for h in heard
     )
 
 

@@ -98,7 +98,10 @@ def asyncapi() -> str:
                 topics.signals,
                 "signal",
                 "Revisions of signals, written in transactions: read them with isolation.level=read_committed. The key "
-                "is the signal_id; within one signal_id the highest revision counts.",
+                "is the signal_id; within one signal_id the highest revision counts. The header ce_schemaversion is the "
+                "schema of the payload. Described here is schema 2; records of schema 1, which had one field status for "
+                "stage and verdict, stay on the topic. An SDK of before stops at the first record of schema 2: upgrade "
+                "bots first. docs/architecture.md, under 'A signal', says how to read both.",
             ),
         },
         "operations": {

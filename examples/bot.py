@@ -1,4 +1,7 @@
-"""A bot: prints final signals of confidence 0.7 or more. Needs `./run up` (or another installation); Ctrl-C ends it."""
+"""A bot: prints what there is to act on, of confidence 0.7 or more, and every retraction.
+
+Needs `./run up` (or another installation); Ctrl-C ends it.
+"""
 
 import asyncio
 import contextlib

@@ -31,7 +31,8 @@ class DaySpent(msgspec.Struct):
 class BudgetAudit(msgspec.Struct, kw_only=True):
     """Findings on the budget, from its topic and from the journals of cases and chats.
 
-    ``overshoot_units`` and ``overshoot_usd`` are the most by which grants exceeded a limit at any log position.
+    ``overshoot_units`` and ``overshoot_usd`` are the most by which grants exceeded a limit at any log position; the shares
+    of doubtful and of unforced claims are limits too.
     ``above`` counts settlements above their reservation, by ``above_usd`` in all. ``unsettled`` grants count in full
     until their month ends. ``spent`` counts grants found in journalled calls; among them, ``spent_without_grant`` were
     never granted by the log, and ``spent_twice`` paid for two results. ``days`` and ``months`` are keyed by their ISO
@@ -69,13 +70,14 @@ class _Bound(msgspec.Struct, frozen=True):
     nano: int
     units: int
     for_triage: bool
+    limited_as: tuple[str, ...]
 
 
 class _Sums:
     """Plain sums over the grants, independent of the fold's books."""
 
     def __init__(self) -> None:
-        self.units: Counter[str] = Counter()
+        self.units: Counter[tuple[str, str]] = Counter()
         self.held: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.paid: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.others: Counter[str] = Counter()
@@ -88,7 +90,8 @@ class _Sums:
     def grant(self, id: str, bound: _Bound) -> None:
         self.granted.add(id)
         self.bound[id] = bound
-        self.units[bound.day] += bound.units
+        for limited in bound.limited_as:
+            self.units[bound.day, limited] += bound.units
         self.held[bound.month][bound.day] += bound.nano
         if not bound.for_triage:
             self.others[bound.month] += bound.nano
@@ -101,7 +104,8 @@ class _Sums:
         cost = 0 if said.unused else bound.nano if said.usd is None else nano_usd(said.usd)
         self.held[bound.month][bound.day] -= bound.nano
         self.paid[bound.month][bound.day] += cost
-        self.units[bound.day] -= bound.units if said.unused else 0
+        for limited in bound.limited_as:
+            self.units[bound.day, limited] -= bound.units if said.unused else 0
         if not bound.for_triage:
             self.others[bound.month] += cost - bound.nano
         return max(0, cost - bound.nano)
@@ -140,12 +144,20 @@ def _granted(audit: BudgetAudit, sums: _Sums, state: BudgetState, asked: Reserve
     at = datetime.fromtimestamp(state.latest_ms / 1000, UTC)
     day, month = f"{at:%Y-%m-%d}", f"{at:%Y-%m}"
     nano = 0 if asked.usd is None else nano_usd(asked.usd)
-    sums.grant(asked.id, _Bound(day, month, nano, asked.units, asked.for_triage))
+    shares = {"all": True, "doubtful": "doubtful" in asked.claim_kinds, "unforced": "forced" not in asked.claim_kinds}
+    limited_as = tuple(name for name, counts in shares.items() if counts)
+    sums.grant(asked.id, _Bound(day, month, nano, asked.units, asked.for_triage, limited_as))
     limits = state.limits or LimitsSet(
         monthly_usd=Decimal(0), triage_reserve_usd=Decimal(0), daily_units=0, allow_unpriced=False, by=""
     )
     if asked.units:
-        audit.overshoot_units = max(audit.overshoot_units, sums.units[day] - limits.daily_units)
+        most = {
+            "all": limits.daily_units,
+            "doubtful": limits.daily_units * limits.doubtful_percent // 100,
+            "unforced": limits.daily_units - limits.daily_units * limits.forced_percent // 100,
+        }
+        beyond = max(sums.units[day, limited] - most[limited] for limited in limited_as)
+        audit.overshoot_units = max(audit.overshoot_units, beyond)
     if nano:
         general = nano_usd(limits.monthly_usd)
         beyond = sums.total(month) - general - nano_usd(limits.triage_reserve_usd)
@@ -159,8 +171,9 @@ def _books(audit: BudgetAudit, sums: _Sums) -> None:
         whole = audit.months[month] = DaySpent()
         for day in sorted({*sums.held[month], *sums.paid[month]}):
             held, paid = usd_of(sums.held[month][day]), usd_of(sums.paid[month][day])
-            audit.days[day] = DaySpent(units=sums.units[day], held_usd=held, paid_usd=paid)
-            whole.units += sums.units[day]
+            units = sums.units[day, "all"]
+            audit.days[day] = DaySpent(units=units, held_usd=held, paid_usd=paid)
+            whole.units += units
             whole.held_usd += held
             whole.paid_usd += paid
 

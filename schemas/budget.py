@@ -7,13 +7,14 @@ Amounts are decimal strings in USD. The day and the month of a record are those 
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from schemas.errors import ContractError
 
-VERSION = 1
+VERSION = 2
+"""Version 2 added the shares of the day's units: code that knows of none would grant what this denies."""
 MAX_VERSION = 1000
 """A higher number is garbage, not newer code."""
 TAGS = "newsproof.budget_"
@@ -21,6 +22,12 @@ TAGS = "newsproof.budget_"
 MAX_USD = Decimal(1_000_000)
 MAX_UNITS = 1_000_000
 _NANO = Decimal(1_000_000_000)
+ClaimKind = Literal["doubtful", "forced"]
+"""What a share of the day's units depends on.
+
+``doubtful``: the news puts its claim as rumoured or planned. ``forced``: its event type always takes the deep path.
+A rumoured hack is both.
+"""
 
 
 class NewerBudgetError(ContractError):
@@ -31,7 +38,8 @@ class LimitsSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget
     """The limits from here on, until the next such record.
 
     ``monthly_usd`` bounds what all calls of a UTC month may cost, ``triage_reserve_usd`` what triage may spend beyond it,
-    ``daily_units`` the tool calls of a UTC day. ``by`` is the worker slot whose settings they are.
+    ``daily_units`` the tool calls of a UTC day. Of these, ``doubtful_percent`` bounds what goes to doubtful claims, and ``forced_percent`` is
+    kept for forced ones; the defaults share nothing out. ``by`` is the worker slot whose settings they are.
     """
 
     monthly_usd: Decimal
@@ -39,11 +47,25 @@ class LimitsSet(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget
     daily_units: int
     allow_unpriced: bool
     by: str
+    doubtful_percent: int = 100
+    forced_percent: int = 0
     version: int = VERSION
 
     def __post_init__(self) -> None:
         _check_usd(self.monthly_usd, self.triage_reserve_usd)
         _check_units(self.daily_units)
+        if not (0 <= self.doubtful_percent <= 100 and 0 <= self.forced_percent <= 100):
+            raise ValueError("a share must be within 0 and 100 percent")
+
+    @property
+    def doubtful_units(self) -> int:
+        """The most units of a day for doubtful claims, rounded down."""
+        return self.daily_units * self.doubtful_percent // 100
+
+    @property
+    def forced_units(self) -> int:
+        """The units of a day that only forced claims get, rounded down."""
+        return self.daily_units * self.forced_percent // 100
 
 
 class Reserved(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_reserved"):
@@ -51,7 +73,7 @@ class Reserved(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_
 
     ``id`` is unique for ever: it holds the incarnation of the worker that asks. ``effect`` is the tag of what is asked
     for. ``usd`` None = the price is unknown.
-    ``for_triage``: may be paid from triage's own reserve.
+    ``for_triage``: may be paid from triage's own reserve. ``claim_kinds``: the kinds of the claim that it is for, if any.
     """
 
     id: str
@@ -62,6 +84,7 @@ class Reserved(msgspec.Struct, frozen=True, kw_only=True, tag="newsproof.budget_
     for_triage: bool
     case_id: str
     head_id: str
+    claim_kinds: tuple[ClaimKind, ...] = ()
     version: int = VERSION
 
     def __post_init__(self) -> None:
@@ -122,7 +145,7 @@ def decode(value: bytes | None) -> BudgetRecord:
                 reason="newer_budget_record",
             ) from exc
         raise ContractError(f"not a budget record: {exc!s:.300}", reason="bad_budget_record") from exc
-    if record.version != VERSION:
+    if not 1 <= record.version <= VERSION:
         if not VERSION < record.version <= MAX_VERSION:
             raise ContractError(f"no version {record.version} of a budget record can be", reason="bad_budget_record")
         raise NewerBudgetError(

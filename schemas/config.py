@@ -16,6 +16,9 @@ from schemas.effects import Tier
 from schemas.errors import ContractError
 from schemas.ids import content_hash
 
+RULES = 2
+"""The rules of judgement that this code decides by. Their number goes up with every change of what a verdict means."""
+
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     """One version of one prompt. ``schema`` is the JSON Schema of the reply, None for free text or function calls."""
@@ -110,7 +113,10 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The pinned configuration. Names equal the settings in lower case; docs/verification.md says what its numbers decide."""
+    """The pinned configuration. Names equal the settings in lower case; docs/verification.md says what its numbers decide.
+
+    ``rules``: those that its cases were first decided by (:data:`RULES`); 1 in snapshots from before this was kept.
+    """
 
     provider_mode: ProviderMode = "offline"
     code_version: str = "0"
@@ -136,7 +142,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     search_include_domains: tuple[str, ...] = ()
     quality_min_relevance: float = 0.6
     quality_keep: int = 10
+    gate_doubtful: bool = True
     memory_limit: int = 5
+    memory_min_confidence: float = 0.0
     case_deadline_seconds: float = 300.0
     step_max_attempts: int = 3
     retry_base_seconds: float = 1.0

@@ -88,8 +88,8 @@ class Scrape(msgspec.Struct, frozen=True, kw_only=True, tag="scrape"):
 class Recall(msgspec.Struct, frozen=True, kw_only=True, tag="recall", omit_defaults=True):
     """Find past cases like this one, decided before ``as_of``, the most similar first.
 
-    With ``since``: the latest cases about the asset, or naming ``text`` in their summary, decided from then on, in the
-    order of time.
+    A case about the same asset, or whose news hit one of ``keywords`` too, needs less likeness in words. With ``since``:
+    the latest cases about the asset, or naming ``text`` in their summary, decided from then on, in the order of time.
     """
 
     text: str
@@ -98,6 +98,7 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True, tag="recall", omit_defau
     limit: int
     exclude_case: str
     since: datetime | None = None
+    keywords: tuple[str, ...] = ()
 
 
 class FindEarlier(msgspec.Struct, frozen=True, kw_only=True, tag="find_earlier"):

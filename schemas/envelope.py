@@ -16,7 +16,7 @@ import orjson
 
 from schemas.errors import ContractError
 from schemas.events import BY_WIRE_NAME, SCHEMA_VERSIONS, WIRE_NAMES, CaseEvent, Event, EventReceived
-from schemas.upcasts import upcast
+from schemas.upcasts import UPCAST_FAILURES, upcast
 
 Headers = Sequence[tuple[str, bytes]]
 
@@ -128,7 +128,7 @@ def decode(wire: str, version: int, value: bytes | None) -> CaseEvent:
             return _decoders[wire].decode(value or b"")  # type: ignore[no-any-return]
         lifted = upcast(wire, version, current, orjson.loads(value or b""))
         return msgspec.convert(lifted, BY_WIRE_NAME[wire], strict=False)  # type: ignore[return-value]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:  # an upcaster meets any JSON
+    except UPCAST_FAILURES as exc:
         raise ContractError(f"{wire} v{version} does not decode: {exc!s:.300}", reason="bad_event") from exc
 
 

@@ -11,11 +11,18 @@ from typing import Literal
 import msgspec
 
 from schemas.effects import Failure
-from schemas.evidence import Findings, MarketValue, MemoryEntry, Observation, Page
+from schemas.evidence import Findings, MarketValue, MemoryEntry, Observation, Page, PageStance
 from schemas.news import News
-from schemas.research_events import AnswerGiven, AnswerStopped, FinishRequested, QuestionAsked, ResearchEvent
+from schemas.research_events import (
+    AnswerGiven,
+    AnswerStopped,
+    DataCollected,
+    FinishRequested,
+    QuestionAsked,
+    ResearchEvent,
+)
 from schemas.runtime_events import PREFIX, CancelRequested, CaseFailed, EffectCompleted, Event, StepFailed, StepStarted
-from schemas.signals import Adjustment, Draft, Signal, SignalEvidence
+from schemas.signals import Adjustment, Draft, Signal, SignalEvidence, StatedClaim
 
 __all__ = [
     "BY_WIRE_NAME",
@@ -85,6 +92,8 @@ class EventReceived(Event, tag="newsproof.event_received", kw_only=True, frozen=
 class CaseTriaged(Event, tag="newsproof.case_triaged", kw_only=True, frozen=True):
     """The preliminary judgement and the gate's decision. ``rollout_bucket`` is 0 ≤ b < 1, stable per case.
 
+    ``claim``: what the news claims, part by part; None in records of schema 1.
+
     ``preliminary_signal``: what is published at once, where the case's configuration asks for two stages and more is to come.
     """
 
@@ -94,6 +103,7 @@ class CaseTriaged(Event, tag="newsproof.case_triaged", kw_only=True, frozen=True
     rollout_bucket: float
     injection_suspected: bool = False
     preliminary_signal: Signal | None = None
+    claim: StatedClaim | None = None
 
 
 class ContextGathered(Event, tag="newsproof.context_gathered", kw_only=True, frozen=True):
@@ -203,10 +213,15 @@ class ConcernedSignal(msgspec.Struct, frozen=True, kw_only=True):
 class EvidenceCritiqued(Event, tag="newsproof.evidence_critiqued", kw_only=True, frozen=True):
     """What the evidence says of each claim, who contradicts whom, and whether this is old news.
 
+    ``verdict``: the critic's own, of the main claim; the signal's follows from the pages (``agents.evidence.verdict``).
+    ``stances``: what the critic read on each reference that it was shown; None where no critic read the pages.
+    ``unquoted``: references whose stance counts as unrelated, because the page does not hold the quote.
     ``concerned``: earlier signals that this case denies or corrects; with some, the next step is to say so of each.
     """
 
     claims: tuple[ClaimVerdict, ...]
+    stances: tuple[PageStance, ...] | None = None
+    unquoted: tuple[int, ...] = ()
     verdict: Literal["supported", "refuted", "conflicting", "not_enough_evidence"]
     contradictions: tuple[str, ...] = ()
     timeliness: Literal["fresh", "stale", "unknown"] = "unknown"
@@ -284,5 +299,7 @@ EFFECT_NAME = WIRE_NAMES[EffectCompleted]
 TERMINAL_NAMES = frozenset(WIRE_NAMES[t] for t in TERMINAL)
 COMMAND_NAMES = frozenset(WIRE_NAMES[t] for t in COMMANDS)
 
-SCHEMA_VERSIONS: dict[str, int] = dict.fromkeys(BY_WIRE_NAME, 1) | {WIRE_NAMES[StepFailed]: 2}
+SCHEMA_VERSIONS: dict[str, int] = dict.fromkeys(BY_WIRE_NAME, 1) | {
+    WIRE_NAMES[t]: 2 for t in (StepFailed, CaseTriaged, SignalSynthesized, DataCollected)
+}
 """The version that this code writes, per wire name. ``schemas.upcasts`` holds the way up from every older one."""

@@ -30,10 +30,12 @@ class SearchResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class SearchReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One kept result of quality control, numbered for citation. Scores: relevance 0–1, quality 30–100.
 
-    ``stance`` is the word rules' reading of the whole text, of which ``snippet`` keeps the head. ``carries``: whether the
-    page tells the story, which a page that hedges may do too; None in records from before this was kept. ``passage``: the
-    part around the claim's words that a critic is shown. ``speaker``: the party or authority whose own domain or account
-    this is. ``own_page``: another page of the claimant. The last four are kept by rules 2 only.
+    ``stance``: what the word rules alone read on the whole page; a critic's reading is in ``EvidenceCritiqued``. By rules 1
+    a page supported by default. ``carries``: whether the page is about the claim, whatever it says of it; None in records
+    from before this was kept. ``passage``: the part around the claim's words (at most 1,200 characters) that a critic is
+    shown and that quotes are checked against; ``snippet`` is the head (300). ``owner``: who stands behind the page.
+    ``speaker``: the party or authority whose own domain or account this is. ``own_page``: another page of the claimant.
+    ``timestamp``: when it was searched for.
     """
 
     reference_number: int
@@ -53,8 +55,6 @@ class SearchReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     stance: Stance = "supports"
     carries: bool | None = None
     timestamp: datetime | None = None
-    llm_relevance_score: float | None = None
-    llm_scoring_reason: str | None = None
     passage: str = ""
     owner: str = ""
     speaker: str | None = None
@@ -96,10 +96,11 @@ class Sentiment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the evidence so far amounts to.
+    """What the evidence so far amounts to by the word rules alone: for planning, and for want of a critic.
 
-    ``denied``: a page says that the claim is false. ``conflict``: one denies and another still tells the story. ``stale``:
-    every page that supports is older than 30 days. Sources are independent once per registrable domain and per text.
+    ``denied``: a page says that the claim is false. ``conflict``: one denies and another is about the claim and does not.
+    ``stale``: every page that supports is older than 30 days. Sources are independent once per owner and per text;
+    ``related_sources`` are those about the claim, and ``multi_source`` says that they reach the threshold.
     ``plain_*`` are the figures of plain counting, kept beside the better ones so that both can be compared.
     """
 
@@ -121,6 +122,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     plain_official_confirmed: bool = False
     quality_controlled: bool = True
     precise_query: str = ""
+    related_sources: int = 0
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -137,7 +139,8 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """One similar past case. ``similarity`` is a cosine, -1–1; ``outcome`` is None where it is not known yet.
 
     ``confidence`` is that of the signal's newest revision at the time asked for; ``withdrawn`` says that this one took the
-    judgement back: such a case is worth knowing of, and moves no confidence.
+    judgement back: such a case is worth knowing of, and moves no confidence. ``verdict``: that of the same revision, None
+    for a case that the rules of before judged, which moves none either.
     """
 
     case_id: str
@@ -150,6 +153,14 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     outcome: str | None = None
     signal_id: str | None = None
     withdrawn: Literal["retracted", "superseded"] | None = None
+    verdict: str | None = None
+
+
+DOLLAR_PEGGED = frozenset(
+    {"BUSD", "CRVUSD", "DAI", "FDUSD", "FRAX", "GHO", "GUSD", "LUSD", "MIM", "PYUSD", "RLUSD", "SUSD", "TUSD", "USD1",
+     "USDC", "USDD", "USDE", "USDP", "USDS", "USDT", "UST", "USTC"}
+)  # fmt: skip
+"""Tickers of coins that are meant to be worth one US dollar: how far one is off its peg can be read from its price."""
 
 
 class MarketValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -190,7 +201,11 @@ class Candle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoundSignal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A signal of the news pipeline, as it stood at the time asked for. ``number`` is what an answer cites it by, from 1."""
+    """A signal of the news pipeline, as it stood at the time asked for. ``number`` is what an answer cites it by, from 1.
+
+    ``stage`` and ``verdict`` are those of :class:`schemas.signals.Signal`; ``stage`` is empty in replies that were
+    recorded before there were stages.
+    """
 
     number: int
     case_id: str
@@ -200,7 +215,8 @@ class FoundSignal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     action: str
     direction: str
     confidence: float
-    status: str
+    stage: str = ""
+    verdict: str | None = None
     summary: str
     decided_at: datetime
     risk_flags: tuple[str, ...] = ()

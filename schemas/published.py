@@ -14,10 +14,11 @@ import msgspec
 from schemas.errors import ContractError
 from schemas.ids import uuid5
 from schemas.signals import SIGNAL_SCHEMA_VERSION, Signal
+from schemas.upcasts import SIGNAL, UPCAST_FAILURES, upcast
 
 CAUSE, TOPIC, PARTITION, OFFSET = "np_causeid", "np_journaltopic", "np_journalpartition", "np_journaloffset"
 REVISION = "np_revision"
-SIGNAL_TYPE = b"newsproof.signal"
+SIGNAL_TYPE = SIGNAL.encode()
 MAX_REVISION = 1_000_000
 _MAX_OFFSET = 2**63 - 1
 
@@ -71,7 +72,7 @@ def read_publication(record: Any) -> Publication:
 
 
 def read_signal(record: Any) -> tuple[Signal, Publication]:
-    """Return the signal of a record on ``signals``, and where it comes from.
+    """Return the signal of a record on ``signals``, lifted to today's schema, and where it comes from.
 
     Raises:
         NewerSignalError: it was published by newer code.
@@ -85,8 +86,8 @@ def read_signal(record: Any) -> tuple[Signal, Publication]:
             reason="newer_schema",
         )
     try:
-        signal = _decode(record.value or b"")
-    except (ValueError, RecursionError) as exc:
+        signal = decode_signal(record.value or b"", published.schema_version)
+    except UPCAST_FAILURES as exc:
         raise ContractError(
             f"a record of the signals topic (partition {record.partition}, offset {record.offset}) is no signal: "
             f"{exc!s:.200}",
@@ -98,6 +99,17 @@ def read_signal(record: Any) -> tuple[Signal, Publication]:
             reason="bad_signal",
         )
     return signal, published
+
+
+def decode_signal(value: bytes, version: int) -> Signal:
+    """Return a signal of this schema version as one of today's.
+
+    Raises:
+        One of ``UPCAST_FAILURES``: it is none. ContractError: there was no such version.
+    """
+    if version == SIGNAL_SCHEMA_VERSION:
+        return _decode(value)
+    return msgspec.convert(upcast(SIGNAL, version, SIGNAL_SCHEMA_VERSION, msgspec.json.decode(value)), Signal)
 
 
 def _text(value: bytes | None) -> str:

@@ -8,10 +8,10 @@ from typing import Literal
 import msgspec
 
 from schemas.calls import ProviderMode
-from schemas.evidence import Stance
+from schemas.evidence import ReadStance
 from schemas.printable import printable_line
 
-SIGNAL_SCHEMA_VERSION = 1
+SIGNAL_SCHEMA_VERSION = 2
 
 Action = Literal["buy", "sell", "observe"]
 Direction = Literal["long", "short", "neutral"]
@@ -34,7 +34,45 @@ EventType = Literal[
     "scam_alert",
     "other",
 ]
-SignalStatus = Literal["preliminary", "preliminary_only", "verified", "degraded", "superseded", "retracted"]
+Stage = Literal["preliminary", "final", "superseded", "retracted"]
+"""How far a revision got. ``preliminary``: triage's first judgement, before any search. ``final``: the case has ended.
+``superseded`` and ``retracted``: later news corrected or denied it, or the case ended without a signal."""
+Verdict = Literal["confirmed", "likely", "unconfirmed", "stale", "disputed", "refuted", "unchecked"]
+"""What the search found of the claim; docs/verification.md says when each word applies. ``unchecked``: nothing was found
+out, and ``unchecked_reason`` says why."""
+ACTED_ON = frozenset[Verdict]({"confirmed", "likely"})
+"""Verdicts that leave an order; any other one ends as ``observe``."""
+WITHDRAWN = frozenset[Stage]({"retracted", "superseded"})
+"""Stages that take a judgement back."""
+NO_ASSET = "UNKNOWN"
+"""The ``asset`` of a signal that is about none."""
+Modality = Literal["asserted", "planned", "rumoured", "denied", "corrected"]
+"""How the news puts its claim."""
+Attribution = Literal["named", "unnamed", "none"]
+"""Whom the news names as its source: somebody by name, “insiders”, or nobody."""
+
+
+class ClaimAmount(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure of a claim as one plain number. ``unit`` as triage wrote it: a currency, a ticker, a percent sign."""
+
+    value: float
+    unit: str = ""
+
+
+class StatedClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one news item claims, as triage reads it. ``subject`` acts or is acted on; ``asset`` and ``venue`` as written.
+
+    ``predicate`` is a word of the event type's closed list (``agents.evidence.claim.PREDICATES``) or ``other``.
+    """
+
+    subject: str = ""
+    predicate: str = "other"
+    object: str = ""
+    amount: ClaimAmount | None = None
+    asset: str = ""
+    venue: str = ""
+    modality: Modality = "asserted"
+    attribution: Attribution = "none"
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -67,15 +105,19 @@ class Adjustment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SignalEvidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One page that the signal rests on. ``hash`` is over the text that was read."""
+    """One page that the signal rests on. ``hash`` is over the text that was read.
+
+    ``quote``: the words on the page that bear the stance, verbatim; None where nobody quoted it.
+    """
 
     url: str
     hash: str
-    stance: Stance
+    stance: ReadStance
     reference_number: int
     official: bool = False
     independent: bool = False
     published_at: datetime | None = None
+    quote: str | None = None
 
 
 class PromptUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +131,13 @@ class PromptUse(msgspec.Struct, frozen=True, kw_only=True):
 class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     """One revision of a case's signal. Within a ``signal_id`` the highest ``revision`` counts.
 
+    ``verdict`` and ``supporting_sources`` (supporting pages, once per owner) are None only in what schema 1 published,
+    whose rules had no such words. ``unchecked_reason`` is set with the verdict ``unchecked``: ``preliminary`` (before any
+    search), ``gate``, ``disabled``, ``not_planned``, ``budget``, ``language`` (the provider of the news' language did not
+    answer), ``search_failed:<class>``, ``degraded:<class>``; None also where schema 1 published triage's judgement as the
+    last one: its one word for that did not say why.
+    ``summary`` is in the language of the news; ``summary_zh`` and ``summary_en`` are None where nobody wrote them.
+    ``direction`` is what the claim would mean if it were true, whatever the action.
     ``confidence`` is raw; ``confidence_calibrated`` is None until a calibration exists. ``venue`` is never defaulted.
     ``decided_at`` and ``valid_until`` are UTC; ``horizon`` is the number of seconds that ``timeframe`` stands for.
     ``provider_mode`` says offline or simulated plainly: such a signal is for trying and testing only.
@@ -98,9 +147,13 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     signal_id: str
     revision: int
     supersedes: int | None
-    status: SignalStatus
+    stage: Stage
+    verdict: Verdict | None
+    unchecked_reason: str | None
     case_id: str
     summary: str
+    summary_zh: str | None
+    summary_en: str | None
     event_type: EventType
     asset: str
     asset_name: str
@@ -122,6 +175,7 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     links: tuple[str, ...]
     evidence: tuple[SignalEvidence, ...]
     independent_sources: int
+    supporting_sources: int | None
     risk_flags: tuple[str, ...]
     adjustments: tuple[Adjustment, ...]
     prompt_versions: tuple[PromptUse, ...]
@@ -132,5 +186,13 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
 
     def __str__(self) -> str:
         """Return what a bot's owner reads, on one line that no terminal obeys: the fields hold words of strangers."""
-        said = (self.status, self.action, self.asset, f"{self.confidence:.2f}", self.summary, *self.links)
+        said = (
+            self.stage,
+            self.verdict or "unknown",
+            self.action,
+            self.asset,
+            f"{self.confidence:.2f}",
+            self.summary,
+            *self.links,
+        )
         return printable_line(" ".join(said))

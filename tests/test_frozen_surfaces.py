@@ -65,6 +65,7 @@ from schemas.config import Prompt, Snapshot
 from schemas.effects import Failure, Recall, RecallReply
 from schemas.errors import BudgetExceeded, ConfigError, FailureKind, PermanentError, TransientError
 from schemas.events import CaseDropped, EventReceived, SignalSynthesized, StepStarted
+from schemas.signals import ACTED_ON
 from schemas.topics import Topics
 from streams.audit.audit import AuditReport
 from streams.budget.budget import BudgetLedger
@@ -109,7 +110,7 @@ def test_the_sample_news_come_to_these_signals() -> None:
                 news[record.envelope.case_id] = str(item.external_id)
             case SignalSynthesized(signal=s, path=path):
                 sure = f"{s.preliminary_confidence:.4f} → {s.confidence:.4f}"
-                found[news[s.case_id]] = f"{s.asset} {s.action} {sure} {s.status} {path}: {' '.join(s.risk_flags)}"
+                found[news[s.case_id]] = f"{s.asset} {s.action} {sure} {s.verdict} {path}: {' '.join(s.risk_flags)}"
             case CaseDropped(reason=reason):
                 found[news[record.envelope.case_id]] = f"dropped: {reason}"
     assert found == FROZEN["sample"]
@@ -257,7 +258,7 @@ def test_programs_import_these_names_with_these_signatures() -> None:
     found = {
         "offers": newsproof.__all__,
         "publish": str(inspect.signature(newsproof.publish)),
-        "subscribe": str(inspect.signature(newsproof.subscribe)),
+        "subscribe": str(inspect.signature(newsproof.subscribe)).replace(str(ACTED_ON), "ACTED_ON"),
         "report": keys_of(newsproof.PublishReport),
         "news": keys_of(newsproof.News),
         "signal": keys_of(newsproof.Signal),

@@ -11,8 +11,19 @@ import msgspec
 from agents.core.asking import bounded
 from agents.core.step import StepFailure, invalid_output, needed
 from schemas.effects import ModelReply, Reply
-from schemas.evidence import Findings
-from schemas.signals import Action, Direction, Draft, EventType, Strength, Timeframe
+from schemas.evidence import Findings, PageStance, ReadStance
+from schemas.signals import (
+    Action,
+    Attribution,
+    ClaimAmount,
+    Direction,
+    Draft,
+    EventType,
+    Modality,
+    StatedClaim,
+    Strength,
+    Timeframe,
+)
 
 Verdict = Literal["supported", "refuted", "conflicting", "not_enough_evidence"]
 T = TypeVar("T")
@@ -42,15 +53,63 @@ RESERVED_FLAGS = frozenset(
         "verified",
         "official",
         "confirmed",
+        "weak_denial",
+        "stance_disputed",
+        "amount_differs",
+        "quotes_failed",
+        "partly_refuted",
+        "undated_evidence",
+        "compromised_account",
     ]
 )
 """Flags that only code may set, since they tell what was checked, and praise, which is not a risk."""
+MAX_AMOUNT = 1e24
+"""More than there is of any money or coin."""
+SYNTHESIS_FLAGS = frozenset(
+    [
+        "already_priced",
+        "thin_market",
+        "partial_scope",
+        "conditional",
+        "date_unclear",
+        "promotional",
+        "legal_risk",
+        "counterparty_risk",
+    ]
+)
+"""Flags that the synthesis may add; code passes by any other word of its ``risk_flags``."""
 MAX_KEYWORD_CHARACTERS = 160
 MAX_KEYWORD_WORDS = 24
 
 
+class StatedAnswer(msgspec.Struct):
+    """The claim inside a draft's reply. Only the two closed lists must be right; what else is no value is left out."""
+
+    modality: Modality
+    attribution: Attribution = "none"
+    subject: Any = ""
+    predicate: Any = ""
+    object: Any = ""
+    amount: Any = None
+    asset: Any = ""
+    venue: Any = ""
+
+    def stated(self) -> StatedClaim:
+        """Return the claim with every part clamped. ``predicate`` is any word yet, and the unit may hold a scale."""
+        return StatedClaim(
+            subject=_part(self.subject, 80),
+            predicate=_part(self.predicate, 40).lower().replace(" ", "_") or "other",
+            object=_part(self.object, 160),
+            amount=_amount(self.amount),
+            asset=_part(self.asset, 40),
+            venue=_part(self.venue, 80),
+            modality=self.modality,
+            attribution=self.attribution,
+        )
+
+
 class DraftAnswer(msgspec.Struct):
-    """The reply of triage and of the single pass (``draft.v1.schema.json``)."""
+    """The reply of triage (``draft.v3.schema.json``) and of the single pass (``draft.v1.schema.json``, without ``claim``)."""
 
     summary: str
     event_type: EventType
@@ -65,6 +124,7 @@ class DraftAnswer(msgspec.Struct):
     notes: str = ""
     entity: str | None = None
     spam: bool = False
+    claim: StatedAnswer | None = None
 
     def draft(self) -> Draft:
         """Return the draft with every field clamped. Links stay empty, so that no model can invent one."""
@@ -94,26 +154,69 @@ class ClaimAnswer(msgspec.Struct):
     reason: str = ""
 
 
+class ReferenceAnswer(msgspec.Struct):
+    """One reference of the critique's reply. An unrelated page may come as ``number`` and ``stance`` alone."""
+
+    number: int
+    stance: ReadStance
+    quote: str | None = None
+    reason: str | None = None
+    same_subject: bool | None = None
+    same_event: bool | None = None
+    amount: Literal["agrees", "differs", "silent"] | None = None
+    speaks_for: Literal["party", "authority", "other"] | None = None
+    cites: str | None = None
+
+    def page_stance(self) -> PageStance:
+        """Return the reading with every text bounded. The quote is not checked here, nor whether the reference exists."""
+        # The schema requires neither mark, since unrelated pages have none. Support needs both in so many words; a
+        # denial must not be lost because they are missing.
+        presumed = self.stance != "supports"
+        return PageStance(
+            reference_number=self.number,
+            stance=self.stance,
+            quote=one_line(self.quote or "", 600) or None,
+            reason=cite_only(one_line(self.reason or "", 200), None),
+            same_subject=presumed if self.same_subject is None else self.same_subject,
+            same_event=presumed if self.same_event is None else self.same_event,
+            amount=self.amount or "silent",
+            speaks_for=self.speaks_for or "other",
+            cites=one_line(self.cites or "", 80) or None,
+        )
+
+
 class CritiqueAnswer(msgspec.Struct):
-    """The reply of the critique (``critique.v2.schema.json``). Version 1 has no ``concerned``."""
+    """The reply of the critique (``critique.v3.schema.json``).
+
+    Versions 1 and 2 have no ``references``, offline mode answers None: then no critic read the pages. ``concerned`` is None
+    in version 1 and offline: then code alone tells which earlier claims are the same.
+    """
 
     claims: list[ClaimAnswer]
     verdict: Verdict
     contradictions: list[str] = []
     timeliness: Literal["fresh", "stale", "unknown"] = "unknown"
     concerned: list[int] | None = None
+    references: list[ReferenceAnswer] | None = None
 
 
 class SynthesisAnswer(msgspec.Struct):
-    """The reply of the synthesis (``synthesize.v1.schema.json``)."""
+    """The reply of the synthesis (``synthesize.v3.schema.json``).
 
-    adjustment: float
+    ``adjustment`` is None where nothing was left to choose. Version 1 has no ``summary_zh``, ``summary_en`` and
+    ``risk_flags``; of the latter only :data:`SYNTHESIS_FLAGS` count.
+    """
+
     summary: str
     action: Action
     direction: Direction
     strength: Strength
     timeframe: Timeframe
+    adjustment: float | None = None
     reason: str = ""
+    summary_zh: str | None = None
+    summary_en: str | None = None
+    risk_flags: list[str] = []
 
 
 class ExpandAnswer(msgspec.Struct):
@@ -166,6 +269,20 @@ def one_line(text: str, limit: int) -> str:
 
 def _unlinked(text: str) -> str:
     return _LINK.sub("", _MARKDOWN_LINK.sub(r"\1", _MARKDOWN_IMAGE.sub("", text)))
+
+
+def _part(value: Any, limit: int) -> str:
+    return cite_only(one_line(value, limit), None) if isinstance(value, str) else ""
+
+
+def _amount(said: Any) -> ClaimAmount | None:
+    value: Any = said.get("value") if isinstance(said, dict) else said
+    unit = said.get("unit") if isinstance(said, dict) else ""
+    try:
+        figure = float(value.replace(",", "") if isinstance(value, str) else value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return ClaimAmount(value=figure, unit=_part(unit, 24)) if abs(figure) <= MAX_AMOUNT else None
 
 
 def clean_flags(flags: list[str]) -> tuple[str, ...]:

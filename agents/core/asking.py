@@ -10,17 +10,21 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Any, get_args
 
+import msgspec
+
 from agents.core.case import Case
 from agents.core.step import StepFailure
 from agents.prompts import render
 from schemas.effects import CallModel, EarlierClaim, Failure, FunctionDeclaration, Part, Trusted, Untrusted
 from schemas.events import PagesScraped, SearchCompleted
-from schemas.evidence import Findings, MemoryEntry, SearchResult
+from schemas.evidence import Findings, MemoryEntry, SearchReference, SearchResult
 from schemas.signals import EventType
 
 MAX_NEWS_CHARACTERS = 20_000
 """Characters of one news item that a model reads. The log keeps the whole text."""
+MAX_KEYWORDS_HIT_CHARACTERS = 400
 MAX_REFERENCE_CHARACTERS = 600
+MAX_PASSAGE_CHARACTERS = 2_000
 MAX_PAGE_CHARACTERS = 6_000
 HEAVY_ABOVE_CHARACTERS = 5_000
 """More characters from outside than this are read by the heavy model, whatever the prompt's tier."""
@@ -80,43 +84,67 @@ def news_parts(case: Case) -> tuple[Part, ...]:
     )
 
 
+def keyword_parts(case: Case) -> tuple[Part, ...]:
+    """Return the words that the listener selected the news by, as one untrusted part; nothing where it gave none."""
+    words = bounded(", ".join(case.news.keywords_hit), MAX_KEYWORDS_HIT_CHARACTERS)
+    return (Untrusted("keywords_hit", words),) if words else ()
+
+
+def stated_claim(case: Case) -> tuple[Part, ...]:
+    """Return the claim as triage read it, part by part, as an untrusted part; empty where triage gave none.
+
+    A model that had read outside text wrote it.
+    """
+    claim = case.triaged.claim if case.triaged else None
+    if claim is None:
+        return ()
+    return (Untrusted("claim", bounded(msgspec.json.encode(claim).decode(), 1_000)),)
+
+
 def facts(**values: Any) -> Trusted:
     """Return values that our code computed, as one line of JSON. They must not contain text from outside."""
     return Trusted("Facts computed by code: " + json.dumps(values, ensure_ascii=False, sort_keys=True))
 
 
 def findings_facts(findings: Findings) -> dict[str, Any]:
-    """Return the results of the evidence rules for :func:`facts`: numbers, flags and stances, no text from outside."""
+    """Return how much evidence there is, for :func:`facts`: numbers and flags, no text from outside and no support.
+
+    Whether a page supports the claim is for the critic to say, so nothing of it is handed to anybody before.
+    """
     return {
         "independent_sources": findings.independent_sources,
+        "related_sources": findings.related_sources,
         "multi_source": findings.multi_source,
-        "official_confirmed": findings.official_confirmed,
+        "official_pages": sum(r.official for r in findings.references),
         "denied": findings.denied,
-        "conflict": findings.conflict,
-        "stale": findings.stale,
-        "references": [
-            {
-                "number": r.reference_number,
-                "stance": r.stance,
-                "official": r.official,
-                "independent": r.independent,
-                "credibility": r.source_credibility,
-                "quality": round(r.quality_score, 1),
-                "published_at": r.published_at.isoformat() if r.published_at else None,
-            }
-            for r in findings.references
-        ],
+        "sentiment": msgspec.to_builtins(findings.sentiment),
     }
 
 
-def reference_parts(findings: Findings) -> tuple[Part, ...]:
-    """Return each reference as an untrusted part, labelled with its number."""
-    return tuple(
-        Untrusted(
-            f"reference {r.reference_number}", bounded(f"{r.title}\n{r.url}\n{r.snippet}", MAX_REFERENCE_CHARACTERS)
-        )
-        for r in findings.references
-    )
+def reference_facts(references: Iterable[SearchReference]) -> list[dict[str, Any]]:
+    """Return what code knows of each page, for :func:`facts`: its date, its publisher, and no stance."""
+    return [
+        {
+            "number": r.reference_number,
+            "date": r.published_at.isoformat() if r.published_at else None,
+            "domain": r.registrable_domain,
+            "credibility": r.source_credibility,
+            "official": r.official,
+        }
+        for r in references
+    ]
+
+
+def reference_parts(references: Iterable[SearchReference], *, passages: bool = False) -> tuple[Part, ...]:
+    """Return each reference as an untrusted part, labelled with its number: title, address, and its head or passage."""
+    return tuple(Untrusted(f"reference {r.reference_number}", _shown(r, passages=passages)) for r in references)
+
+
+def _shown(r: SearchReference, *, passages: bool) -> str:
+    if passages:
+        # Whole: a quote of it is checked against exactly this.
+        return bounded(f"{r.title[:300]}\n{r.url[:300]}\n{r.passage or r.snippet}", MAX_PASSAGE_CHARACTERS)
+    return bounded(f"{r.title}\n{r.url}\n{r.snippet}", MAX_REFERENCE_CHARACTERS)
 
 
 def result_parts(results: Iterable[SearchResult]) -> tuple[Part, ...]:

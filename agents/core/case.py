@@ -11,14 +11,17 @@ from typing import Any, Unpack
 
 from agents.core.case_core import Apply, CaseCore, Opening, Replies, denied_kinds, moved, opened
 from schemas import events as ev
+from schemas.budget import ClaimKind
 from schemas.evidence import Page
 from schemas.news import News
 from schemas.signals import Draft
 
-__all__ = ["SINGLE_PASS", "Case", "Replies", "denied_kinds", "fold", "open_case"]
+__all__ = ["ALWAYS_DEEP", "SINGLE_PASS", "Case", "Replies", "denied_kinds", "fold", "open_case"]
 
 SINGLE_PASS = "single_pass"
 """The step that ends a case without the deep path: its last resort."""
+ALWAYS_DEEP = frozenset({"depeg", "liquidation", "hack"})
+"""Event types that take the deep path at any confidence. Searches for them have a share of the day's units to themselves."""
 
 
 class Case(CaseCore, frozen=True, kw_only=True):
@@ -60,6 +63,14 @@ class Case(CaseCore, frozen=True, kw_only=True):
         if self.triaged is None:
             raise LookupError(f"case {self.case_id} has not been triaged")
         return self.triaged.draft
+
+    @property
+    def claim_kinds(self) -> tuple[ClaimKind, ...]:
+        if self.triaged is None:
+            return ()
+        claim = self.triaged.claim
+        doubtful: tuple[ClaimKind, ...] = ("doubtful",) if claim and claim.modality in ("rumoured", "planned") else ()
+        return (*doubtful, "forced") if self.triaged.draft.event_type in ALWAYS_DEEP else doubtful
 
     @property
     def opened_pages(self) -> tuple[Page, ...]:

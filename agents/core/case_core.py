@@ -13,9 +13,10 @@ from typing import Any, TypedDict, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from schemas.budget import ClaimKind
 from schemas.calls import Call, CallKind
 from schemas.config import Snapshot
-from schemas.effects import Effect, Failure, Reply, request_hash
+from schemas.effects import Effect, Failure, ModelReply, Reply, request_hash
 from schemas.events import TERMINAL, EffectCompleted, Event, StepFailed, StepStarted
 from schemas.signals import PromptUse
 
@@ -94,6 +95,11 @@ class CaseCore(msgspec.Struct, frozen=True, kw_only=True):
         return self.opened_at + timedelta(seconds=self.config.case_deadline_seconds * 0.8)
 
     @property
+    def claim_kinds(self) -> tuple[ClaimKind, ...]:
+        """The kinds of the case's claim for which the budget has shares."""
+        return ()
+
+    @property
     def has_fallback(self) -> bool:
         """Whether the case could still end with a useful result if no model answered from now on."""
         return True
@@ -153,7 +159,12 @@ def _replies_kept(case: CaseCore, event: Event) -> Replies:
     if not case.replies.calls:
         return case.replies
     if isinstance(event, StepFailed | StepStarted):
-        return Replies(tuple(c for c in case.replies.calls if not isinstance(c.reply, Failure)))
+        kept = [c for c in case.replies.calls if not isinstance(c.reply, Failure)]
+        if isinstance(event, StepFailed) and event.failure.kind == "invalid_output":
+            # What broke its schema is asked for again: the model's last reply, since each is read before the next is.
+            bad = next((c for c in reversed(kept) if isinstance(c.reply, ModelReply)), None)
+            kept = [c for c in kept if c is not bad]
+        return Replies(tuple(kept))
     return Replies()
 
 

@@ -6,10 +6,11 @@ grammar that reads the tables is here. Start reading at :func:`agents.evidence.f
 
 from __future__ import annotations
 
-from agents.evidence.claim import Claim, claim_of
+from agents.evidence.claim import Claim
 from agents.evidence.compiled import entities_in
 from agents.evidence.findings import assess
 from agents.evidence.query_builder import build_query, fallback_query
+from agents.evidence.stated import claim_of
 from agents.text.injection import steers_model, strip_invisible
 
 __all__ = [

@@ -8,77 +8,69 @@ hedge, or a plan where the claim is a fact, makes it ``hedges``. Denials are rea
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
 
-from agents.evidence.amounts import Amounts, share
+from agents.evidence.amounts import Amounts
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import tickers_in
-from agents.evidence.pages import Judge
-from agents.evidence.stance import Told
+from agents.evidence.stance import ClaimSense, Told
 from agents.text.matching import fold_han
-from schemas.evidence import ReadStance, SearchReference
+from schemas.evidence import Stance
 
 _SENTENCES = re.compile(r"(?<=[。!?!?;])|(?<=[.])\s|\n")
 DIFFERS = 0.1
-"""Relative difference from which an amount is another one."""
+"""Difference, as a share of the claimed amount, from which an amount is another one."""
 _SPEAKS_OF_OTHERS = frozenset({"media", "data", "regulator", "central_bank", "court", "government"})
 """Kinds whose name in a sentence does not make it about another event: those that report, and those that are told."""
 
 
 class CarryRules:
-    """Reads references against one claim."""
+    """Reads pages against one claim. ``names_subject`` tells whether a folded text names what the claim is about."""
 
-    def __init__(self, claim: Claim, tables: Compiled) -> None:
-        self._judge = Judge(claim, tables)
+    def __init__(self, claim: Claim, tables: Compiled, sense: ClaimSense, names_subject: Callable[[str], bool]) -> None:
+        self._sense, self._names_subject = sense, names_subject
         self._tables, self._claim = tables, claim
         self._claimed = Amounts(fold_han(claim.text).lower()).given
         parties = tables.entities.parties(claim)
         self._parties = {e.name for e in parties}
         self._venues = {e.name for e in parties if e.kind == "exchange" and claim.event_type == "listing"}
 
-    def stance(self, reference: SearchReference) -> ReadStance:
-        """Return what the words of title and passage carry."""
-        judge, sense = self._judge, self._judge.sense
-        if sense.denial:
-            # News that denies is carried by a page that the grammar reads as the same denial.
-            names = judge.names_subject(fold_han(f"{reference.title} {reference.passage}"))
-            carried: ReadStance = "supports" if reference.stance == "supports" and names else "unrelated"
-            return "denies" if reference.stance == "denies" else carried
-        found = self._told(reference)
+    def stance(self, title: str, passage: str, *, speaker: str | None, denies: bool) -> Stance:
+        """Return what the words of title and passage carry. ``denies``: the grammar reads a denial on the whole page."""
+        if self._sense.denial:
+            # News that denies is carried by a page that denies the same.
+            return "supports" if denies and self._names_subject(fold_han(f"{title} {passage}")) else "unrelated"
+        found = self._told(title, passage, speaker or "")
         # “Rumours that withdrawals have been halted are false”, on a page that states the hack: which of the two it denies
         # takes a reader.
-        if reference.stance == "denies":
+        if denies:
             return "hedges" if "stated" in found and "negated" not in found else "denies"
-        if self._is_of_other_ticker(tickers_in(f"{reference.title} {reference.passage}")):
+        if self._is_of_other_ticker(tickers_in(f"{title} {passage}")):
             return "unrelated"
         return "supports" if "stated" in found else "hedges" if "hedged" in found else "unrelated"
 
-    def _told(self, reference: SearchReference) -> list[Told]:
+    def _told(self, title: str, passage: str, speaker: str) -> list[Told]:
         """Return how each sentence that says the claim's verb of the claim's subject puts it, in order."""
-        grammar, sense, found = self._tables.grammar, self._judge.sense, []
-        sentences = self._sentences(reference)
+        grammar, sense, found = self._tables.grammar, self._sense, list[Told]()
+        sentences = [fold_han(p) for p in (title, *_SENTENCES.split(passage)) if p and p.strip()]
         for before, sentence in zip(["", *sentences], sentences, strict=False):
             if not grammar.says(sense, sentence.lower()):
                 continue
-            told = sentence if self._names(sentence, reference) else f"{before} {sentence}"
-            if not self._names(told, reference) or self._is_of_another(told):
+            told = sentence if self._names(sentence, speaker) else f"{before} {sentence}"
+            if not self._names(told, speaker) or self._is_of_another(told):
                 continue
             figures = Amounts(told.lower()).given
-            other = bool(self._claimed and figures) and not share(figures, self._claimed, within=DIFFERS)
+            other = bool(self._claimed and figures) and not any(_agree(f, c) for f in figures for c in self._claimed)
             found.append("hedged" if other else grammar.assertion(sense, sentence.lower()))
         return found
 
-    def _sentences(self, reference: SearchReference) -> Sequence[str]:
-        parts = [reference.title, *_SENTENCES.split(reference.passage or reference.snippet)]
-        return [fold_han(p) for p in parts if p and p.strip()]
-
-    def _names(self, told: str, reference: SearchReference) -> bool:
+    def _names(self, told: str, speaker: str) -> bool:
         # On its own page a party need not name itself, but what else the claim is about.
-        heard = f"{told} | {reference.speaker or ''}"
+        heard = f"{told} | {speaker}"
         if self._venues and self._venues.isdisjoint(e.name for e in self._tables.entities.mentioned(heard)):
             return False
-        return self._judge.names_subject(heard)
+        return self._names_subject(heard)
 
     def _is_of_another(self, told: str) -> bool:
         asset = self._claim.asset.upper()
@@ -95,3 +87,7 @@ class CarryRules:
             and known not in marked
             and not any(t in self._claim.text.split() for t in marked)
         )
+
+
+def _agree(figure: float, claimed: float) -> bool:
+    return abs(figure - claimed) <= DIFFERS * claimed

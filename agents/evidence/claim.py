@@ -1,20 +1,55 @@
-"""The claim that evidence is judged against."""
+"""The claim that evidence is judged against, and the closed list of its predicates."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Final
 
 import msgspec
 
-from agents.core.case import Case
+from schemas.signals import EventType, Modality
 
-Modality = Literal["asserted", "planned", "rumoured", "denied", "corrected"]
+PREDICATES: Final[dict[EventType, tuple[str, ...]]] = {
+    "listing": ("lists", "delists", "files", "opens_trading", "halts_trading"),
+    "hack": ("hacked", "leaks_data", "account_taken_over", "halts", "recovers_funds", "reimburses"),
+    "regulation": (
+        *("approves", "rejects", "delays", "files", "proposes", "enacts", "permits", "bans", "licenses", "sanctions"),
+        *(
+            "investigates",
+            "sues",
+            "charges",
+            "fines",
+            "settles",
+            "dismisses",
+            "rules",
+            "arrests",
+            "sentences",
+            "seizes",
+        ),
+    ),
+    "partnership": ("partners", "acquires", "invests", "accepts_payment", "integrates", "ends"),
+    "depeg": ("depegs", "recovers_peg", "halts_redemption"),
+    "liquidation": ("liquidated", "bankrupt", "halts_withdrawals", "resumes_withdrawals"),
+    "funding": ("raises", "invests", "acquires", "files", "goes_public", "buys_back"),
+    "whale": ("buys", "sells", "transfers", "withdraws", "mints", "burns", "holds", "unlocks"),
+    "product": ("launches", "upgrades", "delays", "discontinues", "halts", "resumes"),
+    "macro": ("raises_rate", "cuts_rate", "holds_rate", "reports_figure"),
+    "governance": ("proposes", "passes", "rejects", "appoints", "resigns", "burns"),
+    "airdrop": ("airdrops", "opens_claims", "delays", "cancels"),
+    "celebrity": ("says", "endorses", "buys", "sells"),
+    "scam_alert": ("scams", "warns", "freezes"),
+    "other": ("says", "warns", "lays_off", "halts", "reports_figure"),
+}
+"""Event type → what may be claimed of its subject. Everything else is ``other``."""
+PREDICATE_WORDS: Final = "; ".join(f"{kind}: {', '.join(words)}" for kind, words in PREDICATES.items())
+"""The same on one line, for prompts."""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the news says, and about whom. ``entity`` is the party it is about, None if triage named none.
 
+    ``subject`` and ``venue`` are as triage wrote them; :meth:`EntityIndex.parties` resolves them by the table. ``amount`` is
+    the claimed figure as one plain number, None without one and for a share in percent.
     ``as_of`` (UTC) is the case's own time. ``source_url`` is the page of the news itself, which is not evidence for it.
     """
 
@@ -25,25 +60,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     as_of: datetime
     asset_name: str = ""
     subject: str = ""
+    venue: str = ""
+    amount: float | None = None
     modality: Modality = "asserted"
     entity: str | None = None
     source_url: str | None = None
-
-
-def claim_of(case: Case) -> Claim:
-    """Return the claim of a triaged case.
-
-    Raises:
-        LookupError: before triage.
-    """
-    draft = case.draft
-    return Claim(
-        text=case.news.text,
-        language=case.language,
-        event_type=draft.event_type,
-        asset=draft.asset,
-        asset_name=draft.asset_name,
-        entity=draft.entity,
-        as_of=case.as_of,
-        source_url=case.news.url,
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 
 from agents.evidence.credibility import CredibilityTable
@@ -9,10 +10,11 @@ from agents.evidence.entities import EntityIndex
 from agents.evidence.hosts import Imitations, host_of, path_of
 from agents.evidence.stance import Grammar
 from agents.tables.directory import Directory
-from agents.text.matching import words_regex
+from agents.text.matching import fold_han, words_regex
 from schemas.config import Entity, Tables
 from schemas.ids import content_hash
 
+_TICKER = re.compile(r"(?!(?:UNKNOWN|NONE|NULL|N.A)$)[A-Z0-9][A-Z0-9.-]{1,19}")
 _KEPT = 8
 """Size of the cache. A worker meets new tables only at a hot configuration change, a backtest a handful."""
 
@@ -41,8 +43,15 @@ class Compiled:
         # Snapshots of recorded cases may hold the names in the lexicon.
         self.asset_names = {k.split("/", 1)[1]: v for k, v in lexicon.items() if k.startswith("asset/")}
         self.asset_names |= {a.ticker: a.names for a in tables.assets}
+        named = [(n, t) for t, names in self.asset_names.items() for n in (t, *names)]
+        self._tickers = {fold_han(n).lower(): t for n, t in reversed(named)}
         self.common_words = frozenset(lexicon.get("common_words", ()))
         self.filler = words_regex(lexicon.get("filler", ()))
+
+    def ticker_of(self, name: str) -> str:
+        """Return the ticker of a coin written by its ticker or by a name; what is written as a ticker stays; else ""."""
+        plain = fold_han(name).strip().lstrip("$")
+        return self._tickers.get(plain.lower()) or (plain if _TICKER.fullmatch(plain) else "")
 
     def is_user_content(self, url: str) -> bool:
         """Whether anybody can publish at this address, even on an official domain."""

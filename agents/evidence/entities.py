@@ -83,12 +83,15 @@ class EntityIndex:
 
     def named(self, name: str) -> tuple[Entity, ...]:
         """Return the entities with this name, ignoring case; otherwise those whose whole name it contains."""
-        exact = self._by_name.get(fold_han(name).lower())
-        return tuple(exact) if exact else self.mentioned(name)
+        return self.exactly(name) or self.mentioned(name)
+
+    def exactly(self, name: str) -> tuple[Entity, ...]:
+        """Return the entities with this name, ignoring case."""
+        return tuple(self._by_name.get(fold_han(name).lower(), ()))
 
     def parties(self, claim: Claim) -> tuple[Entity, ...]:
-        """Return all entities of the claim: its ``entity``, those that its text names, and the asset's issuer."""
-        found = list(self.named(claim.entity)) if claim.entity else []
+        """Return all entities of the claim: ``entity``, ``subject``, ``venue``, those that its text names, the asset's issuer."""
+        found = [e for name in (claim.entity, claim.subject, claim.venue) if name for e in self.named(name)]
         found += self.mentioned(f"{claim.text} | {claim.asset_name}")
         found += self._by_asset.get(claim.asset.upper(), [])
         return tuple({id(e): e for e in found}.values())

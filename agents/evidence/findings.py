@@ -8,7 +8,7 @@ for comparison.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime
 
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import compiled
@@ -16,13 +16,14 @@ from agents.evidence.hosts import canonical_url, host_of
 from agents.evidence.independence import mark_independent
 from agents.evidence.pages import SNIPPET, Judge, JudgedPage, Material, utc
 from agents.evidence.quality import controlled
+from agents.evidence.verdict import STALE_AFTER
 from agents.text.injection import steers_model
 from schemas.config import Snapshot
 from schemas.evidence import DroppedResult, Findings, Page, SearchReference, SearchResult, Sentiment
 
-STALE_AFTER = timedelta(days=30)
 _MULTI_BONUS, _OFFICIAL_BONUS = 0.10, 0.15
-_DROP_FLAGS = ("future_evidence", "spoofed_source", "injection_suspected")
+DROP_FLAGS = ("future_evidence", "spoofed_source", "injection_suspected")
+"""Flags of results that were dropped. They say nothing of the news."""
 
 
 def assess(
@@ -33,37 +34,37 @@ def assess(
     snapshot: Snapshot,
     earlier: Sequence[SearchReference] = (),
     opened: Sequence[Page] = (),
+    searched_at: datetime | None = None,
 ) -> Findings:
     """Judge the results of all searches so far as evidence for or against the claim.
 
     ``earlier`` are the references of earlier rounds; they keep the stance that was read from their whole texts.
-    ``opened`` are the main texts of pages among them, which are read in place of the snippets.
+    ``opened`` are the main texts of pages among them, which are read in place of the snippets. ``searched_at`` (UTC): when
+    the results were found.
 
-    References are numbered from 1, best first. ``independent_sources`` counts usable pages of any stance.
-    ``multi_source`` compares with the snapshot's threshold: with an official confirmation it counts all independent
-    pages, without one only those that support, since a hedge gives no support. A hedged page that still tells the story
-    conflicts with a denial (``conflict``).
+    References are numbered from 1, best first. Stances are those of the word rules alone, for planning and for want of a
+    critic: what the signal says is decided by :mod:`agents.evidence.witnesses`. ``multi_source`` compares the independent
+    pages about the claim (``related_sources``), whatever they say of it, with the snapshot's threshold.
     """
-    judge = Judge(claim, compiled(snapshot.tables), rules=snapshot.rules)
+    judge = Judge(claim, compiled(snapshot.tables))
     dropped: list[DroppedResult] = []
     flags: set[str] = set()
     materials = [*_earlier(earlier, opened), *(Material(r) for r in results)]
     pages = _allowed(judge, claim, materials, dropped, flags)
-    if judge.rules > 1:
-        flags |= judge.void_compromised(pages)
+    flags |= judge.void_compromised(pages)
     pages = controlled(pages, snapshot, dropped)
     mark_independent(judge, pages)
     if steers_model(claim.text):
         flags.add("injection_suspected")
     return _findings(
-        claim,
         [m.result for m in materials],
         pages,
         dropped=tuple(dropped),
-        flags=tuple(f for f in _DROP_FLAGS if f in flags),
+        flags=tuple(f for f in (*DROP_FLAGS, "compromised_account") if f in flags),
         query=query,
         threshold=snapshot.search_multi_source_threshold,
         judge=judge,
+        searched_at=searched_at,
     )
 
 
@@ -95,13 +96,14 @@ def _allowed(
     for material in materials:
         result, published = material.result, material.published
         # An established outlet that quotes an attack reports it; any other page that steers is one.
-        established = judge.rules > 1 and judge.is_established(result.url)
+        steers = steers_model(f"{result.title}\n{material.text}")
+        flags |= {"injection_suspected"} if steers else set()
         reasons = {
             "future_evidence": published is not None and published > utc(claim.as_of),
             "spoofed_source": judge.imitates(result.url),
-            "injection_suspected": not established and steers_model(f"{result.title}\n{material.text}"),
+            "injection_suspected": steers and not judge.is_established(result.url),
         }
-        broken = [name for name in _DROP_FLAGS if reasons[name]]
+        broken = [name for name in DROP_FLAGS if reasons[name]]
         flags.update(broken)
         if broken:
             dropped.append(DroppedResult(url=result.url, title=result.title, reason=broken[0]))
@@ -111,7 +113,6 @@ def _allowed(
 
 
 def _findings(
-    claim: Claim,
     results: Sequence[SearchResult],
     pages: list[JudgedPage],
     *,
@@ -120,25 +121,26 @@ def _findings(
     query: str,
     threshold: int,
     judge: Judge,
+    searched_at: datetime | None,
 ) -> Findings:
-    supporting = [p for p in pages if p.reading.stance == "supports"]
-    independent = sum(p.independent for p in pages)
+    supporting = [p for p in pages if p.stance == "supports"]
+    related = sum(p.independent and p.related for p in pages)
     official = any(p.official for p in supporting)
-    backing = independent if official else sum(p.independent for p in supporting)
-    multi = backing >= threshold
-    denied = any(p.reading.stance == "denies" for p in pages)
+    multi = related >= threshold
+    denied = any(p.stance == "denies" for p in pages)
     relevance = sum(min(1.0, max(0.0, p.result.score)) for p in pages) / len(pages) if pages else 0.0
     bonus = (_MULTI_BONUS if multi else 0.0) + (_OFFICIAL_BONUS if official else 0.0)
     texts = (f"{r.title} {r.snippet}".casefold() for r in results)
     return Findings(
         keyword=query,
-        references=tuple(_reference(n, p, claim, query, judge) for n, p in enumerate(pages, start=1)),
+        references=tuple(_reference(n, p, query, searched_at) for n, p in enumerate(pages, start=1)),
         dropped=dropped,
-        independent_sources=independent,
+        independent_sources=sum(p.independent for p in pages),
+        related_sources=related,
         multi_source=multi,
         official_confirmed=official,
         denied=denied,
-        conflict=denied and any(p.reading.carries for p in pages if p.reading.stance in {"supports", "hedges"}),
+        conflict=denied and any(p.related and p.stance != "denies" for p in pages),
         stale=bool(supporting) and all(p.age is not None and p.age > STALE_AFTER for p in supporting),
         sentiment=_sentiment([p.text.casefold() for p in pages], judge.moods),
         source_count=len(pages),
@@ -152,7 +154,7 @@ def _findings(
     )
 
 
-def _reference(number: int, page: JudgedPage, claim: Claim, query: str, judge: Judge) -> SearchReference:
+def _reference(number: int, page: JudgedPage, query: str, searched_at: datetime | None) -> SearchReference:
     result = page.result
     return SearchReference(
         reference_number=number,
@@ -165,17 +167,17 @@ def _reference(number: int, page: JudgedPage, claim: Claim, query: str, judge: J
         content_complete=result.content_complete,
         source_credibility=page.credibility,
         query=query,
-        published_at=result.published_at,
+        published_at=page.published,
         registrable_domain=page.domain,
         independent=page.independent,
         official=page.official,
-        stance=page.reading.stance,
-        carries=page.reading.carries,
+        stance=page.stance,
+        carries=page.related,
         passage=page.passage,
         owner=page.owner,
         speaker=page.speaker,
-        own_page=page.own_page and judge.rules > 1,
-        timestamp=claim.as_of,
+        own_page=page.own_page,
+        timestamp=searched_at if page.earlier is None else page.earlier.timestamp,
     )
 
 

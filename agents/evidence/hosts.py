@@ -85,8 +85,11 @@ class Imitations:
         alternation = "|".join(re.escape(d) for d in sorted(named, key=lambda d: (-len(d), d))) or r"(?!)"
         self._embedded = re.compile(rf"(?:^|[.\-])(?:{alternation})(?=[.\-])")
 
-    def imitates(self, url: str, claim_brands: Iterable[str]) -> bool:
-        """Whether the host imitates an official domain. One-letter typos count only for the claim's own names."""
+    def imitates(self, url: str, claim_brands: Iterable[str], asset: str = "") -> bool:
+        """Whether the host imitates an official domain. One-letter typos count only for the claim's own names.
+
+        ``asset``: the claim's ticker; beside the name of a party (``kraken-pepe.example``) it dresses a host as the party's.
+        """
         host = host_of(url)
         if not host or _is_address(host):
             return False
@@ -106,7 +109,9 @@ class Imitations:
         left = host.removesuffix(domain).rstrip(".").split(".")
         if any(self._poses(left, label, b) for b in claim_brands):
             return True
-        return _has_user(url) or any(self._mimics(label, b) for b in claim_brands if b not in self._affixes)
+        return _has_user(url) or any(
+            self._mimics(label, b, asset.lower()) for b in claim_brands if b not in self._affixes
+        )
 
     def _foreign_letters(self, host: str) -> bool:
         for label in host.split("."):
@@ -128,11 +133,11 @@ class Imitations:
         dressed = bool(after) and (after[0] in _TLDS or after[0] in self._affixes)
         return dressed or any(t in self._affixes for t in label.split("-"))
 
-    def _mimics(self, label: str, brand: str) -> bool:
+    def _mimics(self, label: str, brand: str, asset: str) -> bool:
         if label == brand:
             return False
         tokens = label.split("-")
-        if brand in tokens and any(t in self._affixes for t in tokens if t != brand):
+        if brand in tokens and any(t in self._affixes or t == asset for t in tokens if t != brand):
             return True
         rest = label.removeprefix(brand) if label.startswith(brand) else label.removesuffix(brand)
         if len(brand) >= 4 and rest != label and rest.strip("-") in self._affixes:

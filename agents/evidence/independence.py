@@ -1,4 +1,4 @@
-"""Counts independent sources: one per registrable domain, one per text, and never the claimant's own pages."""
+"""Counts independent sources: one per owner, one per text, and never the claimant's own pages."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from agents.evidence.pages import Judge, JudgedPage
 
 
 def mark_independent(judge: Judge, pages: list[JudgedPage]) -> None:
-    """Set ``independent`` on the first counted page of each domain. Quality control has already removed duplicates."""
+    """Set ``independent`` on the first counted page of each owner. Quality control has already removed duplicates."""
     counted: set[str] = set()
     for page in pages:
-        if page.own_page or page.address == judge.source_address or page.domain in counted:
+        if page.own_page or page.address == judge.source_address or page.owner in counted:
             continue
-        counted.add(page.domain)
+        counted.add(page.owner)
         page.independent = True

@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+from agents.evidence.carry import CarryRules
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled
 from agents.evidence.entities import names_in, tickers_in
 from agents.evidence.hosts import brand_of, canonical_url, host_of, path_of, registrable_domain
 from agents.evidence.owners import owner_of
 from agents.evidence.passages import passage_of
-from agents.evidence.stance import READ_LIMIT, ClaimSense, Reading
+from agents.evidence.stance import READ_LIMIT
 from agents.text.matching import Shape, fold_han, has_cjk, near_duplicates, units
 from schemas.config import Entity
-from schemas.evidence import Credibility, Page, SearchReference, SearchResult
+from schemas.evidence import Credibility, Page, SearchReference, SearchResult, Stance
 
 FRESH_BEFORE = timedelta(days=3)
 """Maximum age at which a page that says the opposite is a denial. An older one tells how things were before."""
-_URL_DATE = re.compile(r"[/\-_](20[12]\d)[/\-_]?(0[1-9]|1[0-2])[/\-_]?(0[1-9]|[12]\d|3[01])(?![0-9])")
+_URL_DATE = re.compile(r"(?<![0-9])(20[12]\d)[/\-_]?(0[1-9]|1[0-2])[/\-_]?(0[1-9]|[12]\d|3[01])(?![0-9])")
 _TAKEOVER = timedelta(hours=48)
 _TAKEN_OVER = re.compile(
     r"\baccounts?\b[^.!?]{0,40}\b(?:compromised|hacked|breached|hijacked|taken over)|(?:compromised|hacked|hijacked) account"
@@ -28,6 +29,12 @@ _TAKEN_OVER = re.compile(
 SNIPPET = 300
 """Characters of a page that its reference keeps."""
 _TRUST: dict[Credibility, int] = {"high": 3, "medium": 2, "unknown": 1, "low": 0}
+_LATIN_WORDS = re.compile(r"[a-z0-9]+")
+_LEGAL_FORMS = frozenset(
+    {"inc", "incorporated", "corp", "corporation", "co", "company", "ltd", "limited", "llc", "lp", "plc", "sa", "ag", "nv", "se",
+     "form", "annual", "quarterly", "current", "sec"}
+)  # fmt: skip
+"""What may follow a registrant's name in a filing's title without making it another name."""
 _SLUG = re.compile(r"[^a-z0-9]+")
 _NAMED_EVENTS = frozenset({"listing", "partnership", "product", "funding", "airdrop"})
 
@@ -40,6 +47,8 @@ class Material:
     def __init__(self, result: SearchResult, earlier: SearchReference | None = None, page: Page | None = None) -> None:
         self.result, self.earlier, self.opened = result, earlier, page is not None
         self.published = published_at(result)
+        if self.published is None and page is not None and page.published_at is not None:
+            self.published = utc(page.published_at)
         self.text = result.snippet if page is None else f"{result.snippet}\n{page.text}"
 
 
@@ -55,7 +64,7 @@ class JudgedPage:
         self.speaker: str | None = None
         self.address = canonical_url(result.url)
         heading, snippet = fold_han(result.title), fold_han(result.snippet[:READ_LIMIT])
-        self.heading, self.earlier = heading, material.earlier is not None
+        self.heading, self.earlier = heading, material.earlier
         self.body = fold_han(material.text[:READ_LIMIT]) if material.opened else snippet
         self.text = f"{heading} {self.body}".strip()
         self.title = " ".join(units(heading))
@@ -66,13 +75,14 @@ class JudgedPage:
             frozenset(units(self.body)) if material.opened else self.shape.singles
         )
         self.credibility: Credibility = "unknown"
-        self.reading = Reading("supports", True)
+        self.stance: Stance = "unrelated"
+        self.related = False
         self.official = self.official_host = self.own_page = self.independent = False
         self.trust, self.quality = 0, 30.0
 
     def looks_like(self, other: JudgedPage) -> bool:
         """Whether both contents are one text. Earlier rounds keep only heads, so across rounds heads are compared."""
-        if self.earlier == other.earlier:
+        if (self.earlier is None) == (other.earlier is None):
             return near_duplicates(self.shape, other.shape)
         return near_duplicates(Shape(self.head, folded=True), Shape(other.head, folded=True))
 
@@ -85,8 +95,8 @@ class JudgedPage:
 class Judge:
     """Reads pages against one claim."""
 
-    def __init__(self, claim: Claim, tables: Compiled, *, rules: int = 1) -> None:
-        self._claim, self._tables, self.rules = claim, tables, rules
+    def __init__(self, claim: Claim, tables: Compiled) -> None:
+        self._claim, self._tables = claim, tables
         self._as_of = utc(claim.as_of)
         self.source_address = canonical_url(claim.source_url) if claim.source_url else None
         speaking = tables.entities.speaking(claim)
@@ -94,6 +104,8 @@ class Judge:
         self._speakers = frozenset(d.lower() for e in speaking for d in e.domains)
         parties = tables.entities.parties(claim)
         self._party_ids = {id(e) for e in parties}
+        told = (claim.text, claim.subject, claim.entity or "", *(n for e in parties for n in (e.name, *e.aliases)))
+        self._party_words = frozenset(_LATIN_WORDS.findall(" ".join(told).lower())) | _LEGAL_FORMS
         self._party_names = tuple(sorted({fold_han(n).casefold() for e in parties for n in (e.name, *e.aliases)}))
         self._brands = frozenset(brand_of(d) for e in parties for d in e.domains) - tables.spoof_affixes
         self._names = self._claim_names()
@@ -112,6 +124,7 @@ class Judge:
         whole = " " in (claim.entity or "").strip() and first.lower() not in tables.ambiguous_names
         self._entity_words = frozenset({first.lower()} if telling and whole else ())
         self.moods, self.official_words = tables.moods, tables.official_words
+        self._carry = CarryRules(claim, tables, self._sense, self.names_subject)
         self._count = 0
 
     def is_established(self, url: str) -> bool:
@@ -120,18 +133,18 @@ class Judge:
 
     def imitates(self, url: str) -> bool:
         listed = self._tables.credibility.lists(host_of(url))
-        return not listed and self._tables.imitations.imitates(url, self._brands)
+        return not listed and self._tables.imitations.imitates(url, self._brands, self._claim.asset)
 
     def page(self, material: Material) -> JudgedPage:
-        """Return the page with its owner, its credibility and its stance.
+        """Return the page with its owner, its credibility and its stance by the word rules.
 
-        A reference of an earlier round keeps the stance that was read from its whole text, unless it was opened since.
+        A reference of an earlier round keeps what was read from its whole text, unless it was opened since.
         """
         result, earlier = material.result, material.earlier
         page = JudgedPage(material, self._as_of, self._count)
         self._count += 1
         page.official_host = (
-            (self.rules == 1 or self._tables.directory.cik_of(result.url) is None)
+            self._tables.directory.cik_of(result.url) is None
             and page.domain in self._speakers
             and page.host.isascii()
             and not self._tables.is_user_content(result.url)
@@ -139,16 +152,15 @@ class Judge:
         page.credibility = self._tables.credibility.of(page.host, page.official_host)
         page.trust = _TRUST[page.credibility]
         page.own_page = self._is_claimants_own(page)
-        fresh = page.age is None or page.age <= FRESH_BEFORE
+        self._attribute(page, material)
         if earlier is not None and earlier.carries is not None and not material.opened:
-            page.reading = Reading(earlier.stance, earlier.carries)
-        elif self._is_related(page):
-            page.reading = self._tables.grammar.read(self._sense, page.heading, page.body, fresh=fresh)
-        else:
-            page.reading = Reading("unrelated", False)
-        page.official = page.official_host
-        if self.rules > 1:
-            self._attribute(page, material)
+            page.stance, page.related, page.passage = earlier.stance, earlier.carries, earlier.passage
+            return page
+        page.related = self._is_related(page)
+        fresh = page.age is None or page.age <= FRESH_BEFORE
+        denies = page.related and self._tables.grammar.denies(self._sense, page.heading, page.body, fresh=fresh)
+        passage = page.passage or result.snippet
+        page.stance = self._carry.stance(result.title, passage, speaker=page.speaker, denies=denies)
         return page
 
     def _attribute(self, page: JudgedPage, material: Material) -> None:
@@ -167,9 +179,9 @@ class Judge:
             page.own_page, page.credibility, page.trust = False, "high", _TRUST["high"]
 
     def void_compromised(self, pages: list[JudgedPage]) -> set[str]:
-        """Take an account's official word from it where a usable page reports, within 48 hours, that somebody else wrote there.
+        """Take an account's official word from it where a page reports, within 48 hours, that somebody else wrote there.
 
-        Return the flag ``compromised_account`` if that happened.
+        The report must be an official page or one of high or medium credibility: a stranger's page voids nothing. Return the flag ``compromised_account`` if that happened.
         """
         flags = set()
         for page in pages:
@@ -183,6 +195,8 @@ class Judge:
         return flags
 
     def _reports_takeover(self, report: JudgedPage, page: JudgedPage, names: list[str]) -> bool:
+        if report.trust < _TRUST["medium"] or (self._tables.is_user_content(report.result.url) and not report.official):
+            return False
         near = report.published is None or page.published is None or abs(report.published - page.published) <= _TAKEOVER
         low = report.text.casefold()
         return near and _TAKEN_OVER.search(low) is not None and any(n in low for n in names)
@@ -193,13 +207,17 @@ class Judge:
             return None
         low = page.heading.casefold()
         named = self._tables.entities.mentioned(page.heading)
-        party = next((e.name for e in named if id(e) in self._party_ids), None)
-        return party or next((n for n in sorted(self._subjects) if len(n) > 3 and n in low), None)
+        party = next((e for e in named if id(e) in self._party_ids), None)
+        names = self._subjects if party is None else {fold_han(n).casefold() for n in (party.name, *party.aliases)}
+        told = [n for n in sorted(names) if len(n) > 3 and n in low]
+        if any(self._goes_on(n, page.heading) for n in told):
+            return None
+        return party.name if party is not None else next(iter(told), None)
 
-    @property
-    def sense(self) -> ClaimSense:
-        """The parsed claim."""
-        return self._sense
+    def _goes_on(self, name: str, heading: str) -> bool:
+        """Whether a title goes on with a name: “Northwind Beverages, Inc.” is not the Northwind of the claim."""
+        after = [m[1] for m in re.finditer(rf"(?i:{re.escape(name)})\s+([A-Z][A-Za-z]+)", heading)]
+        return any(w.lower() not in self._party_words for w in after)
 
     def names_subject(self, text: str) -> bool:
         """Whether a folded text names what the claim is about: its asset or subject, and its first party where both are told.

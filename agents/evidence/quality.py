@@ -39,8 +39,11 @@ def controlled(pages: list[JudgedPage], snapshot: Snapshot, dropped: list[Droppe
         else:
             good.append(page)
     kept: list[JudgedPage] = []
-    # Of duplicates, keep the official page, then the page of the more trusted publisher, then the first.
-    for page in sorted(good, key=lambda p: (not p.official_host, p.own_page, -p.trust, -p.result.score, p.order)):
+    # Of duplicates, keep the official page, then that of the more trusted publisher, then the one of an earlier round, whose
+    # whole text was read, then the first.
+    for page in sorted(
+        good, key=lambda p: (not p.official_host, p.own_page, -p.trust, p.earlier is None, -p.result.score, p.order)
+    ):
         if any(_same_page(page, other) for other in kept):
             drop(page, "duplicate")
         else:
@@ -57,9 +60,7 @@ def _same_page(page: JudgedPage, other: JudgedPage) -> bool:
     if page.address == other.address:
         return True
     # A text and its negation share nearly all words but are never duplicates.
-    if page.shape.singles != other.shape.singles and (page.reading.stance == "denies") != (
-        other.reading.stance == "denies"
-    ):
+    if page.shape.singles != other.shape.singles and (page.stance == "denies") != (other.stance == "denies"):
         return False
     if page.looks_like(other):
         return True

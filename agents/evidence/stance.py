@@ -1,7 +1,8 @@
-"""Reads the stance of a page on a claim: supports, denies, hedges, or is about something else (zh and en).
+"""The grammar of denial, and how one sentence puts what it tells (zh and en).
 
 The words are in the lexicon of the tables; this module is the grammar: what a negation covers, what is called false,
-and which claims are denials themselves, so that a page that denies the same thing supports them.
+and which claims are denials themselves, so that a page that denies the same thing supports them. What a page carries is
+decided by :mod:`agents.evidence.carry`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ from typing import Literal
 
 from agents.evidence.negation import false_patterns, negation_of, negation_of_words
 from agents.evidence.scope import Scope, Target, stem
-from agents.text.matching import CJK, NEVER, fold_han, has_cjk, lower_words_regex, words_pattern
-from schemas.evidence import Stance
+from agents.text.matching import NEVER, fold_han, has_cjk, lower_words_regex, words_pattern
 
 _HEAD = 1200
 """Characters of the news that count as its claim."""
@@ -23,10 +23,13 @@ _YET = re.compile(r"\byet\b|尚未|暂未|还未|暂无|尚无")
 _CLAUSES = re.compile(r"[,,。;;!?!?]|\.\s|\.$|\s[-–—]\s")
 _SENTENCES = re.compile(r"[。;!!]|[.?]\s|[.]$|(?<=\?)")
 _WORDS = re.compile(r"[a-z0-9]+|[\u4e00-\u9fff]{2,}")
-_NOT = re.compile(r"\b(?:not|no|never|without)\b|n't|[?]|未|没|无|不")
+_NOT = re.compile(r"\b(?:not|no|never|without|neither|nor)\b|n't|[?]|未|没|无|不")
+_THERE_IS_NO = re.compile(r"\bthere (?:is|was|are|were) no (?:[\w.-]+ )?[\w.-]+")
 _REFUSED = re.compile(r"\b(?:den(?:y|ies|ied|ying|ials?)|reject(?:s|ed|ion)?|dismiss(?:es|ed|al)?)\b")
 _OPEN_ENDED = frozenset({"approve"})
 """Events whose opposite is another event, not a denial: an approval and a rejection."""
+_EXCLUSIVE = frozenset({"cut_rate", "raise_rate", "resume"})
+"""Events that the opposite rules out even on a page that uses their verb: one meeting cannot both cut and hold."""
 _MODAL_REACH = r"[\s-]+(?:also|soon|be|get|being|land|gain|secure|on|to|in|\w+ly)?(?:[\s-]+)?"
 
 
@@ -38,7 +41,7 @@ class ClaimSense:
     """The parsed features of a claim that pages are read against."""
 
     __slots__ = (
-        *("account_hack", "denial", "future", "groups", "hedged_modal", "limited", "names", "negated", "postpones"),
+        *("account_hack", "denial", "future", "groups", "limited", "names", "negated", "postpones"),
         *("own_negation", "refusal", "says", "suit", "target", "topic", "topic_words"),
     )
 
@@ -50,18 +53,8 @@ class ClaimSense:
         self.target = self.topic = Target()
         self.topic_words = NEVER
         self.own_negation: re.Pattern[str] | None = None
-        self.denial = self.suit = self.future = self.hedged_modal = self.account_hack = False
+        self.denial = self.suit = self.future = self.account_hack = False
         self.postpones = self.refusal = self.limited = False
-
-
-class Reading:
-    """A page's stance. ``carries`` tells whether a hedging page still tells the story itself."""
-
-    __slots__ = ("carries", "stance")
-
-    def __init__(self, stance: Stance, carries: bool) -> None:
-        self.stance = stance
-        self.carries = carries
 
 
 class Grammar:
@@ -88,6 +81,8 @@ class Grammar:
         self._always_suit, self._no_plans = words("offence_denial"), words("no_plans")
         self._common = frozenset(stem(w.lower()) for w in lexicon.get("name_stopwords", ()))
         self._predicates, self._negations, self._modals, self._antonyms = {}, {}, {}, {}
+        # “Swaps and transfers” moves nothing, and who publishes a notice launches nothing.
+        self._not_said = words("not_said")
         self._says: dict[str, re.Pattern[str]] = {}
         self._said_modally: dict[str, re.Pattern[str]] = {}
         modal = _lower_pattern(lexicon, "hedge_modal")
@@ -103,7 +98,6 @@ class Grammar:
                 self._said_modally[group] = re.compile(rf"(?:{modal})(?:{_MODAL_REACH})?(?:{pattern})")
             elif family == "antonym":
                 self._antonyms[group] = re.compile(pattern)
-        self._any_modal = re.compile(modal)
 
     def sense(self, claim_text: str, names: frozenset[str] = frozenset()) -> ClaimSense:
         """Parse a claim once. Only the head of the news states the claim; the rest is background.
@@ -114,7 +108,8 @@ class Grammar:
         out = ClaimSense(names)
         present = [g for g, p in self._predicates.items() if p.search(text)]
         out.negated = tuple(g for g in present if self._negations[g].search(text))
-        out.says = tuple(g for g, p in self._says.items() if p.search(text))
+        said = self._not_said.sub(" ; ", text)
+        out.says = tuple(g for g, p in self._says.items() if p.search(said))
         out.groups = self._with_converses(g for g in present if g not in out.negated)
         out.suit = not {"sue", "arrest"}.isdisjoint(present)
         out.account_hack = self._account_hack.search(text) is not None
@@ -131,7 +126,6 @@ class Grammar:
         out.postpones = self._scope.postpones(text)
         out.limited = self._limits.search(text) is not None
         out.future = self._future.search(text) is not None
-        out.hedged_modal = self._any_modal.search(text) is not None
         return out
 
     def _with_converses(self, groups: Iterable[str]) -> tuple[str, ...]:
@@ -142,28 +136,20 @@ class Grammar:
                 found |= dict.fromkeys(members)
         return tuple(found)
 
-    def read(self, claim: ClaimSense, title: str, content: str, *, fresh: bool) -> Reading:
-        """Return the stance of a page about the claim's subject. Its texts must be folded by :func:`fold_han`.
+    def denies(self, claim: ClaimSense, title: str, content: str, *, fresh: bool) -> bool:
+        """Whether a page about the claim's subject says that something is false. Its texts must be folded (``fold_han``).
 
-        ``fresh``: published at about the time of the claim.
+        Of a claim that denies itself, it is the same that such a page says is false. ``fresh``: published at about the
+        time of the claim, so that the opposite of the claim is news and not how things were before.
         """
         text = f"{title.rstrip('. ')}. {content}".lower()
         cleaned = self._cleaned(text, claim)
-        confirms = self._confirms(cleaned)
         false = self._says_false(cleaned, claim.suit)
         about = self._on_claim(claim, cleaned) if false else cleaned
         denies = (false and self._says_false(about, claim.suit)) or self._negates(claim, cleaned)
-        if denies and self._earlier.search(cleaned) and (confirms or self._tells(claim, cleaned)):
+        if denies and self._earlier.search(cleaned) and (self._confirms(cleaned) or self._tells(claim, cleaned)):
             denies = False
-        hedges = not confirms and self._hedges(claim, about if cleaned == text else self._on_claim(claim, text))
-        if claim.denial:
-            # A page that repeats what the claim denies usually came before it: neither support nor denial.
-            return Reading("supports" if denies else "hedges", False)
-        if denies:
-            return Reading("denies", False)
-        if self._opposite(claim, cleaned):
-            return Reading("denies" if fresh else "hedges", False)
-        return Reading("hedges", self._carries(claim, text)) if hedges else Reading("supports", True)
+        return denies or (fresh and not claim.denial and self._opposite(claim, cleaned))
 
     def speaks_of(self, claim: ClaimSense, text: str) -> bool:
         """Whether a text (folded, in lower case) uses a verb of the claim."""
@@ -171,13 +157,15 @@ class Grammar:
 
     def says(self, claim: ClaimSense, text: str) -> bool:
         """Whether a text (folded, in lower case) says the claim's verb, or a listed synonym of it."""
-        return any(self._says[g].search(text) for g in claim.says)
+        said = self._not_said.sub(" ; ", text)
+        return any(self._says[g].search(said) for g in claim.says)
 
     def assertion(self, claim: ClaimSense, sentence: str) -> Told:
         """Return how a sentence (folded, in lower case) that says the claim's verb puts it."""
-        if _NOT.search(sentence) or self._denial.search(sentence):
+        put = self._cleaned(sentence, claim)  # “This is no hoax” negates nothing.
+        if _NOT.search(put) or self._says_false(put, claim.suit):
             return "negated"
-        if any(g in claim.groups and p.search(sentence) for g, p in self._antonyms.items()):
+        if any(g in (*claim.groups, *claim.says) and p.search(sentence) for g, p in self._antonyms.items()):
             return "negated"
         modal = (*(self._said_modally[g] for g in claim.says), *(self._modals[g] for g in claim.groups))
         if self._hedge.search(sentence) or any(p.search(sentence) for p in modal):
@@ -217,6 +205,10 @@ class Grammar:
             return True
         if claim.own_negation is not None and self._is_negated(claim, claim.own_negation, text):
             return True
+        if any(
+            self._is_claimed(claim, m.group(), _around(text, m.start(), m.end())) for m in _THERE_IS_NO.finditer(text)
+        ):
+            return True
         return any(
             self._names_claim(claim, _around(text, m.start(), m.end())) and not self._tells(claim, text)
             for m in self._no_plans.finditer(text)
@@ -245,13 +237,18 @@ class Grammar:
                 return True
         return False
 
+    def _is_claimed(self, claim: ClaimSense, absent: str, clause: str) -> bool:
+        """Whether what “there is no …” names is a party's, and its clause speaks of what is claimed of that party."""
+        named = claim.names.intersection(_WORDS.findall(clause))
+        return not named.isdisjoint(_WORDS.findall(absent)) and (len(named) > 1 or self.shares_topic(claim, clause))
+
     def _names_claim(self, claim: ClaimSense, clause: str) -> bool:
         return self._self_names.search(clause) is not None or not claim.names.isdisjoint(_WORDS.findall(clause))
 
     def _tells(self, claim: ClaimSense, text: str) -> bool:
         """Whether some sentence states the claim as a fact."""
         return any(
-            self.speaks_of(claim, part)
+            self._says_verb(claim, part)
             and not _NOT.search(part)
             and not self._hedge.search(part)
             and not self._attribution.search(part)
@@ -264,7 +261,23 @@ class Grammar:
             p.search(text) and not self._predicates[g].search(p.sub(" ", text))
             for g, p in self._antonyms.items()
             if g in claim.groups
-        ) or any(p.search(text) for g, p in self._antonyms.items() if g == "halt" and g in claim.groups)
+        ) or any(
+            p.search(text) and (g == "halt" or not self._stated_beside(claim, p, text))
+            for g, p in self._antonyms.items()
+            if (g == "halt" and g in claim.groups) or (g in _EXCLUSIVE and g in (*claim.groups, *claim.says))
+        )
+
+    def _stated_beside(self, claim: ClaimSense, opposite: re.Pattern[str], text: str) -> bool:
+        """Whether a sentence without the opposite states the claim, or every sentence with it is only a forecast."""
+        parts = [(opposite.search(s) is not None, self.assertion(claim, s), s) for s in _SENTENCES.split(text)]
+        stated = any(not opposed and told == "stated" and self._says_verb(claim, s) for opposed, told, s in parts)
+        return stated or all(self._is_forecast(s) for opposed, _, s in parts if opposed)
+
+    def _says_verb(self, claim: ClaimSense, sentence: str) -> bool:
+        return self.says(claim, sentence) or self.speaks_of(claim, sentence)
+
+    def _is_forecast(self, sentence: str) -> bool:
+        return self._hedge.search(sentence) is not None or self._future.search(sentence) is not None
 
     def _confirms(self, text: str) -> bool:
         return self._confirm.search(text) is not None and any(
@@ -273,18 +286,6 @@ class Grammar:
             and not re.search(r"\b(?:not|no|yet|un)\b|n't|未|没|无", part)
             for part in _CLAUSES.split(text)
         )
-
-    def _hedges(self, claim: ClaimSense, text: str) -> bool:
-        if self._hedge.search(text) or (claim.future and any(
-            _YET.search(m.group()) for g in claim.groups for m in self._negations[g].finditer(text)
-        )):  # fmt: skip
-            return True
-        return not claim.hedged_modal and any(self._modals[g].search(text) for g in claim.groups)
-
-    def _carries(self, claim: ClaimSense, text: str) -> bool:
-        # “用户称热钱包异常转出, 消息未经证实”: the second clause hedges, but the first still tells the story.
-        content = text.split(". ", 1)[-1]
-        return any(part.strip() and _long(part) and not self._hedge.search(part) for part in _CLAUSES.split(content))
 
 
 def _words_of(target: Target) -> re.Pattern[str]:
@@ -303,7 +304,3 @@ def _around(text: str, start: int, end: int) -> str:
 
 def _lower_pattern(lexicon: Mapping[str, tuple[str, ...]], key: str) -> str:
     return words_pattern(e.lower() for e in lexicon.get(key, ()))
-
-
-def _long(part: str) -> bool:
-    return len(re.findall(rf"[{CJK}]|[A-Za-z0-9]+", part)) >= 10

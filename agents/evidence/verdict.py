@@ -1,4 +1,4 @@
-"""Rules 2: from what each usable page says of a claim to one of seven words, and what follows. No step uses them yet.
+"""From what each usable page says of a claim to one of seven words, its range and its cap.
 
 Pure rules over witnesses; who reads the pages (a critic with checked quotes, or the word rules alone) is decided before.
 The first verdict that fits applies, in the order of :func:`judged`. ``confirmed`` needs somebody who may be quoted for it;
@@ -14,8 +14,8 @@ from typing import Literal
 import msgspec
 
 from schemas.evidence import ReadStance
+from schemas.signals import Verdict
 
-Verdict = Literal["confirmed", "likely", "unconfirmed", "stale", "disputed", "refuted", "unchecked"]
 CritiqueVerdict = Literal["supported", "refuted", "conflicting", "not_enough_evidence"]
 Measured = Literal["confirms", "contradicts"]
 STALE_AFTER = timedelta(days=30)
@@ -32,8 +32,6 @@ CAPS: dict[Verdict, float] = {
     "unchecked": 0.60,
 }
 """The highest confidence that a verdict leaves."""
-ACTED_ON = frozenset[Verdict]({"confirmed", "likely"})
-"""Verdicts that leave an order; any other one ends as ``observe``."""
 
 
 class Witness(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +42,6 @@ class Witness(msgspec.Struct, frozen=True, kw_only=True):
     ``quoted``: a critic gave the stance with a quote that the page holds.
     """
 
-    number: int
     stance: ReadStance
     source: int
     official: bool = False
@@ -72,7 +69,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """How the pages were read. ``critic``: its overall verdict; None when the word rules read alone.
+    """How the pages were read. ``critic``: its overall verdict; None when the word rules read alone. ``unread``: a critic
+    should have read them and did not, so that nothing is raised.
 
     ``denies_or_corrects``: the news itself denies or corrects something, so that a party's denial as an established page
     reports it is its official word. ``quotes_failed``: more than a third of the critic's quotes were not on their pages.
@@ -81,6 +79,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     critic: CritiqueVerdict | None = None
     by_words: bool = False
     denies_or_corrects: bool = False
+    unread: bool = False
     quotes_failed: bool = False
     partly_refuted: bool = False
     measured: Measured | None = None
@@ -110,10 +109,20 @@ def judged(witnesses: Sequence[Witness], reading: Reading) -> Judgement:
     )
 
 
-def settled(confidence: float, judgement: Judgement, chosen: float | None = None) -> float:
-    """Return the confidence after the verdict: ``chosen`` inside its range (its middle without a choice), then the cap."""
-    change = (judgement.low + judgement.high) / 2 if chosen is None else min(judgement.high, max(judgement.low, chosen))
-    return round(max(0.0, min(1.0, judgement.cap, confidence + change)), 4)
+def unchecked(independent_sources: int = 0) -> Judgement:
+    """Return the judgement of a claim that nothing was found out about."""
+    return Judgement(
+        verdict="unchecked",
+        low=0.0,
+        high=0.0,
+        cap=CAPS["unchecked"],
+        supporting_sources=0,
+        independent_sources=independent_sources,
+        official_confirmed=False,
+        denied=False,
+        conflict=False,
+        stale=False,
+    )
 
 
 def _verdict(
@@ -127,6 +136,9 @@ def _verdict(
     borne = [w for w in denies if w.quoted or (reading.by_words and w.official)]
     word = _last_word(official, [w for w in borne if w.speaker is not None])
     others = [w for w in denies if w.speaker is None or w not in borne]
+    if reading.denies_or_corrects and (said := _last(official)) is not None:
+        # What was reported before a party denied it is what it denies, and denies nothing of that.
+        others = [w for w in others if w.published is None or w.published >= said]
     if measured := reading.measured == "confirms":
         # A figure stands whatever the press says.
         others = [w for w in others if w.speaker is not None or w.official]
@@ -154,7 +166,7 @@ def _raised(
     # A figure needs no quote.
     if not barred and reading.measured == "confirms":
         return "confirmed", (0.10, 0.15)
-    if not barred and not reading.quotes_failed and dated and (official or enough):
+    if not barred and not reading.unread and not reading.quotes_failed and dated and (official or enough):
         if official and enough:
             return "confirmed", (0.15, 0.20)
         return "confirmed", ((0.0, 0.05) if official else (0.05, 0.10))
@@ -203,7 +215,10 @@ def _is_stale(witnesses: Sequence[Witness], supports: list[Witness]) -> bool:
     if supports and all(w.age is not None and w.age > STALE_AFTER for w in supports):
         return True
     fresh = any(w.age is not None and w.age <= STALE_AFTER for w in supports)
-    return not fresh and any(w.stance == "earlier" for w in witnesses)
+    earlier = [w for w in witnesses if w.stance == "earlier"]
+    # One stranger's page does not make old what an established or official page tells without a date.
+    alone = len({w.source for w in earlier}) == 1 and not any(w.established or w.official for w in earlier)
+    return bool(earlier) and not fresh and not (alone and any(w.established or w.official for w in supports))
 
 
 def _flags(

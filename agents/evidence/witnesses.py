@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from agents.evidence.amounts import Amounts
-from agents.evidence.carry import CarryRules
 from agents.evidence.claim import Claim
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.entities import AUTHORITIES, names_in
-from agents.evidence.hosts import canonical_url
+from agents.evidence.hosts import canonical_url, host_of, registrable_domain
 from agents.evidence.pages import utc
 from agents.evidence.quotes import folded, names_any, sentences_of
 from agents.evidence.verdict import CritiqueVerdict, Judgement, Measured, Reading, Witness, judged
@@ -26,6 +25,10 @@ from schemas.evidence import PageStance, ReadStance, SearchReference
 
 MAX_FAILED_SHARE = 1 / 3
 """Share of a critic's stances whose quote is not on the page, above which its reading confirms nothing."""
+
+
+MAX_SHOWN = 6
+"""References that one critique reads."""
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,30 +44,38 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
 
 def judge_evidence(
     claim: Claim,
-    references: Sequence[SearchReference],
-    said: Sequence[PageStance] | None,
+    heard: Sequence[Heard],
     *,
     snapshot: Snapshot,
+    by_words: bool,
     critic: CritiqueVerdict | None = None,
     measured: Measured | None = None,
     partly_refuted: bool = False,
+    unread: bool = False,
 ) -> Judgement:
-    """Judge the claim by its references. ``said`` is the critic's reading, None where none was asked."""
+    """Judge the claim by its references as :func:`hear` returns them.
+
+    ``by_words``: no critic read the pages. ``unread``: a critic should have, so that nothing is raised and the verdict is
+    at most likely. So it is too where more than a third of the critic's quotes failed: of those on official and established
+    pages, where it gave any, else of all.
+    """
     tables = compiled(snapshot.tables)
-    heard = hear(claim, references, said, tables)
-    told = [h for h in heard if h.said is not None and h.said.stance != "unrelated"]
-    failed = sum(h.dropped_quote for h in told) > MAX_FAILED_SHARE * len(told)
     sources = _sources(heard, tables)
     origin = canonical_url(claim.source_url) if claim.source_url else None
     usable = [h for h in heard if canonical_url(h.reference.url) != origin]
-    witnesses = [_witness(claim, h, sources[h.reference.reference_number], tables) for h in usable]
+    # Where anybody may write, a party's host is heard only while nobody supports: it lowers, and raises nothing.
+    forums = all(h.stance != "supports" for h in usable)
+    witnesses = [_witness(claim, h, sources[h.reference.reference_number], tables, forums=forums) for h in usable]
+    # What confirms rests on these pages, so a quote that fails on a stranger's page does not bar it.
+    vouched = [h for h, w in zip(usable, witnesses, strict=True) if _told(h) and (w.official or w.established)]
     found = judged(
         witnesses,
         Reading(
             critic=critic,
-            by_words=said is None,
+            by_words=by_words,
+            unread=unread,
             denies_or_corrects=claim.modality in {"denied", "corrected"},
-            quotes_failed=failed,
+            quotes_failed=too_many_unquoted(vouched or heard),
             partly_refuted=partly_refuted,
             measured=measured,
             threshold=snapshot.search_multi_source_threshold,
@@ -75,15 +86,44 @@ def judge_evidence(
 
 
 def hear(
-    claim: Claim, references: Sequence[SearchReference], said: Sequence[PageStance] | None, tables: Compiled
+    claim: Claim, references: Sequence[SearchReference], said: Sequence[PageStance] | None, snapshot: Snapshot
 ) -> list[Heard]:
-    """Return each reference with the stance that stands."""
+    """Return each reference with the stance that stands. ``said``: the critic's reading, None where none read the pages."""
     if said is None:
-        words = CarryRules(claim, tables)
-        return [Heard(reference=r, stance=words.stance(r)) for r in references]
+        return [Heard(reference=r, stance=r.stance) for r in references]
     by_number = {s.reference_number: s for s in said}
-    check = _QuoteCheck(claim, tables)
+    check = _QuoteCheck(claim, compiled(snapshot.tables))
     return [_checked(r, by_number.get(r.reference_number), check) for r in references]
+
+
+def too_many_unquoted(heard: Sequence[Heard]) -> bool:
+    """Whether more than a third of the critic's stances have no quote that their page holds."""
+    told = [h for h in heard if _told(h)]
+    return sum(h.dropped_quote for h in told) > MAX_FAILED_SHARE * len(told)
+
+
+def _told(heard: Heard) -> bool:
+    return heard.said is not None and heard.said.stance != "unrelated"
+
+
+def shown_to_critic(references: Sequence[SearchReference], most: int = MAX_SHOWN) -> tuple[SearchReference, ...]:
+    """Return the references that a critic reads, in their order: official ones first, then one for each owner, by quality."""
+    owners: set[str] = set()
+    ranked: list[tuple[bool, int, SearchReference]] = []
+    for r in sorted(references, key=lambda r: (not r.official, -r.quality_score, r.reference_number)):
+        ranked.append((r.owner in owners, len(ranked), r))
+        owners.add(r.owner)
+    chosen = {r.reference_number for _, _, r in sorted(ranked, key=lambda one: one[:2])[:most]}
+    return tuple(r for r in references if r.reference_number in chosen)
+
+
+_SHARE = re.compile(r"(?<![\d.,])(\d+(?:\.\d+)?)(?= ?(?:%|percent\b|per cent\b))")
+_BOUND = re.compile(
+    r"(?:more than|over|at least|above|exceed(?:s|ing)?|upwards of|超过?|逾|至少|突破) ?[$€£¥]?\d"
+    r"|\d[^\s,,。、]{0,8}(?:以上|超|を超)"
+)
+_ABOVE = 1.5
+"""“More than 800 million” is borne out by 914 million; by what is half as much again it is another figure."""
 
 
 class _QuoteCheck:
@@ -92,15 +132,24 @@ class _QuoteCheck:
     def __init__(self, claim: Claim, tables: Compiled) -> None:
         parties = tables.entities.parties(claim)
         self._names, self._amounts = _names(claim, parties, tables), Amounts(fold_han(claim.text).lower()).given
+        self._shares = frozenset(map(float, _SHARE.findall(folded(claim.text))))
+        self._at_least = frozenset(a for a in self._amounts if _BOUND.search(folded(claim.text)))
         self._entities = tables.entities
         self._parties = {e.name for e in parties}
+
+    def _figures(self, sentence: str) -> bool:
+        """Whether a sentence gives the claim's percentage, or an amount somewhat above one claimed as a bound."""
+        given = Amounts(sentence).given if self._at_least else ()
+        return not self._shares.isdisjoint(map(float, _SHARE.findall(sentence))) or any(
+            least <= a <= _ABOVE * least for a in given for least in self._at_least
+        )
 
     def passes(self, quote: str, reference: SearchReference) -> bool:
         sentences = sentences_of(quote, reference.title, reference.passage or reference.snippet)
         if not sentences:
             return False
         # On its own page the party need not name itself.
-        if reference.official or any(names_any(s, self._names, self._amounts) for s in sentences):
+        if reference.official or any(names_any(s, self._names, self._amounts) or self._figures(s) for s in sentences):
             return True
         # A page whose title names the subject goes on with “it” and “the bank”, until it names somebody else.
         if not names_any(folded(reference.title), self._names):
@@ -111,26 +160,41 @@ class _QuoteCheck:
         return not any(names_any(s, others) for s in sentences)
 
 
-def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteCheck) -> Heard:
-    word: ReadStance = "denies" if reference.stance == "denies" else "unrelated"
+def counted(word: ReadStance, said: PageStance | None, *, quoted: bool) -> ReadStance:
+    """Return the stance that counts, of what the word rules read on a page and what a critic said of it.
+
+    ``quoted``: the critic's quote is on the page. Without it only a denial that the word rules read is left.
+    """
+    left: ReadStance = "denies" if word == "denies" else "unrelated"
     if said is None:
-        return Heard(reference=reference, stance=word)
+        return left
     if said.stance == "unrelated" or not said.same_subject:
-        return Heard(reference=reference, stance="unrelated", said=said)
-    if not check.passes(said.quote or "", reference):
-        return Heard(reference=reference, stance=word, said=said, dropped_quote=True)
-    match said.stance:
-        case "supports" if not said.same_event:
-            return Heard(reference=reference, stance="unrelated", said=said, quoted=True)
-        case "hedges" if word == "denies":
-            return Heard(reference=reference, stance="denies", said=said)
-        case "supports" | "hedges" if said.amount == "differs":
-            return Heard(reference=reference, stance="hedges", said=said, quoted=True, flags=("amount_differs",))
-        case "supports":
-            flags = ("stance_disputed",) if word == "denies" else ()
-            return Heard(reference=reference, stance="supports", said=said, quoted=True, flags=flags)
-        case _:
-            return Heard(reference=reference, stance=said.stance, said=said, quoted=True)
+        return "unrelated"
+    if not quoted or (said.stance == "hedges" and left == "denies"):
+        return left
+    if said.stance == "supports" and not said.same_event:
+        return "unrelated"
+    return "hedges" if said.stance == "supports" and said.amount == "differs" else said.stance
+
+
+def _checked(reference: SearchReference, said: PageStance | None, check: _QuoteCheck) -> Heard:
+    if said is None or said.stance == "unrelated" or not said.same_subject:
+        return Heard(reference=reference, stance=counted(reference.stance, said, quoted=False), said=said)
+    quoted = check.passes(said.quote or "", reference)
+    stance = counted(reference.stance, said, quoted=quoted)
+    flags = {
+        "amount_differs": quoted and stance == "hedges" and said.amount == "differs",
+        "stance_disputed": stance == "supports" and reference.stance == "denies",
+    }
+    return Heard(
+        reference=reference,
+        stance=stance,
+        said=said,
+        # A denial that the words read stands beside a quoted hedge, and the quote does not bear it.
+        quoted=quoted and not (said.stance == "hedges" and stance == "denies"),
+        dropped_quote=not quoted,
+        flags=tuple(name for name, holds in flags.items() if holds),
+    )
 
 
 def _names(claim: Claim, parties: Sequence[Entity], tables: Compiled) -> frozenset[str]:
@@ -140,31 +204,35 @@ def _names(claim: Claim, parties: Sequence[Entity], tables: Compiled) -> frozens
     given += tables.asset_names.get(claim.asset.upper(), ())
     given += names_in(claim.text, tables.name_stopwords) | set(_WORD_NAMES.findall(claim.text))
     given += _QUOTED_NAMES.findall(claim.text)
-    given += _HEADED_BY.findall(claim.text)[:1] if _KANA.search(claim.text) else []
+    given += _HEADED_BY.findall(claim.text) if _KANA.search(claim.text) else []
     return frozenset(f for n in given if n and n != "UNKNOWN" and len(f := folded(n)) > 1)
 
 
 _QUOTED_NAMES = re.compile(r"[“「『‘\"]([^”」』’\"]{3,30})[”」』’\"]")
 _KANA = re.compile(r"[\u3040-\u30ff]")
-_HEADED_BY = re.compile(r"[\u4e00-\u9fff]{2,}")
-"""A Japanese headline begins with its subject."""
+_HEADED_BY = re.compile(
+    r"\A(?:【[^】]*】|\W)*(?![〇一二三四五六七八九十百千万億兆]+[円枚件人年月日])([\u4e00-\u9fff]{2,})"
+)
+"""A Japanese headline begins with its subject, where that is no figure and not written in katakana or Latin letters."""
 _WORD_NAMES = re.compile(r"[\u30a0-\u30ff]{3,}|[\uac00-\ud7af]{2,}")
 """Korean words and katakana runs of the news: names there have no capitals, and the tables hold few of them."""
 
 
-def _witness(claim: Claim, heard: Heard, source: int, tables: Compiled) -> Witness:
+def _witness(claim: Claim, heard: Heard, source: int, tables: Compiled, *, forums: bool) -> Witness:
     reference, said = heard.reference, heard.said
-    established = _is_established(reference, tables)
+    established = _is_established(reference, tables) and not _repeats_wire(heard, tables)
     published = None if reference.published_at is None else utc(reference.published_at)
-    owner = _owner_heard(heard, tables)
-    speaker = reference.speaker or owner
+    owner = None if tables.is_user_content(reference.url) and not forums else _owner_heard(claim, heard, tables)
+    speaker, official = reference.speaker or owner, reference.official or owner is not None
+    # Who repeats the news with its own origin as the source is no more a witness than that origin.
+    outlet = None if said is None or not said.cites or not claim.source_url else _domain_of(said.cites, tables)
+    retells = outlet is not None and outlet == registrable_domain(host_of(claim.source_url or ""))
     if speaker is None and established and heard.quoted and said is not None and said.speaks_for != "other":
         speaker = _named(said.cites or claim.subject or claim.entity or "", tables)
     return Witness(
-        number=reference.reference_number,
-        stance=heard.stance,
+        stance="hedges" if heard.stance == "supports" and not official and retells else heard.stance,
         source=source,
-        official=reference.official or owner is not None,
+        official=official,
         speaker=speaker,
         established=established,
         age=None if published is None else utc(claim.as_of) - published,
@@ -173,8 +241,8 @@ def _witness(claim: Claim, heard: Heard, source: int, tables: Compiled) -> Witne
     )
 
 
-def _owner_heard(heard: Heard, tables: Compiled) -> str | None:
-    """Return the page's owner if the tables know it as one who speaks for itself and the critic hears that voice here."""
+def _owner_heard(claim: Claim, heard: Heard, tables: Compiled) -> str | None:
+    """Return the page's owner if the critic hears it speak here and it is a party of the claim or a competent authority."""
     said, url, directory = heard.said, heard.reference.url, tables.directory
     if said is None or said.speaks_for == "other" or not heard.quoted:
         return None
@@ -182,7 +250,8 @@ def _owner_heard(heard: Heard, tables: Compiled) -> str | None:
     if directory.cik_of(url) is not None or directory.account_of(url) is not None:
         return None
     wanted = AUTHORITIES if said.speaks_for == "authority" else _PARTIES
-    return next((e.name for e in directory.speakers_of(url) if e.kind in wanted), None)
+    concerned = {e.name for e in (*tables.entities.parties(claim), *tables.entities.speaking(claim))}
+    return next((e.name for e in directory.speakers_of(url) if e.kind in wanted and e.name in concerned), None)
 
 
 _PARTIES = frozenset({"company", "exchange", "protocol", "network", "issuer", "payment", "wallet"})
@@ -194,9 +263,18 @@ def _domain_of(cited: str, tables: Compiled) -> str | None:
 
 
 def _is_established(reference: SearchReference, tables: Compiled) -> bool:
-    # Whoever pays may speak through a press wire.
+    # Whoever pays may speak through a press wire, and anybody on a forum or in the letters to an authority.
     outlet = tables.directory.outlet_of_host(reference.owner)
-    return reference.source_credibility in {"high", "medium"} and (outlet is None or not outlet.wire)
+    paid = outlet is not None and outlet.wire
+    anybodys = tables.is_user_content(reference.url) and not reference.official
+    return reference.source_credibility in {"high", "medium"} and not paid and not anybodys
+
+
+def _repeats_wire(heard: Heard, tables: Compiled) -> bool:
+    """Whether the page only carries a press wire's release, which nobody but its issuer vouches for."""
+    cited = heard.said.cites if heard.said is not None and heard.quoted else None
+    outlet = tables.directory.outlet_of(cited) if cited else None
+    return outlet is not None and outlet.wire
 
 
 def _named(name: str, tables: Compiled) -> str:
@@ -205,24 +283,35 @@ def _named(name: str, tables: Compiled) -> str:
 
 
 def _sources(heard: Sequence[Heard], tables: Compiled) -> Mapping[int, int]:
-    """Return reference number → source: references of one owner, or of one text that they cite, are one source."""
+    """Return reference number → source: references of one owner, or of one text that they cite, are one source.
+
+    A page that nobody vouches for joins what it cites; it never makes two sources of established pages one.
+    """
     by_key: dict[str, int] = {}
     out: dict[int, int] = {}
-    for h in heard:
+    established = {h.reference.reference_number: _is_established(h.reference, tables) for h in heard}
+    firm: set[int] = set()
+    for h in sorted(heard, key=lambda h: not established[h.reference.reference_number]):
+        reference = h.reference
+        vouched = established[reference.reference_number]
         # The claimant's own pages, wherever they lie, are one voice.
-        keys = ["claimant" if h.reference.own_page else h.reference.owner or h.reference.registrable_domain]
+        keys = ["claimant" if reference.own_page else reference.owner or reference.registrable_domain]
         cited = h.said.cites if h.said is not None and h.quoted else None
         if cited:
             outlet = f"x.com/{cited[1:].lower()}" if cited.startswith("@") else _domain_of(cited, tables)
-            established = _is_established(h.reference, tables)
             # Established pages that each name a spokesperson or a filing asked for themselves; others copy.
-            if outlet is not None or not established:
+            if outlet is not None or not vouched:
                 keys.append(outlet or f"cited:{_named(cited, tables)}")
-        known = [by_key[k] for k in keys if k in by_key]
-        number = min(known, default=h.reference.reference_number)
+        known = list(dict.fromkeys(by_key[k] for k in keys if k in by_key))
+        if not vouched and firm.issuperset(known):
+            known = known[:1]
+        number = min(known, default=reference.reference_number)
+        # A page without a quote is nobody's support, so it keeps nothing apart.
+        firm |= {number} if (vouched and h.quoted) or not firm.isdisjoint(known) else set()
         for other, source in out.items():
             if source in known:
                 out[other] = number
-        by_key |= {k: number for k, v in by_key.items() if v in known} | dict.fromkeys(keys, number)
-        out[h.reference.reference_number] = number
+        by_key |= {k: number for k, v in by_key.items() if v in known}
+        by_key = dict.fromkeys(keys, number) | by_key
+        out[reference.reference_number] = number
     return out

@@ -10,8 +10,8 @@ from agents.core.answers import checked, clean_keywords, one_line
 from agents.core.case import Case, Replies
 from agents.core.failures import failed
 from agents.core.step import Asked, On, StepFailure, invalid_output, needed, only_reply
-from agents.evidence.claim import claim_of
 from agents.evidence.query_builder import build_query, fallback_query
+from agents.evidence.stated import claim_of
 from agents.planning.plan_rules import WHY_NOTHING, DecidedBy, KeywordsFrom, decided_by, needed_tools
 from agents.planning.plan_tools import question, sub_tasks
 from agents.planning.providers import providers_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from agents.core.case import Case
+from agents.evidence.stated import claim_of
 from agents.planning.rounds import evidence_is_there, findings_so_far, rounds_left
 from agents.planning.tools import TOOLS, offered_tools
 
@@ -30,9 +31,9 @@ def decided_by(case: Case) -> DecidedBy:
         return "disabled"
     if not rounds_left(case):
         return "rounds_used"
-    if kind in NEVER_SEARCH:
+    if kind in NEVER_SEARCH and not _denies(case):
         return "never_search"
-    if kind in FORCE_SEARCH and not case.plans and "search" in tools:
+    if _is_forced(case) and not case.plans and "search" in tools:
         return "force_search"
     return "evidence_there" if evidence_is_there(findings_so_far(case)) else "model"
 
@@ -40,6 +41,15 @@ def decided_by(case: Case) -> DecidedBy:
 def needed_tools(case: Case) -> tuple[str, ...]:
     """Return the offered tools that this plan uses whatever a model chooses."""
     first = not case.plans
-    forced = ("search",) if first and case.draft.event_type in FORCE_SEARCH else ()
+    forced = ("search",) if first and _is_forced(case) else ()
     numbers = NUMERIC_TOOLS if first and case.draft.event_type in NUMERIC else ()
     return tuple(name for name in offered_tools(case) if name in forced or name in numbers)
+
+
+def _is_forced(case: Case) -> bool:
+    return case.draft.event_type in FORCE_SEARCH or _denies(case)
+
+
+def _denies(case: Case) -> bool:
+    """Whether the news denies or corrects, which is searched whatever its type: earlier signals may rest on what it denies."""
+    return claim_of(case).modality in {"denied", "corrected"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from agents.core.asking import ask_model, bounded, facts, findings_facts, memory_parts, news_parts
+from agents.core.asking import ask_model, bounded, facts, findings_facts, memory_parts, news_parts, stated_claim
 from agents.core.case import Case
 from agents.planning.claims import claim_count, is_complex
 from agents.planning.providers import one_provider
@@ -37,6 +37,7 @@ def question(case: Case) -> CallModel:
         "plan",
         (
             *news_parts(case),
+            *stated_claim(case),
             known,
             *memories,
             *tool_parts(case),

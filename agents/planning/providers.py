@@ -11,7 +11,8 @@ from schemas.effects import Search
 DEFAULT_ROLE = "verification"
 SITE_BLIND = frozenset({"arxiv", "ragflow"})
 """Providers with a single collection each. They cannot limit a search to web sites."""
-_AT_HOME = {"zh": "bocha", "en": "tavily"}
+AT_HOME = {"zh": "bocha", "en": "tavily"}
+"""The provider that knows the pages of a language best."""
 
 
 def providers_of(config: Snapshot, event_type: str) -> tuple[str, ...]:
@@ -30,7 +31,7 @@ def one_provider(case: Case) -> str | None:
     """Return the one web search provider to ask: that of the news' language, else the first; None without any."""
     asked = providers_of(case.config, case.draft.event_type)
     web = [name for name in (*asked, *case.config.search_providers) if name not in SITE_BLIND]
-    home = _AT_HOME.get(case.language)
+    home = AT_HOME.get(case.language)
     return home if home in web else next(iter(web), None)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from msgspec.structs import replace
 
 from agents.core.case import Case
-from agents.evidence.claim import claim_of
 from agents.evidence.findings import assess
+from agents.evidence.stated import claim_of
 from schemas.events import CaseTriaged, ProviderOutcome
 from schemas.evidence import Findings, Page, SearchResult
-from schemas.signals import Draft
+from schemas.signals import Draft, StatedClaim
 
 MAX_PAGES = 3
 """Pages opened in one round. The best pages carry nearly all the evidence, and each more costs seconds."""
@@ -27,7 +28,12 @@ def findings_so_far(case: Case) -> Findings:
 
 
 def judged_again(
-    case: Case, *, query: str, found: Sequence[SearchResult] = (), opened: Sequence[Page] = ()
+    case: Case,
+    *,
+    query: str,
+    found: Sequence[SearchResult] = (),
+    opened: Sequence[Page] = (),
+    searched_at: datetime | None = None,
 ) -> Findings:
     """Return the findings of all rounds with new search results or new texts of opened pages.
 
@@ -36,7 +42,15 @@ def judged_again(
     """
     earlier = findings_so_far(case) if case.searches else None
     known = earlier.references if earlier else ()
-    judged = assess(claim_of(case), found, query=query, snapshot=case.config, earlier=known, opened=opened)
+    judged = assess(
+        claim_of(case),
+        found,
+        query=query,
+        snapshot=case.config,
+        earlier=known,
+        opened=opened,
+        searched_at=searched_at,
+    )
     if earlier is None:
         return judged
     kept = {r.url for r in judged.references}
@@ -46,7 +60,7 @@ def judged_again(
 
 
 def evidence_is_there(findings: Findings) -> bool:
-    """Whether another search would add nothing: multi_source evidence is enough, unless its sources disagree."""
+    """Whether another search would add nothing: enough pages about the claim are, unless one of them denies it."""
     return findings.multi_source and not findings.conflict
 
 
@@ -79,9 +93,10 @@ def skipped_flags(rounds: Iterable[tuple[ProviderOutcome, ...]]) -> tuple[str, .
     return tuple(dict.fromkeys(f"search_skipped:{k}" for k in kinds if k is not None))
 
 
-def judged_as(case: Case, draft: Draft) -> Case:
-    """Return the case as if triage had given this draft. A degraded case may have no draft of its own."""
-    return replace(case, triaged=CaseTriaged(draft=draft, route="single_pass", gate_reason="", rollout_bucket=0.0))
+def judged_as(case: Case, draft: Draft, claim: StatedClaim | None) -> Case:
+    """Return the case as if triage had given this draft and claim. A degraded case may have none of its own."""
+    triaged = CaseTriaged(draft=draft, route="single_pass", gate_reason="", rollout_bucket=0.0, claim=claim)
+    return replace(case, triaged=triaged)
 
 
 def _why_unanswered(outcomes: tuple[ProviderOutcome, ...]) -> str | None:

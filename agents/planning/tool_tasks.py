@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from agents.core.answers import ticker
 from agents.core.case import Case
-from agents.evidence.claim import claim_of
 from agents.evidence.compiled import compiled
 from agents.evidence.query_builder import build_query, fit_query
+from agents.evidence.stated import claim_of
 from agents.planning.providers import one_provider, providers_of, search_of
 from agents.planning.requested_task import MAX_DAYS, PLATFORMS, RequestedTask
 from agents.planning.rounds import findings_so_far

@@ -93,7 +93,7 @@ def signal_text(signal: FoundSignal) -> str:
     made = f"[{signal.provider_mode}] " if signal.provider_mode not in {"", "live"} else ""
     return made + (
         f"{signal.asset} {signal.event_type} {signal.action}/{signal.direction} confidence {signal.confidence:.2f} "
-        f"{signal.status}, {signal.decided_at:%Y-%m-%d %H:%M} UTC: {signal.summary}{flags}"
+        f"{signal.stage}, verdict {signal.verdict or 'none'}, {signal.decided_at:%Y-%m-%d %H:%M} UTC: {signal.summary}{flags}"
     )
 
 

@@ -9,30 +9,13 @@ from weakref import WeakKeyDictionary
 
 from agents.evidence.amounts import Amounts
 from agents.evidence.compiled import Compiled, compiled
+from agents.evidence.denial import Telling
 from agents.evidence.scope import stem
 from agents.evidence.stance import ClaimSense
 from agents.text.matching import fold_han, has_cjk, words_regex
 from schemas.config import Entity, Tables
 
-HEAD = 1_200
-"""Characters of a news item that count as its claim; the rest is background."""
 _CLAUSES = re.compile(r"[;。!!??]|[,,::](?!\d)|\.\s|\.$|\s[-–—]\s|\s(?:but|while|although|whereas)\s")
-_DENIAL_DENIED = re.compile(
-    r"\b(?:fake|false|fabricated|forged|fraudulent|bogus)\s+(?:denial|rebuttal)"
-    r"|\b(?:denial|rebuttal)s?\b[^,.;:]{0,60}\b(?:is|are|was|were|itself|turned out)\b[^,.;:]{0,20}"
-    r"\b(?:fake|false|untrue|fabricated|forged|fraudulent|bogus|wrong|a hoax)"
-    r"|\bden(?:y|ies|ied)\s+(?:ever\s+)?(?:having\s+)?(?:denying|denied)"
-    r"|(?:辟谣|否认|澄清)(?:的)?(?:声明|公告|一事|说法|消息|帖子|推文|文章)(?:系|为|是|属|均为|也是|才是|并)?[^,。;]{0,4}(?:不实|虚假|伪造|假|谣言)"
-    r"|(?:辟谣|否认|澄清)[^,。;:]{1,16}(?:声明|公告|帖子|推文)(?:系|为|是|属|均为)[^,。;]{0,4}(?:不实|虚假|伪造|假)"
-    r"|(?:假|虚假|伪造)(?:的)?(?:辟谣|否认|澄清)"
-)
-_CORRECTION = re.compile(
-    r"\b(?:correct(?:ion|s|ed|ing)|revis(?:es|ed|ing|ion)|erratum|amends?|amended|restat(?:es|ed))\b"
-    r"|更正|勘误|修正|订正|纠正|误报|误写"
-)
-_SPEECH = re.compile(r"\b(?:post|posts|tweet|tweets|message|messages|announcement)\b|帖子|推文|消息|公告|言论")
-_RELEASE = re.compile(r"\b(?:press|news)\s+releases?\b|新闻稿|通稿")
-"""“Release” is a verb of launches, but a press release launches nothing."""
 _SAID = re.compile(
     r"辟谣|否认|澄清|驳斥|不实|不属实|虚假|伪造|冒用|假的|假消息|谣言|传闻|传言|网传|消息|声明|公告|官方|账号|账户|公司|主席|发言人|"
     r"创始人|首席执行官|与|和|的|系|为|是|没有|没|未|从未|并未|并|不|无|任何|一事|相关|遭|被|入侵"
@@ -53,13 +36,12 @@ _PLAIN = frozenset(stem(word) for word in re.findall(r"\w+", _PLAIN_WORDS))
 _BYSTANDERS = frozenset({"court", "network"})
 
 
-class Statement:
+class Statement(Telling):
     """The parsed statement of one text. ``denied`` holds the predicates that it says did not happen."""
 
     def __init__(self, of: Tables, text: str, *, entity: str | None, asset: str) -> None:
         tables = compiled(of)
-        self.text = fold_han(text[:HEAD])
-        self.low = _RELEASE.sub(" ", self.text.lower())
+        super().__init__(tables, text)
         self.cjk = has_cjk(self.text)
         self.asset, self.entity = asset.upper(), fold_han(entity or "").lower()
         self.entities = _by_name(tables, self.text, entity)
@@ -67,13 +49,9 @@ class Statement:
         named = tables.entities.named(entity) if entity else ()
         self.primary = named[0].name if named else None
         self._names = _names_pattern(_all_names(self.entities, tables, self.asset))
-        whole = tables.grammar.sense(self.low)
+        whole = self.sense
         self.predicates = frozenset(_spoken(tables, (*whole.groups, *whole.negated), self.low))
         self.account = whole.account_hack
-        self.refutes_denial = _DENIAL_DENIED.search(self.low) is not None
-        disowned = whole.account_hack and _SPEECH.search(self.low) is not None
-        self.denial = (whole.denial or disowned) and not self.refutes_denial
-        self.amounts = Amounts(self.low)
         parts = self._denied_parts(tables) if self.denial or self.refutes_denial else []
         self.denied = frozenset(p for part in parts for p in part[1])
         about = " ; ".join(part[0] for part in parts) if parts else self.low
@@ -81,15 +59,6 @@ class Statement:
         self.denies_account = any(part[2] for part in parts)
         self.words, self.concepts = self._words(tables, about), _concepts(of, tables, about)
         self.told = self.words | frozenset(tables.grammar.sense(self._names.sub(" ; ", self.low)).target)
-
-    @property
-    def correction(self) -> bool:
-        """Whether the text replaces an amount reported before, instead of denying the whole claim."""
-        return (
-            _CORRECTION.search(self.low) is not None
-            and bool(self.amounts.given)
-            and (bool(self.amounts.wrong) or not self.denial)
-        )
 
     @property
     def parties(self) -> frozenset[str]:

@@ -4,8 +4,8 @@
 and tokens) over ``assets_ranked.json`` (the first 200 by market value; written by ``lab/assets.py``), ``outlets.json``
 (media as texts cite them), ``platforms.json`` (hosts where the account speaks), ``event_terms.json``,
 ``credibility.json``, ``lexicon.json``, ``search_roles.json`` (providers by role and event). Offline and live are judged
-by the same rows; ``entities_demo.json`` is an addition of the bundled sample, which lies on invented ``.example`` hosts,
-and never part of a live configuration. No other module reads these files. :mod:`agents.tables.directory` looks things
+by the same rows; ``entities_demo.json`` and ``outlets_demo.json`` are additions of the bundled sample, which lies on
+invented ``.example`` hosts, and never part of a live configuration. No other module reads these files. :mod:`agents.tables.directory` looks things
 up in them, :mod:`agents.tables.faults` finds what is wrong with them.
 """
 
@@ -36,18 +36,20 @@ class RankedAssets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 @lru_cache(maxsize=2)
 def load_tables(*, demo: bool) -> Tables:
-    """Return the packaged tables; with ``demo``, also the synthetic official hosts of the bundled corpus.
+    """Return the packaged tables; with ``demo``, also the synthetic official hosts, outlets and wires of the bundled corpus.
 
     Raises:
         ConfigError: an edited file is no JSON, or does not match the shape of its table.
     """
     entities = _read("entities.json", tuple[Entity, ...])
+    outlets = _read("outlets.json", tuple[Outlet, ...])
     if demo:
         entities += _read("entities_demo.json", tuple[Entity, ...])
+        outlets += _read("outlets_demo.json", tuple[Outlet, ...])
     return Tables(
         entities=entities,
         assets=_merged(ranked_assets().rows, _read("assets.json", tuple[Asset, ...])),
-        outlets=_read("outlets.json", tuple[Outlet, ...]),
+        outlets=outlets,
         platforms=_read("platforms.json", tuple[Platform, ...]),
         event_terms=_read("event_terms.json", _Words),
         credibility=_read("credibility.json", _Words),

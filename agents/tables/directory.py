@@ -96,10 +96,6 @@ class Directory:
         found = _EDGAR_CIK.search(url)
         return int(found[1] or found[2]) if found else None
 
-    def entity_of_cik(self, number: int) -> Entity | None:
-        """Return the registrant with this number on EDGAR."""
-        return self._by_cik.get(number)
-
     def asset_of(self, word: str) -> Asset | None:
         """Return the asset of a field that holds nothing else: a ticker in any case, with or without $, or a name."""
         plain = fold_han(word).removeprefix("$")

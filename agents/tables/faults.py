@@ -17,6 +17,7 @@ _FIELDS = {
     "entities_demo.json": Entity.__struct_fields__,
     "assets.json": Asset.__struct_fields__,
     "outlets.json": Outlet.__struct_fields__,
+    "outlets_demo.json": Outlet.__struct_fields__,
     "platforms.json": Platform.__struct_fields__,
 }
 """The files of rows → what a row may hold. The others are one object of word lists each."""

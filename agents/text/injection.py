@@ -54,6 +54,16 @@ _EN = (
     r"\b(?:pay no attention to|set aside|disregard|forget)\b[^.!?\n]{0,30}\byou (?:were (?:told|given)|received|have been (?:told|given))\b",
     r"\b(?:repeat|print|output|copy)\s+(?:everything|all|the text)\s+above\b",
     r"<(?:start|end)_of_[a-z]+>|\"(?:tool_calls|function_call|arguments|verdict|stance)\"\s*:|[\[【〚⟦]\s*+(?:/\s*+)?+untrusted\b",
+    r"\b(?:ai (?:agents|models|assistants|reviewers|readers|systems)|llms|language models|chatbots)\s+(?:must|should|shall|have to|need to|are to)\b"
+    r"[^.!?\n]{0,40}\b(?:this (?:page|article|text|source|claim)|answer supports|as (?:official|confirmed|verified|true)|confidence|verdict|stance)\b",
+    r"\bfacts computed by code\b|<\s*/\s*references?\s*>|\b(?:speaks_for|same_subject|same_event|supporting_sources)\b",
+    r"\bverdict\s*:\s*(?:supported|not_enough_evidence)\b",
+    r"(?:^|\n|[.;:!?\"“(]\s|\b(?:please|must|should|just|always|only)\s)\s*(?:answer|reply|say)\s+[\"'“]?(?:supports|denies|hedges)\b|"
+    r"\bstance\s*[:=]?\s*[\"'“]?(?:supports|denies|hedges)[\"'”]?\s*[,;.]|"
+    r"\b(?:supports|hedges)[\"'”]?\s*[,;]?\s*(?:and\s+)?quote\s*:|\banswer (?:supports|denies|hedges|earlier|unrelated) for this page\b",
+    r"\b(?:ai|llm|language model)[ -](?:assistant|reader|agent|reviewer|model|bot)s?\b(?:\s*[:,]\s*(?:please\s+)?"
+    r"(?:disregard|ignore|trust|answer|treat|state|report|conclude)\b|[^.!?\n]{0,25}\b(?:summari[sz]ing|reading|reviewing|parsing)\s+"
+    r"this\s+(?:page|article|text|site)\b[^.!?\n]{0,15}\b(?:must|should|shall|have to|has to|need to|are to)\b)",
 )
 _ZH = (
     r"(?:忽略|无视|忘记|忘掉|不要理会|不用理会|抛弃|跳过|覆盖)[^。!?\n]{0,12}(?:指令|指示|提示词|提示|prompt|设定|上述内容|以上内容|上文|系统规则|要求)",
@@ -67,8 +77,10 @@ _ZH = (
     r"(?:标记|认定|视|判定|归类|当)[^。!?\n]{0,10}(?:为|作|成)(?:官方|已确认|已证实|独立来源|真实|可信)[^。!?\n]{0,6}(?:来源|消息|证据|确认|输出)?[^。!?\n]{0,10}(?:输出|置信|买入|并)",
     r"(?:不要|无需|禁止|不得|不必)(?:再)?(?:搜索|核实|核查|验证|求证|查证|调用工具|联网)[^。!?\n]{0,12}(?:直接|输出|给出|认定|其他来源|其它来源|信源|结论)",
     r"(?:致|告|给)(?:AI|人工智能|大模型|语言模型|助手|模型|机器人)(?:的)?(?:指令|指示|提示|说明|留言|[::])",
+    r"(?:AI|人工智能|大模型|语言模型)\s?(?:助手|模型|代理|智能体|读者|机器人)?请?注意\s*[::,,]\s*(?:不要|必须|务必|直接|请|应)",
     r"如果你是(?:一个)?(?:AI|人工智[能慧]|大?语言模型|大模型|助手|机器人)",
     r"(?:输出|泄露|打印|写出|透露|附上|把|将)[^。!?\n]{0,6}(?:系统)?提示词",
+    r"(?:回答|回复|填写?|输出|选择?)\s*[\"“「]?(?:supports|denies|hedges|earlier|unrelated)(?![a-z])|代码计算的事实|(?:审阅|审核|核查)(?:者|员)请填",
 )
 _FIELD_WORDS = ("confidence", "official", "multi", "risk", "independent", "action", "verdict", "stance")
 _SUBJECTS = ("analyst", "model", "assistant", "ai", "llm", "verifier", "agent", "classifier", "reviewer", "system")
@@ -98,6 +110,12 @@ _NEEDS: tuple[tuple[tuple[str, ...], ...], ...] = (
     (("you were", "you received", "you have been"),),
     ((" above",),),
     (("_of_", '":', '" :', "untrusted"),),
+    (("ai agents", "ai models", "ai assistants", "ai reviewers", "ai readers", "ai systems", "llms", "language models", "chatbots"),),
+    (("computed by code", "<", "speaks_for", "same_subject", "same_event", "supporting_sources"),),
+    (("verdict",), ("supported", "not_enough_evidence")),
+    (("supports", "denies", "hedges", "earlier", "unrelated"), ("answer", "reply", "say", "stance", "quote")),
+    (("ai", "llm", "language model"), ("assistant", "reader", "agent", "reviewer", "model", "bot"),
+     (*_DUTIES, "have to", "need to", "are to", "disregard", "ignore", "trust", "answer", "treat", "state", "report", "conclude")),
 )  # fmt: skip
 _BETWEEN_HAN = re.compile(rf"(?<=[{CJK}])\s+(?=[{CJK}])")
 _TAGS = {0xE0000 + letter: letter for letter in range(0x20, 0x7F)}

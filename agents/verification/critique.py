@@ -1,27 +1,26 @@
-"""The critique step: a verdict for each claim, contradictions between sources, and the earlier signals to retract."""
+"""The critique step: what each page says of the claim, in words that it holds; and the earlier signals to retract."""
 
 from __future__ import annotations
 
-from agents.core.answers import ClaimAnswer, CritiqueAnswer, answer, clamped, one_line
-from agents.core.asking import (
-    ask_model,
-    claim_parts,
-    facts,
-    findings_facts,
-    memory_parts,
-    news_parts,
-    page_parts,
-    reference_parts,
-)
+import msgspec
+
+from agents.core.answers import CritiqueAnswer, answer, one_line
 from agents.core.case import Case, Replies
 from agents.core.step import Asked, On
-from agents.evidence.policy import bounds
+from agents.judging import Judged, judged_case
 from agents.planning.rounds import findings_so_far
-from agents.planning.tool_answers import tool_facts, tool_parts
-from agents.retraction import Candidate, candidates, chosen, question
-from schemas.effects import CallModel, ConcernedReply
+from agents.retraction import chosen, question
+from agents.verification.critic import (
+    asked_again,
+    candidates_of,
+    claim_verdict,
+    critique_call,
+    heard_by,
+    shown,
+    stances_of,
+)
+from schemas.effects import ModelReply
 from schemas.events import (
-    ClaimVerdict,
     Event,
     EvidenceCritiqued,
     KeywordsExpanded,
@@ -32,14 +31,13 @@ from schemas.events import (
 
 MAX_CLAIMS = 5
 MAX_CONTRADICTIONS = 5
-BELIEVED = frozenset({"multi_source_official", "multi_source", "official_alone"})
-"""Base rules under which a denial is believed. A denial that is not believed retracts nothing."""
 
 
 class CritiqueEvidence:
-    """Ask the heavy model to judge references and pages; without either, return ``not_enough_evidence`` without a call.
+    """Ask the heavy model what each page says, with a quote; where a third of the quotes fail, ask it once more.
 
-    News that denies or corrects, and is believed, is first compared with earlier cases' claims (a free journal read).
+    Without a reference there is nothing to judge, and no call. News that denies or corrects is compared with the claims of
+    earlier cases (a free journal read), which the critic is shown as well.
     """
 
     name = "critique"
@@ -52,59 +50,47 @@ class CritiqueEvidence:
     emits = (EvidenceCritiqued,)
 
     def ask(self, case: Case) -> Asked:
-        findings = findings_so_far(case)
-        if not findings.references and not case.opened_pages:
+        if not shown(case):
             return EvidenceCritiqued(claims=(), verdict="not_enough_evidence")
-        asked = question(case) if bounds(findings, None)[0] in BELIEVED else None
-        if asked is None:
-            return _critique(case, ())
-        if case.replies.of(asked) is None:
-            return (asked,)
-        return (asked, _critique(case, _candidates(case, case.replies)))
+        wanted = question(case)
+        if wanted is not None and case.replies.of(wanted) is None:
+            return (wanted,)
+        earlier = candidates_of(case, case.replies)
+        asked = (wanted, critique_call(case, earlier), asked_again(case, earlier, case.replies))
+        return tuple(effect for effect in asked if effect is not None)
 
     def tell(self, case: Case, replies: Replies) -> Event:
-        earlier = _candidates(case, replies)
-        said = answer(replies.of(_critique(case, earlier)), CritiqueAnswer)
+        earlier = candidates_of(case, replies)
+        again = asked_again(case, earlier, replies)
+        better = replies.of(again) if again is not None else None
+        # A second reading that was not answered leaves the first, whose failed quotes count against it.
+        reply = better if isinstance(better, ModelReply) else replies.of(critique_call(case, earlier))
+        said = answer(reply, CritiqueAnswer)
+        stances = stances_of(case, said)
         numbers = {r.reference_number for r in findings_so_far(case).references}
-        claims = tuple(_claim(c, numbers) for c in said.claims[:MAX_CLAIMS])
-        verdict = said.verdict if said.verdict in {c.verdict for c in claims} else "not_enough_evidence"
-        believed = bounds(findings_so_far(case), verdict)[0] in BELIEVED
-        concerned = chosen(case, earlier, said.concerned) if believed else ()
-        return EvidenceCritiqued(
+        claims = tuple(claim_verdict(c, numbers) for c in said.claims[:MAX_CLAIMS])
+        critique = EvidenceCritiqued(
             claims=claims,
-            verdict=verdict,
+            stances=stances,
+            unquoted=tuple(h.reference.reference_number for h in heard_by(case, stances) if h.dropped_quote),
+            verdict=said.verdict if said.verdict in {c.verdict for c in claims} else "not_enough_evidence",
             contradictions=tuple(one_line(c, 300) for c in said.contradictions[:MAX_CONTRADICTIONS]),
             timeliness=said.timeliness,
-            concerned=concerned,
-            route="retract" if concerned else "synthesize",
         )
+        judged = judged_case(case, critique=critique)
+        concerned = chosen(case, earlier, said.concerned) if is_believed(judged) else ()
+        route = "retract" if concerned else "synthesize"
+        return msgspec.structs.replace(critique, concerned=concerned, route=route)
 
 
-def _critique(case: Case, earlier: tuple[Candidate, ...]) -> CallModel:
-    findings = findings_so_far(case)
-    same = {"earlier_claims": [{"number": n, "same": c.same_claim} for n, c in enumerate(earlier, start=1)]}
-    known = facts(**findings_facts(findings), **tool_facts(case), **(same if earlier else {}))
-    memories = memory_parts(case.context.entries if case.context else ())
-    claims = claim_parts(c.claim for c in earlier)
-    evidence = (*reference_parts(findings), *page_parts(case), *tool_parts(case))
-    return ask_model(case, "critique", (*news_parts(case), known, *claims, *memories, *evidence))
-
-
-def _candidates(case: Case, replies: Replies) -> tuple[Candidate, ...]:
-    # If the journal cannot be read in time, nothing is retracted: the case's own signal is still useful.
-    return tuple(c for reply in replies.all(ConcernedReply) for c in candidates(case, reply.claims))
-
-
-def _claim(said: ClaimAnswer, numbers: set[int]) -> ClaimVerdict:
-    # A model may cite a reference that does not exist. A verdict without a valid citation is not enough evidence.
-    cited = tuple(n for n in dict.fromkeys(said.reference_numbers) if n in numbers)
-    return ClaimVerdict(
-        claim=one_line(said.claim, 300),
-        verdict=said.verdict if cited else "not_enough_evidence",
-        reliability=clamped(said.reliability, 0.0, 1.0),
-        reference_numbers=cited,
-        reason=one_line(said.reason, 400),
-    )
+def is_believed(judged: Judged) -> bool:
+    """Whether a denial takes an earlier signal back: it is confirmed, or likely by an established page that is quoted."""
+    if judged.judgement.verdict == "likely":
+        return any(
+            h.quoted and h.stance == "supports" and h.reference.source_credibility in {"high", "medium"}
+            for h in judged.heard
+        )
+    return judged.judgement.verdict == "confirmed"
 
 
 STEP = CritiqueEvidence()

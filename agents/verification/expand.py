@@ -26,7 +26,7 @@ class ExpandKeywords:
         asked = [Untrusted("searched", p.search_keywords) for p in case.plans if p.search_keywords]
         known = facts(**findings_facts(findings), searches=len(asked))
         return ask_model(
-            case, "expand", (*news_parts(case), known, *asked, *reference_parts(findings), *page_parts(case))
+            case, "expand", (*news_parts(case), known, *asked, *reference_parts(findings.references), *page_parts(case))
         )
 
     def tell(self, case: Case, replies: Replies) -> Event:

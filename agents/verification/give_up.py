@@ -1,17 +1,16 @@
 """The give-up step: ends a case whose last resort failed, or that a person cancelled.
 
-A triaged case that was not cancelled publishes its preliminary signal, marked with the failure. Any other case ends as
-``CaseFailed`` and leaves a dead letter.
+A triaged case that was not cancelled publishes triage's draft, judged by the evidence found so far and marked with the
+failure. Any other case ends as ``CaseFailed`` and leaves a dead letter.
 """
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from agents.core.case import Case, Replies
 from agents.core.step import Asked, On
+from agents.judging import judged_case, not_judged
 from agents.planning.rounds import skipped_flags
-from agents.signal import preliminary_signal
+from agents.signal import judged_signal
 from schemas.events import CancelRequested, CaseFailed, Event, SignalSynthesized, StepFailed
 
 
@@ -31,16 +30,17 @@ class GiveUp:
             return CaseFailed(reason=f"cancelled by {head.requested_by}: {head.reason}", failed_step="", attempts=0)
         failed: StepFailed = head
         if case.triaged is not None:
-            return _unverified(case, failed)
+            return _ended(case, failed)
         reason = f"{failed.failure.kind}: {failed.failure.message}"
         return CaseFailed(reason=reason, failed_step=failed.step, attempts=failed.attempt)
 
 
-def _unverified(case: Case, failed: StepFailed) -> SignalSynthesized:
-    signal = preliminary_signal(case)
-    skipped = skipped_flags(s.outcomes for s in case.searches)
-    flags = (*signal.risk_flags, f"degraded:{failed.failure.kind}", *skipped)
-    return SignalSynthesized(signal=replace(signal, risk_flags=tuple(dict.fromkeys(flags))), path="degraded")
+def _ended(case: Case, failed: StepFailed) -> SignalSynthesized:
+    # What was searched before the failure still counts, most of all what denies the claim.
+    flags = (f"degraded:{failed.failure.kind}", *skipped_flags(s.outcomes for s in case.searches))
+    judged = judged_case(case, unread=True) if case.searches else not_judged(f"degraded:{failed.failure.kind}")
+    signal = judged_signal(case, case.replies, case.draft, judged, extra_flags=flags)
+    return SignalSynthesized(signal=signal, path="degraded", adjustments=signal.adjustments)
 
 
 STEP = GiveUp()

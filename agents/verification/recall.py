@@ -19,6 +19,7 @@ def recall_of(case: Case) -> Recall:
         as_of=case.as_of,
         limit=case.config.memory_limit,
         exclude_case=case.case_id,
+        keywords=case.news.keywords_hit[:20],
     )
 
 
@@ -36,7 +37,8 @@ class RecallMemory:
         reply = only_reply(replies)
         if isinstance(reply, Failure):
             return ContextGathered(entries=(), memory="unavailable")
-        known = tuple(e for e in needed(reply, RecallReply).entries if e.case_id != case.case_id)
+        found, least = needed(reply, RecallReply).entries, case.config.memory_min_confidence
+        known = tuple(e for e in found if e.case_id != case.case_id and e.confidence >= least)
         return ContextGathered(entries=known, memory="found" if known else "no_match")
 
 

@@ -39,7 +39,9 @@ class SearchEvidence:
         answers = ((task, reply) for task, _, reply in searches if isinstance(reply, SearchReply))
         found = tuple(hit for task, reply in answers for hit in in_time(reply.results, case, task))
         pages = tuple(r.page for _, _, r in _answered(case, replies, "page") if isinstance(r, PageReply))
-        findings = judged_again(case, query=case.plans[-1].search_keywords, found=found, opened=pages)
+        findings = judged_again(
+            case, query=case.plans[-1].search_keywords, found=found, opened=pages, searched_at=replies.at
+        )
         return SearchCompleted(
             round=case.plans[-1].round,
             findings=findings,

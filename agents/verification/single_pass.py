@@ -8,29 +8,25 @@ from agents.core.answers import DraftAnswer, answer, cite_only
 from agents.core.asking import ask_model, memory_parts, news_parts, result_parts
 from agents.core.case import Case, Replies
 from agents.core.step import Asked, On, StepFailure, needed
-from agents.planning.rounds import skipped_flags
+from agents.evidence.claim import PREDICATE_WORDS
+from agents.evidence.stated import in_closed_words
+from agents.planning.rounds import judged_as, skipped_flags
 from agents.signal import judged_signal
 from agents.text.injection import steers_model
 from agents.verification.search import outcome
-from agents.verification.single_pass_ends import findings_of, unpaid
+from agents.verification.single_pass_ends import evidence_of_pass, unpaid
 from agents.verification.single_pass_tools import chosen_effects, functions
-from schemas.effects import (
-    CallModel,
-    Effect,
-    Failure,
-    ModelReply,
-    Recall,
-    RecallReply,
-    Search,
-    SearchReply,
-)
+from schemas.effects import CallModel, Effect, Failure, ModelReply, Recall, RecallReply, Search, SearchReply
 from schemas.events import CaseDegraded, CaseDropped, CaseTriaged, Event, SignalSynthesized
 from schemas.evidence import SearchResult
-from schemas.signals import Draft, SignalStatus
+from schemas.signals import Draft, StatedClaim
 
 
 class SinglePass:
-    """Let the model choose functions, perform each at most once, then judge by the same rules of evidence."""
+    """Let the model choose functions, perform each at most once, then judge by the same rules of evidence.
+
+    No critic reads the pages here, so the verdict is at most likely and nothing is raised.
+    """
 
     name = "single_pass"
     takes = (On(CaseTriaged, route="single_pass"), On(CaseDegraded))
@@ -59,13 +55,13 @@ def _judged(case: Case, replies: Replies) -> Event:
     if said.spam and case.triaged is None:
         return CaseDropped(reason="spam", detail=said.draft().notes or "advertising, or no claim at all")
     draft = _draft(case, said.draft())
+    known = case if case.triaged is not None else judged_as(case, draft, _stated(said, draft))
     searched = tuple(outcome(e, replies.of(e)) for e in effects if isinstance(e, Search))
     signal = judged_signal(
         case,
         replies,
         draft,
-        findings_of(case, draft, replies, searched[0].query) if searched else None,
-        status=_status(case, replies),
+        evidence_of_pass(known, replies, searched),
         memory=tuple(m for r in replies.all(RecallReply) for m in r.entries),
         extra_flags=(*skipped_flags((searched,)), *_flags(case, effects, replies)),
         reason=cite_only(said.draft().notes, None),
@@ -73,6 +69,10 @@ def _judged(case: Case, replies: Replies) -> Event:
     return SignalSynthesized(
         signal=signal, path="degraded" if case.degraded else "single_pass", adjustments=signal.adjustments
     )
+
+
+def _stated(said: DraftAnswer, draft: Draft) -> StatedClaim | None:
+    return in_closed_words(said.claim.stated(), draft.event_type) if said.claim is not None else None
 
 
 def _choice(case: Case) -> CallModel:
@@ -83,7 +83,8 @@ def _judgement(case: Case, replies: Replies, effects: tuple[Effect, ...]) -> Cal
     found = [hit for e in effects if isinstance(r := replies.of(e), SearchReply) for hit in r.results]
     past = [entry for e in effects if isinstance(r := replies.of(e), RecallReply) for entry in r.entries]
     usable = [h for h in found if not steers_model(f"{h.title}\n{h.snippet}") and _known(h, case)]
-    return ask_model(case, "single_pass_final", (*news_parts(case), *memory_parts(past), *result_parts(usable)))
+    parts = (*news_parts(case), *memory_parts(past), *result_parts(usable))
+    return ask_model(case, "single_pass_final", parts, predicates=PREDICATE_WORDS)
 
 
 def _known(hit: SearchResult, case: Case) -> bool:
@@ -96,12 +97,6 @@ def _draft(case: Case, said: Draft) -> Draft:
         return said
     action = "observe" if said.action == "observe" else case.draft.action
     return replace(case.draft, summary=said.summary or case.draft.summary, action=action)
-
-
-def _status(case: Case, replies: Replies) -> SignalStatus:
-    if case.degraded is not None:
-        return "degraded"
-    return "verified" if replies.all(SearchReply) else "preliminary_only"
 
 
 def _flags(case: Case, effects: tuple[Effect, ...], replies: Replies) -> tuple[str, ...]:

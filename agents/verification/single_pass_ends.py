@@ -1,23 +1,28 @@
-"""The findings of a single pass, and its signal when the budget denies the last model call."""
+"""The evidence of a single pass, and its signal when the budget denies the last model call."""
 
 from __future__ import annotations
 
 from agents.core.case import Case, Replies
 from agents.core.step import StepFailure
-from agents.evidence.claim import claim_of
-from agents.evidence.findings import assess
-from agents.planning.rounds import judged_as, skipped_flags
+from agents.judging import Judged, judged_case
+from agents.planning.rounds import judged_again, skipped_flags
 from agents.signal import judged_signal
 from schemas.effects import SearchReply
-from schemas.events import Event, SignalSynthesized
-from schemas.evidence import Findings
-from schemas.signals import Draft
+from schemas.events import Event, ProviderOutcome, SignalSynthesized
 
 
-def findings_of(case: Case, draft: Draft, replies: Replies, query: str) -> Findings:
-    """Judge the results of this step's searches by the rules of evidence."""
-    hits = tuple(hit for reply in replies.all(SearchReply) for hit in reply.results)
-    return assess(claim_of(judged_as(case, draft)), hits, query=query, snapshot=case.config)
+def evidence_of_pass(case: Case, replies: Replies, searched: tuple[ProviderOutcome, ...] = ()) -> Judged:
+    """Judge the results of this step's searches together with what the deep path found before it failed.
+
+    What a critic read by then stands alone: nobody has read the later pages.
+    """
+    if case.critique is not None and case.critique.stances is not None:
+        return judged_case(case)
+    found = replies.all(SearchReply)
+    hits = tuple(hit for reply in found for hit in reply.results)
+    query = next((r.query for r in found), "")
+    findings = judged_again(case, query=query, found=hits, searched_at=replies.at)
+    return judged_case(case, findings=findings, outcomes=searched, unread=True)
 
 
 def unpaid(case: Case, replies: Replies, stop: StepFailure) -> Event:
@@ -28,14 +33,14 @@ def unpaid(case: Case, replies: Replies, stop: StepFailure) -> Event:
     """
     if stop.failure.kind != "budget" or case.triaged is None:
         raise stop
-    found = replies.all(SearchReply)
-    earlier = case.searches[-1].findings if case.searches else None
+    answered = tuple(
+        ProviderOutcome(provider=r.provider, query=r.query, hits=len(r.results)) for r in replies.all(SearchReply)
+    )
     signal = judged_signal(
         case,
         replies,
         case.draft,
-        findings_of(case, case.draft, replies, found[0].query) if found else earlier,
-        status="degraded" if case.degraded else "preliminary_only",
+        evidence_of_pass(case, replies, answered),
         memory=case.context.entries if case.context else (),
         extra_flags=(*skipped_flags(s.outcomes for s in case.searches), *(() if case.degraded else _NOT_DEEP)),
     )

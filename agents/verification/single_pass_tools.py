@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agents.core.answers import clean_keywords
 from agents.core.case import Case
-from agents.evidence.claim import claim_of
 from agents.evidence.query_builder import fallback_query, fit_query
+from agents.evidence.stated import claim_of
 from agents.planning.providers import providers_of, search_of
 from agents.verification.recall import recall_of
 from schemas.config import Snapshot

@@ -1,95 +1,73 @@
-"""The synthesize step: the final signal. Rules set the bounds; a model chooses inside them and writes the reason."""
+"""The synthesize step: the final signal. The verdict sets the bounds; a model chooses inside them and writes the words."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from agents.core.answers import SynthesisAnswer, answer, cite_only, one_line
-from agents.core.asking import ask_model, facts, findings_facts, memory_parts, news_parts, reference_parts
+from agents.core.answers import SYNTHESIS_FLAGS, SynthesisAnswer, answer, cite_only, one_line
 from agents.core.case import Case, Replies
 from agents.core.step import Asked, On, only_reply
-from agents.evidence.policy import Verdict, bounds
-from agents.planning.rounds import findings_so_far, skipped_flags
-from agents.planning.tool_answers import tool_facts, tool_parts
-from agents.signal import judged_signal
+from agents.judging import judged_case
+from agents.planning.rounds import skipped_flags
+from agents.signal import Summaries, judged_signal
+from agents.verification.synthesis_call import synthesis_call
 from schemas.events import Event, EvidenceCritiqued, RetractionFound, SignalSynthesized
 from schemas.evidence import Findings
-from schemas.signals import Draft, SignalStatus
+from schemas.signals import Draft
+
+_OPPOSITE = {("long", "short"), ("short", "long")}
 
 
 class SynthesizeSignal:
-    """The model may soften an action to observe. It cannot turn buy into sell or leave the bounds."""
+    """The model may soften an action to observe, and turn the direction where the evidence turned the claim round.
+
+    A case that nothing was found out about ends without a call: there is no evidence to write about.
+    """
 
     name = "synthesize"
     takes = (On(EvidenceCritiqued, route="synthesize"), On(RetractionFound, route="synthesize"))
     emits = (SignalSynthesized,)
 
     def ask(self, case: Case) -> Asked:
-        findings, verdict = findings_so_far(case), _verdict(case)
-        rule, low, high = bounds(findings, verdict)
-        known = facts(
-            **findings_facts(findings),
-            **tool_facts(case),
-            verdict=verdict,
-            rule=rule,
-            lowest=low,
-            highest=high,
-            draft=_figures(case.draft),
-        )
-        memories = memory_parts(case.context.entries if case.context else ())
-        return ask_model(
-            case,
-            "synthesize",
-            (*news_parts(case), known, *memories, *reference_parts(findings), *tool_parts(case)),
-            lowest=f"{low:+.2f}",
-            highest=f"{high:+.2f}",
-        )
+        judged = judged_case(case)
+        return self.tell(case, Replies()) if judged.why is not None else synthesis_call(case, judged)
 
     def tell(self, case: Case, replies: Replies) -> Event:
-        said = answer(only_reply(replies), SynthesisAnswer)
-        findings = findings_so_far(case)
+        judged = judged_case(case)
+        said = answer(only_reply(replies), SynthesisAnswer) if judged.why is None else None
         signal = judged_signal(
             case,
             replies,
-            _final_draft(case.draft, said, findings),
-            findings,
-            status=_status(case),
-            chosen=said.adjustment if case.config.synthesis_choice == "model" else None,
+            case.draft if said is None else _final_draft(case.draft, said, judged.findings),
+            judged,
+            chosen=said.adjustment if said is not None and case.config.synthesis_choice == "model" else None,
             memory=case.context.entries if case.context else (),
-            extra_flags=skipped_flags(s.outcomes for s in case.searches),
-            reason=cite_only(one_line(said.reason, 400), findings),
+            extra_flags=(*skipped_flags(s.outcomes for s in case.searches), *_flags(said)),
+            reason="" if said is None else cite_only(one_line(said.reason, 400), judged.findings),
+            said=Summaries() if said is None else _summaries(said, judged.findings),
         )
         return SignalSynthesized(signal=signal, path="deep", adjustments=signal.adjustments)
 
 
-def _status(case: Case) -> SignalStatus:
-    # "Verified" requires at least one answered search.
-    answered = any(outcome.failure is None for search in case.searches for outcome in search.outcomes)
-    return "verified" if answered else "preliminary_only"
-
-
-def _final_draft(draft: Draft, said: SynthesisAnswer, findings: Findings) -> Draft:
+def _final_draft(draft: Draft, said: SynthesisAnswer, findings: Findings | None) -> Draft:
+    turned = (said.direction, draft.direction) in _OPPOSITE
     return replace(
         draft,
         summary=cite_only(one_line(said.summary, 300), findings) or draft.summary,
-        action="observe" if said.action == "observe" else draft.action,
+        action="observe" if said.action == "observe" or turned else draft.action,
+        direction=said.direction if turned else draft.direction,
         strength=said.strength,
         timeframe=said.timeframe,
     )
 
 
-def _figures(draft: Draft) -> dict[str, str | float]:
-    return {
-        "action": draft.action,
-        "direction": draft.direction,
-        "strength": draft.strength,
-        "timeframe": draft.timeframe,
-        "confidence": draft.confidence,
-    }
+def _summaries(said: SynthesisAnswer, findings: Findings | None) -> Summaries:
+    zh, en = (cite_only(one_line(text or "", 300), findings) or None for text in (said.summary_zh, said.summary_en))
+    return Summaries(zh, en)
 
 
-def _verdict(case: Case) -> Verdict | None:
-    return case.critique.verdict if case.critique else None
+def _flags(said: SynthesisAnswer | None) -> tuple[str, ...]:
+    return tuple(f for f in said.risk_flags if f in SYNTHESIS_FLAGS) if said is not None else ()
 
 
 STEP = SynthesizeSignal()

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from msgspec.structs import replace
 
 from agents.core.answers import DraftAnswer, answer
-from agents.core.asking import ask_model, news_parts
+from agents.core.asking import ask_model, keyword_parts, news_parts
 from agents.core.case import Case, Replies
 from agents.core.step import Asked, On
+from agents.evidence.claim import PREDICATE_WORDS
+from agents.evidence.stated import in_closed_words, modality_of, with_asset
 from agents.signal import first_signal
 from agents.text.injection import steers_model
-from schemas.config import Snapshot
+from agents.verification.gate import gate, rollout_bucket
 from schemas.effects import CallModel, EarlierReply, Failure, FindEarlier
 from schemas.events import CaseDropped, CaseTriaged, Event, EventReceived
-from schemas.ids import content_hash, normalise_text
-from schemas.signals import Draft
-
-ALWAYS_DEEP = frozenset({"depeg", "liquidation", "hack"})
-"""Event types that take the deep path at any confidence."""
-NEVER_DEEP = frozenset({"macro", "other", "airdrop", "governance", "celebrity", "scam_alert"})
-Route = Literal["deep", "single_pass", "preliminary"]
+from schemas.ids import normalise_text
+from schemas.signals import Draft, StatedClaim
 
 
 class Triage:
@@ -47,8 +42,10 @@ class Triage:
         judged = answer(replies.of(_judgement(case)), DraftAnswer)
         if judged.spam:
             return CaseDropped(reason="spam", detail=judged.draft().notes or "advertising, or no claim at all")
-        draft, bucket = judged.draft(), rollout_bucket(case.case_id)
-        route, reason = gate(draft, bucket, case.config)
+        draft, stated = _claimed(judged, case)
+        told = stated or StatedClaim(modality=modality_of(case.news.text, case.config.tables))
+        bucket = rollout_bucket(case.case_id)
+        route, reason = gate(draft, told, bucket, case.config)
         if isinstance(earlier, Failure):
             reason += f"; duplicates were not checked ({earlier.kind})"
         triaged = CaseTriaged(
@@ -57,38 +54,11 @@ class Triage:
             gate_reason=reason,
             rollout_bucket=bucket,
             injection_suspected=steers_model(case.news.text),
+            claim=stated,
         )
         if route == "preliminary" or not case.config.publish_preliminary:
             return triaged
         return replace(triaged, preliminary_signal=first_signal(replace(case, triaged=triaged), replies))
-
-
-def gate(draft: Draft, bucket: float, config: Snapshot) -> tuple[Route, str]:
-    """Return the route of the case and the reason. ``bucket`` is 0 ≤ b < 1.
-
-    Of deep value are the types of ``ALWAYS_DEEP``, and others but ``NEVER_DEEP`` from the threshold of confidence. These
-    take the deep path where it is switched on and the bucket lies in the rollout, else the single pass.
-    """
-    kind, confidence = draft.event_type, draft.confidence
-    threshold = config.high_value_confidence_threshold
-    if kind in NEVER_DEEP:
-        return "preliminary", f"{kind} is never analysed deeply"
-    if kind not in ALWAYS_DEEP and confidence < threshold:
-        return "preliminary", f"confidence {confidence:.2f} is below {threshold:.2f} and {kind} is no forced type"
-    why = f"{kind} is always of value" if kind in ALWAYS_DEEP else f"confidence {confidence:.2f} ≥ {threshold:.2f}"
-    if not config.deep_analysis_tools_enabled:
-        return "single_pass", f"{why}, but the deep path is switched off"
-    if bucket >= config.phase1_rollout_percentage:
-        return (
-            "single_pass",
-            f"{why}, but bucket {bucket:.4f} is outside the rollout {config.phase1_rollout_percentage:g}",
-        )
-    return "deep", why
-
-
-def rollout_bucket(case_id: str) -> float:
-    """Return the stable bucket of a case, 0 ≤ b < 1, uniform over cases; the same in every run and backtest."""
-    return int(content_hash(("rollout", case_id))[:12], 16) / 16**12
 
 
 def _check(case: Case) -> FindEarlier:
@@ -98,7 +68,16 @@ def _check(case: Case) -> FindEarlier:
 
 
 def _judgement(case: Case) -> CallModel:
-    return ask_model(case, "triage", news_parts(case))
+    parts = (*news_parts(case), *keyword_parts(case))
+    return ask_model(case, "triage", parts, predicates=PREDICATE_WORDS)
+
+
+def _claimed(judged: DraftAnswer, case: Case) -> tuple[Draft, StatedClaim | None]:
+    draft = judged.draft()
+    if judged.claim is None:  # a prompt before version 3 asks for none
+        return draft, None
+    stated = in_closed_words(judged.claim.stated(), draft.event_type)
+    return with_asset(draft, stated, case.config.tables), stated
 
 
 def _first_case(reply: object) -> str | None:

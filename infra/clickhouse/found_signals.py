@@ -50,8 +50,8 @@ LIMIT {{rows:UInt32}}
 # memory.
 
 _SAID = f"""
-SELECT signal_id, case_id, asset, event_type, action, direction, confidence, status, summary, decided_at,
-       risk_flags, arrayMap(e -> tupleElement(e, 'url'), evidence) AS evidence_urls, links, provider_mode
+SELECT signal_id, case_id, asset, event_type, action, direction, confidence, stage, verdict, summary,
+       decided_at, risk_flags, arrayMap(e -> tupleElement(e, 'url'), evidence) AS evidence_urls, links, provider_mode
 {_KNOWN}
   AND signal_id IN {{signals:Array(String)}}
 ORDER BY revision DESC, first_wins DESC
@@ -64,7 +64,7 @@ class FoundSignals(Free):
 
     For each signal it returns the newest revision emitted strictly before ``as_of``. Signals were decided within the
     requested time, come newest first, at most ``limit``, numbered from 1. Withdrawn ones are included, marked by
-    ``status``.
+    ``stage``.
     """
 
     provider = "clickhouse"
@@ -131,7 +131,8 @@ def _signal(number: int, row: dict[str, Any]) -> FoundSignal:
         action=row["action"],
         direction=row["direction"],
         confidence=row["confidence"],
-        status=row["status"],
+        stage=row["stage"],
+        verdict=row["verdict"] or None,
         summary=row["summary"],
         decided_at=decided if decided.tzinfo else decided.replace(tzinfo=UTC),
         risk_flags=tuple(row["risk_flags"]),

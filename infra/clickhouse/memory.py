@@ -37,7 +37,7 @@ SIMILARITY_FLOOR = 0.4
 """Minimum cosine that counts as similar. Of the 861 pairs of the sample's 42 news items, 99 % lie below 0.35; the same
 news in other words (zh or en) lies above 0.6."""
 SAME_ASSET_FLOOR = 0.3
-"""The same for a case about the same asset, which is a similarity in itself."""
+"""The same for a case about the same asset, or whose news hit the same keyword: a similarity in itself."""
 TIMEOUT_S = 0.9
 """Seconds for one search; the time budget of a recall is one second."""
 SEARCHES_AT_ONCE = 4
@@ -48,13 +48,14 @@ SPARE = 8
 """Candidates beyond those asked for: some may have been decided but not published yet."""
 
 _NEAREST = """
-SELECT case_id, summary, event_type, asset, confidence, decided_at, signal_id,
+SELECT case_id, summary, event_type, asset, confidence, verdict, decided_at, signal_id,
        dotProduct(embedding, VECTOR) / (embedding_norm * {norm:Float64}) AS similarity
 FROM memories
 PREWHERE embedding_model = {model:String} AND length(embedding) = {dimensions:UInt16}
 WHERE run_id = {run_id:String}
   AND decided_at < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')
-  AND similarity >= if(asset != '' AND asset = {asset:String}, {same_asset_floor:Float64}, {floor:Float64})
+  AND similarity >= if(asset != '' AND asset = {asset:String} OR hasAny(keywords, {keywords:Array(String)}),
+                       {same_asset_floor:Float64}, {floor:Float64})
 ORDER BY similarity DESC, decided_at DESC, first_wins DESC
 LIMIT {limit:UInt32}
 """
@@ -63,7 +64,7 @@ LIMIT {limit:UInt32}
 # removes vectors of another length first, because the engine refuses to multiply them.
 
 _TIMELINE = """
-SELECT case_id, summary, event_type, asset, confidence, decided_at, signal_id,
+SELECT case_id, summary, event_type, asset, confidence, verdict, decided_at, signal_id,
        if(length(embedding) = {dimensions:UInt16} AND embedding_model = {model:String},
           dotProduct(arrayResize(embedding, {dimensions:UInt16}), VECTOR) / (embedding_norm * {norm:Float64}), 0) AS similarity
 FROM memories
@@ -79,13 +80,18 @@ LIMIT {limit:UInt32}
 
 _REVISIONS = """
 SELECT signal_id,
-       argMaxIf(status, revision, emitted_at < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')) AS status,
-       argMaxIf(confidence, revision, emitted_at < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')) AS confidence
-FROM signals
-WHERE run_id = {run_id:String} AND signal_id IN {signals:Array(String)}
+       argMaxIf(stage, revision, out) AS stage,
+       argMaxIf(verdict, revision, out) AS verdict,
+       argMaxIf(confidence, revision, out) AS confidence
+FROM
+(
+    SELECT *, emitted_at < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC') AS out
+    FROM signals
+    WHERE run_id = {run_id:String} AND signal_id IN {signals:Array(String)}
+)
 GROUP BY signal_id
 """
-# The status is empty without a revision before that time: the signal was not published yet.
+# The stage is empty without a revision before that time: the signal was not published yet.
 
 _OUTCOMES = """
 SELECT case_id, max(horizon_s) AS horizon, argMax(newest.2, horizon_s) AS gain
@@ -202,6 +208,7 @@ class ClickHouseMemory:
 
     async def _nearest(self, effect: Recall, asked: dict[str, Any], vector: Sequence[int]) -> list[dict[str, Any]]:
         asked |= {"floor": self._floor, "same_asset_floor": self._same_asset_floor}
+        asked["keywords"] = [word.lower() for word in effect.keywords]
         while True:
             found = (await self._client.query(_with(_NEAREST, vector), asked)).dicts()
             first: dict[str, dict[str, Any]] = {}
@@ -233,17 +240,25 @@ class ClickHouseMemory:
         )
         known = []
         for entry in entries:
-            status, confidence = revisions.get(entry.signal_id or "", ("verified", entry.confidence))
-            if status:
-                withdrawn = status if status in ("retracted", "superseded") else None
-                outcome = outcomes.get(entry.case_id)
-                known.append(replace(entry, confidence=confidence, withdrawn=withdrawn, outcome=outcome))
+            of_its_own = ("final", entry.verdict, entry.confidence)
+            stage, verdict, confidence = revisions.get(entry.signal_id or "", of_its_own)
+            if stage:
+                withdrawn = stage if stage in ("retracted", "superseded") else None
+                known.append(
+                    replace(
+                        entry,
+                        confidence=confidence,
+                        verdict=verdict or None,
+                        withdrawn=withdrawn,
+                        outcome=outcomes.get(entry.case_id),
+                    )
+                )
         return tuple(known)
 
-    async def _revisions(self, entries: Sequence[MemoryEntry], as_of_ms: int) -> dict[str, tuple[str, float]]:
+    async def _revisions(self, entries: Sequence[MemoryEntry], as_of_ms: int) -> dict[str, tuple[str, str, float]]:
         signals = [e.signal_id for e in entries if e.signal_id]
         found = await self._client.query(_REVISIONS, {"run_id": self._run_id, "signals": signals, "as_of_ms": as_of_ms})
-        return {signal: (status, confidence) for signal, status, confidence in found.rows}
+        return {signal: (stage, verdict, confidence) for signal, stage, verdict, confidence in found.rows}
 
     async def _outcomes(self, entries: Sequence[MemoryEntry], as_of_ms: int) -> dict[str, str]:
         found = await self._client.query(_OUTCOMES, {"cases": [e.case_id for e in entries], "as_of_ms": as_of_ms})
@@ -267,6 +282,7 @@ def _entry(row: dict[str, Any]) -> MemoryEntry:
         similarity=round(min(1.0, row["similarity"]), 6),
         decided_at=row["decided_at"],
         signal_id=row["signal_id"],
+        verdict=row["verdict"] or None,
     )
 
 

@@ -20,7 +20,7 @@ class AcceptedRecord(msgspec.Struct, frozen=True, kw_only=True):
     ``value`` is the record's raw value (its bytes become ``events.payload``). ``time`` and ``cause_time`` are the event
     times (``ce_time``) of the event and of its cause. ``appended_ms`` is the log append time, milliseconds since 1970.
     ``step`` is the step that produced the event, None for intake and commands. ``news_text`` is the text that memory is
-    searched by; None = the signal's summary. ``embedding`` is the vector of that text from the reply to the case's own
+    searched by; None = the signal's summary. ``keywords``: those that the news matched, in lower case. ``embedding`` is the vector of that text from the reply to the case's own
     recall, if a provider made it.
     """
 
@@ -41,6 +41,7 @@ class AcceptedRecord(msgspec.Struct, frozen=True, kw_only=True):
     cause_time: datetime | None = None
     provider_mode: str = ""
     news_text: str | None = None
+    keywords: tuple[str, ...] = ()
     knowable_at: datetime | None = None
     embedding: TextEmbedding | None = None
 

@@ -17,7 +17,7 @@ from infra.models.embeddings.port import unpacked
 from schemas import events as ev
 from schemas.ids import LIVE_RUN
 from schemas.research_events import QuestionRouted
-from schemas.signals import Signal
+from schemas.signals import Signal, SignalEvidence
 
 __all__ = ["AcceptedRecord", "Row", "Rows", "memory_row", "memory_rows", "rows_of", "signal_row"]
 
@@ -121,13 +121,14 @@ def memory_row(
         record.case_id,
         record.event_id,
         signal.signal_id,
-        signal.status,
+        signal.verdict or "",
         signal.event_type,
         signal.asset,
         signal.action,
         signal.summary,
         signal.confidence,
         signal.language,
+        list(record.keywords),
         epoch_ms(signal.decided_at),
         model,
         embedded(record.news_text or signal.summary) if vector is None else vector,
@@ -174,7 +175,9 @@ def signal_row(
         signal.signal_id,
         signal.revision,
         signal.supersedes,
-        signal.status,
+        signal.stage,
+        signal.verdict or "",
+        signal.unchecked_reason or "",
         signal.case_id,
         cause_id,
         *_judgement(signal),
@@ -217,12 +220,12 @@ def _grounds(signal: Signal) -> Row:
         [(a.rule, a.amount, a.reason) for a in signal.adjustments],
         list(signal.risk_flags),
         signal.independent_sources,
-        [
-            (e.url, e.hash, e.stance, int(e.official), int(e.independent), e.published_at and epoch_ms(e.published_at))
-            for e in signal.evidence
-        ],
+        signal.supporting_sources,
+        [_evidence(e) for e in signal.evidence],
         list(signal.links),
         signal.summary,
+        signal.summary_zh or "",
+        signal.summary_en or "",
         signal.notes,
         signal.reference_price,
         [(p.name, p.version, p.hash) for p in signal.prompt_versions],
@@ -231,3 +234,8 @@ def _grounds(signal: Signal) -> Row:
         signal.news_source,
         signal.language,
     )
+
+
+def _evidence(e: SignalEvidence) -> Row:
+    published = e.published_at and epoch_ms(e.published_at)
+    return (e.url, e.hash, e.stance, int(e.official), int(e.independent), published, e.quote, e.reference_number)

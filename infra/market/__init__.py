@@ -24,7 +24,9 @@ def live_market(settings: Settings) -> LiveMarket:
     """
     timeout_s = settings.deep_analysis_tool_timeout
     return LiveMarket(
-        price=Prices(coinbase=settings.coinbase_base_url, binance=settings.binance_base_url, timeout_s=timeout_s),
+        price=Prices(
+            coinbase=settings.coinbase_base_url, binance=settings.binance_base_url, timeout_s=timeout_s, pegs=True
+        ),
         macro=MacroFigures(fear_greed=settings.fear_greed_base_url, fred=settings.fred_base_url, timeout_s=timeout_s),
         onchain=OnchainFigures(
             defillama=settings.defillama_base_url,

@@ -1,19 +1,22 @@
-"""Prices as of a time from exchanges' public candles: Coinbase in USD, else Binance in USDT.
+"""Prices as of a time from exchanges' public candles: Coinbase in USD, else Binance in USDT; both where a peg is at stake.
 
 Only candles that had ended by then are used: an open candle contains the future.
 """
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
 from decimal import Decimal
+
+import msgspec
 
 from infra.http import UselessAnswerError, quoted
 from infra.market.exchanges import FIVE_MINUTES, Bar, Exchange, exchanges
 from infra.market.source import change_pct, market_value, no_ticker, ticker
 from schemas.effects import MarketReply
 from schemas.errors import NewsproofError, PermanentError, TransientError
-from schemas.evidence import MarketValue
+from schemas.evidence import DOLLAR_PEGGED, MarketValue
 
 WINDOW = timedelta(hours=24)
 MAX_AGE = timedelta(hours=1)
@@ -23,44 +26,86 @@ _SLACK = 2 * FIVE_MINUTES
 """
 
 
-class Prices:
-    """Tries the exchanges in order until one has a price of the asset."""
+class _Day(msgspec.Struct, frozen=True):
+    """What one exchange knows of the day and of its last two hours, and what it does not."""
 
-    def __init__(self, *, coinbase: str, binance: str, timeout_s: float) -> None:
+    values: tuple[MarketValue, ...] = ()
+    last_hours: tuple[MarketValue, ...] = ()
+    unknown: tuple[str, ...] = ()
+    failure: NewsproofError | None = None
+
+
+class Prices:
+    """Tries the exchanges in order until one has a price of the asset.
+
+    With ``pegs`` all of them are asked, at the same time, where the asset is pegged to the dollar: whether it lost its
+    peg is not for one venue to say.
+    """
+
+    def __init__(self, *, coinbase: str, binance: str, timeout_s: float, pegs: bool) -> None:
         self._exchanges = exchanges(
             coinbase=coinbase, binance=binance, timeout_s=timeout_s, correct="leave the price tool off"
         )
+        self._pegs = pegs
 
     async def read(self, asset: str, as_of: datetime) -> MarketReply:
         """Return price, changes over an hour and a day, and the day's high, low and volume, as far as they are known.
 
+        They are of the first exchange that has a price. A coin whose peg is looked at has beside them, for each
+        exchange, what :func:`last_two_hours` says.
+
         Raises:
             NewsproofError: an exchange failed, and no other one has the price.
         """
-        symbol, unknown, failures = ticker(asset), list[str](), list[NewsproofError]()
+        symbol, days = ticker(asset), list[_Day]()
         if symbol is None:
             return MarketReply(values=(), unknown=(f"price: {no_ticker(asset)}",))
-        for exchange in self._exchanges:
-            try:
-                candles = await exchange.five_minutes(symbol, as_of - WINDOW - _SLACK, as_of)
-            except (TransientError, PermanentError, UselessAnswerError) as exc:
-                failures.append(exc)
-                unknown.append(f"price: {exchange.name} failed ({quoted(exc, 120)})")
-                continue
-            if candles is None:
-                unknown.append(f"price: {exchange.name} has no market for {symbol}")
-                continue
-            values, absent = summary(candles, as_of, exchange)
-            if values:
-                return MarketReply(values=values, unknown=(*unknown, *absent))
-            unknown += absent
-        if failures:
+        if pegged := self._pegs and symbol in DOLLAR_PEGGED:
+            days += await asyncio.gather(*(_day(one, symbol, as_of) for one in self._exchanges))
+        else:
+            for exchange in self._exchanges:
+                days.append(await _day(exchange, symbol, as_of))
+                if days[-1].values:
+                    break
+        first = next((day for day in days if day.values), None)
+        if first is None and (failures := [day.failure for day in days if day.failure is not None]):
             raise failures[0]
-        return MarketReply(values=(), unknown=tuple(unknown))
+        return MarketReply(
+            values=(first.values if first else ()) + tuple(v for day in days if pegged for v in day.last_hours),
+            unknown=tuple(text for day in days if day is first or not day.values for text in day.unknown),
+        )
 
     async def close(self) -> None:
         for exchange in self._exchanges:
             await exchange.close()
+
+
+async def _day(exchange: Exchange, symbol: str, as_of: datetime) -> _Day:
+    try:
+        candles = await exchange.five_minutes(symbol, as_of - WINDOW - _SLACK, as_of)
+    except (TransientError, PermanentError, UselessAnswerError) as exc:
+        return _Day(unknown=(f"price: {exchange.name} failed ({quoted(exc, 120)})",), failure=exc)
+    if candles is None:
+        return _Day(unknown=(f"price: {exchange.name} has no market for {symbol}",))
+    values, absent = summary(candles, as_of, exchange)
+    return _Day(values=values, last_hours=last_two_hours(candles, as_of, exchange), unknown=absent)
+
+
+def last_two_hours(candles: list[Bar], as_of: datetime, exchange: Exchange) -> tuple[MarketValue, ...]:
+    """Return the lowest and the highest price of the two hours before ``as_of``, and the candles that say so.
+
+    ``candles_2h`` counts those that had ended by then; 24 are all. Nothing where there are none.
+    """
+    recent = [c for c in candles if as_of - timedelta(hours=2) < c.ended <= as_of]
+    if not recent:
+        return ()
+    last = max(c.ended for c in recent)
+    found = {
+        "price_low_2h": (min(c.low for c in recent), exchange.unit),
+        "price_high_2h": (max(c.high for c in recent), exchange.unit),
+        "candles_2h": (Decimal(len({c.ended for c in recent})), "of 24"),
+    }
+    return tuple(market_value(name, value, unit, exchange.name, last) for name, (value, unit) in found.items())
 
 
 def summary(candles: list[Bar], as_of: datetime, exchange: Exchange) -> tuple[tuple[MarketValue, ...], tuple[str, ...]]:

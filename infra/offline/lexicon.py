@@ -74,6 +74,7 @@ EVENT_WORDS: Final[dict[EventType, tuple[re.Pattern[str], int]]] = {
     "listing": (
         _any(
             "list(?:s|ing|ed)\\b",
+            "(?:to|will|may|might|could) (?:soon )?list\\b",
             "files? for \\D{0,30}ETF",
             "registers? \\D{0,40}trust",
             "delist",
@@ -156,7 +157,7 @@ EVENT_WORDS: Final[dict[EventType, tuple[re.Pattern[str], int]]] = {
 """Event type -> (its words, weight of one match). The highest sum wins; ties go to the first."""
 
 NEGATIVE = _any(
-    "hack", "exploit", "stole", "drain", "breach", "malware", "broken", "breaks?\\b", "sues?\\b",
+    "hack", "exploit", "attack", "stole", "drain", "breach", "malware", "broken", "breaks?\\b", "sues?\\b",
     "charg(?:e|es|ed)\\b", "guilty", "suspend",
     "paus", "halt", "ban(?:s|ned)?\\b", "bankrupt", "chapter 11", "insolven", "liquidat", "depeg", "sold\\b",
     "sells?\\b",
@@ -168,7 +169,7 @@ NEGATIVE = _any(
 POSITIVE = _any(
     "approv", "accept", "partner", "legal tender", "takes effect", "complet", "files? for \\D{0,30}ETF",
     "registers?\\b", "acquir",
-    "bought", "list(?:s|ing|ed)\\b", "sides? with", "not securities", "launch", "rais(?:e|es|ed) \\$",
+    "bought", "list(?:s|ing|ed)\\b", "(?:to|will|may|might|could) (?:soon )?list\\b", "sides? with", "not securities", "launch", "rais(?:e|es|ed) \\$",
     "upgrade", "(?<!未)批准", "上线",
     "合作", "收购", "融资", "主网", "升级", "获批",
 )  # fmt: skip
@@ -178,6 +179,31 @@ HEDGES = _any(
     "could", "might", "may (?:soon|be)", "admin says", "people familiar", "speculat", "传闻", "据称", "据传", "知情人士",
     "内部人士", "消息人士",
     "疑似", "或将", "有望", "网传",
+)  # fmt: skip
+DENIES = _any(
+    "den(?:y|ies|ied)\\b", "debunk", "(?:is|are|was|were) (?:fake|false|untrue|fraudulent|not true|a hoax)", "no relationship",
+    "(?:calls?|called) (?:\\w+ ){1,6}(?:fake|false|untrue)",
+    "(?:has|have|was|were) (?:not|never) (?:been )?(?:hacked|approved|listed|halted|acquired|exploited|breached|arrested)",
+    "否认", "辟谣", "不实", "不属实", "澄清", "[系为是]谣言", "(?:并未|从未)(?!披露|公布|透露|说明)", "未批准",
+)  # fmt: skip
+NO_DENIAL = _any(
+    "den(?:y|ies|ied) (?:any )?wrongdoing", "not (?:denied|deny)",
+    "den(?:y|ies|ied) (?:\\w+ ){0,4}(?:motion|application|request|appeal|petition|bail|licen[cs]e)", "否认有罪",
+)  # fmt: skip
+"""A denial of guilt or of a motion leaves what is told as it is."""
+CORRECTS = _any("correction\\b", "corrects?\\b", "corrected\\b", "erratum", "更正", "勘误", "订正")
+PLANS = _any(
+    "will\\b", "plans? to\\b", "about to\\b", "set to\\b", "(?:is|are) to \\w+", "upcoming", "coming soon",
+    "^(?:\\S+\\s+){1,4}to (?:soon )?(?:list|launch|accept|acquire|buy|sell|support|add|delist|raise|close|charge)\\b",
+    "即将", "将于", "将在", "将要", "(?<![虚模])拟", "计划",
+)  # fmt: skip
+UNNAMED = _any(
+    "insider", "sources? (?:say|said|close|familiar)", "people familiar", "traders? say", "admin says", "知情人士", "内部人士",
+    "消息人士",
+)  # fmt: skip
+NAMED = _any(
+    "according to\\b", "citing\\b", "says?\\b", "said\\b", "tells\\b", "confirms?\\b", "announc", "disclos", "filing", "press release",
+    "^(?!更正|勘误|快讯|突发|传闻|网传|correction|breaking|rumou?r|update)[^:：]{2,30}[:：]", "据\\S{2,12}(?:报道|公告|披露)", "宣布", "确认", "公告", "发布", "表示",
 )  # fmt: skip
 OFFICIAL_ACTS = _any(
     "disclos", "filing", "files?\\b", "announc", "sues?\\b", "completes?\\b", "takes effect", "press release",
@@ -238,6 +264,100 @@ ENTITIES: Final = (
     "El Salvador",
 )  # fmt: skip
 """Well-known actors. Any other actor is taken from the capitalised words at the start of the text."""
+EXCHANGES: Final = (
+    "Binance", "币安", "Coinbase", "Kraken", "OKX", "欧易", "Bybit", "KuCoin", "Bitfinex", "Gemini", "Upbit", "Bithumb", "Bitget",
+    "Gate.io", "HTX", "火币",
+)  # fmt: skip
+NO_TICKER: Final = frozenset("ETF ETFS ETP SEC CFTC US USD NFT NFTS".split())  # noqa: SIM905
+"""Capitals after “list” that are no coin."""
+PREDICATE_WORDS: Final[dict[str, tuple[tuple[str, re.Pattern[str]], ...]]] = {
+    "listing": (
+        ("delists", _any("delist", "下架")),
+        ("files", _any("files?\\b", "registers?\\b", "提交", "申请")),
+        ("lists", _any("list", "上线", "上币", "上架")),
+    ),
+    "hack": (
+        ("reimburses", _any("reimburs", "refund", "赔付", "补偿")),
+        ("recovers_funds", _any("recovered\\b", "returned\\b", "追回", "归还")),
+        ("account_taken_over", _any("account (?:was )?(?:hacked|compromised|taken over)", "账[号户](?:被盗|遭入侵)")),
+        (
+            "hacked",
+            _any(
+                "hack",
+                "exploit",
+                "stole",
+                "drain",
+                "breach",
+                "attack",
+                "loses?\\b",
+                "被盗",
+                "攻击",
+                "黑客",
+                "盗走",
+                "损失",
+            ),
+        ),
+        ("leaks_data", _any("leak", "泄露")),
+    ),
+    "regulation": (
+        ("rejects", _any("reject", "den(?:y|ies|ied)\\b", "驳回", "拒绝", "未批准")),
+        ("delays", _any("delay", "postpone", "推迟", "延期")),
+        ("arrests", _any("arrest", "red notice", "逮捕", "被捕", "通缉")),
+        ("settles", _any("settle", "guilty", "和解", "认罪")),
+        ("fines", _any("fine[sd]?\\b", "罚款")),
+        ("charges", _any("charg(?:e|es|ed)\\b", "indict", "指控")),
+        ("sues", _any("sues?\\b", "lawsuit", "起诉")),
+        ("bans", _any("ban(?:s|ned)?\\b", "illegal", "禁止", "非法")),
+        ("sanctions", _any("sanction", "制裁")),
+        ("investigates", _any("investigat", "probe", "调查")),
+        ("rules", _any("rules\\b", "ruling", "sides with", "裁定", "裁决")),
+        ("approves", _any("approv", "grants?\\b", "批准", "获批")),
+        ("licenses", _any("licen[cs]e", "牌照")),
+        ("enacts", _any("takes effect", "legal tender", "law\\b", "生效")),
+    ),
+    "partnership": (
+        ("ends", _any("ends\\b", "ended\\b", "suspend", "terminat", "终止", "暂停")),
+        ("acquires", _any("acqui", "merger", "收购", "并购")),
+        ("accepts_payment", _any("accept", "payments?\\b", "接受", "支付")),
+        ("invests", _any("invest", "bought\\b", "投资")),
+        ("partners", _any("partner", "collaborat", "合作", "战略协议")),
+    ),
+    "depeg": (("depegs", _any("depeg", "de-peg", "peg\\b", "falls", "脱锚", "跌")),),
+    "liquidation": (
+        ("halts_withdrawals", _any("withdrawal", "暂停提")),
+        ("bankrupt", _any("chapter 11", "bankrupt", "insolven", "破产", "资不抵债")),
+        ("liquidated", _any("liquidat", "清算", "爆仓")),
+    ),
+    "funding": (("raises", _any("rais", "series [a-e]\\b", "funding", "融资", "领投")),),
+    "whale": (
+        ("sells", _any("sold\\b", "sells?\\b", "dump", "抛售", "清仓", "卖出")),
+        ("buys", _any("bought\\b", "buys?\\b", "买入", "增持")),
+        ("transfers", _any("moved\\b", "transfer", "转")),
+    ),
+    "product": (
+        ("delays", _any("delay", "postpone", "推迟", "延期")),
+        ("upgrades", _any("upgrade", "hard ?fork", "merge\\b", "升级", "硬分叉")),
+        ("launches", _any("launch", "mainnet", "testnet", "主网", "发布")),
+    ),
+    "macro": (
+        ("cuts_rate", _any("cut", "降息")),
+        ("raises_rate", _any("hike", "raise", "加息")),
+        ("holds_rate", _any("h[eo]ld", "unchanged", "维持")),
+        ("reports_figure", _any("CPI\\b", "inflation", "通胀")),
+    ),
+    "governance": (
+        ("passes", _any("pass", "approv", "通过")),
+        ("rejects", _any("reject", "否决")),
+        ("proposes", _any("propos", "vote", "提案", "投票")),
+    ),
+    "airdrop": (("airdrops", _any("airdrop", "空投")),),
+    "celebrity": (("endorses", _any("endors", "代言")), ("says", _any("tweet", "says?\\b", "发推"))),
+    "scam_alert": (
+        ("scams", _any("doubl", "giveaway", "rug ?pull", "翻倍", "跑路")),
+        ("warns", _any("warn", "phishing", "骗局", "钓鱼")),
+    ),
+}
+"""Event type -> predicates of its closed list, each with its words. The first that matches wins."""
 EVENT_QUERY: Final[dict[str, str]] = {
     "hack": "黑客攻击 hack exploit", "regulation": "监管 regulation", "listing": "上线 listing",
     "partnership": "合作 partnership",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -22,6 +23,9 @@ from schemas.errors import PermanentError
 
 MODEL = "offline-rules-1"
 _FACTS = "Facts computed by code: "
+_LANGUAGE = re.compile(r"News item, .*, language ([a-z]+)")
+_QUOTE = re.compile(r"quote (\d+),? (\w+)")
+"""Label of a checked quote; a server that reads it from a prompt has lost the comma."""
 
 
 class OfflineModel(Free):
@@ -97,56 +101,49 @@ def _expand(call: CallModel) -> ModelReply:
     return ModelReply(data={"keywords": names, "reason": f"offline rules: {reason}"})
 
 
-def _critique(call: CallModel) -> ModelReply:
-    facts, news = _facts(call), _news(call)
-    references = facts.get("references", [])
-    against = [r for r in references if r["stance"] == "denies"]
-    support = [r for r in references if r["stance"] == "supports"]
-    verdict, cited = _verdict(against, support)
-    reliability = {"high": 0.9, "medium": 0.7, "unknown": 0.5, "low": 0.3}
-    scores = [reliability.get(r["credibility"], 0.5) for r in cited]
-    claim = {
-        "claim": " ".join(news.split())[:200],
-        "verdict": verdict,
-        "reliability": round(sum(scores) / len(scores), 2) if scores else 0.0,
-        "reference_numbers": [r["number"] for r in cited],
-        "reason": _reason(is_zh(news), len(support), len(against)),
-    }
-    sides = [f"[{a['number']}] denies what [{support[0]['number']}] reports" for a in against] if support else []
-    timeliness = "stale" if facts.get("stale") else "fresh" if support else "unknown"
+def _critique(_: CallModel) -> ModelReply:
+    # Rules over words read no page as a person would. Without a critic's reading, the evidence rules read by words
+    # alone, and the signal says so.
     return ModelReply(
         data={
-            "claims": [claim],
-            "verdict": verdict,
-            "contradictions": sides[:3],
-            "timeliness": timeliness,
-            "concerned": [c["number"] for c in facts.get("earlier_claims", []) if c["same"]],
+            "references": None,
+            "claims": [],
+            "verdict": "not_enough_evidence",
+            "contradictions": [],
+            "timeliness": "unknown",
+            "concerned": None,
         }
     )
 
 
-def _verdict(against: list[dict[str, Any]], support: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
-    voices = [r for r in support if r["independent"]]
-    if against:
-        refuted = any(r["official"] for r in against) or len(against) >= len(voices)
-        return ("refuted", against) if refuted else ("conflicting", [*against, *support])
-    return ("supported", support) if support else ("not_enough_evidence", [])
-
-
 def _synthesize(call: CallModel) -> ModelReply:
     facts, news = _facts(call), _news(call)
-    draft = facts["draft"]
-    cited = "".join(f"[{r['number']}]" for r in facts.get("references", []) if r["stance"] in ("supports", "denies"))
-    zh = is_zh(news)
+    draft, low, high = facts["draft"], facts["lowest"], facts["highest"]
+    said, language = " ".join(news.split())[:200], _language(call)
+    zh = language == "zh"
+    cited = "".join(f"[{n}]" for n, stance in _quotes(call) if stance in ("supports", "denies"))
+    if low == high:
+        why = (
+            f"离线规则: 结论 {facts['verdict']} 没有可选区间"
+            if zh
+            else f"Offline rules: {facts['verdict']} leaves no range"
+        )
+    else:
+        why = "离线规则取区间中值" if zh else "Offline rules took the middle of the range"
+    chosen = {} if low == high else {"adjustment": round((low + high) / 2, 4)}
     return ModelReply(
         data={
-            "adjustment": round((facts["lowest"] + facts["highest"]) / 2, 4),
-            "summary": " ".join(news.split())[:200],
+            **chosen,
+            "reason": f"{why} {cited}".strip(),
+            "summary": said,
+            # Rules do not translate.
+            "summary_zh": said if language == "zh" else None,
+            "summary_en": said if language == "en" else None,
             "action": draft["action"],
             "direction": draft["direction"],
             "strength": draft["strength"],
             "timeframe": draft["timeframe"],
-            "reason": f"离线规则取区间中值 {cited}" if zh else f"Offline rules took the middle of the range {cited}",
+            "risk_flags": [],
         }
     )
 
@@ -159,12 +156,6 @@ def _choose_functions(call: CallModel) -> ModelReply:
     return ModelReply(function_calls=tuple(FunctionCall(name=n, args=args[n]) for n in offered))
 
 
-def _reason(zh: bool, support: int, against: int) -> str:
-    return (
-        f"{support} 个来源支持, {against} 个来源否认" if zh else f"{support} references support it, {against} deny it"
-    )
-
-
 def _news(call: CallModel) -> str:
     return next((p.text for p in call.parts if isinstance(p, Untrusted) and p.label == "news"), "")
 
@@ -175,6 +166,18 @@ def _untrusted(call: CallModel, label: str) -> list[str]:
 
 def _labels(call: CallModel, label: str) -> list[str]:
     return [p.label for p in call.parts if isinstance(p, Untrusted) and p.label.startswith(label)]
+
+
+def _language(call: CallModel) -> str:
+    """Return the language of the news as its heading says, else by its characters."""
+    found = (_LANGUAGE.match(p.text) for p in call.parts if isinstance(p, Trusted))
+    return next((m[1] for m in found if m), "zh" if is_zh(_news(call)) else "en")
+
+
+def _quotes(call: CallModel) -> list[tuple[int, str]]:
+    """Return number and stance of each checked quote, by its label."""
+    found = (_QUOTE.match(label) for label in _labels(call, "quote "))
+    return [(int(m[1]), m[2]) for m in found if m]
 
 
 def _facts(call: CallModel) -> dict[str, Any]:

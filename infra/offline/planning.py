@@ -13,6 +13,8 @@ _TAKES_BACK = re.compile(r"\bfake\b|\bdenie[sd]\b|\bno relationship\b|\bhoax\b|�
 _AGAIN = re.compile(r"\bagain\b|\bonce more\b|\bsecond time\b|再次|又一次|再度", re.IGNORECASE)
 _WITH_PEERS = frozenset({"listing", "partnership", "product", "funding"})
 _MANY_CLAIMS = 3
+_ENOUGH_SOURCES = 3
+"""Independent pages about the claim that are enough to be judged, as the planning prompt has it."""
 
 
 def plan_of(
@@ -24,7 +26,7 @@ def plan_of(
     nearly the same, ``urls`` the URLs of references that are not opened yet.
     """
     kind, searches = str(facts.get("event_type") or event_type_of(news)), facts.get("searches", 0)
-    if facts.get("multi_source") or searches >= 2:
+    if facts.get("related_sources", 0) >= _ENOUGH_SOURCES or searches >= 2:
         return _arguments([], [], "", "the evidence is enough, or two searches were made")
     if remembered and not searches:
         return _arguments([], [], "", "a past case is nearly the same")

@@ -6,12 +6,16 @@ import re
 from typing import Any
 
 from infra.offline import lexicon as lx
+from infra.offline.claims import stated
 
 TOP_CONFIDENCE = 0.79
 """Upper limit of the confidence of rules over words alone."""
 _NUMBER = re.compile(r"\d[\d,.]*")
 _BIG = re.compile(r"\$?\s?\d[\d,.]*\s?(?:B\b|bn|billion|亿)|\$?\s?[1-9]\d{2}[\d,.]*\s?(?:M\b|million)", re.IGNORECASE)
 _TICKER = re.compile(r"(?<![A-Za-z])\$?([A-Z]{2,6})(?![A-Za-z])")
+_LISTED = re.compile(
+    r"(?:\b(?:de)?list(?:s|ed|ing)?|上线|上币|上架|下架)\s*(?:the\s+|代币\s*)?\$?([A-Z][A-Z0-9]{1,9})\b(?!\s*(?:ETF|Trust))"
+)
 _NAME = re.compile(r"[A-Z][\w.\-]*(?:\s+(?:[A-Z][\w.\-]*|\d+))*")
 _WORD = re.compile(r"\$?\d[\d,.]*[A-Za-z%]*|[A-Za-z][\w.\-']*|[一-鿿]+")
 _CJK = re.compile(r"[一-鿿]")
@@ -35,13 +39,14 @@ def draft_of(text: str) -> dict[str, Any]:
     return {
         "summary": " ".join(text.split())[:200],
         "event_type": kind,
+        "claim": stated(text, kind, asset[0], entity),
         "asset": asset[0],
         "asset_name": asset[1],
         "entity": entity,
         "action": action,
         "direction": {"buy": "long", "sell": "short", "observe": "neutral"}[action],
         "confidence": confidence,
-        "strength": "low" if hedged else "high" if _BIG.search(text) or kind in ("hack", "depeg") else "medium",
+        "strength": "high" if _BIG.search(text) or kind in ("hack", "depeg") else "medium",
         "timeframe": "short" if kind in ("hack", "depeg", "liquidation", "whale", "scam_alert") else "medium",
         "risk_flags": flags,
         "notes": _notes(zh, kind, hedged),
@@ -57,7 +62,12 @@ def event_type_of(text: str) -> str:
 
 
 def asset_of(text: str) -> tuple[str, str]:
-    """Return ticker and name of the first coin or actor's token, else Bitcoin for crypto in general, else unknown."""
+    """Return ticker and name of what is listed, else of the first coin or actor's token, else Bitcoin for crypto in general,
+    else unknown.
+    """
+    listed = _LISTED.search(text)
+    if listed is not None and listed[1] not in lx.NO_TICKER:
+        return listed[1], listed[1]
     low = text.lower()
     found: list[tuple[int, str, str]] = []
     taken = low

@@ -1,8 +1,9 @@
-"""The sample news that ``demo`` publishes."""
+"""The sample news that ``demo`` publishes, and apart from it the labels that its outcome is counted against."""
 
 from __future__ import annotations
 
 from importlib import resources
+from typing import Any, Literal
 
 import msgspec
 import orjson
@@ -10,9 +11,20 @@ import orjson
 from schemas.news import News
 
 
+class Label(msgspec.Struct, frozen=True):
+    """What is known of a sample item today. It never enters the pipeline: no news, prompt, page or tool holds it."""
+
+    truth: Literal["true", "false", "mixed"]
+    event_type: str
+
+
+def sample_labels() -> dict[str, Label]:
+    """Return the labels by ``external_id``."""
+    return {row["id"]: msgspec.convert(row, Label) for row in _rows()}
+
+
 def sample_news() -> list[News]:
     """Return the sample as news in publication order, without its labels (truth and the like)."""
-    lines = resources.files("infra.offline").joinpath("sample/history.jsonl").read_bytes().splitlines()
     items = [
         msgspec.convert(
             {
@@ -24,6 +36,11 @@ def sample_news() -> list[News]:
             },
             News,
         )
-        for row in map(orjson.loads, filter(None, lines))
+        for row in _rows()
     ]
     return sorted(items, key=lambda news: news.published_at)
+
+
+def _rows() -> list[dict[str, Any]]:
+    lines = resources.files("infra.offline").joinpath("sample/history.jsonl").read_bytes().splitlines()
+    return [orjson.loads(line) for line in lines if line]

@@ -43,14 +43,14 @@ _ASKING = frozenset({word[:STEM_CHARACTERS] for word in _ASKING_EN.split()} | se
 
 
 class Document(msgspec.Struct, frozen=True):
-    """One page of the corpus."""
+    """One page of the corpus. ``published_at`` (UTC) is None for a page that bears no date, as many on the web do."""
 
     id: str
     url: str
     title: str
     content: str
-    published_at: datetime
     lang: str
+    published_at: datetime | None = None
 
 
 class OfflineSearch(Free):

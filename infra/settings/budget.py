@@ -28,4 +28,16 @@ class BudgetSettings(BaseSettings):
         le=1_000_000,
         description="Metered tool calls (searches) of a UTC day; then cases go on without searching",
     )
+    search_doubtful_max_percent: int = Field(
+        40,
+        ge=0,
+        le=100,
+        description="Most of a day's metered tool calls, in percent, that go to rumoured or planned claims",
+    )
+    search_forced_reserve_percent: int = Field(
+        20,
+        ge=0,
+        le=100,
+        description="Percent of a day's metered tool calls that are kept for hacks, depegs and liquidations",
+    )
     allow_unpriced: bool = Field(False, description="Grant calls whose price is unknown; they count as 0 in the budget")

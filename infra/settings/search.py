@@ -16,7 +16,9 @@ class SearchSettings(BaseSettings):
     tavily_base_url: str = Field("https://api.tavily.com")
     tavily_search_depth: Literal["basic", "advanced", "fast", "ultra-fast"] = Field("basic")
     search_max_results: int = Field(5, ge=1, le=20)
-    search_multi_source_threshold: int = Field(3, ge=1, description="Independent sources that make multi_source")
+    search_multi_source_threshold: int = Field(
+        3, ge=1, description="Pages about a claim that end its search, and supporting sources that confirm it"
+    )
     search_include_domains: str = Field("", description="Comma-separated; empty: the whole web")
     search_cache_ttl_seconds: float = Field(
         600.0, ge=0, description="An equal search within this time is answered from the log, unpaid; 0: never"

@@ -15,7 +15,10 @@ class SourceSettings(BaseSettings):
     )
     scrape_max_bytes: int = Field(4 * 1024 * 1024, ge=65536, description="Largest page that is read, packed or not")
     coinbase_base_url: str = Field("https://api.exchange.coinbase.com")
-    binance_base_url: str = Field("https://data-api.binance.vision", description="Asked where Coinbase has no answer")
+    binance_base_url: str = Field(
+        "https://data-api.binance.vision",
+        description="Asked where Coinbase has no answer, and beside it for a dollar peg",
+    )
     fear_greed_base_url: str = Field("https://api.alternative.me")
     fred_base_url: str = Field("https://fred.stlouisfed.org")
     defillama_base_url: str = Field("https://api.llama.fi")

@@ -13,6 +13,11 @@ class VerificationSettings(BaseSettings):
 
     # The gate and its toggles
     high_value_confidence_threshold: float = Field(0.75, ge=0.0, le=1.0)
+    gate_doubtful: bool = Field(
+        True,
+        description="Claims that would matter if true also take the deep path where they call for an order, are rumoured "
+        "or planned, or have an unnamed source",
+    )
     phase1_rollout_percentage: float = Field(
         0.05, description="Share of gated cases that take the deep path, 0–1", ge=0.0, le=1.0
     )
@@ -33,6 +38,9 @@ class VerificationSettings(BaseSettings):
     )
     tool_competitor_enabled: bool = Field(
         False, description="A plan may look up the peers of whom a claim is about; a search, once a case"
+    )
+    memory_min_confidence: float = Field(
+        0.0, ge=0.0, le=1.0, description="Past cases that ended below this confidence are left out of memory's answers"
     )
     publish_preliminary: bool = Field(
         False,

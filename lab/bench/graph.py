@@ -86,19 +86,17 @@ def plain_signal(case: Case) -> Signal:
         schema_version=SIGNAL_SCHEMA_VERSION,
         signal_id=signal_id(case.run_id, case.case_id),
         revision=1,
-        supersedes=None,
-        status="verified",
+        stage="final",
+        verdict="unchecked",
+        unchecked_reason="disabled",
         case_id=case.case_id,
         summary=d.summary,
         event_type=d.event_type,
         asset=d.asset,
         asset_name=d.asset_name,
-        symbol=None,
-        venue=None,
         action=d.action,
         direction=d.direction,
         confidence=0.5,
-        confidence_calibrated=None,
         preliminary_confidence=0.5,
         strength=d.strength,
         timeframe=d.timeframe,
@@ -106,19 +104,24 @@ def plain_signal(case: Case) -> Signal:
         valid_until=case.head_at + timedelta(days=1),
         decided_at=case.head_at,
         published_at=case.news.published_at,
-        reference_price=None,
         notes="",
         links=(),
         evidence=(),
         independent_sources=0,
+        supporting_sources=0,
         risk_flags=("offline",),
         adjustments=(),
         prompt_versions=(),
-        model=None,
         provider_mode="simulated",
         news_source=case.news.source,
         language=case.language,
+        **_NOTHING,
     )
+
+
+_NOTHING: dict[str, None] = dict.fromkeys(
+    ("supersedes", "summary_zh", "summary_en", "symbol", "venue", "confidence_calibrated", "reference_price", "model")
+)
 
 
 def plain_registry(*, asks: bool) -> Registry:

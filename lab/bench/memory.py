@@ -87,8 +87,8 @@ async def _fill(client: ClickHouse, entries: int) -> None:
 
 
 _SIGNALS = """
-INSERT INTO signals (run_id, signal_id, revision, status, case_id, confidence, decided_at, emitted_at, first_wins)
-SELECT run_id, signal_id, 1, status, case_id, confidence, decided_at, decided_at + INTERVAL 1 SECOND, first_wins
+INSERT INTO signals (run_id, signal_id, revision, stage, verdict, case_id, confidence, decided_at, emitted_at, first_wins)
+SELECT run_id, signal_id, 1, 'final', verdict, case_id, confidence, decided_at, decided_at + INTERVAL 1 SECOND, first_wins
 FROM memories
 """
 _OUTCOMES = """
@@ -103,8 +103,8 @@ def _row(number: int, entries: int, vector: list[int]) -> tuple[Any, ...]:
     case = uuid5("bench-memory", str(number))
     at = epoch_ms(NOW - timedelta(days=DAYS * (1 - number / entries)))
     return (
-        LIVE_RUN, case, uuid5("end", case), signal_id(LIVE_RUN, case), "verified", "hack", "BTC", "sell",
-        f"what was said of case {number} in a sentence of about this length", 0.7, "en", at, EMBEDDING_MODEL, vector,
+        LIVE_RUN, case, uuid5("end", case), signal_id(LIVE_RUN, case), "confirmed", "hack", "BTC", "sell",
+        f"what was said of case {number} in a sentence of about this length", 0.7, "en", [], at, EMBEDDING_MODEL, vector,
         "newsproof.cases", 0, number, FIRST_WINS_TOP - number,
     )  # fmt: skip
 

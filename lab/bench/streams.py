@@ -168,7 +168,8 @@ def _signal(w: World, number: int, sent: float) -> dict[str, Any]:
     now = datetime.now(UTC)
     one = Signal(
         schema_version=SIGNAL_SCHEMA_VERSION, signal_id=uuid5("bench", str(number)), revision=1, supersedes=None,
-        status="verified", case_id=uuid5("bench case", str(number)), summary="An exchange halts withdrawals " * 5,
+        stage="final", verdict="confirmed", unchecked_reason=None, supporting_sources=3, summary_zh=None, summary_en=None,
+        case_id=uuid5("bench case", str(number)), summary="An exchange halts withdrawals " * 5,
         event_type="hack", asset="BTC", asset_name="Bitcoin", symbol=None, venue=None, action="sell", direction="short",
         confidence=0.8, confidence_calibrated=None, preliminary_confidence=0.6, strength="high", timeframe="short",
         horizon=3600, valid_until=now, decided_at=now, published_at=now, reference_price=None,

@@ -51,7 +51,7 @@ def hostile_signal(rng: Random, mark: str) -> HostileRecord:
 def _like_a_signal(rng: Random, signal_id: str) -> bytes:
     fields: dict[str, Any] = {
         "schema_version": rng.choice((1, 999, -1, "1")), "signal_id": signal_id, "revision": rng.choice((1, -1, 2**62)),
-        "status": "verified", "action": "buy", "asset": "BTC", "confidence": rng.choice((1.0, 1e308, -5)),
+        "stage": "final", "verdict": "confirmed", "action": "buy", "asset": "BTC", "confidence": rng.choice((1.0, 1e308, -5)),
         "summary": rng.choice(TEXTS),
     }  # fmt: skip
     return json.dumps(fields).encode()

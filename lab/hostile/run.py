@@ -25,7 +25,7 @@ from lab.hostile.generator import Generator
 from lab.hostile.sender import Sender, Sent
 from newsproof.app.composition import address_of, clickhouse_of, snapshot_of, topics_of
 from newsproof.app.processes.supervisor import Pipeline, pipeline
-from newsproof.sdk.client import ALL_STATUSES, publish, subscribe
+from newsproof.sdk.client import publish, subscribe
 from schemas.news import News, decode_news
 from schemas.topics import Topics
 from streams.audit.audit import audit
@@ -167,9 +167,8 @@ class _Run:
     @asynccontextmanager
     async def _subscribed(self) -> AsyncIterator[None]:
         async def follow() -> None:
-            signals: Any = subscribe(
-                statuses=ALL_STATUSES, start="earliest", kafka=self._address, prefix=self._topics.prefix
-            )
+            every: dict[str, Any] = {"verdicts": None, "actions": None, "preliminary": True, "start": "earliest"}
+            signals: Any = subscribe(**every, kafka=self._address, prefix=self._topics.prefix)
             async with aclosing(signals):
                 async for signal in signals:
                     self._signals[signal.case_id] += 1

@@ -20,7 +20,7 @@ from infra.ports import Port, Ports
 from infra.settings import Settings
 from newsproof.app.model_options import options_of, tuned_prompts
 from newsproof.app.version import code_version
-from schemas.config import Snapshot
+from schemas.config import RULES, Snapshot
 from schemas.errors import ConfigError
 from schemas.topics import Topics
 
@@ -123,6 +123,7 @@ def snapshot_of(settings: Settings) -> Snapshot:
         **from_settings,
         provider_mode=settings.mode,
         code_version=code_version(),
+        rules=RULES,
         search_providers=search_providers(settings),
         search_depth=settings.tavily_search_depth if settings.mode == "live" else "basic",
         search_include_domains=include_domains(settings),
@@ -290,6 +291,8 @@ def budget_of(settings: Settings, ending: Ending, wake: Wake) -> BudgetLedger:
         monthly_usd=Decimal(str(settings.deep_analysis_monthly_budget)),
         triage_reserve_usd=Decimal(str(settings.triage_reserve_usd)),
         daily_units=settings.deep_analysis_tool_daily_limit,
+        doubtful_percent=settings.search_doubtful_max_percent,
+        forced_percent=settings.search_forced_reserve_percent,
         allow_unpriced=settings.allow_unpriced,
         by=settings.worker_slot,
     )

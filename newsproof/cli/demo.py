@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 import orjson
 
-from infra.offline.sample_news import sample_news
+from infra.offline.sample_news import sample_labels, sample_news
 from infra.settings import Settings
 from newsproof.app import exits
 from newsproof.app.composition import (
@@ -25,8 +25,9 @@ from newsproof.app.invocation import command_name, json_line, say_result
 from newsproof.app.processes.supervisor import Pipeline, empty, pipeline, watched
 from newsproof.app.servers import DEMO
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.cli.log.reading import reader_language
 from newsproof.cli.progress import DemoProgress, Ends
-from newsproof.report.demo import print_report
+from newsproof.report.demo import LabelFigures, against_labels, print_report
 from newsproof.sdk.client import checked_news
 from schemas.errors import TransientError
 from schemas.news import News
@@ -42,7 +43,7 @@ END_WITHIN_S = 600.0
 TABLES_WITHIN_S = 60.0
 
 
-class DemoSummary(msgspec.Struct, frozen=True, kw_only=True):
+class DemoSummary(LabelFigures, frozen=True, kw_only=True):
     """The line that ``--json`` prints. ``seconds`` runs from the first publish to the last table row."""
 
     published: int
@@ -108,19 +109,23 @@ async def _run(running: Pipeline, *, as_json: bool) -> tuple[DemoSummary, AuditR
             ends = await follower.until_ended({news.case_id for news in items}, progress.show)
             await sending
     signals = await _all_signals(settings, topics, ends.revisions)
+    known = sample_labels()
+    labels = {news.case_id: known[str(news.external_id)] for news in items}
+    figures = against_labels(labels, signals, ends.searched)
     async with clickhouse_of(settings) as tables:
         await _until(lambda: _counts(tables), (ends.events, len(signals)), "the sink did not fill the tables in time")
         report = await audit(KafkaLog(address), topics)
         if not as_json:
-            await print_report(items, signals, report, tables)
+            await print_report(items, signals, report, tables, figures, reader_language(None))
     seconds = time.monotonic() - began
     if not as_json:
         _where_to_look(settings, seconds)
-    return _summary(len(items), report, seconds), report
+    return _summary(len(items), report, figures, seconds), report
 
 
-def _summary(published: int, report: AuditReport, seconds: float) -> DemoSummary:
+def _summary(published: int, report: AuditReport, figures: LabelFigures, seconds: float) -> DemoSummary:
     return DemoSummary(
+        **msgspec.structs.asdict(figures),
         published=published,
         cases=report.cases,
         signals=report.signals,
@@ -172,7 +177,14 @@ class _Follower:
         Raises:
             TransientError: they have not ended within ``END_WITHIN_S``.
         """
-        from schemas.events import OPENING_NAME, TERMINAL_NAMES, WIRE_NAMES, RetractionFound, SignalSynthesized
+        from schemas.events import (
+            OPENING_NAME,
+            TERMINAL_NAMES,
+            WIRE_NAMES,
+            RetractionFound,
+            SearchCompleted,
+            SignalSynthesized,
+        )
 
         left, seen = set(cases), Ends()
         try:
@@ -187,6 +199,8 @@ class _Follower:
                                 seen.signalled.add(env.case_id)
                             elif env.type == WIRE_NAMES[RetractionFound]:
                                 seen.withdrawn.add(orjson.loads(record.value)["of_case"])
+                            elif env.type == WIRE_NAMES[SearchCompleted] and _was_answered(record.value):
+                                seen.searched.add(env.case_id)
                             if env.type in TERMINAL_NAMES:
                                 seen.ended += 1
                                 left.discard(env.case_id)
@@ -196,6 +210,10 @@ class _Follower:
                 f"{len(left)} cases have not ended within {END_WITHIN_S:g} s: look into the worker's log"
             ) from exc
         return seen
+
+
+def _was_answered(search: bytes) -> bool:
+    return any(one.get("failure") is None for one in orjson.loads(search)["outcomes"])
 
 
 async def _all_signals(settings: Settings, topics: Topics, count: int) -> list[Any]:

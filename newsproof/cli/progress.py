@@ -12,7 +12,10 @@ LINE_EVERY_S = 3.0
 
 
 class Ends(msgspec.Struct):
-    """Counts over the journal so far. ``withdrawn``: cases whose signal another case denies or corrects."""
+    """Counts over the journal so far. ``withdrawn``: cases whose signal another case denies or corrects.
+
+    ``searched``: cases for which a provider answered a search.
+    """
 
     events: int = 0
     signals: int = 0
@@ -20,6 +23,7 @@ class Ends(msgspec.Struct):
     opened: int = 0
     signalled: set[str] = set()
     withdrawn: set[str] = set()
+    searched: set[str] = set()
 
     @property
     def revisions(self) -> int:

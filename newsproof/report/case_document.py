@@ -18,7 +18,7 @@ from streams.journal.case_reading import JournalRecord
 class CaseDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What is told of one case. None: the case did not come to it.
 
-    ``confidence``: how the first confidence became the final one. ``revisions``: those of the signal, as published.
+    ``pages``: the references as they count, in their order. ``confidence``: how the first confidence became the final one. ``revisions``: those of the signal, as published.
     ``passed_by``: records that the rule of acceptance ignored; their calls were paid for, and are among ``calls``.
     """
 
@@ -28,6 +28,7 @@ class CaseDocument(msgspec.Struct, frozen=True, kw_only=True):
     timeline: list[narrative.Line]
     findings: Findings | None
     critique: EvidenceCritiqued | None
+    pages: list[narrative.ReadPage]
     confidence: list[narrative.WaterfallStep] | None
     signal: Signal | None
     revisions: Sequence[Any]
@@ -38,14 +39,16 @@ class CaseDocument(msgspec.Struct, frozen=True, kw_only=True):
 def document_of(records: Sequence[JournalRecord], revisions: Sequence[Any] = ()) -> CaseDocument:
     """Return the document of a case's records, of which there must be one, in log order."""
     found = narrative.signal_of(records)
+    findings, critique = narrative.last_findings(records), narrative.critique_of(records)
     opening = next((r.event for r in records if isinstance(r.event, EventReceived)), None)
     return CaseDocument(
         case_id=records[0].envelope.case_id,
         news=None if opening is None else opening.news,
         config_hash="" if opening is None else opening.config_hash,
         timeline=narrative.lines_of(records),
-        findings=narrative.last_findings(records),
-        critique=narrative.critique_of(records),
+        findings=findings,
+        critique=critique,
+        pages=narrative.pages_read(findings, critique),
         confidence=None if found is None else narrative.waterfall(*found),
         signal=None if found is None else found[0],
         revisions=revisions,

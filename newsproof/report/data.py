@@ -21,8 +21,8 @@ FROM v_spend WHERE run_id = {run:String} GROUP BY day, step ORDER BY day, step""
 SELECT step, results, failures, p50_ms, p95_ms, p99_ms
 FROM v_latency_by_step WHERE run_id = {run:String} ORDER BY step""",
     "to_signal": """
-SELECT status, signals, opened_p50_ms, opened_p95_ms, opened_p99_ms
-FROM v_latency_to_signal WHERE run_id = {run:String} ORDER BY status""",
+SELECT verdict, signals, opened_p50_ms, opened_p95_ms, opened_p99_ms
+FROM v_latency_to_signal WHERE run_id = {run:String} ORDER BY verdict""",
     "deltas": """
 SELECT delta_from, sum(signals) AS signals
 FROM v_confidence_delta_bins WHERE run_id = {run:String} GROUP BY delta_from ORDER BY delta_from""",

@@ -2,28 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
+from agents.verification.gate import NEVER_DEEP
 from infra.clickhouse.client import ClickHouse
+from infra.offline.sample_news import Label
 from newsproof.app.invocation import say_result, table
+from newsproof.report import narrative
 from newsproof.report.data import QUESTIONS, StepFigures, read_steps
 from schemas.ids import LIVE_RUN
 from schemas.news import News
-from schemas.signals import Signal
+from schemas.signals import ACTED_ON, Signal
 from streams.audit.audit import AuditReport
+from streams.audit.signals import FaultySignal
+
+
+class LabelFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """What the newest revision of each signal says, against the labels of the sample. ``mixed`` items are counted nowhere.
+
+    ``false_items``, ``true_items``: items labelled false, and true, whether or not a signal came of them.
+    ``false_actioned``: false items whose signal is final and says buy or sell. A withdrawn or preliminary one does not.
+    ``false_searchable``: false items whose labelled type the gate lets through to a search: all but ``NEVER_DEEP`` (macro,
+    other, airdrop, governance, celebrity, scam_alert). ``false_searched``: those of them for which a provider answered at least one search.
+    ``true_confirmed``: true items whose verdict is confirmed or likely. A superseded signal keeps its verdict; the
+    verdict of one retracted by a denial is refuted.
+    """
+
+    false_items: int
+    false_actioned: int
+    false_searchable: int
+    false_searched: int
+    true_items: int
+    true_confirmed: int
+
+
+def against_labels(labels: Mapping[str, Label], signals: Iterable[Signal], searched: Collection[str]) -> LabelFigures:
+    """Return the figures. ``labels`` by case id; ``signals``: their revisions; ``searched``: cases with an answer."""
+    newest: dict[str, Signal] = {}
+    for one in signals:
+        if one.case_id not in newest or newest[one.case_id].revision < one.revision:
+            newest[one.case_id] = one
+    false = [case for case, label in labels.items() if label.truth == "false"]
+    true = [case for case, label in labels.items() if label.truth == "true"]
+    searchable = [case for case in false if labels[case].event_type not in NEVER_DEEP]
+    said = [newest[case] for case in false if case in newest]
+    return LabelFigures(
+        false_items=len(false),
+        false_actioned=sum(one.stage == "final" and one.action != "observe" for one in said),
+        false_searchable=len(searchable),
+        false_searched=sum(case in searched for case in searchable),
+        true_items=len(true),
+        true_confirmed=sum(case in newest and newest[case].verdict in ACTED_ON for case in true),
+    )
 
 
 async def print_report(
-    items: Sequence[News], signals: Sequence[Signal], report: AuditReport, tables: ClickHouse
+    items: Sequence[News],
+    signals: Sequence[Signal],
+    report: AuditReport,
+    tables: ClickHouse,
+    figures: LabelFigures,
+    language: narrative.Language,
 ) -> None:
-    print_signals(signals, {news.case_id: news.identity for news in items})
+    print_signals(signals, {news.case_id: news.identity for news in items}, language=language)
+    print_labels(figures)
     await print_analytics(tables)
     print_audit(report)
 
 
-def print_signals(signals: Sequence[Signal], ids: dict[str, str] | None = None, *, title: str = "Signals") -> None:
+def print_labels(figures: LabelFigures) -> None:
+    rows = [
+        ("labelled false", "says buy or sell", f"{figures.false_actioned} of {figures.false_items}"),
+        (
+            "labelled false",
+            "was searched",
+            f"{figures.false_searched} of {figures.false_searchable} of searchable types",
+        ),
+        ("labelled true", "confirmed or likely", f"{figures.true_confirmed} of {figures.true_items}"),
+    ]
+    table(("items", "whose signal", "how many"), rows, title="Against the labels, which never enter the pipeline")
+
+
+def print_signals(
+    signals: Sequence[Signal],
+    ids: dict[str, str] | None = None,
+    *,
+    title: str = "Signals",
+    language: narrative.Language = "en",
+) -> None:
     """Print the newest revision of each signal. ``ids`` maps a case id to a short name, such as the news's own id."""
     newest = {s.signal_id: s for s in signals}
     known = ids or {}
@@ -32,17 +100,19 @@ def print_signals(signals: Sequence[Signal], ids: dict[str, str] | None = None, 
         (
             known.get(s.case_id, s.case_id[:8]),
             s.asset or "–",
-            s.action,
+            narrative.action_in_words(s),
             f"{s.preliminary_confidence:.2f} → {s.confidence:.2f}",
+            narrative.verdict_in_words(s) if s.stage == "final" else f"{s.stage}, {narrative.verdict_in_words(s)}",
+            s.supporting_sources,
             s.independent_sources,
-            s.status,
             " ".join(s.risk_flags),
-            shortened(s.summary, 60),
+            shortened(narrative.summary_in(s, language), 60),
         )
         for s in sorted(newest.values(), key=lambda s: order.get(s.case_id, 0))
     ]
-    columns = ("news", "asset", "action", "confidence", "sources", "status", "flags", "summary")
-    table(columns, rows, title=title, right=("sources",))
+    columns = ("news", "asset", "action", "confidence", "verdict", "support", "sources", "flags", "summary")
+    table(columns, rows, title=title, right=("support", "sources"))
+    say_result("support: sources that support the claim, once per owner; sources: independent ones, whatever they say.")
 
 
 async def print_analytics(tables: ClickHouse) -> None:
@@ -60,25 +130,34 @@ async def print_analytics(tables: ClickHouse) -> None:
 
 
 def print_audit(report: AuditReport) -> None:
-    """Print the audit's counts, the forged signals and the verdict."""
+    """Print the audit's counts, the forged and the overstated signals, and the verdict."""
     figures = msgspec.structs.asdict(report)
-    forged = figures.pop("forged")
+    forged, overstated = figures.pop("forged"), figures.pop("overstated")
     table(("audit", "count"), figures.items(), title="Audit of the whole log", right=("count",))
     if report.clean:
-        return say_result("Clean: nothing lost, nothing twice, nothing forged.")
+        return say_result("Clean: nothing lost, nothing twice, nothing forged, nothing overstated.")
     if report.lost or report.duplicate_events or report.duplicate_signals:
         say_result(
             "NOT CLEAN: lost, duplicate_events and duplicate_signals should be 0. `newsproof cases --status open` and "
             "`newsproof dlq list` show where."
         )
+    if overstated:
+        _print_faulty(overstated, f"Overstated signals ({len(overstated)} of {report.overstated_signals})")
+        say_result(
+            "NOT CLEAN: the pipeline published more than its search found out. Do not act on these signals, and report it "
+            "as a defect with the output of `newsproof case` for one of them."
+        )
     if forged:
-        rows = [(one.partition, one.offset, one.why) for one in forged]
-        title = f"Forged or altered signals ({len(rows)} of {report.forged_signals})"
-        table(("partition", "offset", "why"), rows, title=title, right=("partition", "offset"))
+        _print_faulty(forged, f"Forged or altered signals ({len(forged)} of {report.forged_signals})")
         say_result(
             "NOT CLEAN: somebody other than publish wrote to the signals topic. Do not act on these records, tell whoever "
             "subscribes, take away every right to write there but the publisher's, and change the passwords that had it."
         )
+
+
+def _print_faulty(signals: Sequence[FaultySignal], title: str) -> None:
+    rows = [(one.partition, one.offset, one.why) for one in signals]
+    table(("partition", "offset", "why"), rows, title=title, right=("partition", "offset"))
 
 
 def shortened(text: str, length: int) -> str:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from agents.evidence.witnesses import counted
 from schemas import events as ev
 from schemas.calls import Call
-from schemas.evidence import Findings
-from schemas.signals import Adjustment, Signal
+from schemas.evidence import Findings, PageStance, ReadStance, SearchReference
+from schemas.signals import Adjustment, Signal, StatedClaim
 from streams.journal.case_reading import JournalRecord
+
+Language = Literal["zh", "en"]
+"""A language that readers are written to in."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,10 +78,10 @@ def _told_opening(event: Any) -> tuple[str, str, str]:
                 f"The news came in from {news.source} ({LANGUAGES.get(language, LANGUAGES['other'])}){edit}.",
                 "",
             )
-        case ev.CaseTriaged(draft=draft, route=route, gate_reason=reason):
+        case ev.CaseTriaged(draft=draft, route=route, gate_reason=reason, claim=claim):
             what = (
                 f"First judgement: {draft.event_type}, {draft.asset or 'no asset'}, {draft.action} "
-                f"({draft.direction}) with confidence {draft.confidence:.2f}. {ROUTES[route]}"
+                f"({draft.direction}) with confidence {draft.confidence:.2f}. {_claim_in_words(claim)}{ROUTES[route]}"
             )
             return "triaged", what, reason
         case _:
@@ -89,6 +93,16 @@ def _told_opening(event: Any) -> tuple[str, str, str]:
             }
             best = "; ".join(f"{e.summary[:80]} (similarity {e.similarity:.2f})" for e in event.entries[:3])
             return "recalled", texts[event.memory], best
+
+
+def _claim_in_words(claim: StatedClaim | None) -> str:
+    if claim is None:
+        return ""
+    amount = claim.amount and f"{claim.amount.value:,.15g} {claim.amount.unit}".strip()
+    parts = (claim.subject, _plain(claim.predicate), claim.object, amount, claim.asset, claim.venue)
+    said = " · ".join(dict.fromkeys(part for part in parts if part))
+    by = {"named": "by a named source", "unnamed": "by an unnamed source", "none": "without a source"}
+    return f"It claims: {said} ({claim.modality}, {by[claim.attribution]}). "
 
 
 LANGUAGES = {"zh": "Chinese", "en": "English", "other": "another language"}
@@ -168,10 +182,11 @@ def _told_ending(event: Any) -> tuple[str, str, str]:
     match event:
         case ev.EvidenceCritiqued():
             said = "; ".join(event.contradictions)
-            what = f"The evidence weighed: {VERDICTS[event.verdict]}; the news is {TIMELINESS[event.timeliness]}."
-            return "critiqued", what, said
+            read = f"{CRITIC_SAYS[event.verdict]}; the news is {TIMELINESS[event.timeliness]}"
+            return "critiqued", f"The evidence weighed: {read}. {readers_in_words(event)}", said
         case ev.SignalSynthesized(signal=s):
-            what = f"Signal: {s.action} {s.asset} with confidence {s.confidence:.2f} ({s.status}, by way of the {PATHS[event.path]})."
+            told = f"{action_in_words(s)} {s.asset} with confidence {s.confidence:.2f}"
+            what = f"Signal: {told}; {verdict_in_words(s)}, by way of the {PATHS[event.path]}."
             return "ended", what, s.notes
         case ev.CaseDropped():
             of = f" (the first is case {event.duplicate_of})" if event.duplicate_of else ""
@@ -187,7 +202,99 @@ def _told_ending(event: Any) -> tuple[str, str, str]:
             )
 
 
-VERDICTS = {
+def verdict_in_words(signal: Signal) -> str:
+    """Return the verdict; of one that was not checked with the reason, such as “unchecked (gate)”."""
+    if signal.verdict is None:
+        return NO_VERDICT
+    return f"{signal.verdict} ({signal.unchecked_reason})" if signal.unchecked_reason else signal.verdict
+
+
+def action_in_words(signal: Signal) -> str:
+    """Return the action; where nothing is to be done, also what the claim would mean if it were true."""
+    meant = signal.action == "observe" and signal.direction != "neutral"
+    return f"observe · {signal.direction}" if meant else signal.action
+
+
+def summary_in(signal: Signal, language: Language) -> str:
+    """Return the summary in this language; where nobody wrote one, in the language of the news."""
+    return (signal.summary_zh if language == "zh" else signal.summary_en) or signal.summary
+
+
+def sources_in_words(signal: Signal) -> str:
+    """Return how many sources support the claim, beside how many independent ones speak of it."""
+    independent = f"{signal.independent_sources} independent"
+    known = signal.supporting_sources
+    return f"{independent} sources" if known is None else f"{known} supporting, {independent} sources"
+
+
+NO_VERDICT = "no verdict (published by the rules of before)"
+
+
+def readers_in_words(critique: ev.EvidenceCritiqued) -> str:
+    """Return who read the pages, and how many quotes were not found on theirs."""
+    if critique.stances is None:
+        return (
+            "A critic judged the claim without saying what each page says: the word rules read the pages alone."
+            if critique.claims
+            else "No critic read the pages: the word rules read alone."
+        )
+    if not critique.unquoted:
+        return f"A critic read {len(critique.stances)} pages, and every quote is on its page."
+    missing = ", ".join(f"[{n}]" for n in critique.unquoted)
+    return f"A critic read {len(critique.stances)} pages; not on its page is the quote of {missing}, which counts for nothing."
+
+
+class ReadPage(msgspec.Struct, frozen=True, kw_only=True):
+    """One reference as it counts. ``said``: what the critic read, None where it was not shown the page.
+
+    ``quoted``: its quote is on the page. Where the critic says nothing that counts, the word rules may still deny.
+    """
+
+    reference_number: int
+    stance: ReadStance
+    said: PageStance | None = None
+    quoted: bool = False
+
+
+def pages_read(found: Findings | None, critique: ev.EvidenceCritiqued | None) -> list[ReadPage]:
+    """Return every reference with the stance that counts: the critic's, or the word rules' where no critic read."""
+    references = () if found is None else found.references
+    if critique is None or critique.stances is None:
+        return [ReadPage(reference_number=one.reference_number, stance=one.stance) for one in references]
+    said = {one.reference_number: one for one in critique.stances}
+    unquoted = frozenset(critique.unquoted)
+    return [_as_it_counts(one, said.get(one.reference_number), unquoted) for one in references]
+
+
+def _as_it_counts(one: SearchReference, said: PageStance | None, unquoted: frozenset[int]) -> ReadPage:
+    quoted = said is not None and said.quote is not None and one.reference_number not in unquoted
+    stance = counted(one.stance, said, quoted=quoted)
+    return ReadPage(reference_number=one.reference_number, stance=stance, said=said, quoted=quoted)
+
+
+def speaker_in_words(one: SearchReference, said: PageStance | None) -> str:
+    """Return who speaks on a page, and whom it cites; "" where nobody in particular does."""
+    role = "" if said is None or said.speaks_for == "other" else f"the {said.speaks_for}"
+    cites = f"citing {said.cites}" if said is not None and said.cites else ""
+    return ", ".join(filter(None, (one.speaker, role, cites)))
+
+
+def doubts_in_words(page: ReadPage) -> str:
+    """Return why a page counts as it does: what takes something from the critic's stance, and its reason."""
+    said = page.said
+    if said is None:
+        return "not shown to the critic"
+    doubts = (
+        (said.stance != page.stance, f"read as “{said.stance}”"),
+        (not page.quoted and said.stance != "unrelated", "its quote is not on the page"),
+        (not said.same_subject, "another subject"),
+        (not said.same_event, "another event"),
+        (said.amount == "differs", "another amount"),
+    )
+    return "; ".join([words for holds, words in doubts if holds] + [said.reason] * bool(said.reason))
+
+
+CRITIC_SAYS = {
     "supported": "it supports the claim",
     "refuted": "it refutes the claim",
     "conflicting": "sources contradict each other",

@@ -112,7 +112,7 @@ def _latency(report: Report) -> str:
     signals = _table(
         "From the opened case to the signal",
         report["to_signal"],
-        [("status", "status", str), ("signals", "signals", str), *opened],
+        [("verdict", "verdict", lambda v: v or "of schema 1"), ("signals", "signals", str), *opened],
     )
     views = "v_latency_by_step, v_latency_to_signal"
     return _section("Latency by step", views, charts.latency(report), steps, signals)

@@ -68,7 +68,7 @@ def _latency(report: Report) -> None:
     ]
     rows += [
         (
-            f"case → signal, {r['status']}",
+            f"case → signal, {r['verdict'] or 'of schema 1'}",
             r["signals"],
             *(milliseconds(r[f"opened_{p}_ms"]) for p in ("p50", "p95", "p99")),
             "",

@@ -23,7 +23,7 @@ from schemas.errors import ConfigError, ContractError
 from schemas.news import News, decode_news
 from schemas.printable import printable_line
 from schemas.published import NewerSignalError, read_signal
-from schemas.signals import Signal, SignalStatus
+from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, Action, Signal, Verdict
 from schemas.topics import Topics
 
 __all__ = ["PublishReport", "checked_news", "find_kafka", "publish", "subscribe"]
@@ -31,9 +31,8 @@ __all__ = ["PublishReport", "checked_news", "find_kafka", "publish", "subscribe"
 log = logging.getLogger(__name__)
 """Not structlog: its configuration in a bot's process is the bot's, and its default writes to standard output."""
 
-VERIFIED: tuple[SignalStatus, ...] = ("verified",)
-ALL_STATUSES: tuple[SignalStatus, ...] = get_args(SignalStatus)
-WITHDRAWN: tuple[SignalStatus, ...] = ("retracted", "superseded")
+ORDERS: tuple[Action, ...] = ("buy", "sell")
+
 
 _REMEMBERED = 100_000
 """Signals whose newest revision is remembered, to ignore older ones that come again."""
@@ -123,7 +122,8 @@ async def publish(
 
 async def subscribe(
     *,
-    statuses: Collection[SignalStatus] = VERIFIED,
+    verdicts: Collection[Verdict] | None = ACTED_ON,
+    actions: Collection[Action] | None = ORDERS,
     preliminary: bool = False,
     assets: Collection[str] = (),
     min_confidence: float = 0.0,
@@ -134,6 +134,11 @@ async def subscribe(
 ) -> AsyncIterator[Signal]:
     """Yield signals until cancelled, those of a partition in the order in which they were published.
 
+    By default these are the final signals to act on: verdict ``confirmed`` or ``likely``, an asset, action ``buy`` or
+    ``sell``; and every retraction. ``verdicts`` and ``actions`` ask for others; None stands for all. Signals that were
+    published before there were verdicts have None for one, or one that leaves no order: only ``verdicts=None`` yields
+    the former. With ``actions`` an order without an asset is passed by.
+
     Yields only signals that publish wrote in a committed transaction; other records are ignored and logged. Within
     one iteration no revision of a signal comes twice or after a newer one (of the last 100,000 signals).
 
@@ -142,25 +147,24 @@ async def subscribe(
     comes again. Use ``signal_id`` and ``revision`` as idempotency key. ``start`` then applies only to a new group.
 
     ``preliminary``: also yield the first judgement of a signal, where the installation publishes it
-    (``PUBLISH_PRELIMINARY``): unverified, as revision 1 with the status ``preliminary``. The verified signal follows as
-    the next revision. ``assets`` such as ``{"BTC"}``; empty = all. ``min_confidence`` is 0–1.
-    Signals whose ``provider_mode`` is not live are for testing.
+    (``PUBLISH_PRELIMINARY``), whatever its verdict and action: unchecked, as revision 1 with the stage ``preliminary``.
+    The final signal follows as the next revision. ``assets`` such as ``{"BTC"}``; empty = all. ``min_confidence`` is
+    0–1. Signals whose ``provider_mode`` is not live are for testing.
 
-    A caller who received a revision of a signal receives every later one, whatever its status and confidence, so that
-    nobody goes on trading on a retracted signal. Retractions (status ``retracted`` or ``superseded``, action
+    A caller who received a revision of a signal receives every later one, whatever its verdict and confidence, so that
+    nobody goes on trading on a retracted signal. Retractions (stage ``retracted`` or ``superseded``, action
     ``observe``) of signals that this iteration has not seen are yielded too, because an earlier iteration may have
     yielded them; ignore those of signals that you do not hold. Retractions are held back only for signals that this
     iteration saw and filtered out, and for other ``assets``.
 
     Raises:
-        ConfigError, TransientError: no Kafka is known, or it does not answer.
+        ConfigError: a verdict or action that does not exist, or no Kafka is known. TransientError: it does not answer.
         ContractError: a signal of a newer schema than this package knows.
     """
     settings = load_settings()
     address = await _address(kafka, settings)
     topics = Topics(settings.topic_prefix if prefix is None else prefix)
-    asked: set[SignalStatus] = {*statuses, "preliminary"} if preliminary else {*statuses}
-    wanted = _Wanted(asked, assets, min_confidence)
+    wanted = _Wanted(verdicts, actions, preliminary, assets, min_confidence)
     async with _consumer(address, topics, group, start) as consumer:
         while True:
             for tp, records in (await consumer.getmany(timeout_ms=1000)).items():
@@ -177,8 +181,17 @@ async def subscribe(
 class _Wanted:
     """Filter of the signals to yield."""
 
-    def __init__(self, statuses: Collection[str], assets: Collection[str], min_confidence: float) -> None:
-        self._statuses = frozenset(statuses)
+    def __init__(
+        self,
+        verdicts: Collection[Verdict] | None,
+        actions: Collection[Action] | None,
+        preliminary: bool,
+        assets: Collection[str],
+        min_confidence: float,
+    ) -> None:
+        self._verdicts = _words("verdicts", verdicts, get_args(Verdict))
+        self._actions = _words("actions", actions, get_args(Action))
+        self._preliminary = preliminary
         self._assets = frozenset(a.upper() for a in assets)
         self._min_confidence = min_confidence
         self._newest: OrderedDict[str, tuple[int, bool]] = OrderedDict()
@@ -211,11 +224,29 @@ class _Wanted:
             return True
         if self._assets and signal.asset.upper() not in self._assets:
             return False
-        if signal.status in WITHDRAWN and given is None:
-            return True
-        if signal.status not in self._statuses:
+        if signal.stage in WITHDRAWN:
+            return given is None
+        if signal.confidence < self._min_confidence:
             return False
-        return signal.status in WITHDRAWN or signal.confidence >= self._min_confidence
+        return self._preliminary if signal.stage == "preliminary" else self._asked_for(signal)
+
+    def _asked_for(self, signal: Signal) -> bool:
+        if self._verdicts is not None and signal.verdict not in self._verdicts:
+            return False
+        if self._actions is None:
+            return True
+        return signal.action in self._actions and (signal.action not in ORDERS or signal.asset != NO_ASSET)
+
+
+def _words(argument: str, given: Collection[str] | None, known: tuple[str, ...]) -> frozenset[str] | None:
+    if given is None:
+        return None
+    words = frozenset({given} if isinstance(given, str) else given)
+    if unknown := sorted(words.difference(known)):
+        raise ConfigError(
+            f"subscribe: {argument} holds {', '.join(unknown)}; write some of {', '.join(known)}, or None"
+        )
+    return words
 
 
 # Connections

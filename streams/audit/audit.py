@@ -30,7 +30,7 @@ from schemas.events import (
 )
 from schemas.news import decode_news
 from schemas.topics import Topics
-from streams.audit.signals import ForgedSignal, PublishedSignals
+from streams.audit.signals import FaultySignal, PublishedSignals
 from streams.journal.clock import appended_at
 from streams.journal.log import Log
 from streams.journal.reader import JournalReader
@@ -45,7 +45,10 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     read_committed reader sees twice. ``repeated_calls``: paid calls in ignored records, plus identical requests paid
     twice. ``forged_signals``: records of ``signals`` that no event of the journal confirms. They lack an event's
     headers, name a place that publishes nothing, or differ from what is published there. If one event has several
-    revisions, all of them count, because one of them may be genuine. ``forged`` lists the first of them. ``foreign``:
+    revisions, all of them count, because one of them may be genuine. ``forged`` lists the first of them.
+    ``overstated_signals``: signals that the journal confirms, and that say more than was found out: an order without a
+    verdict that leaves one or without an asset, or a confidence above the cap of the verdict. ``overstated`` lists the
+    first of them. ``foreign``:
     topic (without its prefix) → records that no part of Newsproof wrote, or that are damaged; every reader ignores
     them. Those of ``cases`` also become dead letters; those of ``news`` always do, and are not listed here.
     ``questions``: turns of the research chat; ``answered`` of them have an answer. Their journal has the same promises:
@@ -71,12 +74,21 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     questions: int = 0
     answered: int = 0
     forged_signals: int = 0
-    forged: tuple[ForgedSignal, ...] = ()
+    forged: tuple[FaultySignal, ...] = ()
+    overstated_signals: int = 0
+    overstated: tuple[FaultySignal, ...] = ()
 
     @property
     def clean(self) -> bool:
-        """Whether the promises held: nothing lost, nothing duplicated, and the journal confirms every signal."""
-        return not (self.lost or self.duplicate_events or self.duplicate_signals or self.forged_signals)
+        """Whether the promises held: nothing lost or duplicated, the journal confirms every signal, none is overstated."""
+        broken = (
+            self.lost,
+            self.duplicate_events,
+            self.duplicate_signals,
+            self.forged_signals,
+            self.overstated_signals,
+        )
+        return not any(broken)
 
 
 class _Call(msgspec.Struct):
@@ -196,6 +208,8 @@ async def _audited(log: Log, topics: Topics) -> AuditReport:
         answered=chats.types[WIRE_NAMES[AnswerGiven]],
         forged_signals=signals.forged_count,
         forged=tuple(signals.forged),
+        overstated_signals=signals.overstated_count,
+        overstated=tuple(signals.overstated),
     )
 
 

@@ -3,6 +3,9 @@
 Anyone who can write to ``signals`` can write consistent headers, but cannot change what the journal holds at an offset.
 Signals are read before the journal, so the journal read later contains their events. Only a digest of each signal is
 kept. A withdrawal is derived from the revision before it: those few are read once more, in one pass.
+
+What the journal confirms may still say more than was found out: no order without support, no confidence above the cap of
+the verdict. Signals that schema 1 put into the journal promised neither.
 """
 
 from __future__ import annotations
@@ -14,23 +17,27 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from agents.evidence.verdict import CAPS
 from schemas import envelope as wire
 from schemas.errors import ContractError
 from schemas.events import CaseDropped, CaseFailed, Event, RetractionFound
 from schemas.ids import signal_id
 from schemas.published import Publication, read_signal
-from schemas.signals import Signal
+from schemas.signals import ACTED_ON, NO_ASSET, SIGNAL_SCHEMA_VERSION, WITHDRAWN, Signal
 from schemas.topics import Topics
+from schemas.upcasts import SIGNAL, upcast
 from streams.journal.log import Log
 from streams.publish.revisions import signal_in, withdrawn
 
 LISTED = 20
-"""Maximum number of forged signals listed one by one; all are counted."""
+"""Maximum number of signals of one fault listed one by one; all are counted."""
+VERDICTS_SINCE = 2
+"""Version of the events, and of the signals, from which on a signal has a verdict."""
 _encode = msgspec.json.Encoder().encode
 
 
-class ForgedSignal(msgspec.Struct, frozen=True):
-    """A record of ``signals`` that the journal does not confirm: its offset there, and the reason."""
+class FaultySignal(msgspec.Struct, frozen=True):
+    """A record of ``signals`` that breaks a promise: its offset there, and the reason."""
 
     partition: int
     offset: int
@@ -38,19 +45,21 @@ class ForgedSignal(msgspec.Struct, frozen=True):
 
 
 class _Claim(NamedTuple):
-    """One published revision: the digest of its content, and its offset on ``signals``."""
+    """One published revision: the digest of its content, its offset on ``signals``, and its schema version."""
 
     revision: int
     digest: bytes
     partition: int
     offset: int
+    version: int
 
 
 class PublishedSignals:
     """Records of ``signals`` as a read_committed reader sees them, to be checked against the journal.
 
     ``twice`` counts repeated (signal, revision) pairs; ``foreign`` counts records without a signal's headers, which are
-    forged too. ``forged`` lists the first of ``forged_count``, which is complete after :meth:`finish`.
+    forged too. ``forged`` lists the first of ``forged_count``, which is complete after :meth:`finish`; ``overstated``
+    the first of ``overstated_count``, which the journal confirms.
     """
 
     def __init__(self, journal: str) -> None:
@@ -58,8 +67,9 @@ class PublishedSignals:
         self._seen: set[tuple[str, int]] = set()
         self._claims: defaultdict[int, dict[int, tuple[_Claim, ...]]] = defaultdict(dict)
         self._before: dict[tuple[str, int], tuple[Signal, ...]] = {}
-        self.twice = self.foreign = self.forged_count = 0
-        self.forged: list[ForgedSignal] = []
+        self.twice = self.foreign = self.forged_count = self.overstated_count = 0
+        self.forged: list[FaultySignal] = []
+        self.overstated: list[FaultySignal] = []
 
     @classmethod
     async def read(cls, log: Log, topics: Topics) -> PublishedSignals:
@@ -91,7 +101,7 @@ class PublishedSignals:
             return self._refuse(claims, str(exc))
         borne_out: list[_Claim] = []
         for claim in sorted(claims):
-            wanted = self._wanted(event, env, claim.revision)
+            wanted = self._wanted(event, env, claim)
             if not wanted:
                 self._refuse((claim,), "no accepted event that publishes a signal stands at the place that it names")
             elif claim.digest not in wanted:
@@ -100,6 +110,10 @@ class PublishedSignals:
                 borne_out.append(claim)
         if len({claim.revision for claim in borne_out}) > 1:
             self._refuse(tuple(borne_out), "several revisions name one event, which publishes one: look at all of them")
+        if (signal := signal_in(event)) is not None and env.version >= VERDICTS_SINCE and (why := _overstated(signal)):
+            self.overstated_count += len(borne_out)
+            room = LISTED - len(self.overstated)
+            self.overstated += [FaultySignal(one.partition, one.offset, why) for one in borne_out[:room]]
 
     def finish(self) -> None:
         """End the check: a signal that names a place which was not in the journal is forged."""
@@ -119,12 +133,15 @@ class PublishedSignals:
         encoded = _encode(signal)
         if published.journal_topic != self._journal:
             return self._list(record.partition, record.offset, "the topic that it names is not the journal of signals")
-        if len(record.value) > len(encoded):  # a key that another reader may interpret differently
+        if _holds_more(
+            record.value, published.schema_version, encoded
+        ):  # a key that another reader may interpret differently
             return self._list(record.partition, record.offset, "it holds more than the signal that is read from it")
-        if signal.status in ("retracted", "superseded"):
+        if signal.stage in WITHDRAWN:
             self._before[signal.signal_id, signal.revision - 1] = ()
-        digest = _digest(published.cause_id, published.run_id, encoded)
-        self._claim(published, _Claim(signal.revision, digest, record.partition, record.offset))
+        version = published.schema_version
+        digest = _digest(published.cause_id, published.run_id, _compared(signal, version))
+        self._claim(published, _Claim(signal.revision, digest, record.partition, record.offset, version))
 
     def _claim(self, published: Publication, claim: _Claim) -> None:
         at = self._claims[published.journal_partition]
@@ -139,8 +156,9 @@ class PublishedSignals:
         if key in self._before:
             self._before[key] = (*self._before[key], signal)
 
-    def _wanted(self, event: Event, env: wire.Envelope, revision: int) -> set[bytes]:
+    def _wanted(self, event: Event, env: wire.Envelope, claim: _Claim) -> set[bytes]:
         """Return the digests of what this event may have published as this revision; empty if it publishes nothing."""
+        revision = claim.revision
         signal = signal_in(event)
         if signal is not None:
             made = [signal]
@@ -155,7 +173,7 @@ class PublishedSignals:
             before = self._before.get((of, revision - 1), ())
             made = [one for last in before if (one := withdrawn(last, event, env.time)) is not None]
         revised = (replace(one, revision=revision, supersedes=revision - 1 or None) for one in made)
-        return {_digest(env.id, env.run_id, _encode(one)) for one in revised}
+        return {_digest(env.id, env.run_id, _compared(one, claim.version)) for one in revised}
 
     def _refuse(self, claims: tuple[_Claim, ...], why: str) -> None:
         for claim in claims:
@@ -165,7 +183,36 @@ class PublishedSignals:
         self.forged_count += 1
         if len(self.forged) < LISTED:
             shown = "".join(c if c.isprintable() else "?" for c in why)
-            self.forged.append(ForgedSignal(partition, offset, shown))
+            self.forged.append(FaultySignal(partition, offset, shown))
+
+
+def _overstated(signal: Signal) -> str | None:
+    """Return what a signal says beyond its verdict; None if it does not."""
+    if signal.verdict is None:
+        return "it has no verdict"
+    if signal.confidence > CAPS[signal.verdict]:
+        return f"{signal.verdict} with confidence {signal.confidence}, above {CAPS[signal.verdict]:.2f}"
+    if signal.action != "observe" and signal.verdict not in ACTED_ON:
+        return f"{signal.action} of what is {signal.verdict}"
+    if signal.action != "observe" and signal.asset == NO_ASSET:
+        return f"{signal.action} of no asset"
+    return None
+
+
+def _holds_more(value: bytes, version: int, encoded: bytes) -> bool:
+    """Return whether a record holds more than the signal that is read from it: another key, or one of them twice."""
+    if version == SIGNAL_SCHEMA_VERSION:
+        return len(value) > len(encoded)
+    old = msgspec.json.decode(value)
+    lifted = upcast(SIGNAL, version, SIGNAL_SCHEMA_VERSION, old)
+    return len(value) > len(_encode(old)) or len(_encode(lifted)) > len(encoded)
+
+
+def _compared(signal: Signal, version: int) -> bytes:
+    """Return what of a signal is compared: all, but not the verdict of a withdrawal of schema 1, which had none."""
+    if version < VERDICTS_SINCE and signal.stage in WITHDRAWN:
+        signal = replace(signal, verdict=None, unchecked_reason=None)
+    return _encode(signal)
 
 
 def _digest(cause_id: str, run_id: str, encoded: bytes) -> bytes:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from infra.kafka.topics import KafkaAddress, read_range
 from infra.ports import Port
-from schemas.budget import MAX_USD, BudgetRecord, LimitsSet, PassedBy, Reserved, Settled, decode, encode
+from schemas.budget import MAX_USD, BudgetRecord, ClaimKind, LimitsSet, PassedBy, Reserved, Settled, decode, encode
 from schemas.calls import Call
 from schemas.effects import CallModel, Effect, Failure
 from schemas.errors import ContractError
@@ -123,7 +123,9 @@ class BudgetLedger(Budget):
 
     # Spending
 
-    async def reserve(self, effect: Effect, port: Port, *, case_id: str, head_id: str) -> Grant | Failure | None:
+    async def reserve(
+        self, effect: Effect, port: Port, *, case_id: str, head_id: str, claim_kinds: tuple[ClaimKind, ...] = ()
+    ) -> Grant | Failure | None:
         """Return a grant for one call, the denial, or None if the call is free and unmetered."""
         usd, units = port.worst_case_usd(effect), port.quota_units(effect)
         if units == 0 and usd is not None and usd == 0:
@@ -138,6 +140,7 @@ class BudgetLedger(Budget):
             for_triage=isinstance(effect, CallModel) and effect.task == TRIAGE,
             case_id=case_id,
             head_id=head_id,
+            claim_kinds=claim_kinds,
         )
         decision = await self._decided(record)
         if not decision.denied:

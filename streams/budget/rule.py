@@ -1,7 +1,8 @@
 """The rule of the budget: a pure fold of the ``budget`` topic. Every worker applies it to the same order of records.
 
 A reservation is granted if its worst case fits into the rest of its day's units and of its month's money. Every earlier
-grant counts at its worst case until it is settled. Time is the latest append time seen so far, so a clock that jumps
+grant counts at its worst case until it is settled. Of a day's units, doubtful claims get at most their share, and what
+is kept for forced claims goes to no others; each share is rounded down to whole units. Time is the latest append time seen so far, so a clock that jumps
 back reopens no day. Amounts are billionths of a USD, so sums are exact.
 """
 
@@ -13,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from schemas.budget import BudgetRecord, LimitsSet, PassedBy, Reserved, Settled, nano_usd, usd_of
+from schemas.budget import BudgetRecord, ClaimKind, LimitsSet, PassedBy, Reserved, Settled, nano_usd, usd_of
 
 Pot = Literal["general", "triage"]
 DAILY_SHARE = 30
@@ -41,14 +42,25 @@ class Money(msgspec.Struct):
 
 
 class DayBook(msgspec.Struct):
-    """One UTC day. ``above`` counts settlements above their reservation; ``denied`` counts by reason."""
+    """One UTC day. ``above`` counts settlements above their reservation; ``denied`` counts by reason.
+
+    Of ``units``, ``units_doubtful`` went to doubtful claims and ``units_forced`` to forced ones; some to both.
+    """
 
     units: int = 0
+    units_doubtful: int = 0
+    units_forced: int = 0
     granted: int = 0
     held: int = 0
     paid: int = 0
     above: int = 0
     denied: dict[str, int] = msgspec.field(default_factory=dict)
+
+    def take(self, units: int, claim_kinds: tuple[ClaimKind, ...]) -> None:
+        """Book the units; a negative number gives them back."""
+        self.units += units
+        self.units_doubtful += units if "doubtful" in claim_kinds else 0
+        self.units_forced += units if "forced" in claim_kinds else 0
 
 
 class MonthBook(msgspec.Struct):
@@ -74,6 +86,7 @@ class Held(msgspec.Struct, frozen=True):
     pot: Pot
     nano: int
     units: int
+    claim_kinds: tuple[ClaimKind, ...]
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -153,11 +166,11 @@ class BudgetState:
         if denied:
             book.denied[reason] = book.denied.get(reason, 0) + 1
             return Decision(asked.id, denied)
-        book.units += asked.units
+        book.take(asked.units, asked.claim_kinds)
         book.granted += 1
         book.held += nano
         month.pot(pot).held += nano
-        self.held[asked.id] = Held(self.day, pot, nano, asked.units)
+        self.held[asked.id] = Held(self.day, pot, nano, asked.units, asked.claim_kinds)
         return Decision(asked.id, "")
 
     def _judge(self, asked: Reserved, nano: int) -> tuple[str, str, Pot]:
@@ -180,6 +193,8 @@ class BudgetState:
                 "wait for the next day, or raise DEEP_ANALYSIS_TOOL_DAILY_LIMIT"
             )
             return "units", text, "general"
+        if asked.units and (share := self._share_used(limits, day, asked)) is not None:
+            return *share, "general"
         if nano == 0 or month.general.used + nano <= nano_usd(limits.monthly_usd):
             return "", "", "general"
         if asked.for_triage and nano <= _reserve_left(limits, month):
@@ -190,6 +205,21 @@ class BudgetState:
             f"{self.day:%Y-%m} (UTC){also}: wait for the next month, or raise DEEP_ANALYSIS_MONTHLY_BUDGET"
         )
         return "money", text, "general"
+
+    def _share_used(self, limits: LimitsSet, day: DayBook, asked: Reserved) -> tuple[str, str] | None:
+        of_day = f"of the {limits.daily_units} tool calls of {self.day} (UTC)"
+        if "doubtful" in asked.claim_kinds and day.units_doubtful + asked.units > limits.doubtful_units:
+            return "units_doubtful", (
+                f"rumoured and planned claims have used their {limits.doubtful_units} {of_day}: "
+                "wait for the next day, or raise SEARCH_DOUBTFUL_MAX_PERCENT or DEEP_ANALYSIS_TOOL_DAILY_LIMIT"
+            )
+        others = day.units - day.units_forced + asked.units
+        if "forced" not in asked.claim_kinds and others > limits.daily_units - limits.forced_units:
+            return "units_kept", (
+                f"what is left {of_day} is kept for hacks, depegs and liquidations: "
+                "wait for the next day, lower SEARCH_FORCED_RESERVE_PERCENT, or raise DEEP_ANALYSIS_TOOL_DAILY_LIMIT"
+            )
+        return None
 
     # Settlements
 
@@ -206,7 +236,7 @@ class BudgetState:
         pot.paid += cost
         before, day.held, day.paid = day.paid, day.held - held.nano, day.paid + cost
         if said.unused:
-            day.units -= held.units
+            day.take(-held.units, held.claim_kinds)
         if cost > held.nano:
             day.above += 1
             month.above_usd += cost - held.nano

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import structlog
@@ -20,6 +21,7 @@ from msgspec.structs import replace
 
 from infra.ports import Answer, Port, Ports
 from infra.redaction import redacted
+from schemas.budget import ClaimKind
 from schemas.calls import KIND_OF, Call, CallKind, ProviderMode
 from schemas.effects import (
     CallModel,
@@ -46,7 +48,7 @@ TRIAGE = "triage"
 """The task without which a case has no preliminary signal."""
 GOES_ON = PROVIDER_FAILURES | {"breaker_open"}
 """Failures after which the next provider of the chain is asked."""
-
+Reserve = Callable[[Effect, Port], Awaitable[Grant | Failure | None]]
 
 UNWANTED = "unwanted"
 """Message of a cancellation after which a call under way is still answered, paid and recorded, and no other is made."""
@@ -71,10 +73,12 @@ class EffectsHost:
         self._searches = searches
         self._clock, self._now = clock, now
 
-    async def perform(self, effect: Effect, *, case_id: str, head_id: str, attempt: int) -> tuple[Call, ...]:
+    async def perform(
+        self, effect: Effect, *, case_id: str, head_id: str, attempt: int, claim_kinds: tuple[ClaimKind, ...] = ()
+    ) -> tuple[Call, ...]:
         """Execute the effect; return the records, one per provider tried, at least one.
 
-        The last one's reply is the answer.
+        The last one's reply is the answer. ``claim_kinds`` say which share of the day's searches it belongs to.
 
         If a provider fails, the next of its chain is asked. If all fail, the failure that is worth waiting for goes
         last, whichever provider it came from.
@@ -83,21 +87,22 @@ class EffectsHost:
             chain = self._ports.chain(effect)
         except ConfigError as exc:
             return (self._record(effect, _failed(exc, effect), "none", "live", attempt, self._clock(), None),)
+        reserve = partial(self._spending.reserve, case_id=case_id, head_id=head_id, claim_kinds=claim_kinds)
         if isinstance(effect, Search) and self._searches is not None:
-            return await self._searched(effect, chain, self._searches, case_id, head_id, attempt)
-        return await self._through(effect, chain, case_id, head_id, attempt)
+            return await self._searched(effect, chain, self._searches, reserve, attempt)
+        return await self._through(effect, chain, reserve, attempt)
 
     async def _searched(
-        self, effect: Search, chain: tuple[Port, ...], cache: SearchCache, case_id: str, head_id: str, attempt: int
+        self, effect: Search, chain: tuple[Port, ...], cache: SearchCache, reserve: Reserve, attempt: int
     ) -> tuple[Call, ...]:
         began, port = self._clock(), chain[0]
         key = search_key(effect, port.mode)
         reply: Reply | None
         while (reply := cache.get(key)) is None:
-            got = await cache.share(key, lambda: self._through(effect, chain, case_id, head_id, attempt))
+            got = await cache.share(key, lambda: self._through(effect, chain, reserve, attempt))
             if got is not None and not got[1]:
                 return got[0]
-            if got is not None:
+            if got is not None and got[0][-1].error != "budget":  # a denial is for the asker's kind of claim alone
                 reply = got[0][-1].reply
                 break
         if isinstance(reply, SearchReply):
@@ -106,11 +111,11 @@ class EffectsHost:
         return (self._record(effect, answer, port.provider, port.mode, attempt, began, None),)
 
     async def _through(
-        self, effect: Effect, chain: tuple[Port, ...], case_id: str, head_id: str, attempt: int
+        self, effect: Effect, chain: tuple[Port, ...], reserve: Reserve, attempt: int
     ) -> tuple[Call, ...]:
         calls: list[Call] = []
         for port in chain:
-            call = await self._one(effect, port, case_id, head_id, attempt, last=port is chain[-1])
+            call = await self._one(effect, port, reserve, attempt, last=port is chain[-1])
             calls.append(call)
             if call.error not in GOES_ON:
                 return tuple(calls)
@@ -139,16 +144,16 @@ class EffectsHost:
     async def close(self) -> None:
         await self._ports.close()
 
-    async def _one(self, effect: Effect, port: Port, case_id: str, head_id: str, attempt: int, *, last: bool) -> Call:
+    async def _one(self, effect: Effect, port: Port, reserve: Reserve, attempt: int, *, last: bool) -> Call:
         kind = KIND_OF[type(effect)]
         if kind not in GUARDED:
-            return (await self._granted(effect, port, case_id, head_id, attempt))[0]
+            return (await self._granted(effect, port, reserve, attempt))[0]
         breaker = self.breakers.of(kind, port.provider, getattr(port, "model", ""))
         permit = await breaker.enter(wait=last)
         if isinstance(permit, Failure):
             return self._record(effect, _unpaid(permit), port.provider, port.mode, attempt, self._clock(), None)
         try:
-            call, asked = await self._granted(effect, port, case_id, head_id, attempt)
+            call, asked = await self._granted(effect, port, reserve, attempt)
         except BaseException:
             breaker.abandoned(permit)
             raise
@@ -158,10 +163,10 @@ class EffectsHost:
             breaker.abandoned(permit)
         return call
 
-    async def _granted(self, effect: Effect, port: Port, case_id: str, head_id: str, attempt: int) -> tuple[Call, bool]:
+    async def _granted(self, effect: Effect, port: Port, reserve: Reserve, attempt: int) -> tuple[Call, bool]:
         """Return the record, and whether the provider was asked."""
         try:
-            grant = await self._spending.reserve(effect, port, case_id=case_id, head_id=head_id)
+            grant = await reserve(effect, port)
         except Exception as exc:
             grant = _failed(exc, effect).reply  # type: ignore[assignment]
         if isinstance(grant, Failure):

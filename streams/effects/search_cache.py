@@ -88,7 +88,8 @@ class SearchCache:
     async def share(self, key: str, ask: Asking) -> tuple[tuple[Call, ...], bool] | None:
         """Make the search, or wait for an identical one; return the calls, and whether another caller made them.
 
-        A failure is shared as well, because the provider would answer the next caller alike. None: the other caller was
+        A failure is shared as well, because the provider would answer the next caller alike (a denial of the budget may
+        be the first caller's alone: that is for the next to see). None: the other caller was
         cancelled. Look up the cache again, because another caller may have asked meanwhile.
         """
         if (flight := self._flights.get(key)) is not None:

@@ -13,6 +13,7 @@ from typing import Protocol
 import msgspec
 
 from infra.ports import Port
+from schemas.budget import ClaimKind
 from schemas.calls import Call
 from schemas.effects import Effect, Failure
 
@@ -26,11 +27,13 @@ class Grant(msgspec.Struct, frozen=True):
 class Spending(Protocol):
     """Reservations and settlements, call by call."""
 
-    async def reserve(self, effect: Effect, port: Port, *, case_id: str, head_id: str) -> Grant | Failure | None:
+    async def reserve(
+        self, effect: Effect, port: Port, *, case_id: str, head_id: str, claim_kinds: tuple[ClaimKind, ...] = ()
+    ) -> Grant | Failure | None:
         """Return a grant for one call of this effect through this port, the denial, or None if nothing is paid.
 
         A denial is a ``Failure`` of kind ``budget`` whose message names the limit. A repeated call, whatever the
-        reason, needs a new grant.
+        reason, needs a new grant. ``claim_kinds`` are those of the claim that the call is for.
         """
         ...
 
@@ -69,7 +72,9 @@ class Budget(Spending, Protocol):
 class Unlimited:
     """Grants every call and writes nothing."""
 
-    async def reserve(self, effect: Effect, port: Port, *, case_id: str, head_id: str) -> Grant | Failure | None:
+    async def reserve(
+        self, effect: Effect, port: Port, *, case_id: str, head_id: str, claim_kinds: tuple[ClaimKind, ...] = ()
+    ) -> Grant | Failure | None:
         return None
 
     def settle(self, grant: Grant, call: Call) -> None:

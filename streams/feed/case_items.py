@@ -8,17 +8,22 @@ import msgspec
 
 from schemas import envelope as wire
 from schemas import events as ev
+from schemas.signals import Signal
 from streams.journal.case_reading import STATUSES, CaseRow
 
 TEXT_CHARS = 280
 
 
 class FeedCase(CaseRow, kw_only=True):
-    """Row of a case whose first events may not have been read. ``text`` is cut to ``TEXT_CHARS``."""
+    """Row of a case whose first events may not have been read. ``text`` is cut to ``TEXT_CHARS``.
+
+    ``withdrawn``: retracted or superseded, where it is known that the case's signal was.
+    """
 
     ended_at: datetime | None = None
     language: str = ""
     confidence: float | None = None
+    withdrawn: str = ""
 
     @property
     def is_whole(self) -> bool:
@@ -49,7 +54,8 @@ class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
     asset: str = ""
     event_type: str = ""
     min_confidence: float = 0.0
-    status: str = ""
+    stage: str = ""
+    verdict: str = ""
     state: str = ""
     text: str = ""
 
@@ -63,6 +69,14 @@ class FeedFilter(msgspec.Struct, frozen=True, kw_only=True):
         if self.event_type and event_type.casefold() != self.event_type.casefold():
             return False
         return self.min_confidence <= 0 or (confidence is not None and confidence >= self.min_confidence)
+
+    def fits_signal(self, signal: Signal) -> bool:
+        """Return whether a signal matches, by its stage and verdict too."""
+        return (
+            self.fits(signal.asset, signal.event_type, signal.confidence)
+            and self.stage in ("", signal.stage)
+            and self.verdict in ("", signal.verdict)
+        )
 
     def takes(self, case: FeedCase) -> bool:
         """Return whether a case matches."""

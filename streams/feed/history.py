@@ -81,9 +81,7 @@ class SignalHistory:
                 if seen.get(signal.signal_id, newest.get(signal.signal_id, 0)) > signal.revision:
                     continue
                 seen[signal.signal_id] = signal.revision
-                if wanted.fits(signal.asset, signal.event_type, signal.confidence) and (
-                    not wanted.status or signal.status == wanted.status
-                ):
+                if wanted.fits_signal(signal):
                     items.append(signal)
         more = any(one.end > one.first for one in reach.values())
         return SignalPage(items, _written(reach) if more else None)

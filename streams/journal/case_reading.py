@@ -49,6 +49,12 @@ STATUSES = {
 """The status of a case by the wire name of the event that ended it."""
 
 
+def in_short(signal: Signal) -> str:
+    """Return a signal in a few words, such as “buy 0.93 (confirmed)” or “observe 0.00 (retracted, refuted)”."""
+    stage = "" if signal.stage == "final" else f"{signal.stage}, "
+    return f"{signal.action} {signal.confidence:.2f} ({stage}{signal.verdict or 'no verdict'})"
+
+
 class CaseRow(msgspec.Struct, kw_only=True):
     """One case of a list. ``status``: open, signal, dropped or failed; ``end``: the signal in short, or the reason."""
 
@@ -72,7 +78,7 @@ class CaseRow(msgspec.Struct, kw_only=True):
                 self.event_type, self.asset = draft.event_type, draft.asset
             case SignalSynthesized(signal=signal):
                 self.event_type, self.asset = signal.event_type, signal.asset
-                self.end = f"{signal.action} {signal.confidence:.2f} ({signal.status})"
+                self.end = in_short(signal)
             case CaseDropped(reason=reason) | CaseFailed(reason=reason):
                 self.end = reason
             case _:

@@ -179,15 +179,18 @@ def withdrawn(last: Signal, event: Event, at: datetime) -> Signal | None:
 
     Nobody may act on it any more: ``observe``, neutral, confidence 0, flagged, with the reason before the notes and the
     denying pages before the others. A retracted signal stays retracted; a superseded one may still be retracted.
+    What another case denies is ``refuted``; a superseded signal, and one whose case ended, keep their last verdict.
 
     The audit recomputes each withdrawal to compare it: with other words here, earlier ones would look forged.
     """
     match event:
         case RetractionFound(kind=kind, reason=reason, evidence=evidence):
-            if last.status in ("retracted", kind):
+            if last.stage in ("retracted", kind):
                 return None
+            if kind == "retracted":
+                last = replace(last, verdict="refuted", unchecked_reason=None)
             return _revised(last, kind, reason, at, evidence)
-        case CaseDropped() | CaseFailed() if last.status == "preliminary":
+        case CaseDropped() | CaseFailed() if last.stage == "preliminary":
             why = event.reason
             zh = f"该案例未得出最终信号({why}), 初判撤回"
             en = f"the case ended without a final signal ({why}): the first judgement is withdrawn"
@@ -196,15 +199,13 @@ def withdrawn(last: Signal, event: Event, at: datetime) -> Signal | None:
             return None
 
 
-def _revised(
-    last: Signal, status: Withdrawn, reason: str, at: datetime, evidence: tuple[SignalEvidence, ...]
-) -> Signal:
+def _revised(last: Signal, stage: Withdrawn, reason: str, at: datetime, evidence: tuple[SignalEvidence, ...]) -> Signal:
     known = max((e.reference_number for e in last.evidence), default=0)
     new = tuple(replace(e, reference_number=known + n) for n, e in enumerate(evidence, start=1))
-    zero = Adjustment(rule=status, amount=-last.confidence, reason=reason)
+    zero = Adjustment(rule=stage, amount=-last.confidence, reason=reason)
     return replace(
         last,
-        status=status,
+        stage=stage,
         action="observe",
         direction="neutral",
         confidence=0.0,
@@ -213,6 +214,6 @@ def _revised(
         notes=f"{reason}. {last.notes}" if last.notes else reason,
         links=tuple(dict.fromkeys((*(e.url for e in new), *last.links))),
         evidence=(*last.evidence, *new),
-        risk_flags=tuple(dict.fromkeys((*last.risk_flags, status))),
+        risk_flags=tuple(dict.fromkeys((*last.risk_flags, stage))),
         adjustments=(*last.adjustments, zero),
     )

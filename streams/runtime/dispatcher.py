@@ -234,7 +234,9 @@ class Dispatcher:
         place = self._places.alone() if suspect else self._places.one(step.name, self._registry.depth[step.name])
         async with place:
             hit(EFFECT_BEFORE)
-            calls = await self._host.perform(effect, case_id=case.case_id, head_id=case.head_id, attempt=attempt)
+            calls = await self._host.perform(
+                effect, case_id=case.case_id, head_id=case.head_id, attempt=attempt, claim_kinds=case.claim_kinds
+            )
             hit(EFFECT_ANSWERED)
             return calls
 

@@ -30,6 +30,7 @@ class Head(msgspec.Struct):
     at: datetime
     news_text: str
     knowable_at: datetime
+    keywords: tuple[str, ...] = ()
     embedding: TextEmbedding | None = None
 
 
@@ -113,6 +114,7 @@ class SinkJournal:
             cause_time=None if head is None else head.at,
             news_text=None if head is None else head.news_text,
             knowable_at=None if head is None else head.knowable_at,
+            keywords=() if head is None else head.keywords,
             embedding=None if head is None else head.embedding,
         )
 
@@ -120,7 +122,9 @@ class SinkJournal:
         if isinstance(event, QuestionAsked):
             self._heads[env.case_id] = Head(self._after(event), env.time, event.message, env.time)
         elif isinstance(event, EventReceived):
-            self._heads[env.case_id] = Head(self._after(event), env.time, event.news.text, event.news.as_of)
+            news = event.news
+            keywords = tuple(dict.fromkeys(word.lower() for word in news.keywords_hit))
+            self._heads[env.case_id] = Head(self._after(event), env.time, news.text, news.as_of, keywords)
         elif isinstance(event, TERMINAL):
             self._heads.pop(env.case_id, None)
         elif (head := self._heads.get(env.case_id)) is not None:

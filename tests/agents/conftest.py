@@ -6,16 +6,18 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
+from agents.core.answers import ReferenceAnswer
 from agents.prompts import load_prompts
 from agents.specification import START
 from agents.tables import load_tables
 from schemas.config import Snapshot
 from schemas.effects import FunctionCall, ModelReply, SearchReply
-from schemas.events import CaseTriaged, ContextGathered, SearchCompleted, SubTask, ToolPlanned
-from schemas.evidence import Findings, SearchReference, SearchResult, Sentiment
+from schemas.events import CaseTriaged, ContextGathered, ProviderOutcome, SearchCompleted, SubTask, ToolPlanned
+from schemas.evidence import Findings, PageStance, SearchReference, SearchResult, Sentiment
 from schemas.signals import Draft
 
 TELLINGS = (
@@ -94,7 +96,13 @@ def findings() -> Callable[..., Findings]:
                 source_tool="offline",
                 title=f"Report {n}",
                 url=f"https://house{n}.example/a",
-                snippet="Poly Network was exploited." * 3,
+                snippet=TELLINGS[(n - 1) % 3],
+                passage=TELLINGS[(n - 1) % 3],
+                owner=f"house{n}.example",
+                registrable_domain=f"house{n}.example",
+                published_at=START,
+                stance="unrelated",
+                carries=True,
                 relevance_score=0.9,
                 quality_score=80,
                 content_complete=True,
@@ -124,10 +132,32 @@ def findings() -> Callable[..., Findings]:
     return make
 
 
+def read(number: int, stance: str = "supports", **more: Any) -> dict[str, Any]:
+    """Return a critic's entry for a reference of :func:`findings`, with a quote that is on its page."""
+    return {
+        "number": number,
+        "quote": TELLINGS[(number - 1) % 3][:60],
+        "reason": "it says so",
+        "stance": stance,
+        "same_subject": True,
+        "same_event": True,
+        "amount": "agrees",
+        "speaks_for": "other",
+        "cites": None,
+    } | more
+
+
+def stances(*numbers: int, stance: str = "supports", **more: Any) -> tuple[PageStance, ...]:
+    """Return a critic's checked reading of these references."""
+    entries = (msgspec.convert(read(n, stance, **more), ReferenceAnswer) for n in numbers)
+    return tuple(e.page_stance() for e in entries)
+
+
 @pytest.fixture
 def searched(findings: Callable[..., Findings]) -> Callable[..., SearchCompleted]:
     def make(route: str = "critique", references: int = 3, **changes: Any) -> SearchCompleted:
-        return SearchCompleted(round=1, findings=findings(references, **changes), outcomes=(), route=route)
+        answered = (ProviderOutcome(provider="offline", query="q", hits=references),)
+        return SearchCompleted(round=1, findings=findings(references, **changes), outcomes=answered, route=route)
 
     return make
 

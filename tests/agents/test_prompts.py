@@ -2,15 +2,58 @@
 
 from __future__ import annotations
 
-from typing import get_args
+import re
+from typing import Any, get_args
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
-from agents.core.answers import CritiqueAnswer, DraftAnswer, ExpandAnswer, SynthesisAnswer
+from agents.core.answers import (
+    SYNTHESIS_FLAGS,
+    ClaimAnswer,
+    CritiqueAnswer,
+    DraftAnswer,
+    ExpandAnswer,
+    ReferenceAnswer,
+    StatedAnswer,
+    SynthesisAnswer,
+    checked,
+)
+from agents.core.step import StepFailure
+from agents.evidence.quotes import sentences_of
 from agents.prompts import all_prompts, load_prompts, render
 from schemas.errors import ConfigError
-from schemas.signals import EventType
+from schemas.evidence import PageStance, ReadStance
+from schemas.signals import Attribution, EventType, Modality, StatedClaim
+
+BOUNDS = {"minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength", "pattern"}
+FILLED = {
+    "triage": {"language", "event_types", "predicates"},
+    "critique": {"language"},
+    "synthesize": {"language", "lowest", "highest"},
+    "plan": {"round", "rounds", "tools", "queries"},
+    "single_pass": set(),
+    "single_pass_final": {"language", "event_types", "predicates"},
+}
+"""Fields that the steps fill."""
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    schema = load_prompts()[name].schema
+    assert schema is not None
+    return schema
+
+
+def objects_of(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the schema's objects with properties, outermost first."""
+    inner = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]
+    return [*([schema] if "properties" in schema else []), *(o for i in inner for o in objects_of(i))]
+
+
+def words_of(schema: Any) -> set[str]:
+    if isinstance(schema, list):
+        return set[str]().union(*map(words_of, schema))
+    return set(schema).union(*map(words_of, schema.values())) if isinstance(schema, dict) else set()
 
 
 def test_every_prompt_has_its_own_hash_and_the_steps_prompts_are_there():
@@ -34,9 +77,104 @@ def test_a_schema_asks_for_the_fields_that_the_code_reads(name, answer):
     assert schema is not None and set(schema["properties"]) == set(answer.__struct_fields__)
 
 
+def test_the_schema_of_triage_asks_for_the_claim_before_the_confidence():
+    schema = schema_of("triage")
+    order = list(schema["properties"])
+    assert order.index("claim") < order.index("notes") < order.index("confidence")
+    claim = schema["properties"]["claim"]["properties"]
+    assert set(claim) == set(StatedAnswer.__struct_fields__) == set(StatedClaim.__struct_fields__)
+    assert claim["modality"]["enum"] == list(get_args(Modality))
+    assert claim["attribution"]["enum"] == list(get_args(Attribution))
+
+
 def test_the_schema_knows_every_event_type():
     schema = load_prompts()["triage"].schema
     assert schema is not None and tuple(schema["properties"]["event_type"]["enum"]) == get_args(EventType)
+
+
+@pytest.mark.parametrize("name", ["triage", "critique", "synthesize", "single_pass_final"])
+def test_a_model_is_asked_for_its_fields_in_one_order_and_without_bounds(name):
+    # Gemini refuses or ignores bounds, and writes in the order of propertyOrdering; code clamps.
+    assert not BOUNDS & words_of(schema_of(name))
+    for of in objects_of(schema_of(name)):
+        order = list(of["properties"])
+        assert of["propertyOrdering"] == order
+        assert of["required"] == [field for field in order if field in of["required"]]
+
+
+def test_the_critic_quotes_before_it_judges_and_an_unrelated_page_needs_two_fields():
+    schema = schema_of("critique")
+    assert list(schema["properties"])[:3] == ["references", "claims", "verdict"]
+    entry, claim = schema["properties"]["references"]["items"], schema["properties"]["claims"]["items"]
+    assert list(entry["properties"])[:4] == ["number", "quote", "reason", "stance"]
+    assert entry["required"] == ["number", "stance"]
+    assert set(entry["properties"]) == set(ReferenceAnswer.__struct_fields__)
+    assert set(claim["properties"]) == set(ClaimAnswer.__struct_fields__)
+
+
+def test_the_closed_words_of_the_schemas_are_those_of_the_code():
+    entry = schema_of("critique")["properties"]["references"]["items"]["properties"]
+    typed = {f.name: f.type for f in fields(PageStance)}
+    assert set(entry["stance"]["enum"]) == set(get_args(ReadStance))
+    assert set(entry["amount"]["enum"]) == set(get_args(typed["amount"]))
+    assert set(entry["speaks_for"]["enum"]) == set(get_args(typed["speaks_for"]))
+    assert set(schema_of("synthesize")["properties"]["risk_flags"]["items"]["enum"]) == SYNTHESIS_FLAGS
+
+
+def test_no_number_is_required_where_the_range_may_have_no_width():
+    assert "adjustment" in schema_of("synthesize")["properties"]
+    assert "adjustment" not in schema_of("synthesize")["required"]
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_a_prompt_has_no_field_that_its_step_does_not_fill(name):
+    assert set(re.findall(r"\{\{(\w+)\}\}", load_prompts()[name].text)) == FILLED[name]
+
+
+def test_the_critics_limits_leave_room_for_six_references():
+    prompt = load_prompts()["critique"]
+    assert (prompt.tier, prompt.max_output_tokens) == ("heavy", 3000)
+
+
+def test_every_quote_that_the_critics_examples_give_stands_on_its_page():
+    examples = load_prompts()["critique"].text.partition("Examples.")[2]
+    shown = re.findall(r"[\"“]([^\"“”]+)[\"”]: \w+, quote [\"“]([^\"“”]+)[\"”]", examples)
+    assert len(shown) >= 6 and any(q.isascii() for _, q in shown) and any(not q.isascii() for _, q in shown)
+    assert [quote for page, quote in shown if not sentences_of(quote, page, "")] == []
+
+
+def test_an_unrelated_page_parses_from_two_fields_and_support_is_never_presumed():
+    bare = {"number": 3, "stance": "unrelated"}
+    support, denial = [
+        checked({"number": 1, "stance": stance, "quote": "the bank held its rate"}, ReferenceAnswer).page_stance()
+        for stance in ("supports", "denies")
+    ]
+    assert checked(bare, ReferenceAnswer).page_stance() == PageStance(reference_number=3, stance="unrelated")
+    assert not (support.same_subject or support.same_event)
+    assert denial.same_subject and denial.same_event
+
+
+def test_what_a_critic_writes_is_bounded_and_holds_no_links():
+    bait = "held ![x](https://evil.example/p) its rate https://evil.example " + "x" * 2_000
+    said = {"number": 1, "stance": "denies", "quote": bait, "reason": bait, "cites": bait}
+    stance = checked(said, ReferenceAnswer).page_stance()
+    assert stance.quote is not None and stance.cites is not None
+    assert (len(stance.quote), len(stance.reason), len(stance.cites)) == (600, 200, 80)
+    assert "evil.example" not in f"{stance.quote} {stance.reason} {stance.cites}"
+
+
+def test_a_stance_outside_the_list_is_no_answer():
+    with pytest.raises(StepFailure, match="stance"):
+        checked({"number": 1, "stance": "confirms"}, ReferenceAnswer)
+
+
+def test_replies_of_older_prompts_still_parse():
+    critique = {"claims": [], "verdict": "refuted", "contradictions": [], "timeliness": "fresh"}
+    synthesis = {"adjustment": 0.1, "summary": "s", "action": "buy", "direction": "long", "strength": "low",
+                 "timeframe": "short", "reason": "r"}  # fmt: skip
+    assert (checked(critique, CritiqueAnswer).references, checked(critique, CritiqueAnswer).concerned) == (None, None)
+    parsed = checked(synthesis, SynthesisAnswer)
+    assert (parsed.adjustment, parsed.summary_zh, parsed.risk_flags) == (0.1, None, [])
 
 
 def test_a_value_is_never_substituted_again_and_a_missing_field_is_an_error():

@@ -191,6 +191,8 @@ class FakeApi:
             for one in self.signals
             if asked.get("asset", one["asset"]) == one["asset"]
             and asked.get("event_type", one["event_type"]) == one["event_type"]
+            and asked.get("verdict", one["verdict"]) == one["verdict"]
+            and asked.get("stage", one["stage"]) == one["stage"]
             and one["confidence"] >= float(asked.get("min_confidence", 0))
         ]
         first, many = int(asked.get("before", 0)), int(asked["limit"])

@@ -64,7 +64,7 @@ def _document(case_id: str, records: list[JournalRecord]) -> Json:
 
 
 def _revision(signal: Json) -> Json:
-    names = ("revision", "status", "action", "confidence", "decided_at", "risk_flags", "notes")
+    names = ("revision", "stage", "verdict", "action", "direction", "confidence", "decided_at", "risk_flags", "notes")
     return {**{name: signal[name] for name in names}, "emitted_at": signal["published_at"]}
 
 
@@ -110,8 +110,8 @@ ANSWERS: dict[str, list[Json]] = {
         for step, n in sorted(STEPS.items())
     ],
     "to_signal": [
-        {"status": "verified", "signals": 36, "opened_p50_ms": 5120.0, "opened_p95_ms": 9340.0, "opened_p99_ms": 11800.0},
-        {"status": "preliminary_only", "signals": 6, "opened_p50_ms": 780.0, "opened_p95_ms": 990.0, "opened_p99_ms": 1100.0},
+        {"verdict": "confirmed", "signals": 36, "opened_p50_ms": 5120.0, "opened_p95_ms": 9340.0, "opened_p99_ms": 11800.0},
+        {"verdict": "unchecked", "signals": 6, "opened_p50_ms": 780.0, "opened_p95_ms": 990.0, "opened_p99_ms": 1100.0},
     ],
     "deltas": [
         {"delta_from": low, "signals": n}
@@ -263,7 +263,7 @@ Bitcoin trades at **64,000 USD**, up 1.8 % in a day [2]. The mood is *greedy* [3
 More at [the exchange](https://exchange.example/btc)."""
 
 SOURCES: list[Json] = [
-    {"number": 1, "title": "Listed miner sells 1,200 BTC", "kind": "signal", "case_id": "", "url": "https://wire.example/miner-sells", "preview": "sell BTC, confidence 0.71, verified by 3 independent sources", "observed_at": "2026-11-22T07:10:00Z"},
+    {"number": 1, "title": "Listed miner sells 1,200 BTC", "kind": "signal", "case_id": "", "url": "https://wire.example/miner-sells", "preview": "sell BTC, confidence 0.71, confirmed, 3 supporting sources", "observed_at": "2026-11-22T07:10:00Z"},
     {"number": 2, "title": "coinbase: price and 24 h change", "kind": "market", "url": "https://exchange.example/btc", "preview": "64,000.5 USD, +1.8 %", "observed_at": "2026-11-22T08:59:00Z"},
     {"number": 3, "title": "alternative.me: fear and greed", "kind": "market", "url": "https://mood.example/", "preview": "68 (greed)", "observed_at": "2026-11-22T00:00:00Z"},
 ]  # fmt: skip
@@ -299,7 +299,7 @@ def analysis(chat_id: str, conversation: str, question: str) -> list[Events]:
                 "indicators": [_value("rsi_14", 61.2, "", "computed"), _value("ema_50", 61875.4, "USD", "computed")],
                 "candles": {"count": 200, "first": "2026-05-06T00:00:00Z", "last": "2026-11-21T00:00:00Z", "closes": [60000 + (n * 7919 % 97) * 60 + n * 25 for n in range(120)]},
                 "candle_interval": "1d", "candle_source": "coinbase",
-                "signals": [{"number": 1, "case_id": CASE_OF_SOURCE, "signal_id": "s", "asset": "BTC", "event_type": "whale", "action": "sell", "direction": "short", "confidence": 0.71, "status": "verified", "summary": "Listed miner sells 1,200 BTC", "decided_at": "2026-11-22T07:10:00Z"}],
+                "signals": [{"number": 1, "case_id": CASE_OF_SOURCE, "signal_id": "s", "asset": "BTC", "event_type": "whale", "action": "sell", "direction": "short", "confidence": 0.71, "stage": "final", "verdict": "confirmed", "summary": "Listed miner sells 1,200 BTC", "decided_at": "2026-11-22T07:10:00Z"}],
                 "unavailable": ["fred M2: timeout after 10 s"],
             }),
             ("status", {"stage": "analysis", "message": "The agents analyse the data"}),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.browser.conftest import Opened
 from tests.browser.fake_api import FakeApi
-from tests.browser.views import is_rich
+from tests.browser.views import is_rich, read_by_a_critic
 from tests.browser.watched_page import comes_to_be
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -37,7 +38,7 @@ async def test_a_case_is_told_from_its_opening_to_its_end(fake: FakeApi, opened:
     evidence, found = page.locator(".evidence > li"), document["findings"]["references"]
     assert await evidence.count() == len(found)
     first = await evidence.first.inner_text()
-    assert found[0]["title"] in first and f"({found[0]['registrable_domain']})" in first
+    assert found[0]["title"] in first and f"({urlsplit(found[0]['url']).hostname})" in first
     official = sum(one.get("official", False) for one in found)
     assert await page.locator(".evidence .tag", has_text="official source").count() == official > 0
     assert await page.locator(".claims > li").count() == len(document["critique"]["claims"])
@@ -47,6 +48,44 @@ async def test_a_case_is_told_from_its_opening_to_its_end(fake: FakeApi, opened:
     assert await calls.count() == len(document["calls"])
     prompts = await page.locator(".case-prompts").inner_text()
     assert all(f"{one['name']} v{one['version']}" in prompts for one in document["signal"]["prompt_versions"])
+
+
+async def test_each_page_is_shown_with_its_stance_the_checked_quote_and_who_speaks(
+    fake: FakeApi, opened: Opened
+) -> None:
+    case_id, document = rich_case(fake)
+    fake.documents[case_id] = read_by_a_critic(document)
+    page = (await opened(f"/case/{case_id}")).page
+    pieces = page.locator(".evidence > li")
+    await pieces.first.wait_for()
+    party, repeated, denial, *others = [await one.inner_text() for one in await pieces.all()]
+    assert "supports" in party and "the party speaks" in party and "The party itself says it." in party
+    said = document["findings"]["references"][0]["title"]
+    assert await pieces.first.locator("blockquote.quote").inner_text() == said
+    assert "supports" in repeated and "cites: the release" in repeated
+    assert "unrelated" in denial and "read as “denies”" in denial and "another event" in denial
+    assert "These words are not on the page" in denial
+    assert await pieces.nth(2).locator(".quote.not-there").count() == 1
+    assert all("not shown to the critic" in one for one in others)
+
+
+async def test_where_no_critic_read_the_pages_it_says_so(fake: FakeApi, opened: Opened) -> None:
+    case_id, document = rich_case(fake)
+    unread = [{**one, "said": None, "quoted": False} for one in document["pages"]]
+    fake.documents[case_id] = {**document, "critique": {**document["critique"], "stances": None}, "pages": unread}
+    page = (await opened(f"/case/{case_id}")).page
+    await page.get_by_text("No critic read the pages: the word rules read alone.").first.wait_for()
+    tags = page.locator(".evidence .tag", has_text="by the word rules")
+    await comes_to_be(tags, len(document["findings"]["references"]))
+
+
+async def test_a_withdrawn_signal_stands_in_the_list_of_cases_as_it_is_now(fake: FakeApi, opened: Opened) -> None:
+    case_id, document = rich_case(fake)
+    fake.documents[case_id] = {**document, "case": {**document["case"], "withdrawn": "retracted", "confidence": 0.0}}
+    page = (await opened("/cases")).page
+    row = page.locator(".case-row", has=page.locator(f'a[href="/case/{case_id}"]'))
+    await row.locator(".tag", has_text="retracted").wait_for()
+    assert await row.locator(".case-end strong").inner_text() == "0.00"
 
 
 async def test_the_waterfall_draws_every_adjustment_from_where_the_confidence_stood(
@@ -89,7 +128,7 @@ async def test_a_withdrawn_signal_ends_its_waterfall_at_nothing_and_its_gravest_
         "spoofed_source",
         "retracted",
     ]
-    last = {**document["revisions"][-1], "revision": 2, "status": "retracted", "confidence": 0.0, "notes": "An official page denies it.", "risk_flags": flags}  # fmt: skip
+    last = {**document["revisions"][-1], "revision": 2, "stage": "retracted", "confidence": 0.0, "notes": "An official page denies it.", "risk_flags": flags}  # fmt: skip
     fake.documents[case_id] = {**document, "revisions": [*document["revisions"], last]}
     fake.signals[0] |= {"case_id": case_id, "risk_flags": flags}
     page = (await opened("/")).page

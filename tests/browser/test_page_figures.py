@@ -6,9 +6,11 @@ from typing import get_args
 
 import pytest
 
-from agents.evidence.policy import BaseRule
+from agents.core.answers import RESERVED_FLAGS, SYNTHESIS_FLAGS
 from schemas.calls import CallKind, ProviderMode
 from schemas.errors import FailureKind
+from schemas.evidence import ReadStance
+from schemas.signals import Stage, Verdict
 from tests.browser import recorded
 from tests.browser.conftest import Opened
 from tests.browser.fake_api import FakeApi
@@ -103,8 +105,9 @@ async def test_words_of_the_domain_are_chinese_in_chinese(fake: FakeApi, opened:
         ".waterfall-table th[scope=row], .case-calls tbody td:nth-child(2), .phase"
     ).all_inner_texts()
     assert [one for one in shown if one.isascii()] == []
-    wanted = {*get_args(CallKind), *get_args(FailureKind), *get_args(ProviderMode), *get_args(BaseRule)}
-    wanted |= {"choice_clamped", "memory", "bounds"}
+    wanted = {*get_args(CallKind), *get_args(FailureKind), *get_args(ProviderMode)}
+    wanted |= {*get_args(Verdict), *get_args(Stage), *get_args(ReadStance), *SYNTHESIS_FLAGS, *RESERVED_FLAGS}
+    wanted |= {"choice_clamped", "memory", "cap", "bounds"}
     terms = await page.evaluate(
         "async () => Object.keys((await import('/static/js/texts/zh.js')).default).filter((key) => key.startsWith('term.'))"
     )

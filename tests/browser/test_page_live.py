@@ -16,7 +16,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 def a_signal(fake: FakeApi, **changes: Any) -> dict[str, Any]:
-    return {**fake.signals[0], "signal_id": "fresh", "case_id": fake.signals[0]["case_id"], "revision": 1, **changes}
+    said = {"summary_en": None, "summary_zh": None} if "summary" in changes else {}
+    return {**fake.signals[0], "signal_id": "fresh", "revision": 1, **said, **changes}
 
 
 async def test_signals_are_listed_newest_first_with_flags_sources_and_both_confidences(
@@ -54,7 +55,9 @@ async def test_a_retraction_takes_the_place_of_the_signal_that_it_withdraws(fake
     await page.locator(".state-dot.on").first.wait_for()
     before = await page.locator(".signal").count()
     old = fake.signals[3]
-    await fake.publish({**old, "revision": old["revision"] + 1, "status": "retracted", "confidence": 0.0})
+    await fake.publish(
+        {**old, "revision": old["revision"] + 1, "stage": "retracted", "verdict": "refuted", "confidence": 0.0}
+    )
     await page.locator(f'.signal.gone[data-id="{old["signal_id"]}"]').wait_for()
     assert await page.locator(".signal").count() == before
 
@@ -69,13 +72,15 @@ async def test_a_filtered_list_is_kept_true_by_revisions_and_ended_cases(fake: F
     before = await rows.count()
     shown = [one for one in fake.signals if one["asset"] == asset and one["confidence"] >= 0.3]
     await rows.first.locator(".signal-link").focus()
-    await fake.tell("signal", {**shown[0], "revision": 2, "status": "superseded", "summary": "Put right"})
+    await fake.tell("signal", {**shown[0], "revision": 2, "stage": "superseded", "summary_en": "Put right"})
     await page.locator(".signal-link:focus", has_text="Put right").wait_for()
     other = next(one for one in fake.signals if one["asset"] != asset)
-    await fake.tell("signal", {**other, "revision": 7, "status": "retracted"})
-    await fake.tell("signal", {**shown[0], "revision": 3, "status": "retracted", "confidence": 0.0})
+    await fake.tell("signal", {**other, "revision": 7, "stage": "retracted"})
+    await fake.tell(
+        "signal", {**shown[0], "revision": 3, "stage": "retracted", "verdict": "refuted", "confidence": 0.0}
+    )
     await comes_to_be(rows, before - 1)
-    said = f"{asset} was revised (retracted, confidence 0.00), no longer fits the filters"
+    said = f"{asset} was revised (retracted, refuted, confidence 0.00), no longer fits the filters"
     await page.locator(".live .notice", has_text=said).wait_for()
     await is_said(page, said)
     await fake.tell("case", told)
@@ -107,6 +112,60 @@ async def test_a_list_that_was_cut_or_left_with_a_hole_is_loaded_anew(fake: Fake
     await page.locator('.signal[data-id="new-0"]').wait_for()
     await comes_to_be(rows, 50)
     assert await page.locator('.signal[data-id^="old-"]').count() == 0
+
+
+VERDICTS = ("confirmed", "likely", "unconfirmed", "stale", "disputed", "refuted", "unchecked")
+
+
+async def test_every_verdict_has_its_word_and_its_sign_and_can_be_filtered_by(fake: FakeApi, opened: Opened) -> None:
+    fake.signals = [
+        a_signal(fake, signal_id=verdict, verdict=verdict, stage="final", unchecked_reason=None) for verdict in VERDICTS
+    ]
+    fake.signals[-1] |= {"unchecked_reason": "search_failed:timeout", "action": "observe", "direction": "long"}
+    fake.signals.append(a_signal(fake, signal_id="old", verdict=None, stage="retracted", supporting_sources=None))
+    fake.signals[0] |= {"supporting_sources": 2, "independent_sources": 3}
+    page = (await opened("/")).page
+    tags = page.locator(".signal .tag.found")
+    await comes_to_be(tags, len(fake.signals))
+    said = await tags.all_inner_texts()
+    unchecked, none = "unchecked (the search failed: timeout)", "no verdict (published by the rules of before)"
+    assert said == [*VERDICTS[:-1], unchecked, none]
+    signs = await tags.locator("svg").evaluate_all("(all) => all.map((one) => one.innerHTML)")
+    assert len(set(signs)) == len(signs) == len(said), "a sign of its own: no verdict is told by its colour alone"
+    rows = await page.locator(".signal").all_inner_texts()
+    assert "2 supporting sources · 3 independent sources" in rows[0]
+    assert "observe · long" in rows[-2]
+    assert "retracted" in rows[-1] and "supporting" not in rows[-1]
+    await page.select_option("select[name=verdict]", "refuted")
+    await page.wait_for_url("**/?verdict=refuted")
+    await comes_to_be(page.locator(".signal"), 1)
+    assert any("GET /api/v1/signals?" in one and "verdict=refuted" in one for one in fake.asked)
+    await page.locator(".page-head .state-dot.on").wait_for()
+    await fake.tell("signal", {**fake.signals[0], "signal_id": "other"})
+    await fake.tell("signal", {**fake.signals[5], "signal_id": "fits"})
+    await page.locator('.signal[data-id="fits"]').wait_for()
+    await fake.tell("signal", {**fake.signals[5], "revision": 2, "verdict": "disputed"})
+    await comes_to_be(page.locator(".signal"), 1)
+
+
+@pytest.mark.parametrize(
+    ("locale", "summary"), [("zh-CN", "中文摘要"), ("en-GB", "English summary"), ("de-DE", "English summary")]
+)
+async def test_a_summary_is_in_the_readers_language_where_there_is_one(
+    fake: FakeApi, opened: Opened, locale: str, summary: str
+) -> None:
+    both = {"summary": "as the news", "summary_zh": "中文摘要", "summary_en": "English summary"}
+    fake.signals[0] |= both
+    fake.signals[1] |= {"summary": "as the news", "summary_zh": None, "summary_en": None}
+    case_id = fake.signals[0]["case_id"]
+    document = fake.documents[case_id]
+    fake.documents[case_id] = {**document, "signal": {**document["signal"], **both}}
+    page = (await opened("/", locale=locale)).page
+    links = page.locator(".signal-link")
+    await links.nth(1).wait_for()
+    assert (await links.all_inner_texts())[:2] == [summary, "as the news"]
+    await links.first.click()
+    assert await page.locator(".result .lead").inner_text() == summary
 
 
 async def test_how_long_ago_a_judgement_was_is_kept_true(fake: FakeApi, opened: Opened) -> None:

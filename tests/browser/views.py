@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
+
+from newsproof.report.narrative import pages_read
+from schemas.events import EvidenceCritiqued
+from schemas.evidence import Findings
 from tests.browser.fake_api import FakeApi
 from tests.browser.recorded import CASE_OF_SOURCE
 
@@ -88,8 +93,10 @@ async def backtests(fake: FakeApi, page: Any) -> None:
 
 
 def is_rich(document: dict[str, Any]) -> bool:
-    """Whether a case has evidence, results that were not used, a critique and an adjustment."""
+    """Whether a case stands as it ended, with evidence, results that were not used, a critique and an adjustment."""
     if not (document["findings"] and document["critique"] and document["confidence"]):
+        return False
+    if len(document["revisions"]) > 1:
         return False
     found, claims = document["findings"], document["critique"]["claims"]
     return bool(len(found["references"]) > 2 and found["dropped"] and claims and len(document["confidence"]) > 2)
@@ -97,9 +104,28 @@ def is_rich(document: dict[str, Any]) -> bool:
 
 def source_case(fake: FakeApi) -> str:
     """Let the case that the answers cite be one with evidence, a critique and an adjustment; return its id."""
-    rich = next(d for d in fake.documents.values() if is_rich(d))
+    rich = read_by_a_critic(next(d for d in fake.documents.values() if is_rich(d)))
     fake.documents[CASE_OF_SOURCE] = {**rich, "case": {**rich["case"], "case_id": CASE_OF_SOURCE}}
     return CASE_OF_SOURCE
+
+
+def read_by_a_critic(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the case as if a critic had read its pages: the recorded ones were read by the word rules alone.
+
+    The first page is the party's, the second repeats it, the third's quote is not on it, others were not shown.
+    """
+    numbers = [one["reference_number"] for one in document["findings"]["references"]][:3]
+    said = document["findings"]["references"][0]["title"]
+    readings: list[dict[str, Any]] = [
+        {"stance": "supports", "quote": said, "reason": "The party itself says it.", "speaks_for": "party"},
+        {"stance": "supports", "quote": said, "reason": "It repeats the release.", "cites": "the release"},
+        {"stance": "denies", "quote": "None of this has ever happened.", "reason": "It denies.", "same_event": False},
+    ]
+    stances = [{"reference_number": n, **reading} for n, reading in zip(numbers, readings, strict=True)]
+    critique = {**document["critique"], "stances": stances, "unquoted": numbers[2:]}
+    found = msgspec.convert(document["findings"], Findings)
+    pages = pages_read(found, msgspec.convert(critique, EvidenceCritiqued))
+    return {**document, "critique": critique, "pages": msgspec.to_builtins(pages)}
 
 
 VIEWS: dict[str, tuple[str, tuple[View, ...]]] = {

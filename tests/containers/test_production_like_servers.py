@@ -17,8 +17,6 @@ from streams.journal.log import KafkaLog
 
 pytestmark = pytest.mark.containers
 
-STATUSES = ("verified", "preliminary_only", "degraded")
-
 
 async def test_news_becomes_one_signal_and_its_rows_on_servers_of_production(settings: Settings) -> None:
     item = News(source="desk", text="USDC Circle depeg: the peg is lost at 0.97", published_at=datetime.now(UTC))
@@ -29,7 +27,7 @@ async def test_news_becomes_one_signal_and_its_rows_on_servers_of_production(set
             async with asyncio.timeout(150):
                 sent = await publish([item, item], kafka=address_of(settings), prefix=topics.prefix)
                 signals = subscribe(
-                    statuses=STATUSES, start="earliest", kafka=address_of(settings), prefix=topics.prefix
+                    verdicts=None, actions=None, start="earliest", kafka=address_of(settings), prefix=topics.prefix
                 )
                 signal = await anext(aiter(signals))
                 rows = await _rows_of(settings, signal.signal_id)

@@ -8,22 +8,37 @@ from typing import Any
 from infra.kafka.topics import KafkaAddress
 from schemas.envelope import Envelope
 from schemas.ids import uuid5
-from schemas.signals import Signal
+from schemas.signals import SIGNAL_SCHEMA_VERSION, Signal
 from schemas.topics import Topics
 from streams.publish.publisher import _record
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
+FIRST: dict[str, Any] = {
+    "stage": "preliminary",
+    "verdict": "unchecked",
+    "unchecked_reason": "preliminary",
+    "action": "observe",
+    "confidence": 0.6,
+    "supporting_sources": 0,
+}
+"""Changes that make a signal triage's first judgement: ``signal("a", **FIRST)``."""
 
-def signal(name: str, **fields: Any) -> Signal:
+
+def signal(name: str = "a claim", **changes: Any) -> Signal:
+    """A signal that a bot acts on: final, confirmed, sell BTC. ``name``: its summary, and what its ids are made of."""
     given: dict[str, Any] = {
-        "schema_version": 1,
+        "schema_version": SIGNAL_SCHEMA_VERSION,
         "signal_id": uuid5("signal", name),
         "revision": 1,
         "supersedes": None,
-        "status": "verified",
+        "stage": "final",
+        "verdict": "confirmed",
+        "unchecked_reason": None,
         "case_id": uuid5("case", name),
         "summary": name,
+        "summary_zh": None,
+        "summary_en": None,
         "event_type": "hack",
         "asset": "BTC",
         "asset_name": "Bitcoin",
@@ -45,6 +60,7 @@ def signal(name: str, **fields: Any) -> Signal:
         "links": (),
         "evidence": (),
         "independent_sources": 3,
+        "supporting_sources": 3,
         "risk_flags": ("offline",),
         "adjustments": (),
         "prompt_versions": (),
@@ -53,7 +69,7 @@ def signal(name: str, **fields: Any) -> Signal:
         "news_source": "test",
         "language": "en",
     }
-    return Signal(**{**given, **fields})
+    return Signal(**{**given, **changes})
 
 
 def as_published(one: Signal, topics: Topics) -> dict[str, Any]:

@@ -38,7 +38,7 @@ SAMPLES: tuple[Event, ...] = (
         candles=(Candle(ended_at=NOW, open=1.0, high=2.0, low=0.5, close=1.5, volume=10.0),), candle_interval="1d",
         candle_source="coinbase", unavailable=("fred: timeout",),
         signals=(FoundSignal(number=1, case_id="c", signal_id="s", asset="BTC", event_type="etf", action="buy",
-                             direction="long", confidence=0.8, status="verified", summary="s", decided_at=NOW,
+                             direction="long", confidence=0.8, stage="final", verdict="likely", summary="s", decided_at=NOW,
                              risk_flags=("offline",), sources=("https://a.example/1",), provider_mode="offline"),),
     ),
     rev.AgentsReported(results=(_RESULT,), failed=(("MacroAgent", "timeout"),)),

@@ -28,20 +28,33 @@ from schemas.errors import ContractError
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden_budget"
 SAMPLES: dict[str, BudgetRecord] = {
+    "limits_set.v2": LimitsSet(
+        monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0",
+        doubtful_percent=40, forced_percent=20,
+    ),
+    "reserved.v2": Reserved(
+        id="0a1b2c-1", effect="search", provider="tavily", usd=Decimal("0.008"), units=1, for_triage=False,
+        case_id="case", head_id="head", claim_kinds=("doubtful", "forced"),
+    ),
+    "settled.v2": Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0"),
+    "passed_by.v2": PassedBy(offsets=(3, 17)),
+}  # fmt: skip
+OLDER: dict[str, BudgetRecord] = {
     "limits_set.v1": LimitsSet(
-        monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0"
+        monthly_usd=Decimal("30.0"), triage_reserve_usd=Decimal("3"), daily_units=50, allow_unpriced=False, by="0",
+        version=1,
     ),
     "reserved.v1": Reserved(
         id="0a1b2c-1", effect="search", provider="tavily", usd=Decimal("0.008"), units=1, for_triage=False,
-        case_id="case", head_id="head",
+        case_id="case", head_id="head", version=1,
     ),
     "reserved_unpriced.v1": Reserved(
         id="0a1b2c-2", effect="call_model", provider="gemini", usd=None, units=0, for_triage=True, case_id="case",
-        head_id="head",
+        head_id="head", version=1,
     ),
-    "settled.v1": Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0"),
-    "settled_unused.v1": Settled(id="0a1b2c-2", usd=None, by="1", unused=True),
-    "passed_by.v1": PassedBy(offsets=(3, 17)),
+    "settled.v1": Settled(id="0a1b2c-1", usd=Decimal("0.004"), by="0", version=1),
+    "settled_unused.v1": Settled(id="0a1b2c-2", usd=None, by="1", unused=True, version=1),
+    "passed_by.v1": PassedBy(offsets=(3, 17), version=1),
 }  # fmt: skip
 
 
@@ -52,8 +65,19 @@ def test_a_golden_record_decodes_into_what_was_meant_and_is_what_is_written_toda
     assert json.loads(encode(SAMPLES[name])) == json.loads(value)
 
 
+@pytest.mark.parametrize("name", OLDER)
+def test_a_golden_record_of_an_older_version_decodes_into_what_was_meant(name: str) -> None:
+    assert decode((GOLDEN / f"{name}.json").read_bytes()) == OLDER[name]
+
+
+def test_limits_of_before_the_shares_share_nothing_out() -> None:
+    limits = OLDER["limits_set.v1"]
+    assert isinstance(limits, LimitsSet)
+    assert (limits.doubtful_units, limits.forced_units) == (limits.daily_units, 0)
+
+
 def test_every_golden_record_is_tested() -> None:
-    assert {path.stem for path in GOLDEN.glob("*.json")} == set(SAMPLES)
+    assert {path.stem for path in GOLDEN.glob("*.json")} == {*SAMPLES, *OLDER}
 
 
 def settled(**changes: object) -> bytes:
@@ -84,6 +108,8 @@ def settled(**changes: object) -> bytes:
         settled(version=0),
         settled(version=10**9),
         settled(version="2"),
+        b'{"type":"newsproof.budget_limits_set","monthly_usd":"1","triage_reserve_usd":"0","daily_units":1,'
+        b'"allow_unpriced":false,"by":"0","forced_percent":101}',
         b'{"type":"newsproof.budget_reserved","id":"a","effect":"x","provider":"p","usd":"1","units":-1,'
         b'"for_triage":false,"case_id":"","head_id":""}',
     ],
@@ -103,7 +129,9 @@ def test_no_value_raises_anything_but_a_contract_error(value: bytes) -> None:
         decode(value)
 
 
-@pytest.mark.parametrize("value", [settled(version=VERSION + 1), settled(type="newsproof.budget_dreamt", version=2)])
+@pytest.mark.parametrize(
+    "value", [settled(version=VERSION + 1), settled(type="newsproof.budget_dreamt", version=VERSION + 1)]
+)
 def test_a_record_of_newer_code_stops_the_reader_and_says_what_to_deploy(value: bytes) -> None:
     with pytest.raises(NewerBudgetError, match="deploy"):
         decode(value)

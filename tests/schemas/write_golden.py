@@ -1,7 +1,7 @@
 """Write the golden records: ``python -m tests.schemas.write_golden``. Writes what is missing and never changes a file.
 
 Each file holds one record as it stands in the log: the headers as text and the value as JSON. A file of an older version
-was written when that version was today's; it is kept as it is, for ever.
+was written when that version was today's; it is kept as it is, for ever. Records of the topic ``signals`` stand apart.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from schemas import envelope as wire
 from schemas import events as ev
 from schemas.calls import Call
@@ -18,10 +20,22 @@ from schemas.effects import Failure, FunctionCall, ModelReply
 from schemas.evidence import Findings, MarketValue, MemoryEntry, Page, SearchReference, Sentiment
 from schemas.ids import LIVE_RUN, event_id, text_hash, uuid5
 from schemas.news import News
-from schemas.signals import Adjustment, Draft, PromptUse, Signal, SignalEvidence
+from schemas.signals import (
+    SIGNAL_SCHEMA_VERSION,
+    Adjustment,
+    ClaimAmount,
+    Draft,
+    PromptUse,
+    Signal,
+    SignalEvidence,
+    StatedClaim,
+)
+from schemas.topics import Topics
+from streams.publish.publisher import _record
 from tests.schemas.research_samples import SAMPLES as RESEARCH_SAMPLES
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
+GOLDEN_SIGNALS = GOLDEN.with_name("golden_signals")
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 NEWS = News(
     source="wire", text="某交易所将上线 TOKEN", published_at=NOW, external_id="1", language="zh",
@@ -49,19 +63,33 @@ FINDINGS = Findings(
     sentiment=Sentiment(panic=0.1, neutral=0.6, optimistic=0.3), source_count=1, confidence=0.5, triggered=True,
 )  # fmt: skip
 SIGNAL = Signal(
-    schema_version=1, signal_id=uuid5("signal", LIVE_RUN, CASE), revision=1, supersedes=None, status="verified",
+    schema_version=SIGNAL_SCHEMA_VERSION, signal_id=uuid5("signal", LIVE_RUN, CASE), revision=1, supersedes=None,
+    stage="final", verdict="confirmed", unchecked_reason=None, supporting_sources=1, summary_zh="摘要", summary_en="s",
     case_id=CASE, summary="s", event_type="listing", asset="TOKEN", asset_name="Token", symbol=None, venue=None,
     action="buy", direction="long", confidence=0.8, confidence_calibrated=None, preliminary_confidence=0.7,
     strength="high", timeframe="short", horizon=86_400, valid_until=NOW, decided_at=NOW, published_at=NOW,
     reference_price=None, notes="", links=(), independent_sources=1, risk_flags=("offline",), model="m",
-    evidence=(SignalEvidence(url="https://a.example/1", hash="ef" * 16, stance="supports", reference_number=1),),
+    evidence=(
+        SignalEvidence(url="https://a.example/1", hash="ef" * 16, stance="supports", reference_number=1, quote="q"),
+    ),
     adjustments=(Adjustment(rule="r", amount=0.1, reason="why"),), provider_mode="offline", news_source="wire",
     prompt_versions=(PromptUse(name="triage", version="1", hash="cd" * 16),), language="zh",
+)  # fmt: skip
+FIRST = replace(
+    SIGNAL, stage="preliminary", verdict="unchecked", unchecked_reason="preliminary", action="observe", confidence=0.6,
+    adjustments=(), supporting_sources=0, independent_sources=0, evidence=(), summary_zh=None, summary_en=None,
+)  # fmt: skip
+CLAIM = StatedClaim(
+    subject="Some Exchange", predicate="lists", object="TOKEN", amount=ClaimAmount(value=5e6, unit="USD"), asset="TOKEN",
+    venue="Some Exchange", modality="rumoured", attribution="unnamed",
 )  # fmt: skip
 
 SAMPLES: tuple[ev.Event, ...] = (
     ev.EventReceived(news=NEWS, config_hash="aa" * 16, text_hash=text_hash(NEWS.text), language="zh", edits="earlier"),
-    ev.CaseTriaged(draft=DRAFT, route="deep", gate_reason="high_value", rollout_bucket=0.01, calls=(CALL,)),
+    ev.CaseTriaged(
+        draft=DRAFT, route="deep", gate_reason="high_value", rollout_bucket=0.01, calls=(CALL,), claim=CLAIM,
+        preliminary_signal=FIRST,
+    ),
     ev.ContextGathered(
         entries=(MemoryEntry(case_id="c", summary="s", event_type="listing", asset="TOKEN", confidence=0.6,
                              similarity=0.9, decided_at=NOW),), memory="found",
@@ -103,6 +131,14 @@ STEP_FAILED_V1 = {
 """As version 1 wrote it: the failure was two strings, and whether to retry was read from ``retry_at``."""
 
 
+def published(signal: Signal) -> tuple[bytes, bytes, dict[str, str]]:
+    """(key, value, headers) of the record of a signal, published at ``NOW`` for the second event of a journal."""
+    env = wire.Envelope(id="cause", type="", case_id=CASE, causation_id=None, run_id=LIVE_RUN, time=NOW)
+    record = _record(signal, env, Topics().cases, 3, 1)
+    headers = {name: value.decode() for name, value in record["headers"]} | {"ce_time": NOW.isoformat()}
+    return record["key"], record["value"], headers
+
+
 def path_of(name: str, version: int) -> Path:
     """Where the golden record of this wire name and version is."""
     return GOLDEN / f"{name}.v{version}.json"
@@ -110,6 +146,7 @@ def path_of(name: str, version: int) -> Path:
 
 def _write_missing() -> None:
     GOLDEN.mkdir(parents=True, exist_ok=True)
+    GOLDEN_SIGNALS.mkdir(exist_ok=True)
     for event in SAMPLES:
         name = ev.WIRE_NAMES[type(event)]
         opens, commands = isinstance(event, ev.OPENINGS), isinstance(event, ev.COMMANDS)
@@ -121,6 +158,8 @@ def _write_missing() -> None:
         _keep(path_of(name, ev.SCHEMA_VERSIONS[name]), key, texts, json.loads(value))
         if name == "newsproof.step_failed":
             _keep(path_of(name, 1), key, texts | {"ce_schemaversion": "1"}, STEP_FAILED_V1)
+    key, value, texts = published(SIGNAL)
+    _keep(GOLDEN_SIGNALS / f"signal.v{SIGNAL_SCHEMA_VERSION}.json", key, texts, json.loads(value))
 
 
 def _keep(path: Path, key: bytes, headers: dict[str, str], value: object) -> None:

@@ -22,6 +22,7 @@ from schemas import envelope as wire
 from schemas.config import Snapshot
 from schemas.errors import ContractError
 from schemas.events import CaseEvent, EventReceived
+from schemas.published import read_signal
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.audit.audit import AuditReport, audit
@@ -195,7 +196,7 @@ class World:
     async def signals(self) -> list[Signal]:
         """What a read_committed subscriber sees."""
         committed: dict[str, Any] = {"isolation_level": "read_committed"}
-        return [msgspec.json.decode(r.value, type=Signal) for r in await self.records(self.topics.signals, **committed)]
+        return [read_signal(record)[0] for record in await self.records(self.topics.signals, **committed)]
 
     async def letters(self) -> list[dict[str, str]]:
         """The headers of every dead letter."""

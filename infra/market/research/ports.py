@@ -28,7 +28,9 @@ def live_research(settings: Settings) -> dict[str, Port]:
     timeout_s = settings.deep_analysis_tool_timeout
     market = LiveMarket(
         price=ResearchPrices(
-            Prices(coinbase=settings.coinbase_base_url, binance=settings.binance_base_url, timeout_s=timeout_s),
+            Prices(
+                coinbase=settings.coinbase_base_url, binance=settings.binance_base_url, timeout_s=timeout_s, pegs=False
+            ),
             CoinGecko(settings.coingecko_base_url, api_key=_key(settings.coingecko_api_key), timeout_s=timeout_s),
         ),
         economy=Economy(

@@ -6,7 +6,6 @@ So a changed prompt has an effect without a key, the same one every time. Strict
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -16,9 +15,10 @@ from msgspec.structs import replace
 
 from infra.offline.model import OfflineModel, estimated_tokens
 from infra.offline.rules import is_zh
-from infra.offline.scripted.reading import Asked
+from infra.offline.scripted.critic import criticised
+from infra.offline.scripted.reading import Asked, facts_of, material_of
 from infra.offline.scripted.stance import Draws, stance_of
-from schemas.effects import FunctionCall, ModelReply, Trusted
+from schemas.effects import FunctionCall, ModelReply
 from schemas.errors import PermanentError
 
 _CITED = re.compile(r"\[\d+\]")
@@ -27,8 +27,6 @@ PER_WORD = 0.05
 DRAWN = 0.03
 """Maximum deviation of the confidence between texts of the same stance."""
 SAYS_SO = "[scripted model]"
-FACTS = "Facts computed by code: "
-"""Prefix of the line of figures in a prompt."""
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,32 +93,28 @@ def _expands(data: dict[str, Any], _: Asked, stance: int, draws: Draws) -> dict[
     return data | {"reason": f"{data['reason']} {SAYS_SO}"}
 
 
-def _criticises(data: dict[str, Any], _: Asked, stance: int, draws: Draws) -> dict[str, Any]:
+def _criticises(_: dict[str, Any], question: Asked, stance: int, draws: Draws) -> dict[str, Any]:
+    data = criticised(material_of(question), stance)
     for number, claim in enumerate(data["claims"]):
         deviated = claim["reliability"] - 0.05 * stance + draws.around(f"reliability {number}", 0.05)
         claim["reliability"] = round(min(1.0, max(0.0, deviated)), 2)
-        if stance > 0 and claim["verdict"] == "supported" and len(claim["reference_numbers"]) <= stance:
-            # Strict: so few references are not enough.
-            claim["verdict"] = "not_enough_evidence"
-            data["verdict"] = "not_enough_evidence"
-    return data
+    asks = (question.call.response_schema or {}).get("properties", {})
+    # An older prompt asks for no entries, and a model gives what its schema has.
+    return {field: value for field, value in data.items() if not asks or field in asks}
 
 
 def _synthesizes(data: dict[str, Any], question: Asked, stance: int, draws: Draws) -> dict[str, Any]:
-    low, high = _bounds(question)
-    place = min(1.0, max(0.0, 0.5 - 0.2 * stance + draws.around("adjustment", 0.2)))
-    data["adjustment"] = round(low + (high - low) * place, 3)
+    known, cited = facts_of(question), " ".join(_CITED.findall(data["reason"]))
+    low, high = float(known["lowest"]), float(known["highest"])
     if stance >= 2 and high < 0:
         data |= {"action": "observe", "direction": "neutral"}
-    cited, amount = " ".join(_CITED.findall(data["reason"])), f"{data['adjustment']:+.2f}"
+    if "adjustment" not in data:
+        return data | {"reason": f"{data['reason']} {SAYS_SO}"}
+    place = min(1.0, max(0.0, 0.5 - 0.2 * stance + draws.around("adjustment", 0.2)))
+    data["adjustment"] = round(low + (high - low) * place, 3)
+    amount = f"{data['adjustment']:+.2f}"
     chose = f"在区间内取 {amount}" if is_zh(data["summary"]) else f"chose {amount} inside the range"
     return data | {"reason": f"{chose} {cited} {SAYS_SO}"}
-
-
-def _bounds(question: Asked) -> tuple[float, float]:
-    line = next(p.text for p in question.call.parts if isinstance(p, Trusted) and p.text.startswith(FACTS))
-    known = json.loads(line.removeprefix(FACTS))
-    return float(known["lowest"]), float(known["highest"])
 
 
 _BENT: dict[str, Callable[[dict[str, Any], Asked, int, Draws], dict[str, Any]]] = {

@@ -116,7 +116,9 @@ def verify(
 
     found = run(verified(of(ctx), sample=sample, file=file, cases=cases))
     if as_json:
-        json_line({name: getattr(found, name) for name in ("cases", "identical", "calls", "misses", "seconds")})
+        json_line(
+            {name: getattr(found, name) for name in ("cases", "identical", "other_rules", "calls", "misses", "seconds")}
+        )
     else:
         show_verified(found)
     raise typer.Exit(exits.OK if found.clean and found.cases else exits.FINDING)

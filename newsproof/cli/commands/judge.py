@@ -28,17 +28,9 @@ def evaluate(
             "--model", help="The graph from its search on, by the configured models; a scripted server without a key."
         ),
     ] = False,
-    rules: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=2,
-            help="1: the rules that signals follow today. 2: those of quotes and witnesses, which come next.",
-        ),
-    ] = 1,
     oracle: Annotated[
         Path | None,
-        typer.Option(help="Stances of a careful reader in place of the critic's, one case a line; implies --rules 2."),
+        typer.Option(help="Stances of a careful reader in place of the critic's, one case a line."),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when a judged field is wrong.")] = False,
 ) -> None:
@@ -46,7 +38,5 @@ def evaluate(
     from newsproof.evaluation.eval.report import show_evaluation
 
     raise typer.Exit(
-        show_evaluation(
-            of(ctx), file, as_json=as_json, markdown=markdown, strict=strict, model=model, rules=rules, oracle=oracle
-        )
+        show_evaluation(of(ctx), file, as_json=as_json, markdown=markdown, strict=strict, model=model, oracle=oracle)
     )

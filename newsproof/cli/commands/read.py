@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -11,6 +11,10 @@ from newsproof.app import exits
 from newsproof.app.invocation import json_line, of, run
 
 HERE = "News in, signals out"
+Lang = Annotated[
+    Literal["zh", "en"] | None,
+    typer.Option(help="Language of the summaries, where they were written in it. Default: that of LC_ALL or LANG."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, one document a line.")]
 
 
@@ -40,17 +44,26 @@ def signals(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for further ones, for ever.")] = False,
     asset: Annotated[list[str] | None, typer.Option(help="Only this asset, such as BTC; may be repeated.")] = None,
     min_confidence: Annotated[float, typer.Option(min=0.0, max=1.0, help="Only with at least this confidence.")] = 0.0,
-    status: Annotated[
-        list[str] | None,
-        typer.Option(help="Only of this status (verified, degraded, preliminary_only, retracted, …); may be repeated."),
+    verdict: Annotated[
+        list[str] | None, typer.Option(help="Only of this verdict, such as confirmed; may be repeated.")
     ] = None,
+    stage: Annotated[
+        list[str] | None, typer.Option(help="Only of this stage, such as retracted; may be repeated.")
+    ] = None,
+    lang: Lang = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the newest revision of every signal."""
-    from newsproof.cli.log.reading import Filter, show_signals
+    from newsproof.cli.log.reading import Filter, reader_language, show_signals
 
-    wanted = Filter(assets=tuple(asset or ()), min_confidence=min_confidence, statuses=tuple(status or ()))
-    run(show_signals(of(ctx), wanted, follow=follow, as_json=as_json))
+    wanted = Filter(
+        assets=tuple(asset or ()),
+        min_confidence=min_confidence,
+        stages=tuple(stage or ()),
+        verdicts=tuple(verdict or ()),
+    )
+    language = reader_language(lang)
+    run(show_signals(of(ctx), wanted, follow=follow, as_json=as_json, language=language))
 
 
 def cases(
@@ -70,11 +83,12 @@ def show_one(
     id: Annotated[str, typer.Argument(metavar="ID", help="Case id, the start of one, or the news's own id (h09).")],
     as_json: AsJson = False,
     events: Annotated[bool, typer.Option("--events", help="The raw records instead, a line of JSON each.")] = False,
+    lang: Lang = None,
 ) -> None:
     """Tell a case's whole story: every event and thought, the evidence, the confidence, every call and its cost."""
-    from newsproof.cli.log.reading import show_case
+    from newsproof.cli.log.reading import reader_language, show_case
 
-    run(show_case(of(ctx), id, events=events, as_json=as_json))
+    run(show_case(of(ctx), id, events=events, as_json=as_json, language=reader_language(lang)))
 
 
 @case.command("replay")
@@ -109,7 +123,10 @@ def replay_one(
 
 
 def audit(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Read the whole log and check its promises. Exit status 1 unless nothing is lost, nothing twice and no signal forged."""
+    """Read the whole log and check its promises.
+
+    Exit status 1 unless nothing is lost, nothing is there twice, and no signal is forged or says more than was found.
+    """
     from newsproof.cli.log.reading import audited
 
     report = run(audited(of(ctx)))

@@ -38,6 +38,14 @@ def as_document(state: BudgetState, now: datetime) -> dict[str, Any]:
             "day": str(today),
             "units_granted": day.units,
             "units_left": max(0, units - day.units),
+            "units_doubtful": {
+                "granted": day.units_doubtful,
+                "limit": 0 if limits is None else limits.doubtful_units,
+            },
+            "units_forced": {
+                "granted": day.units_forced,
+                "kept": 0 if limits is None else limits.forced_units,
+            },
             "calls_granted": day.granted,
             "denied": day.denied,
             **_amounts(Money(held=day.held, paid=day.paid)),
@@ -85,6 +93,11 @@ def _print(document: dict[str, Any]) -> None:
     say_result(
         f"Today, {today['day']}: {today['units_granted']} of {document['limits'].daily_units} tool calls, "
         f"{today['calls_granted']} paid calls, {today['settled_usd']:.4f} USD settled, {today['unsettled_usd']:.4f} not yet."
+    )
+    doubtful, forced = today["units_doubtful"], today["units_forced"]
+    say_result(
+        f"Of the tool calls {doubtful['granted']} went to rumoured or planned claims, which may have "
+        f"{doubtful['limit']}, and {forced['granted']} to hacks, depegs and liquidations, for which {forced['kept']} are kept."
     )
     if document["limits"].allow_unpriced:
         say_result("Calls of unknown price are granted and count as 0 (ALLOW_UNPRICED).")

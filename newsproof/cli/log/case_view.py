@@ -11,7 +11,6 @@ from newsproof.report.case_document import CaseDocument, document_of
 from newsproof.report.demo import shortened
 from schemas.errors import ConfigError
 from schemas.events import EvidenceCritiqued
-from schemas.evidence import Findings
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.journal.case_reading import CaseRow, JournalRecord, read_cases
@@ -45,16 +44,18 @@ def _only(found: Sequence[CaseRow], wanted: str) -> str:
     raise ConfigError(f"{len(found)} cases are called {wanted!r}, give one case id: {listed}")
 
 
-def print_story(records: Sequence[JournalRecord], revisions: Sequence[Signal] = ()) -> None:
-    """Print the story on standard output. ``revisions`` are those of its signal, as published."""
+def print_story(
+    records: Sequence[JournalRecord], revisions: Sequence[Signal] = (), *, language: narrative.Language = "en"
+) -> None:
+    """Print the story on standard output. ``revisions`` are those of its signal, as published: the last is how it stands."""
     document = document_of(records, revisions)
     took = (records[-1].envelope.time - records[0].envelope.time).total_seconds()
     _print_news(document, f"{len(records)} records in {took:.2f} s")
     rows = [(f"+{line.after_s:.2f} s", line.phase, line.what, line.thought) for line in document.timeline]
     table(("after", "phase", "what happened", "why"), rows, title="What happened", right=("after",))
-    _print_evidence(document.findings)
+    _print_evidence(document)
     _print_critique(document.critique)
-    _print_signal(document)
+    _print_signal(document, revisions, language)
     _print_revisions(revisions)
     _print_calls(document.calls)
     if document.passed_by:
@@ -74,25 +75,41 @@ def _print_news(document: CaseDocument, extent: str) -> None:
     say_result(f"\n  {news.text}\n")
 
 
-def _print_evidence(found: Findings | None) -> None:
+def _print_evidence(document: CaseDocument) -> None:
+    found, critique, pages = document.findings, document.critique, document.pages
     if found is None:
         return
     rows = [
         (
             r.reference_number,
             r.registrable_domain,
-            "yes" if r.official else "",
+            (r.speaker or "yes") if r.official else "",
             "yes" if r.independent else "",
-            r.stance,
+            page.stance,
             f"{r.published_at:%Y-%m-%d}" if r.published_at else "–",
             r.source_credibility,
             f"{r.quality_score:.0f}",
             r.title,
         )
-        for r in found.references
+        for r, page in zip(found.references, pages, strict=True)
     ]
     columns = ("#", "domain", "official", "independent", "says", "published", "credibility", "quality", "title")
     table(columns, rows, title=f"Evidence: {narrative.findings_in_words(found)}", right=("#", "quality"))
+    if critique is not None and critique.stances is not None:
+        read = [
+            (
+                p.reference_number,
+                p.stance,
+                narrative.speaker_in_words(r, p.said),
+                (p.said and p.said.quote) or "",
+                narrative.doubts_in_words(p),
+            )
+            for r, p in zip(found.references, pages, strict=True)
+        ]
+        heads = ("#", "says", "who speaks", "in these words", "why")
+        table(heads, read, title="What each page says, as the critic read it", right=("#",))
+    if critique is not None:
+        say_result(f"{narrative.readers_in_words(critique)}\n")
     if found.dropped:
         not_used = [(d.reason, d.url, d.title) for d in found.dropped]
         table(("why not", "address", "title"), not_used, title="Results that were not used")
@@ -103,7 +120,7 @@ def _print_critique(critique: EvidenceCritiqued | None) -> None:
         rows = [
             (
                 c.claim,
-                narrative.VERDICTS[c.verdict],
+                narrative.CRITIC_SAYS[c.verdict],
                 c.reliability,
                 " ".join(f"[{n}]" for n in c.reference_numbers),
                 c.reason,
@@ -113,7 +130,7 @@ def _print_critique(critique: EvidenceCritiqued | None) -> None:
         table(("claim", "verdict", "reliability", "says so", "reason"), rows, title="Critique, claim by claim")
 
 
-def _print_signal(document: CaseDocument) -> None:
+def _print_signal(document: CaseDocument, revisions: Sequence[Signal], language: narrative.Language) -> None:
     if document.signal is None or document.confidence is None:
         return
     rows = [
@@ -126,9 +143,12 @@ def _print_signal(document: CaseDocument) -> None:
         title="How the confidence came about",
         right=("change", "confidence"),
     )
-    s = document.signal
+    s = revisions[-1] if revisions else document.signal
     flags = " ".join(s.risk_flags) or "none"
-    say_result(f"Signal {s.signal_id}: {s.action} {s.asset} ({s.direction}, {s.strength}, {s.timeframe}), {s.status}")
+    says = f"{narrative.action_in_words(s)} {s.asset} ({s.direction}, {s.strength}, {s.timeframe}), {s.confidence:.2f}"
+    say_result(f"Signal {s.signal_id}: {says}; {s.stage}, {narrative.verdict_in_words(s)}")
+    say_result(f"  {narrative.summary_in(s, language)}")
+    say_result(f"  {narrative.sources_in_words(s)}")
     say_result(f"  valid until {s.valid_until:%Y-%m-%d %H:%M} UTC · flags: {flags} · judged by {s.model or 'rules'}")
     for link in s.links:
         say_result(f"  {link}")
@@ -138,9 +158,19 @@ def _print_signal(document: CaseDocument) -> None:
 def _print_revisions(revisions: Sequence[Signal]) -> None:
     if len(revisions) < 2:
         return
-    rows = [(s.revision, s.status, s.action, f"{s.confidence:.2f}", f"{s.decided_at:%Y-%m-%d %H:%M:%S}", s.notes)
-            for s in revisions]  # fmt: skip
-    columns = ("revision", "status", "action", "confidence", "decided (UTC)", "notes")
+    rows = [
+        (
+            s.revision,
+            s.stage,
+            narrative.verdict_in_words(s),
+            narrative.action_in_words(s),
+            f"{s.confidence:.2f}",
+            f"{s.decided_at:%Y-%m-%d %H:%M:%S}",
+            s.notes,
+        )
+        for s in revisions
+    ]
+    columns = ("revision", "stage", "verdict", "action", "confidence", "decided (UTC)", "notes")
     table(columns, rows, title="Revisions of the signal, as published", right=("revision", "confidence"))
 
 

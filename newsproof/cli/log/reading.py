@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Sequence
+from typing import get_args
+
 import msgspec
 
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.open_log import LogAccess, open_log
 from newsproof.app.servers import say_on_stderr
+from newsproof.report.narrative import Language, action_in_words, summary_in, verdict_in_words
 from schemas.errors import ConfigError
-from schemas.signals import Signal
+from schemas.signals import Signal, Stage, Verdict
 from streams.audit.audit import AuditReport
 from streams.audit.audit import audit as audit_log
-from streams.journal.case_reading import read_case, read_cases, read_signals
+from streams.journal.case_reading import in_short, read_case, read_cases, read_signals
 from streams.journal.log import KafkaLog
 
 STATUSES = ("open", "signal", "dropped", "failed")
+
+
+def reader_language(chosen: Language | None) -> Language:
+    """Return the chosen language, else the one that the environment asks for; English where it asks for another."""
+    names = (os.environ.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    return chosen or ("zh" if next(filter(None, names), "").lower().startswith("zh") else "en")
+
+
+def _check(option: str, given: Iterable[str], known: Sequence[str]) -> None:
+    if unknown := [one for one in given if one not in known]:
+        raise ConfigError(f"{option} {unknown[0]!r} is unknown: write {', '.join(known)}")
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,23 +38,29 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
     assets: tuple[str, ...] = ()
     min_confidence: float = 0.0
-    statuses: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
 
     def fits(self, signal: Signal) -> bool:
         return (
             signal.confidence >= self.min_confidence
             and (not self.assets or signal.asset.upper() in {a.upper() for a in self.assets})
-            and (not self.statuses or signal.status in self.statuses)
+            and (not self.stages or signal.stage in self.stages)
+            and (not self.verdicts or signal.verdict in self.verdicts)
         )
 
 
-async def show_signals(invocation: Invocation, wanted: Filter, *, follow: bool, as_json: bool) -> None:
+async def show_signals(
+    invocation: Invocation, wanted: Filter, *, follow: bool, as_json: bool, language: Language
+) -> None:
     """Print the newest revision of each signal; with ``follow``, all revisions from the earliest on, for ever."""
+    _check("--verdict", wanted.verdicts, get_args(Verdict))
+    _check("--stage", wanted.stages, get_args(Stage))
     async with open_log(invocation) as log:
         if follow:
             if log.own:
                 say_on_stderr("No pipeline runs here, so nothing new will come: start `newsproof up`.")
-            return await _follow(log, wanted, as_json=as_json)
+            return await _follow(log, wanted, as_json=as_json, language=language)
         newest = {signal.signal_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
         shown = [signal for signal in newest.values() if wanted.fits(signal)]
         if as_json:
@@ -48,31 +70,38 @@ async def show_signals(invocation: Invocation, wanted: Filter, *, follow: bool, 
         ids = {c.case_id: c.external_id or c.case_id[:8] for c in await read_cases(KafkaLog(log.address), log.topics)}
         from newsproof.report.demo import print_signals
 
-        print_signals(shown, ids, title=f"{len(shown)} of {len(newest)} signals")
+        print_signals(shown, ids, title=f"{len(shown)} of {len(newest)} signals", language=language)
 
 
-async def _follow(log: LogAccess, wanted: Filter, *, as_json: bool) -> None:
-    from newsproof.sdk.client import ALL_STATUSES, subscribe
+async def _follow(log: LogAccess, wanted: Filter, *, as_json: bool, language: Language) -> None:
+    from newsproof.sdk.client import subscribe
 
-    async for signal in subscribe(statuses=ALL_STATUSES, start="earliest", kafka=log.address, prefix=log.topics.prefix):
+    every = subscribe(
+        verdicts=None, actions=None, preliminary=True, start="earliest", kafka=log.address, prefix=log.topics.prefix
+    )
+    async for signal in every:
         if not wanted.fits(signal):
             continue
         if as_json:
             json_line(signal)
         else:
             say_result(
-                f"{signal.decided_at:%Y-%m-%d %H:%M:%S}  {signal.asset or '–':<6} {signal.action:<8}"
-                f"{signal.preliminary_confidence:.2f} → {signal.confidence:.2f}  {signal.status:<17}"
-                f"{signal.case_id[:8]}  {signal.summary}  [{' '.join(signal.risk_flags)}]"
+                f"{signal.decided_at:%Y-%m-%d %H:%M:%S}  {signal.asset or '–':<6} {action_in_words(signal):<16}"
+                f"{signal.preliminary_confidence:.2f} → {signal.confidence:.2f}  {signal.stage:<11} "
+                f"{verdict_in_words(signal):<18}  {signal.case_id[:8]}  {summary_in(signal, language)}"
+                f"  [{' '.join(signal.risk_flags)}]"
             )
 
 
 async def show_cases(invocation: Invocation, *, status: str | None, as_json: bool) -> None:
     """Print one line per case. ``status`` is one of ``STATUSES``; None prints all cases."""
-    if status is not None and status not in STATUSES:
-        raise ConfigError(f"--status {status!r} is unknown: write {', '.join(STATUSES)}")
+    _check("--status", () if status is None else (status,), STATUSES)
     async with open_log(invocation) as log:
         found = [c for c in await read_cases(KafkaLog(log.address), log.topics) if status in (None, c.status)]
+        newest = {signal.case_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
+    for case in found:
+        if case.status == "signal" and (signal := newest.get(case.case_id)) is not None:
+            case.end = in_short(signal)  # later news may have withdrawn what the case ended with
     if as_json:
         for one in found:
             json_line(one)
@@ -100,7 +129,7 @@ async def show_cases(invocation: Invocation, *, status: str | None, as_json: boo
     table(columns, rows, title=f"{len(found)} cases", right=("events", "calls", "USD"))
 
 
-async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_json: bool) -> None:
+async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_json: bool, language: Language) -> None:
     """Print one case; with ``events``, its raw records as JSON lines."""
     from newsproof.cli.log.case_view import find_case, print_story
     from newsproof.report.case_document import document_of
@@ -116,7 +145,7 @@ async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_jso
     elif as_json:
         json_line(document_of(records, revisions))
     else:
-        print_story(records, revisions)
+        print_story(records, revisions, language=language)
 
 
 async def audited(invocation: Invocation) -> AuditReport:

@@ -13,16 +13,19 @@ _DEEP = """deep AS (SELECT case_id FROM events FINAL
   WHERE event_type = 'newsproof.signal_synthesized' AND outcome = 'deep')"""
 _CASES = """
 SELECT n.external AS message, s.status AS status, s.path AS path, s.took_ms AS took_ms, s.said AS outcome,
+       s.action AS action, s.verdict AS verdict, c.searches AS searches,
        c.calls AS calls, toFloat64(c.spent_usd) AS cost_usd, c.unpriced AS unpriced_calls
 FROM (SELECT case_id, JSONExtractString(payload, 'news', 'external_id') AS external FROM events FINAL
       WHERE event_type = 'newsproof.event_received') AS n
 INNER JOIN (
   SELECT case_id, dateDiff('millisecond', min(event_time), max(event_time)) AS took_ms,
          argMax(event_type, journal_offset) AS status, argMax(outcome, journal_offset) AS path,
+         argMax(JSONExtractString(payload, 'signal', 'action'), journal_offset) AS action,
+         argMax(JSONExtractString(payload, 'signal', 'verdict'), journal_offset) AS verdict,
          argMax(concat(JSONExtractString(payload, 'signal', 'action'), ' ',
                        toString(round(JSONExtractFloat(payload, 'signal', 'confidence'), 2))), journal_offset) AS said
   FROM events FINAL GROUP BY case_id) AS s ON s.case_id = n.case_id
-LEFT JOIN (SELECT case_id, count() AS calls, sum(cost_usd) AS spent_usd, countIf(cost_usd IS NULL) AS unpriced
+LEFT JOIN (SELECT case_id, count() AS calls, countIf(kind = 'search' AND error_type = '') AS searches, sum(cost_usd) AS spent_usd, countIf(cost_usd IS NULL) AS unpriced
   FROM v_calls GROUP BY case_id) AS c ON c.case_id = n.case_id
 ORDER BY message"""
 _STEP_SECONDS = f"""
@@ -43,7 +46,10 @@ SELECT count() AS asked, countIf(error_type = '') AS answered FROM tool_calls FI
 
 
 class CaseMeasure(msgspec.Struct, frozen=True, kw_only=True):
-    """One message. ``took_ms`` runs from the case's opening to its end; ``cost_usd`` None = no call has a known price."""
+    """One message. ``took_ms`` runs from the case's opening to its end; ``cost_usd`` None = no call has a known price.
+
+    ``searches``: those that a provider answered. ``action`` and ``verdict`` are those of the signal; empty without one.
+    """
 
     message: str
     status: str
@@ -53,6 +59,9 @@ class CaseMeasure(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
     cost_usd: float | None
     unpriced_calls: int
+    action: str
+    verdict: str
+    searches: int
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):

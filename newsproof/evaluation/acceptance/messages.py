@@ -1,4 +1,7 @@
-"""The messages of an acceptance run: three from the requirements and others of their kinds, in Chinese and English."""
+"""The messages of an acceptance run: three from the requirements and others of their kinds, in Chinese and English.
+
+Some are made up: nobody can have said them, so whatever is found, nothing may be done on them.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,16 @@ SOURCE = "acceptance"
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One message in both languages. ``kind`` names it in tables and does not enter the pipeline."""
+    """One message in both languages. ``kind`` names it in tables; neither it nor what follows enters the pipeline.
+
+    ``searched``: the requirements say that it triggers a search. ``false``: it is made up.
+    """
 
     kind: str
     zh: str
     en: str
+    searched: bool = False
+    false: bool = False
 
 
 MESSAGES = (
@@ -24,16 +32,21 @@ MESSAGES = (
         "rumour",
         "Coinbase 即将上线 XYZ 代币,内部人士透露下周公布",
         "Coinbase is about to list the XYZ token, insiders say it will be announced next week",
+        searched=True,
+        false=True,
     ),
     Message(
         "policy",
         "SEC 批准比特币现货 ETF,将于下周开始交易",
         "SEC approves spot Bitcoin ETFs, trading starts next week",
+        searched=True,
     ),
     Message(
         "hack",
         "XXX DeFi 协议遭受闪电贷攻击,损失超过 $100M USDC",
         "The XXX DeFi protocol was hit by a flash loan attack, losses exceed $100M in USDC",
+        searched=True,
+        false=True,
     ),
     Message(
         "depeg",
@@ -54,6 +67,7 @@ MESSAGES = (
         "airdrop",
         "ZZZ 链宣布将向早期用户空投 5% 的代币",
         "The ZZZ chain announces an airdrop of 5% of its tokens to early users",
+        false=True,
     ),
     Message(
         "macro",
@@ -63,10 +77,15 @@ MESSAGES = (
 )
 
 
+def ids_of(message: Message) -> tuple[str, str]:
+    """Return the ids of its two news items, the Chinese one first."""
+    return f"{message.kind}-zh", f"{message.kind}-en"
+
+
 def acceptance_news(published_at: datetime) -> list[News]:
     """Return every message as news published at this time (UTC, aware)."""
     return [
-        News(source=SOURCE, external_id=f"{m.kind}-{lang}", language=lang, text=text, published_at=published_at)
+        News(source=SOURCE, external_id=name, language=lang, text=text, published_at=published_at)
         for m in MESSAGES
-        for lang, text in (("zh", m.zh), ("en", m.en))
+        for name, lang, text in zip(ids_of(m), ("zh", "en"), (m.zh, m.en), strict=True)
     ]

@@ -15,7 +15,7 @@ from newsproof.report.data import StepFigures
 
 
 class AcceptanceReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The line that ``--json`` prints. ``mode``: live, or simulated with scripted answers."""
+    """The line that ``--json`` prints. ``mode``: live, or simulated with scripted answers. ``met`` counts ``targets``."""
 
     mode: str
     messages: int
@@ -23,12 +23,15 @@ class AcceptanceReport(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     met: int
     targets: tuple[Verdict, ...]
+    criteria: tuple[Verdict, ...]
     steps: tuple[StepFigures, ...]
     cases: tuple[CaseMeasure, ...]
     seconds: float
 
 
-def report_of(mode: str, run: Measured, targets: Sequence[Verdict], seconds: float) -> AcceptanceReport:
+def report_of(
+    mode: str, run: Measured, targets: Sequence[Verdict], criteria: Sequence[Verdict], seconds: float
+) -> AcceptanceReport:
     """Return the report of a run that took ``seconds``."""
     return AcceptanceReport(
         mode=mode,
@@ -37,6 +40,7 @@ def report_of(mode: str, run: Measured, targets: Sequence[Verdict], seconds: flo
         failed=sum(c.status.endswith("case_failed") for c in run.cases),
         met=sum(t.met for t in targets),
         targets=tuple(targets),
+        criteria=tuple(criteria),
         steps=run.steps,
         cases=run.cases,
         seconds=round(seconds, 2),
@@ -44,13 +48,22 @@ def report_of(mode: str, run: Measured, targets: Sequence[Verdict], seconds: flo
 
 
 def print_report(report: AcceptanceReport, *, markdown: bool) -> None:
-    """Print the three tables on standard output."""
+    """Print the four tables on standard output."""
     show = _markdown if markdown else _table
     show(
         "Messages",
-        ("message", "path", "seconds", "calls", "USD", "signal"),
+        ("message", "path", "searches", "seconds", "calls", "USD", "verdict", "signal"),
         [
-            (c.message, c.path, f"{c.took_ms / 1000:.2f}", c.calls, _usd(c.cost_usd, c.unpriced_calls), c.outcome)
+            (
+                c.message,
+                c.path,
+                c.searches,
+                f"{c.took_ms / 1000:.2f}",
+                c.calls,
+                _usd(c.cost_usd, c.unpriced_calls),
+                c.verdict,
+                c.outcome,
+            )
             for c in report.cases
         ],
     )
@@ -62,9 +75,20 @@ def print_report(report: AcceptanceReport, *, markdown: bool) -> None:
     show(
         "Targets, per message that was analysed deeply",
         ("target", "wanted", "measured", "met", ""),
-        [(t.target, t.wanted, _measured(t), "yes" if t.met else "NO", t.note) for t in report.targets],
+        _lines(report.targets),
     )
-    say_result(f"{report.met} of {len(report.targets)} targets met; {report.mode}, {report.deep} messages deep")
+    show(
+        "Criteria, of the messages themselves", ("criterion", "wanted", "measured", "met", ""), _lines(report.criteria)
+    )
+    held = sum(c.met for c in report.criteria)
+    say_result(
+        f"{report.met} of {len(report.targets)} targets and {held} of {len(report.criteria)} criteria met; "
+        f"{report.mode}, {report.deep} messages deep"
+    )
+
+
+def _lines(verdicts: Sequence[Verdict]) -> list[tuple[str, ...]]:
+    return [(t.target, t.wanted, _measured(t), "yes" if t.met else "NO", t.note) for t in verdicts]
 
 
 def _step(s: StepFigures) -> tuple[Any, ...]:
@@ -101,4 +125,5 @@ def _usd(cost: float | None, unpriced: int) -> str:
 def _measured(verdict: Verdict) -> str:
     if verdict.measured is None:
         return "nothing to measure"
-    return f"{verdict.measured:.{4 if verdict.unit == 'USD' else 2}f} {verdict.unit}"
+    digits = {"USD": 4, "messages": 0}.get(verdict.unit, 2)
+    return f"{verdict.measured:.{digits}f} {verdict.unit}"

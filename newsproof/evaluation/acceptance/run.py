@@ -27,7 +27,7 @@ from newsproof.app.servers import say_on_stderr as say
 from newsproof.evaluation.acceptance.measures import Measured, ended, measured
 from newsproof.evaluation.acceptance.messages import acceptance_news
 from newsproof.evaluation.acceptance.report import AcceptanceReport, print_report, report_of
-from newsproof.evaluation.acceptance.targets import verdicts
+from newsproof.evaluation.acceptance.targets import criteria, verdicts
 from newsproof.sdk.client import checked_news
 from schemas.errors import TransientError
 from schemas.news import News
@@ -41,7 +41,7 @@ LOOK_EVERY_S = 0.25
 
 
 async def acceptance(settings: Settings, *, scripted: bool, as_json: bool, markdown: bool) -> int:
-    """Run it; return the exit status: 0, or 1 when a target is missed or a message ended without a signal.
+    """Run it; return the exit status: 0, or 1 when a target or criterion is missed or a message got no signal.
 
     Live providers, if configured, are used and cost money; with ``scripted`` or without a key the scripted server
     answers.
@@ -60,7 +60,8 @@ async def acceptance(settings: Settings, *, scripted: bool, as_json: bool, markd
         json_line(report)
     else:
         print_report(report, markdown=markdown)
-    return exits.OK if report.met == len(report.targets) and not report.failed else exits.FINDING
+    met = all(one.met for one in (*report.targets, *report.criteria))
+    return exits.OK if met and not report.failed else exits.FINDING
 
 
 @contextlib.asynccontextmanager
@@ -99,7 +100,7 @@ async def _run(running: Pipeline) -> AcceptanceReport:
         await _until_ended(tables, {str(item.external_id) for item in items})
         order = {step: place for place, step in enumerate(_flow_order())}
         found: Measured = await measured(tables, order)
-    return report_of(mode_in_words(settings), found, verdicts(found), time.monotonic() - began)
+    return report_of(mode_in_words(settings), found, verdicts(found), criteria(found), time.monotonic() - began)
 
 
 async def _publish(settings: Settings, items: list[News]) -> None:

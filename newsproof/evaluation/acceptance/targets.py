@@ -1,4 +1,4 @@
-"""The targets for a deep-analysed message, and the verdict on each."""
+"""The targets for a deep-analysed message and the criteria for all messages, and the verdict on each."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from newsproof.evaluation.acceptance.measures import Measured
+from newsproof.evaluation.acceptance.messages import MESSAGES, Message, ids_of
 
 MAX_COST_USD, AIM_COST_USD = 0.05, 0.01
 MAX_LATENCY_S = 8.0
@@ -61,6 +62,35 @@ def verdicts(run: Measured) -> list[Verdict]:
             note=f"{run.searches_answered} of {run.searches_asked}",
         ),
     ]
+
+
+def criteria(run: Measured) -> list[Verdict]:
+    """Return what must hold of the messages themselves, whatever it costs and however long it takes."""
+    cases = {case.message: case for case in run.cases}
+    to_search = _names(m for m in MESSAGES if m.searched)
+    searched = {name for name in to_search if name in cases and cases[name].searches > 0}
+    false = _names(m for m in MESSAGES if m.false)
+    observed = {name for name in false if name in cases and cases[name].action == "observe"}
+    return [
+        _all_of("searched: what the requirements say triggers a search", to_search, searched),
+        _all_of("made up: ends with observe", false, observed),
+    ]
+
+
+def _names(messages: Iterable[Message]) -> list[str]:
+    return [name for message in messages for name in ids_of(message)]
+
+
+def _all_of(target: str, wanted: list[str], found: set[str]) -> Verdict:
+    missing = [name for name in wanted if name not in found]
+    return Verdict(
+        target=target,
+        wanted=f"{len(wanted)} messages",
+        measured=len(found),
+        unit="messages",
+        met=not missing,
+        note=f"not so: {', '.join(missing)}" if missing else "",
+    )
 
 
 def _below(target: str, limit: float, measured: float | None, unit: str) -> Verdict:

@@ -42,6 +42,11 @@ class Deciding:
         snapshot, changed = self._changed[config_hash]
         return Replay(recording, snapshot, self._registry, changed=changed, from_step=from_step)
 
+    def rules_of(self, recording: Recording) -> int | None:
+        """Return the rules of judgement that the case was recorded by, None if its snapshot is missing."""
+        pinned = self._snapshots.get(recording.received.config_hash)
+        return None if pinned is None else pinned.rules
+
     def _decided_by(self, pinned: Snapshot | None) -> tuple[Snapshot | None, frozenset[str] | None]:
         if pinned is None:
             return None, None

@@ -10,6 +10,7 @@ from agents.core.registry import Registry
 from agents.graphs import verification
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import Source, drawn, recordings, survey
+from schemas.config import RULES
 from schemas.events import RetractionFound
 from streams.journal.gc_thresholds import rarely_collected
 from streams.replay import Change, Recording, Replayed, reused_alone
@@ -33,7 +34,8 @@ class Verified(msgspec.Struct, kw_only=True):
 
     ``identical``: cases whose signal (or end) equals the recorded one byte for byte. ``calls`` is always 0, because a
     verification cannot make calls; replies that it lacked are in ``misses``. ``open``: cases that have not ended.
-    ``diverged``: cases in which some event differs from the recording, whether or not their signal does.
+    ``diverged``: cases in which some event differs from the recording, whether or not their signal does. ``other_rules``:
+    cases that other rules of judgement decided, which are not replayed: no difference would say anything of the log.
     """
 
     cases: int = 0
@@ -44,6 +46,7 @@ class Verified(msgspec.Struct, kw_only=True):
     open: int = 0
     look_ahead: int = 0
     diverged: int = 0
+    other_rules: int = 0
     differences: list[Difference] = []
 
     @property
@@ -75,6 +78,11 @@ def _look(found: Verified, recording: Recording, deciding: Deciding) -> None:
         _differs(
             found, Difference(case_id=recording.case_id, status="failed", reason=recording.unreadable, diverged_at="")
         )
+        return
+    if (rules := deciding.rules_of(recording)) not in (None, RULES):
+        found.other_rules += 1
+        reason = f"recorded by rules {rules}, and this code decides by rules {RULES}"
+        _differs(found, Difference(case_id=recording.case_id, status="refused", reason=reason, diverged_at=""))
         return
     replayed = reused_alone(deciding.replay(recording).run())
     found.misses += replayed.count("miss")

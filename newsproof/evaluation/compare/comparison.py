@@ -34,7 +34,7 @@ class Spend(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One case that the runs judge differently. ``diff`` is filled for the largest differences only."""
+    """One case that the runs judge differently. A verdict is "" where there is none. ``diff`` is filled for the largest differences only."""
 
     case_id: str
     story_id: str
@@ -42,6 +42,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     event_type: str
     action_a: str
     action_b: str
+    verdict_a: str
+    verdict_b: str
     confidence_a: float | None
     confidence_b: float | None
     delta: float
@@ -51,7 +53,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Run B compared with run A. ``changed_texts`` counts aligned cases whose signal or notes differ in any way."""
+    """Run B compared with run A. ``changed_texts`` counts aligned cases whose signal or notes differ in any way.
+
+    ``flips`` are cases with another action, ``verdict_flips`` those with another verdict, of the cases with one in both.
+    """
 
     format_version: int
     a: str
@@ -64,6 +69,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     metrics: tuple[MetricResult, ...]
     changed_texts: int
     flips: tuple[Change, ...]
+    verdict_flips: tuple[Change, ...]
     differences: tuple[Change, ...]
     spend: tuple[Spend, Spend]
     rules: tuple[RuleResult, ...]
@@ -101,6 +107,7 @@ def compare(
         metrics=metrics,
         changed_texts=len(changed),
         flips=tuple(change for change in every if change.action_a != change.action_b),
+        verdict_flips=tuple(c for c in every if c.verdict_a and c.verdict_b and c.verdict_a != c.verdict_b),
         differences=tuple(every[:differences]),
         spend=(_spend(a), _spend(b)),
         rules=tuple(judge(rule, metrics, comparability) for rule in rules),
@@ -133,6 +140,8 @@ def _change(pair: Pair) -> Change:
         event_type=visible(b.event_type or a.event_type),
         action_a=visible(a.action),
         action_b=visible(b.action),
+        verdict_a=visible(a.verdict),
+        verdict_b=visible(b.verdict),
         confidence_a=a.confidence,
         confidence_b=b.confidence,
         delta=_confidence(b) - _confidence(a),

@@ -98,21 +98,14 @@ def measure(pairs: Sequence[Pair], hits: tuple[Hits, Hits], *, seed: int, resamp
 
 
 def _of_cases(pairs: Sequence[Pair]) -> list[Sample]:
-    flips = np.array([[float(a.action != b.action)] for a, b in pairs])
     every = np.ones(len(pairs), dtype=bool)
+    both_say = np.array([bool(a.verdict and b.verdict) for a, b in pairs])
     calls = [a.executed > 0 and a.executed == b.executed for a, b in pairs]
     return [
         _sample(pairs, "confidence", lambda one: one.confidence, "probability", note="no case has a signal in both"),
         _sample(pairs, "action_rate", lambda one: one.acts, "share"),
-        Sample(
-            name="action_flips",
-            unit="share",
-            better="neither",
-            use=every,
-            a=np.zeros_like(flips),
-            b=flips,
-            tested=False,
-        ),
+        _flips("action_flips", [a.action != b.action for a, b in pairs], every),
+        _flips("verdict_flips", [a.verdict != b.verdict for a, b in pairs], both_say),
         _sample(pairs, "cost", lambda o: o.cost_usd, "usd", "lower", also=calls, note=_why_no_calls(pairs, calls)),
         _sample(pairs, "full_cost", lambda o: o.full_cost_usd, "usd", "lower", note="no case's price is fully known"),
         _sample(pairs, "latency", lambda o: o.latency_ms, "ms", "lower", also=calls, note=_why_no_calls(pairs, calls)),
@@ -135,6 +128,12 @@ def _sample(
         use &= np.array(also)
     values[~use] = 0.0
     return Sample(name=name, unit=unit, better=better, use=use, a=values[:, :1], b=values[:, 1:], note=note)
+
+
+def _flips(name: str, flipped: Sequence[bool], use: npt.NDArray[np.bool_]) -> Sample:
+    b = (np.array(flipped) & use).astype(np.float64)[:, None]
+    note = "no case has a verdict in both: signals of schema 1 have none"
+    return Sample(name=name, unit="share", better="neither", use=use, a=np.zeros_like(b), b=b, tested=False, note=note)
 
 
 def _or_nan(value: float | None) -> float:
@@ -269,7 +268,7 @@ def _judged(results: Sequence[MetricResult]) -> tuple[MetricResult, ...]:
 
 
 def _with_verdict(result: MetricResult, p_holm: float | None) -> MetricResult:
-    if result.verdict in ("not measured", "identical") or result.metric == "action_flips":
+    if result.verdict in ("not measured", "identical") or result.metric in ("action_flips", "verdict_flips"):
         return msgspec.structs.replace(result, p_holm=p_holm)
     verdict: Verdict = "not distinguishable"
     if p_holm is not None and p_holm < SIGNIFICANT and result.delta:

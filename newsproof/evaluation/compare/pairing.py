@@ -1,7 +1,7 @@
 """Pairs the cases of two runs: averages the repeats of each case, and counts the cases that cannot be compared.
 
-Numbers (confidence, cost, latency, hits, squared errors) are averaged over the repeats that worked. The action is the
-majority's; among equally frequent actions, that of the earliest repeat. So every case has the same weight, however
+Numbers (confidence, cost, latency, hits, squared errors) are averaged over the repeats that worked. The action and the
+verdict are the majority's; among equally frequent ones, that of the earliest repeat. So every case has the same weight, however
 often it was repeated.
 """
 
@@ -19,7 +19,7 @@ from schemas.errors import ConfigError
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """One case in one run, averaged over its repeats. None: absent, or unknown for one of the repeats.
 
-    ``repeat`` is the earliest repeat with the majority's ``action``; its text is shown. ``acts`` is the share of
+    ``verdict`` is "" where no repeat has one. ``repeat`` is the earliest repeat with the majority's ``action``; its text is shown. ``acts`` is the share of
     repeats that say buy or sell. ``said`` holds the confidences of the repeats with a signal, ``repeats`` their
     numbers.
     """
@@ -29,6 +29,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     event_type: str
     asset: str
     action: str
+    verdict: str
     repeat: int
     preliminary: float | None
     confidence: float | None
@@ -115,9 +116,7 @@ def paired(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
 def judged(repeats: Sequence[ComparedCase], story_id: str) -> Judged:
     """Average those repeats of one case that worked."""
     signals = [row for row in repeats if row.has_signal]
-    actions = Counter(_action(row) for row in repeats)
-    # most_common keeps the order of first appearance among equals, and repeats are in order.
-    action = actions.most_common(1)[0][0]
+    action = _most([_action(row) for row in repeats])
     shown = next(row for row in repeats if _action(row) == action)
     return Judged(
         case_id=shown.case_id,
@@ -125,6 +124,7 @@ def judged(repeats: Sequence[ComparedCase], story_id: str) -> Judged:
         event_type=shown.event_type,
         asset=shown.asset,
         action=action,
+        verdict=_most([row.verdict for row in signals]),
         repeat=shown.repeat,
         preliminary=_mean([row.preliminary_confidence for row in signals]),
         confidence=_mean([row.confidence for row in signals]),
@@ -145,7 +145,8 @@ def judged(repeats: Sequence[ComparedCase], story_id: str) -> Judged:
 
 def same_text(one: Judged, other: Judged) -> bool:
     """Return whether two runs have the same signal and notes for a case; without a full signal, compare the notes only."""
-    if one.action != other.action or one.confidence != other.confidence or one.notes_hash != other.notes_hash:
+    said = [(j.action, j.verdict, j.confidence, j.notes_hash) for j in (one, other)]
+    if said[0] != said[1]:
         return False
     return not (one.signal_hash and other.signal_hash) or one.signal_hash == other.signal_hash
 
@@ -163,6 +164,11 @@ def _worked(repeats: Sequence[ComparedCase]) -> list[ComparedCase]:
 
 def _action(row: ComparedCase) -> str:
     return row.action if row.has_signal else NO_SIGNAL
+
+
+def _most(said: Sequence[str]) -> str:
+    # most_common keeps the order of first appearance among equals, and repeats are in order.
+    return Counter(said).most_common(1)[0][0] if said else ""
 
 
 def _known(cost: object, row: ComparedCase) -> float | None:

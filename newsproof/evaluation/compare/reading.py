@@ -26,7 +26,9 @@ _CASES = {
     True: "SELECT case_id FROM v_judgements WHERE run_id = {run:String}",
     False: "SELECT case_id FROM run_cases WHERE run_id = {run:String}",
 }
-_TEXT_FIELDS = ("event_type", "asset", "action", "direction", "horizon_s", "preliminary_confidence", "confidence")
+_TEXT_FIELDS = (
+    *("event_type", "asset", "action", "direction", "verdict", "horizon_s", "preliminary_confidence", "confidence"),
+)
 
 
 async def read_runs(tables: ClickHouse, a: str, b: str) -> tuple[RunRows, RunRows]:

@@ -23,10 +23,11 @@ HOW_NOT_WHAT = ("decided_at", "valid_until", "model", "prompt_versions")
 class ComparedCase(RunCase, frozen=True):
     """What a comparison reads of a repeat, in the order of the query.
 
-    ``signal_hash`` and ``notes_hash`` hash the texts and are 0 for an empty text; the signal's leaves out
+    ``verdict`` is the signal's, "" where it has none (no signal, or one of schema 1). ``signal_hash`` and ``notes_hash`` hash the texts and are 0 for an empty text; the signal's leaves out
     :data:`HOW_NOT_WHAT`.
     """
 
+    verdict: str = ""
     look_ahead: int = 0
     signal_hash: int = 0
     notes_hash: int = 0

@@ -14,7 +14,7 @@ from newsproof.evaluation.compare.rows import HORIZONS
 from schemas.errors import ConfigError
 
 OF_HORIZONS = ("hit_rate", "brier", "ece")
-OF_CASES = ("confidence", "action_rate", "action_flips", "cost", "full_cost", "latency")
+OF_CASES = ("confidence", "action_rate", "action_flips", "verdict_flips", "cost", "full_cost", "latency")
 COUNTS = ("missing", "misses", "failed", "refused", "partly", "look_ahead")
 
 GRAMMAR = f"""a rule is METRIC[@HORIZON] OPERATOR NUMBER [surely]

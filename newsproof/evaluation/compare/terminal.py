@@ -120,22 +120,34 @@ def money(cost: Decimal | None) -> str:
 
 
 def flip_row(change: Change) -> tuple[str, ...]:
-    """Return one flip as text: case, asset, event type, actions, confidences."""
+    """Return one flip as text, in the order of ``FLIP_COLUMNS``."""
     a, b = (("–" if c is None else f"{c:.3f}") for c in (change.confidence_a, change.confidence_b))
     actions = f"{change.action_a} → {change.action_b}"
-    return (change.case_id, change.asset, change.event_type, actions, f"{a} → {b}")
+    verdicts = f"{change.verdict_a or '–'} → {change.verdict_b or '–'}"
+    return (change.case_id, change.asset, change.event_type, actions, verdicts, f"{a} → {b}")
 
 
-FLIP_COLUMNS = ("case", "asset", "event type", "action", "confidence")
+FLIP_COLUMNS = ("case", "asset", "event type", "action", "verdict", "confidence")
+
+
+def flip_title(found: Comparison) -> str:
+    """Return how many actions and verdicts differ, in words."""
+    return f"Flips: {len(found.flips):,} of the action, {len(found.verdict_flips):,} of the verdict"
+
+
+def flip_rows(found: Comparison) -> list[tuple[str, ...]]:
+    """Return the first flips as text, those of the action before those of the verdict alone."""
+    every = (*found.flips, *(c for c in found.verdict_flips if c not in found.flips))
+    return [flip_row(change) for change in every[:MAX_FLIPS]]
 
 
 def _show_flips(found: Comparison) -> None:
-    if not found.flips:
-        say_result("Flips: none; every action is the same.\n")
+    if not (rows := flip_rows(found)):
+        say_result("Flips: none; every action and every verdict is the same.\n")
         return
-    table(FLIP_COLUMNS, [flip_row(c) for c in found.flips[:MAX_FLIPS]], title=f"Flips: {len(found.flips):,}")
-    if len(found.flips) > MAX_FLIPS:
-        say_result(f"… and {len(found.flips) - MAX_FLIPS:,} more (--format json has them all)")
+    table(FLIP_COLUMNS, rows, title=flip_title(found))
+    if len(rows) == MAX_FLIPS:
+        say_result(f"At most {MAX_FLIPS} are shown (--format json has them all)")
 
 
 def _show_differences(found: Comparison) -> None:

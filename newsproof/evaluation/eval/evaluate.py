@@ -7,27 +7,23 @@ middle of each range. Plain source counting is reported beside it as a baseline.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 import msgspec
 
-from agents.evidence import Claim, assess
-from agents.evidence.claim import Modality
+from agents.evidence import Claim
 from agents.evidence.measurements import Measurement
-from agents.evidence.policy import Conclusion, conclude
-from schemas.config import Snapshot
 from schemas.errors import ContractError
 from schemas.evidence import Findings, SearchResult
 from schemas.news import News, language_of
-from schemas.signals import Draft
+from schemas.signals import Draft, Modality
 
-FIELDS = ("independent_sources", "official_confirmed", "denied", "conflict", "stale", "delta", "risk_flags")
-VERDICT_FIELDS = ("verdict", "supporting_sources")
-"""Fields that only rules 2 have; by rules 1 they are not judged."""
-_FOUND = ("independent_sources", "official_confirmed", "denied", "conflict", "stale")
+FIELDS = (
+    *("independent_sources", "official_confirmed", "denied", "conflict", "stale", "delta", "risk_flags"),
+    *("verdict", "supporting_sources"),
+)
 
 
 class CaseNews(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,7 +144,6 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     fields: dict[str, FieldTotal]
     all_right: int
     per_case: tuple[CaseResult, ...]
-    rules: int
     false_raised: int
     true_lowered: int
     actions_without_support: int
@@ -168,37 +163,23 @@ def read_case(line: bytes) -> JudgedCase:
             _moment(page.published_at)
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as exc:
         raise ContractError(f"not a case: {exc}") from exc
-    known = (*FIELDS, *VERDICT_FIELDS)
-    unknown = sorted(set(case.expect or ()) - set(known))
+    unknown = sorted(set(case.expect or ()) - set(FIELDS))
     if unknown:
-        raise ContractError(f"not a case: expect names {', '.join(unknown)}; known are {', '.join(known)}")
+        raise ContractError(f"not a case: expect names {', '.join(unknown)}; known are {', '.join(FIELDS)}")
     return case
 
 
-def evaluate(cases: Iterable[tuple[int, JudgedCase]], snapshot: Snapshot) -> Evaluation:
-    """Judge every (line number, case) by the rules."""
-    return totals(tuple(_judge(line, case, snapshot) for line, case in cases))
-
-
-def totals(results: tuple[CaseResult, ...], *, rules: int = 1) -> Evaluation:
+def totals(results: tuple[CaseResult, ...]) -> Evaluation:
     """Return the results with their totals."""
-    judged = (*FIELDS, *VERDICT_FIELDS) if rules > 1 else FIELDS
     return Evaluation(
         cases=len(results),
-        fields={name: _total(name, results) for name in judged},
+        fields={name: _total(name, results) for name in FIELDS},
         all_right=sum(r.all_right for r in results),
         per_case=results,
-        rules=rules,
         false_raised=sum(r.falsely_raised for r in results),
         true_lowered=sum(r.falsely_lowered for r in results),
         actions_without_support=sum(r.acted_unsupported for r in results),
     )
-
-
-def findings_of(case: JudgedCase, snapshot: Snapshot) -> tuple[Findings, Conclusion]:
-    """Return the findings over a case's evidence, and the rules' conclusion from its preliminary signal."""
-    findings = assess(claim_of_case(case), results_of(case), query="", snapshot=snapshot)
-    return findings, conclude(draft_of(case), findings, verdict=None, memory=(), chosen=None)
 
 
 def claim_of_case(case: JudgedCase) -> Claim:
@@ -227,7 +208,7 @@ def draft_of(case: JudgedCase) -> Draft:
     """Return the result of triage as a draft."""
     first = case.preliminary
     return Draft(
-        summary="", event_type=first.event_type, asset=first.asset or "", asset_name="", action=first.action,  # type: ignore[arg-type]
+        summary="", event_type=first.event_type, asset=first.asset or "UNKNOWN", asset_name="", action=first.action,  # type: ignore[arg-type]
         direction="neutral", confidence=first.confidence, strength="medium", timeframe="short", entity=case.entity or None,
     )  # fmt: skip
 
@@ -235,16 +216,6 @@ def draft_of(case: JudgedCase) -> Draft:
 def results_of(case: JudgedCase) -> tuple[SearchResult, ...]:
     """Return the evidence as search results."""
     return tuple(_result(page) for page in case.evidence or ())
-
-
-def _judge(line: int, case: JudgedCase, snapshot: Snapshot) -> CaseResult:
-    findings, end = findings_of(case, snapshot)
-    got = {name: getattr(findings, name) for name in _FOUND} | {"risk_flags": list(end.risk_flags)}
-    acts = end.action != "observe"
-    supported = any(r.stance == "supports" for r in findings.references)
-    return result_of(
-        line, case, findings, got, confidence=end.confidence, rule=end.base_rule, unsupported=acts and not supported
-    )
 
 
 def result_of(
@@ -265,11 +236,7 @@ def result_of(
         "official_confirmed": findings.plain_official_confirmed,
     }
     judged = {name: value for name, value in (case.expect or {}).items() if value is not None and name in got}
-    fields = {
-        name: _compare(name, judged[name], got[name], plain.get(name))
-        for name in (*FIELDS, *VERDICT_FIELDS)
-        if name in judged
-    }
+    fields = {name: _compare(name, judged[name], got[name], plain.get(name)) for name in FIELDS if name in judged}
     return CaseResult(
         id=str(case.id) if case.id is not None else f"line {line}",
         line=line,

@@ -1,21 +1,32 @@
-"""``newsproof eval --rules 2``: judges the cases by quotes and witnesses, with given stances or by the word rules alone."""
+"""The judging of ``newsproof eval``: by quotes and witnesses, with given stances or by the word rules alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from agents.evidence import Claim, assess
+from agents.evidence import assess
 from agents.evidence.measurements import measured
-from agents.evidence.verdict import ACTED_ON, Judgement, settled
-from agents.evidence.witnesses import judge_evidence
-from newsproof.evaluation.eval.evaluate import CaseResult, JudgedCase, claim_of_case, result_of, results_of
+from agents.evidence.policy import Conclusion, conclude
+from agents.evidence.verdict import Judgement
+from agents.evidence.witnesses import hear, judge_evidence
+from newsproof.evaluation.eval.evaluate import (
+    CaseResult,
+    Evaluation,
+    JudgedCase,
+    claim_of_case,
+    draft_of,
+    result_of,
+    results_of,
+    totals,
+)
 from schemas.config import Snapshot
 from schemas.errors import ConfigError
 from schemas.evidence import Findings, PageStance
+from schemas.signals import Signal
 
 
 class GivenStance(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +75,16 @@ def read_oracle(file: Path) -> Oracle:
     return out
 
 
-def judge_case(line: int, case: JudgedCase, snapshot: Snapshot, oracle: Oracle | None) -> CaseResult:
+def evaluate(cases: Iterable[tuple[int, JudgedCase]], snapshot: Snapshot, oracle: Oracle | None = None) -> Evaluation:
+    """Judge every (line number, case), by the stances of ``oracle`` or by the word rules alone.
+
+    Raises:
+        ConfigError: the oracle has not one stance for each page of a case.
+    """
+    return totals(tuple(judge_case(line, case, snapshot, oracle) for line, case in cases))
+
+
+def judge_case(line: int, case: JudgedCase, snapshot: Snapshot, oracle: Oracle | None = None) -> CaseResult:
     """Judge one case.
 
     Raises:
@@ -72,30 +92,39 @@ def judge_case(line: int, case: JudgedCase, snapshot: Snapshot, oracle: Oracle |
     """
     claim = claim_of_case(case)
     findings = assess(claim, results_of(case), query="", snapshot=snapshot)
-    judgement = _judgement(claim, findings, snapshot, case, None if oracle is None else _given(case, oracle))
-    first = case.preliminary
-    confidence = settled(first.confidence, judgement)
-    acts = first.action != "observe" and judgement.verdict in ACTED_ON and (first.asset or "UNKNOWN") != "UNKNOWN"
-    got: dict[str, Any] = {
-        name: getattr(judgement, name)
-        for name in ("independent_sources", "official_confirmed", "denied", "conflict", "stale", "verdict", "supporting_sources")
-    }  # fmt: skip
-    got["risk_flags"] = list(dict.fromkeys((*findings.risk_flags, *judgement.flags)))
+    said = None if oracle is None else _said(case, findings, _given(case, oracle))
+    judgement = judge_evidence(
+        claim,
+        hear(claim, findings.references, said, snapshot),
+        snapshot=snapshot,
+        by_words=said is None,
+        measured=measured(claim, case.measurements) if case.measurements else None,
+    )
+    end = conclude(draft_of(case), judgement, has_pages=bool(findings.references))
+    return compared(line, case, findings, judgement, end)
+
+
+def compared(
+    line: int, case: JudgedCase, findings: Findings, judgement: Judgement, end: Conclusion | Signal
+) -> CaseResult:
+    """Compare what was judged of a case, and the confidence and order that followed, with its expectations."""
+    got: dict[str, Any] = {name: getattr(judgement, name) for name in _JUDGED}
+    got["risk_flags"] = list(dict.fromkeys((*findings.risk_flags, *judgement.flags, *end.risk_flags)))
+    acts = end.action != "observe"
     return result_of(
-        line, case, findings, got, confidence=confidence, rule=judgement.verdict,
+        line, case, findings, got, confidence=end.confidence, rule=judgement.verdict,
         unsupported=acts and judgement.supporting_sources == 0 and not case.measurements,
     )  # fmt: skip
 
 
-def _judgement(
-    claim: Claim, findings: Findings, snapshot: Snapshot, case: JudgedCase, given: Sequence[GivenStance] | None
-) -> Judgement:
-    said = None
-    if given is not None:
-        by_page = {(e.url, e.title or ""): g for e, g in zip(case.evidence or (), given, strict=True)}
-        said = [_entry(r.reference_number, by_page[r.url, r.title]) for r in findings.references]
-    figures = measured(claim, case.measurements) if case.measurements else None
-    return judge_evidence(claim, findings.references, said, snapshot=snapshot, measured=figures)
+_JUDGED = (
+    *("independent_sources", "official_confirmed", "denied", "conflict", "stale", "verdict", "supporting_sources"),
+)
+
+
+def _said(case: JudgedCase, findings: Findings, given: Sequence[GivenStance]) -> list[PageStance]:
+    by_page = {(e.url, e.title or ""): g for e, g in zip(case.evidence or (), given, strict=True)}
+    return [_entry(r.reference_number, by_page[r.url, r.title]) for r in findings.references]
 
 
 def _given(case: JudgedCase, oracle: Oracle) -> tuple[GivenStance, ...]:

@@ -18,7 +18,9 @@ import structlog
 from msgspec.structs import replace
 
 from agents.core.registry import Registry
+from agents.evidence.policy import Conclusion
 from agents.graphs import verification
+from agents.judging import judged_case
 from agents.planning.rounds import findings_so_far
 from agents.prompts import every_task, load_prompts
 from infra.models import live_models
@@ -34,12 +36,11 @@ from newsproof.evaluation.eval.evaluate import (
     JudgedCase,
     ModelUse,
     draft_of,
-    evaluate,
     news_of,
-    result_of,
     results_of,
     totals,
 )
+from newsproof.evaluation.eval.judging import compared, evaluate
 from schemas import effects as fx
 from schemas import ids
 from schemas.calls import Call
@@ -115,21 +116,13 @@ class _Judge:
     async def case(self, line: int, case: JudgedCase, places: asyncio.Semaphore) -> CaseResult:
         async with places:
             end = await self._driven(case)
-        findings, critique, signal = findings_so_far(end.case), end.case.critique, end.signal
+        signal = end.signal
         if signal is None:
             self._failed.append(str(case.id or f"line {line}"))
-        said = critique.verdict if critique else "not_enough_evidence"
-        got = {
-            "independent_sources": findings.independent_sources,
-            "official_confirmed": findings.official_confirmed,
-            "denied": said in ("refuted", "conflicting"),
-            "conflict": said == "conflicting" or bool(critique and critique.contradictions),
-            "stale": bool(critique and critique.timeliness == "stale"),
-            "risk_flags": [] if signal is None else list(signal.risk_flags),
-        }
-        confidence = case.preliminary.confidence if signal is None else signal.confidence
-        rule = "" if signal is None or not signal.adjustments else signal.adjustments[0].rule
-        return result_of(line, case, findings, got, confidence=confidence, rule=rule)
+        judged = judged_case(end.case)
+        findings = judged.findings or findings_so_far(end.case)
+        unjudged = Conclusion(confidence=case.preliminary.confidence, action="observe", adjustments=(), risk_flags=())
+        return compared(line, case, findings, judged.judgement, signal or unjudged)
 
     def use(self, mode: str, rules: Evaluation) -> ModelUse:
         """Return the models, calls and cost so far."""

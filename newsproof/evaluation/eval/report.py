@@ -6,13 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from agents.tables import load_tables
 from newsproof.app import exits
 from newsproof.app.invocation import Invocation, json_line, markdown_table, run, say_result, table
-from newsproof.evaluation.eval.evaluate import CaseResult, Evaluation, JudgedCase, evaluate, read_case, totals
-from newsproof.evaluation.eval.judging import judge_case, read_oracle
+from newsproof.evaluation.eval.evaluate import CaseResult, Evaluation, JudgedCase, read_case
+from newsproof.evaluation.eval.judging import evaluate, read_oracle
 from schemas.config import Snapshot
 from schemas.errors import ConfigError, ContractError
 
@@ -28,20 +26,19 @@ def show_evaluation(
     markdown: bool,
     strict: bool,
     model: bool = False,
-    rules: int = 1,
     oracle: Path | None = None,
 ) -> int:
     """Judge the cases of a file, print the result, and return the exit status.
 
     A malformed line is reported on standard error and skipped; the others are judged, and the status is 1. With
     ``strict`` the status is also 1 when a field of a case is wrong. ``model`` judges by the configured models instead
-    of rules alone. ``oracle`` names a file of stances that stand in for the critic's answers (rules 2).
+    of rules alone. ``oracle`` names a file of stances that stand in for the critic's answers.
 
     Raises:
         ConfigError: a file cannot be read, or holds no case, or options exclude each other.
     """
-    if model and (oracle is not None or rules > 1):
-        raise ConfigError("--model runs the graph, which follows rules 1: leave out --oracle and --rules")
+    if model and oracle is not None:
+        raise ConfigError("--model asks a critic and --oracle replaces it: leave out one of them")
     stances = None if oracle is None else read_oracle(oracle)
     cases, refused = _read(file)
     settings = invocation.settings()
@@ -51,12 +48,8 @@ def show_evaluation(
 
         evaluation = run(evaluate_by_model(cases, snapshot, settings))
         print(_by_whom(evaluation), file=sys.stderr, flush=True)
-    elif rules > 1 or stances is not None:
-        by_quotes = replace(snapshot, rules=2)
-        results = tuple(judge_case(line, case, by_quotes, stances) for line, case in cases)
-        evaluation = totals(results, rules=2)
     else:
-        evaluation = evaluate(cases, snapshot)
+        evaluation = evaluate(cases, snapshot, stances)
     if as_json:
         json_line(evaluation)
     elif markdown:
@@ -87,7 +80,7 @@ def _totals(evaluation: Evaluation) -> tuple[list[str], list[list[str | int | No
 def _by_whom(evaluation: Evaluation) -> str:
     by = evaluation.model
     assert by is not None
-    whom = "a SCRIPTED server, whose critique repeats the rules" if by.mode != "live" else "live models"
+    whom = "a SCRIPTED server, whose critic reads by a few rules of its own" if by.mode != "live" else "live models"
     cost = "of unknown cost" if by.cost_usd is None else f"for {by.cost_usd:.4f} USD"
     lost = f"; no signal for {', '.join(by.failed)}" if by.failed else ""
     return f"Judged by {whom} ({', '.join(by.models)}): {by.calls} calls {cost}{' (simulated)' * (by.mode != 'live')}{lost}"
@@ -120,7 +113,7 @@ def _snapshot(settings: Settings) -> Snapshot:
 
 
 def _print(evaluation: Evaluation) -> None:
-    table(("case", "right", "rule", "confidence", "what is wrong"), [_row(r) for r in evaluation.per_case])
+    table(("case", "right", "verdict", "confidence", "what is wrong"), [_row(r) for r in evaluation.per_case])
     columns, rows = _totals(evaluation)
     table(columns, rows, right=columns[1:])
     say_result(f"{evaluation.all_right} of {evaluation.cases} cases right in every judged field")

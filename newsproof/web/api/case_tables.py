@@ -18,6 +18,7 @@ from schemas import envelope as wire
 from schemas.errors import ContractError
 from schemas.events import OPENING_NAME, TERMINAL_NAMES, WIRE_NAMES, CaseTriaged
 from schemas.ids import LIVE_RUN
+from schemas.signals import WITHDRAWN
 from streams.feed.case_items import FeedCase, FeedFilter
 
 _SHOWN_TYPES = (OPENING_NAME, WIRE_NAMES[CaseTriaged], *sorted(TERMINAL_NAMES))
@@ -148,10 +149,29 @@ async def revisions_of(tables: ClickHouse, signal_id: str) -> list[dict[str, Any
     Raises:
         TransientError: ClickHouse is unavailable.
     """
-    sql = """SELECT revision, status, action, confidence, decided_at, emitted_at, risk_flags, notes FROM signals FINAL
+    sql = """SELECT revision, stage, verdict, unchecked_reason, action, direction, confidence, decided_at, emitted_at,
+       risk_flags, notes FROM signals FINAL
 WHERE run_id = {run:String} AND signal_id = {signal:String} ORDER BY revision"""
     found = await tables.query(sql, {"run": LIVE_RUN, "signal": signal_id})
     return [{name: _utc(value) for name, value in row.items()} for row in found.dicts()]
+
+
+async def withdrawn_of(tables: ClickHouse, case_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return ``end`` and ``confidence`` of those cases whose signal was retracted or superseded, as it stands now.
+
+    Raises:
+        TransientError: ClickHouse is unavailable.
+    """
+    if not case_ids:
+        return {}
+    sql = """SELECT case_id, stage, action, confidence FROM signals FINAL
+WHERE run_id = {run:String} AND case_id IN {cases:Array(String)} ORDER BY case_id, revision DESC LIMIT 1 BY case_id"""
+    found = await tables.query(sql, {"run": LIVE_RUN, "cases": list(case_ids)})
+    return {
+        str(case_id): {"end": f"{action} {confidence:.2f} ({stage})", "confidence": confidence, "withdrawn": stage}
+        for case_id, stage, action, confidence in found.rows
+        if stage in WITHDRAWN
+    }
 
 
 def _utc(value: Any) -> Any:

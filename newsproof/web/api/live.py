@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from newsproof.report.case_document import document_of
-from newsproof.web.api.case_tables import Before, cases_page, offsets_of_case, revisions_of
+from newsproof.web.api.case_tables import Before, cases_page, offsets_of_case, revisions_of, withdrawn_of
 from newsproof.web.backend import Backend
 from newsproof.web.guard import client_of
 from newsproof.web.responses import Events, Refused, as_json
 from schemas.errors import NewsproofError
 from schemas.ids import signal_id
-from schemas.signals import SignalStatus
+from schemas.signals import Stage, Verdict
 from streams.feed.case_items import FeedCase, FeedFilter
 from streams.feed.sse import live_events
 from streams.feed.window import Place
@@ -56,7 +56,8 @@ async def signals(
     asset: Asset = "",
     event_type: Kind = "",
     min_confidence: Least = 0.0,
-    status: Annotated[SignalStatus | None, Query(description="Only signals of this status.")] = None,
+    stage: Annotated[Stage | None, Query(description="Only signals of this stage.")] = None,
+    verdict: Annotated[Verdict | None, Query(description="Only signals of this verdict.")] = None,
     limit: Limit = 50,
     before: Earlier = None,
 ) -> Response:
@@ -65,7 +66,9 @@ async def signals(
     `after` is the position at which to open the stream without a gap.
     """
     backend = backend_of(request)
-    wanted = FeedFilter(asset=asset, event_type=event_type, min_confidence=min_confidence, status=status or "")
+    wanted = FeedFilter(
+        asset=asset, event_type=event_type, min_confidence=min_confidence, stage=stage or "", verdict=verdict or ""
+    )
     place = str(backend.feed.window.place) if backend.feed.ready else None
     page = await backend.signals.page(wanted, limit=limit, before=before, newest=backend.feed.newest)
     return as_json({"items": page.items, "next": page.next, "after": place})
@@ -104,8 +107,18 @@ async def cases(
             note = "ClickHouse is away: these are only the cases that this process has seen."
     items = sorted(found.values(), key=lambda c: (Before.of(c).ms, c.case_id), reverse=True)
     more = len(items) > limit
-    items = items[:limit]
+    items = await _as_they_stand(backend, items[:limit])
     return as_json({"items": items, "next": str(Before.of(items[-1])) if more else None, "note": note, "after": place})
+
+
+async def _as_they_stand(backend: Backend, items: Sequence[FeedCase]) -> list[FeedCase]:
+    """Return the cases, those whose signal was withdrawn with what became of it. Without ClickHouse, as they ended."""
+    try:
+        async with asyncio.timeout(TABLES_WITHIN_S):
+            withdrawn = await withdrawn_of(backend.reachable_tables(), [c.case_id for c in items])
+    except (NewsproofError, TimeoutError):
+        return list(items)
+    return [replace(one, **withdrawn.get(one.case_id, {})) for one in items]
 
 
 async def _from_tables(backend: Backend, wanted: FeedFilter, limit: int, before: Before | None) -> list[FeedCase]:

@@ -8,15 +8,12 @@ from typing import Any
 import pytest
 
 from agents.evidence import Claim, assess
-from agents.evidence.carry import CarryRules
-from agents.evidence.compiled import compiled
-from agents.evidence.witnesses import judge_evidence
+from agents.evidence.witnesses import hear, judge_evidence
 from agents.tables import load_tables
 from schemas.config import Snapshot
 from schemas.evidence import SearchReference, SearchResult
 
-SNAPSHOT = Snapshot(tables=load_tables(demo=False), rules=2)
-TABLES = compiled(SNAPSHOT.tables)
+SNAPSHOT = Snapshot(tables=load_tables(demo=False))
 NOW = datetime(2024, 6, 3, 10, tzinfo=UTC)
 PRESS = "https://www.coindesk.com/a"
 MORE = " Reporters waited in the afternoon and markets barely moved."
@@ -41,7 +38,7 @@ def references(of: Claim, text: str, title: str, url: str) -> tuple[SearchRefere
 
 
 def stance(of: Claim, text: str, *, title: str = "", url: str = PRESS) -> str:
-    return CarryRules(of, TABLES).stance(references(of, text, title, url)[0])
+    return references(of, text, title, url)[0].stance
 
 
 @pytest.mark.parametrize(
@@ -89,12 +86,15 @@ def test_the_subject_may_stand_in_the_sentence_before_or_in_the_title_and_no_fur
     [
         "The Federal Reserve held rates steady on Wednesday.",
         "The Federal Reserve left its rate unchanged on Wednesday.",
-        "The Federal Reserve raised rates on Wednesday.",
         "美联储周三维持利率不变。",
     ],
 )
 def test_held_is_not_cut(text: str) -> None:
-    assert stance(CUT, text) == "unrelated"
+    assert stance(CUT, text) == "denies"
+
+
+def test_raised_is_not_cut() -> None:
+    assert stance(CUT, "The Federal Reserve raised rates on Wednesday.") == "unrelated"
 
 
 @pytest.mark.parametrize(
@@ -149,6 +149,12 @@ def test_an_amount_that_differs_by_more_than_a_tenth_hedges(text: str, expected:
     assert stance(HACK, text) == expected
 
 
+def test_a_tenth_is_one_of_the_claimed_amount() -> None:
+    bought = claim("Tesla bought 3,000 bitcoin", "whale", "BTC")
+    assert stance(bought, "Tesla bought 3,290 bitcoin on Monday.") == "supports"
+    assert stance(bought, "Tesla bought 3,320 bitcoin on Monday.") == "hedges"
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -188,6 +194,30 @@ def test_a_plan_or_a_hedge_is_not_the_fact(of: Claim, text: str, expected: str) 
     assert stance(of, text) == expected
 
 
+@pytest.mark.parametrize(
+    ("news", "text", "expected"),
+    [
+        (
+            "Celsius pauses all withdrawals, swaps and transfers",
+            "Celsius plans faster swaps and transfers.",
+            "unrelated",
+        ),
+        ("Celsius pauses all withdrawals, swaps and transfers", "Celsius is pausing all withdrawals.", "supports"),
+        ("Celsius transfers 5,000 BTC to an exchange", "Celsius transferred 5,000 BTC on Monday.", "supports"),
+        ("中国人民银行发布通知:相关业务属于非法金融活动", "中国人民银行发布通知,优化支付服务。", "unrelated"),
+        ("中国人民银行发布通知:相关业务属于非法金融活动", "中国人民银行称相关业务属于非法金融活动。", "supports"),
+        ("Circle 发布新版钱包", "Circle 今日发布新版钱包。", "supports"),
+        ("Kraken completes the purchase of a bank", "Kraken completed the purchase on Monday.", "supports"),
+        ("The Kraken law takes effect", "The law on Kraken came into force on Monday.", "supports"),
+        ("Court sides with Kraken against a bank", "The court ruled in its case against Kraken.", "supports"),
+        ("Kraken 储备存放于一家银行", "Kraken 的储备仍存于该银行。", "supports"),
+        ("Kraken wins a case in court", "Kraken trades coins for the Korean won.", "unrelated"),
+    ],
+)
+def test_the_verb_is_carried_and_no_noun_that_is_spelled_like_it(news: str, text: str, expected: str) -> None:
+    assert stance(claim(news, "other"), text) == expected
+
+
 def test_one_sentence_that_states_it_outweighs_one_that_hedges() -> None:
     text = "Kraken may have been hacked on Monday. Kraken was hacked, its chief confirmed later."
     assert stance(HACK, text) == "supports"
@@ -216,7 +246,7 @@ def test_words_confirm_by_an_official_page_that_carries_and_by_nothing_else() ->
             SearchResult(title="", url=u, domain="", snippet=t + MORE, score=0.9, published_at=NOW) for u, t in pages
         ]
         kept = assess(LISTS, found, query="", snapshot=SNAPSHOT).references
-        return judge_evidence(LISTS, kept, None, snapshot=SNAPSHOT).verdict
+        return judge_evidence(LISTS, hear(LISTS, kept, None, SNAPSHOT), snapshot=SNAPSHOT, by_words=True).verdict
 
     own = ("https://www.kraken.com/x", "LUM is listed today, and trading opens at noon.")
     other = ("https://www.kraken.com/x", "Our offices are closed today, and mail will be answered tomorrow.")
@@ -229,3 +259,95 @@ def test_words_confirm_by_an_official_page_that_carries_and_by_nothing_else() ->
     assert verdict(*reports) == "likely"
     assert verdict(other, *reports) == "likely"
     assert verdict(other) == "unconfirmed"
+
+
+HIKE = claim("The Bank of England raises rates by 25 basis points", "macro")
+
+
+@pytest.mark.parametrize(
+    ("of", "text"),
+    [
+        (CUT, "The Federal Reserve left rates unchanged on Wednesday, as most had thought."),
+        (CUT, "美联储周三宣布维持利率于 5.25%, 下一次会议在七月。"),
+        (HIKE, "The Bank of England held rates at 4% on Thursday by seven votes to two."),
+    ],
+)
+def test_a_rate_that_is_held_was_neither_cut_nor_raised(of: Claim, text: str) -> None:
+    assert stance(of, text) == "denies"
+
+
+def test_a_rate_held_before_the_cut_or_held_only_in_a_forecast_denies_nothing() -> None:
+    assert stance(CUT, "The Fed cut rates on Wednesday. It had held rates at five meetings in a row.") == "supports"
+    assert stance(CUT, "The Fed is expected to leave the rate unchanged, economists say.") != "denies"
+
+
+BUYS = claim("Tesla buys another 4,000 bitcoin", "whale", "BTC")
+DROP = claim("Jupiter opens a second JUP airdrop", "airdrop", "JUP")
+
+
+@pytest.mark.parametrize(
+    ("of", "text"),
+    [
+        (BUYS, "Tesla neither bought nor sold any bitcoin in the quarter, its report says."),
+        (BUYS, "Tesla is not buying bitcoin this year, its treasurer told analysts."),
+        (BUYS, "链上余额与上月一致, 特斯拉没有新的买入。"),
+        (DROP, "Readers asked about a Jupiter airdrop. The account that announced it is not ours."),
+        (DROP, "Jupiter said on Friday that reports of another JUP airdrop were false."),
+    ],
+)
+def test_a_denial_in_the_sentence_of_the_verb_or_after_a_question_is_one(of: Claim, text: str) -> None:
+    assert stance(of, text) == "denies"
+
+
+VOTE = claim("Aave DAO: proposal passed to pay AAVE stakers", "governance", "AAVE")
+STAYS = claim("Jesse Powell will step down as chairman of Kraken", "other")
+PACT = claim("Kraken 与三菱银行签署合作协议", "partnership")
+HALTS = claim("Kraken 暂停提币", "product")
+
+
+@pytest.mark.parametrize(
+    ("of", "text"),
+    [
+        (VOTE, "Voting is open for the Aave stakers until Sunday."),
+        (VOTE, "The proposal of the Aave DAO was voted down on Sunday."),
+        (STAYS, "Powell told the staff of Kraken that he is not going anywhere."),
+        (PACT, "三菱银行一位高管表示, 与 Kraken 没有签约。"),
+        (HALTS, "Kraken 昨日共处理提币 8 万笔, 平均用时三分钟。"),
+    ],
+)
+def test_what_rules_the_claim_out_is_a_denial(of: Claim, text: str) -> None:
+    assert stance(of, text) == "denies"
+
+
+FROZEN = claim("Kraken freezes 40 accounts", "other")
+CHARGED = claim("Kraken founder arrested, SEC sues", "regulation")
+
+
+@pytest.mark.parametrize(
+    ("of", "text"),
+    [
+        (HACK, "Kraken 遭黑客攻击, 此事并非乌龙。"),
+        (FROZEN, "Kraken 冻结 40 个账户, 其主人利用虚假消息拉高价格。"),
+        (CHARGED, "Kraken 创始人周一被捕, 其律师否认全部指控。"),
+    ],
+)
+def test_a_denied_denial_a_forger_s_method_and_a_plea_deny_nothing(of: Claim, text: str) -> None:
+    assert stance(of, text) == "supports"
+
+
+def test_what_is_still_suspended_has_not_resumed() -> None:
+    resumes = claim("Kraken has resumed LUM withdrawals", "product", "LUM")
+    assert stance(resumes, "Withdrawals of LUM at Kraken remain suspended until the network is stable.") == "denies"
+    assert stance(resumes, "Kraken 的 LUM 提币目前仍处于暂停状态。") == "denies"
+    assert stance(resumes, "Kraken resumed LUM withdrawals at noon. Those of SOL remain suspended.") == "supports"
+
+
+def test_there_is_no_such_thing_denies_only_what_is_claimed_of_the_party() -> None:
+    urges = claim("Kraken urges users to install wallet patch 4.2", "other")
+    assert stance(urges, "There is no Kraken wallet patch. Do not install what the mail links to.") == "denies"
+    assert stance(urges, "There is no Kraken office in Wyoming, its spokesman told the paper.") != "denies"
+
+
+def test_a_page_that_tells_the_claim_in_a_synonym_denies_only_the_other_matter() -> None:
+    text = "The Fed cut rates by 50 basis points. Its chair denied speculation about an early retirement."
+    assert stance(CUT, text) == "supports"

@@ -87,6 +87,13 @@ def test_honest_hosts_are_left_alone(host: str) -> None:
     assert not KNOWN.imitates(f"https://{host}/x", {"binance", "coinbase", "kraken", "sec"})
 
 
+def test_a_partys_name_beside_the_claimed_ticker_or_a_product_is_no_honest_host() -> None:
+    assert KNOWN.imitates("https://www.kraken-lum.example/x", {"kraken"}, "LUM")
+    assert not KNOWN.imitates("https://www.kraken-lum.example/x", {"kraken"}, "PEPE")
+    assert not KNOWN.imitates("https://www.lum-fans.example/x", {"kraken"}, "LUM")
+    assert KNOWN.imitates("https://kraken-perps.example/x", {"kraken"})
+
+
 def test_no_official_domain_imitates_another() -> None:
     brands = {d.split(".")[0] for e in TABLES.entities for d in e.domains}
     found = [d for e in TABLES.entities for d in e.domains if KNOWN.imitates(f"https://www.{d}/", brands)]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from agents.evidence import Claim
-from agents.evidence.measurements import Measurement, claimed_deviation, measured
+from agents.evidence.measurements import Measurement, claimed_deviation, measured, measurements_of
+from schemas.evidence import MarketValue
 
 NOW = datetime(2024, 6, 3, 10, tzinfo=UTC)
 
@@ -81,6 +82,65 @@ def test_a_full_window_within_half_a_percent_contradicts() -> None:
 )
 def test_a_single_price_or_a_window_with_a_gap_never_contradicts(prices: list[Measurement]) -> None:
     assert measured(claim(), prices) is None
+
+
+def test_a_figure_shortly_before_the_window_stands_for_its_beginning() -> None:
+    quarters = [price(1.0, venue, minutes=-15 * n - 5) for n in range(16) for venue in ("kraken", "binance")]
+    assert measured(claim(), quarters) == "contradicts"
+    assert measured(claim(), quarters[:16]) is None
+    # It confirms nothing itself, and one off the peg leaves the window unproven.
+    moved = [price(0.9, venue, minutes=-130) for venue in ("kraken", "binance")]
+    assert measured(claim(), [*quarters, *moved]) is None
+
+
+def read(
+    low: float, high: float, *, source: str = "coinbase", unit: str = "USD", candles: int = 24
+) -> list[MarketValue]:
+    """What the price tool brings of one venue."""
+    named = {"price": (high, unit), "price_low_2h": (low, unit), "price_high_2h": (high, unit)}
+    named["candles_2h"] = (candles, "of 24")
+    at = NOW - timedelta(minutes=3)
+    return [MarketValue(name=n, value=v, unit=u, source=source, observed_at=at) for n, (v, u) in named.items()]
+
+
+BINANCE = {"source": "binance", "unit": "USDT"}
+
+
+@pytest.mark.parametrize(
+    ("asset", "values", "expected"),
+    [
+        ("USDC", [*read(0.91, 1.0), *read(0.92, 1.0, **BINANCE)], "confirms"),
+        ("USDC", read(0.91, 1.0), None),
+        ("USDC", read(0.996, 1.004), "contradicts"),
+        ("usdc", read(0.996, 1.004, candles=20), "contradicts"),
+        ("USDC", read(0.996, 1.004, candles=19), None),
+        ("USDC", read(0.996, 1.006), None),
+        ("USDC", [*read(0.996, 1.004), *read(0.99, 1.0, **BINANCE)], None),
+        ("USDC", read(0.996, 1.004)[:1], None),
+        ("USDC", read(0.996, 1.004, **BINANCE), None),
+        ("USDT", [*read(0.91, 1.0), *read(0.91, 1.0, **BINANCE)], None),
+        ("USDT", [*read(0.999, 1.0), *read(0.91, 1.0, **BINANCE)], "contradicts"),
+        ("USDC", [*read(0.91, 1.0), *read(0.91, 1.0, source="x", unit="EUR")], None),
+        ("WBTC", [*read(60000, 61000), *read(60000, 61000, **BINANCE)], None),
+        ("UNKNOWN", [*read(0.91, 1.0), *read(0.92, 1.0, **BINANCE)], None),
+        ("USDC", [], None),
+    ],
+)
+def test_what_the_price_tool_read_is_measured_by_venue_and_unit(
+    asset: str, values: list[MarketValue], expected: str | None
+) -> None:
+    of = claim("it fell to $0.90", asset=asset)
+    assert measured(of, measurements_of(values, of)) == expected
+
+
+def test_a_price_of_nothing_at_all_is_a_price() -> None:
+    assert measured(claim(), measurements_of(read(0.0, 1.0), claim())) is None
+    assert measured(claim(), [price(0.0), price(0.0, "binance")]) == "confirms"
+
+
+def test_no_figure_of_a_market_is_a_total_of_liquidations() -> None:
+    of = claim("$300 million liquidated in one hour", "liquidation", "USDC")
+    assert measured(of, measurements_of(read(0.91, 1.0), of)) is None
 
 
 @pytest.mark.parametrize(

@@ -60,3 +60,9 @@ def test_filings_of_two_registrants_have_two_owners_and_neither_is_the_commissio
     owners = [owner_of(u, TABLES) for u in (f"{data}/1/a.htm", f"{data}/0001/b.htm", f"{data}/2/a.htm")]
     assert owners == ["sec.gov/1", "sec.gov/1", "sec.gov/2"]
     assert owner_of("https://www.sec.gov/newsroom/1", TABLES) == "sec.gov"
+
+
+def test_an_outlet_is_one_in_every_script_that_it_is_cited_in() -> None:
+    for names in (("Nikkei", "日経新聞", "日本経済新聞"), ("CoinDesk Korea", "코인데스크코리아")):
+        outlets = [TABLES.outlet_of(n) for n in names]
+        assert len({o.domain for o in outlets if o is not None}) == 1 and None not in outlets

@@ -1,212 +1,271 @@
-"""The quantified rules: every number of the table, and what holds for any input."""
+"""What follows from a verdict: every amount with its order, who may be acted on, and what holds for any input."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agents.evidence.policy import RANGES, bounds, conclude, notes
-from schemas.evidence import Findings, MemoryEntry, SearchReference, Sentiment
-from schemas.signals import Draft
+from agents.evidence.policy import Conclusion, conclude, notes
+from agents.evidence.verdict import CAPS, Judgement, Measured, Reading, Witness, judged, unchecked
+from agents.evidence.witnesses import Heard
+from schemas.evidence import MemoryEntry, SearchReference
+from schemas.signals import ACTED_ON, Draft, Verdict
 
 WHEN = datetime(2024, 6, 3, tzinfo=UTC)
-MOOD = Sentiment(panic=0.33, neutral=0.34, optimistic=0.33)
+RANGES: dict[Verdict, tuple[float, float]] = {
+    "confirmed": (0.05, 0.10), "likely": (-0.10, -0.05), "unconfirmed": (-0.20, -0.10), "stale": (-0.20, -0.20),
+    "disputed": (-0.20, -0.20), "refuted": (-0.20, -0.20), "unchecked": (0.0, 0.0),
+}  # fmt: skip
+verdicts = pytest.mark.parametrize("verdict", get_args(Verdict))
 
 
-def draft(confidence: float = 0.8, action: Any = "buy", flags: tuple[str, ...] = ()) -> Draft:
+def draft(confidence: float = 0.8, action: Any = "buy", flags: tuple[str, ...] = (), asset: str = "BTC") -> Draft:
     return Draft(
-        summary="", event_type="hack", asset="BTC", asset_name="Bitcoin", action=action, direction="long",
+        summary="", event_type="hack", asset=asset, asset_name="Bitcoin", action=action, direction="long",
         confidence=confidence, strength="high", timeframe="short", risk_flags=flags,
     )  # fmt: skip
 
 
-def reference(number: int, **marks: Any) -> SearchReference:
-    return SearchReference(
-        reference_number=number, source_tool="tavily", title="t", url=f"https://s{number}.example/", snippet="",
-        relevance_score=0.9, quality_score=80, content_complete=True, source_credibility="medium", query="q", **marks,
-    )  # fmt: skip
+def judgement(verdict: Verdict = "confirmed", change: tuple[float, float] | None = None, **marks: Any) -> Judgement:
+    low, high = change or RANGES[verdict]
+    return replace(unchecked(), verdict=verdict, low=low, high=high, cap=CAPS[verdict], **marks)
 
 
-def found(references: int = 1, flags: tuple[str, ...] = (), **marks: bool) -> Findings:
-    values = dict.fromkeys(("multi_source", "official_confirmed", "denied", "conflict", "stale"), False) | marks
-    return Findings(
-        keyword="q", references=tuple(reference(n + 1) for n in range(references)), dropped=(),
-        independent_sources=references, sentiment=MOOD, source_count=references, confidence=0.9,
-        triggered=False, risk_flags=flags, **values,
-    )  # fmt: skip
-
-
-def remembered(similarity: float, confidence: float, case: str = "c1") -> MemoryEntry:
+def remembered(similarity: float, confidence: float, case: str = "c1", verdict: str | None = "likely") -> MemoryEntry:
     return MemoryEntry(
-        case_id=case, summary="", event_type="hack", asset="BTC", confidence=confidence, similarity=similarity, decided_at=WHEN
+        case_id=case, summary="", event_type="hack", asset="BTC", confidence=confidence, similarity=similarity,
+        decided_at=WHEN, verdict=verdict,
     )  # fmt: skip
 
 
-TABLE = [
-    (found(denied=True, multi_source=True, official_confirmed=True), None, "denied_or_conflict", -0.20),
-    (found(conflict=True, stale=True), None, "denied_or_conflict", -0.20),
-    (found(multi_source=True, official_confirmed=True), "conflicting", "denied_or_conflict", -0.20),
-    (found(multi_source=True, official_confirmed=True), "refuted", "denied_or_conflict", -0.20),
-    (found(stale=True, multi_source=True, official_confirmed=True), None, "stale", -0.20),
-    (found(multi_source=True, official_confirmed=True), "supported", "multi_source_official", 0.175),
-    (found(multi_source=True), None, "multi_source", 0.075),
-    (found(official_confirmed=True), None, "official_alone", -0.10),
-    (found(), None, "few_sources", -0.15),
-    (found(0), None, "no_evidence", -0.15),
-    (None, None, "no_evidence", -0.15),
-]
+def steps(of: Conclusion) -> list[tuple[str, float]]:
+    return [(a.rule, a.amount) for a in of.adjustments]
 
 
-@pytest.mark.parametrize(("findings", "verdict", "rule", "amount"), TABLE)
-def test_the_first_rule_that_matches_applies_with_its_middle(
-    findings: Findings | None, verdict: Any, rule: str, amount: float
-) -> None:
-    conclusion = conclude(draft(0.5), findings, verdict=verdict, memory=(), chosen=None)
-    assert (conclusion.base_rule, conclusion.confidence) == (rule, round(0.5 + amount, 4))
-    assert bounds(findings, verdict)[0] == rule
+@verdicts
+def test_without_a_choice_the_middle_of_the_range_applies(verdict: Verdict) -> None:
+    low, high = RANGES[verdict]
+    found = conclude(draft(0.3), judgement(verdict))
+    assert found.confidence == min(round(0.3 + (low + high) / 2, 4), CAPS[verdict])
 
 
-@pytest.mark.parametrize(
-    ("findings", "verdict", "flags"),
-    [
-        (found(denied=True), None, {"data_incomplete"}),
-        (found(denied=True), "refuted", {"data_incomplete", "refuted"}),
-        (found(stale=True), None, {"old_news"}),
-        (found(0, flags=("spoofed_source",)), None, {"spoofed_source", "data_incomplete"}),
-        (found(multi_source=True), None, set()),
-        (found(), None, set()),
-        (None, None, {"data_incomplete"}),
-    ],
-)
-def test_each_rule_sets_its_flags(findings: Findings | None, verdict: Any, flags: set[str]) -> None:
-    assert set(conclude(draft(), findings, verdict=verdict, memory=(), chosen=None).risk_flags) == flags
+def test_what_was_not_checked_has_no_amount_of_its_own() -> None:
+    assert steps(conclude(draft(0.5), unchecked())) == []
+    assert steps(conclude(draft(0.9), unchecked(), memory=(remembered(0.99, 0.1),), chosen=0.2)) == [("cap", -0.3)]
 
 
-def test_a_refuted_claim_is_only_observed() -> None:
-    conclusion = conclude(draft(1.0), found(denied=True), verdict="refuted", memory=(), chosen=None)
-    assert (conclusion.action, conclusion.direction) == ("observe", "neutral")
+@verdicts
+def test_the_cap_is_an_adjustment_of_its_own(verdict: Verdict) -> None:
+    found = conclude(draft(1.0), judgement(verdict))
+    rules = [rule for rule, _ in steps(found)]
+    if verdict == "confirmed":
+        assert (found.confidence, rules) == (1.0, ["confirmed", "cap"])
+        return
+    assert found.confidence == CAPS[verdict]
+    assert ("cap" in rules) == (round(1.0 + sum(RANGES[verdict]) / 2, 4) > CAPS[verdict])
+    assert rules[-1] == "cap"
+    assert found.adjustments[-1].reason == f"{verdict} leaves at most {CAPS[verdict]:.2f}"
 
 
-@pytest.mark.parametrize(("action", "direction"), [("buy", "long"), ("sell", "short"), ("observe", "neutral")])
-def test_the_direction_follows_the_action(action: str, direction: str) -> None:
-    assert conclude(draft(0.8, action), found(), verdict=None, memory=(), chosen=None).direction == direction
+def test_the_amounts_are_those_of_the_verdict_then_memory_then_cap_then_bounds() -> None:
+    memory = (remembered(0.9, 0.5),)
+    assert steps(conclude(draft(0.9), judgement("disputed"), memory=memory)) == [
+        ("disputed", -0.20), ("memory", -0.10), ("cap", -0.10)
+    ]  # fmt: skip
+    # Each starts from the draft as it is: the cap takes nothing from it before memory.
+    assert steps(conclude(draft(1.0), judgement("unconfirmed"), memory=(remembered(0.9, 0.8),))) == [
+        ("unconfirmed", -0.15), ("memory", -0.05), ("cap", -0.20)
+    ]  # fmt: skip
+    assert steps(conclude(draft(0.05), judgement("unconfirmed"))) == [("unconfirmed", -0.15), ("bounds", 0.10)]
 
 
 def test_a_choice_outside_the_range_is_moved_to_its_end_and_listed() -> None:
-    conclusion = conclude(draft(0.5), found(multi_source=True), verdict=None, memory=(), chosen=0.9)
-    assert conclusion.confidence == 0.6
-    assert [(a.rule, a.amount) for a in conclusion.adjustments] == [("multi_source", 0.10), ("choice_clamped", 0.0)]
-    assert "+0.90" in conclusion.adjustments[1].reason
+    found = conclude(draft(0.5), judgement("confirmed"), chosen=0.9)
+    assert (found.confidence, steps(found)) == (0.6, [("confirmed", 0.10), ("choice_clamped", 0.0)])
+    assert "+0.90" in found.adjustments[1].reason
 
 
 def test_a_choice_inside_the_range_is_taken_as_it_is() -> None:
-    conclusion = conclude(draft(0.5), found(), verdict=None, memory=(), chosen=-0.12)
-    assert [(a.rule, a.amount) for a in conclusion.adjustments] == [("few_sources", -0.12)]
+    assert steps(conclude(draft(0.5), judgement("unconfirmed"), chosen=-0.12)) == [("unconfirmed", -0.12)]
 
 
-@pytest.mark.parametrize(("past", "expected"), [(0.95, 0.45), (0.10, 0.25), (0.33, 0.33), (0.35, 0.35)])
-def test_memory_pulls_towards_the_past_case_by_at_most_a_tenth(past: float, expected: float) -> None:
+@pytest.mark.parametrize("verdict", ["stale", "disputed", "refuted", "unchecked"])
+def test_where_the_range_has_no_width_a_choice_is_neither_taken_nor_named(verdict: Verdict) -> None:
+    assert conclude(draft(0.5), judgement(verdict), chosen=0.2) == conclude(draft(0.5), judgement(verdict))
+
+
+@pytest.mark.parametrize(("past", "expected"), [(0.95, 0.675), (0.60, 0.60), (0.10, 0.475), (0.575, 0.575)])
+def test_memory_pulls_a_confirmed_case_towards_the_past_one_by_at_most_a_tenth(past: float, expected: float) -> None:
     memory = (remembered(0.95, past), remembered(0.81, 0.0, "other"))
-    assert conclude(draft(0.5), found(), verdict=None, memory=memory, chosen=None).confidence == expected
+    assert conclude(draft(0.5), judgement("confirmed"), memory=memory).confidence == expected
 
 
-def test_memory_of_similarity_080_does_not_count() -> None:
-    memory = (remembered(0.80, 1.0),)
-    assert conclude(draft(0.5), found(), verdict=None, memory=memory, chosen=None).confidence == 0.35
+@verdicts
+def test_memory_raises_only_what_is_confirmed_and_lowers_all_that_was_checked(verdict: Verdict) -> None:
+    def by(past: float) -> float:
+        return sum(
+            amount
+            for rule, amount in steps(conclude(draft(0.5), judgement(verdict), memory=(remembered(0.9, past),)))
+            if rule == "memory"
+        )
+
+    assert by(1.0) == (0.10 if verdict == "confirmed" else 0.0)
+    assert by(0.0) == (0.0 if verdict == "unchecked" else -0.10)
 
 
-@pytest.mark.parametrize("status", ["retracted", "superseded"])
-def test_a_past_judgement_that_was_withdrawn_pulls_neither_up_nor_down(status: Any) -> None:
-    withdrawn = replace(remembered(0.99, 0.0), withdrawn=status)
-    standing = remembered(0.90, 0.95, "other")
-    alone = conclude(draft(0.5), found(), verdict=None, memory=(withdrawn,), chosen=None)
-    beside = conclude(draft(0.5), found(), verdict=None, memory=(withdrawn, standing), chosen=None)
-    assert (alone.confidence, beside.confidence) == (0.35, 0.45)
+@pytest.mark.parametrize("past", [0.0, 1.0])
+def test_a_past_case_that_is_unlike_or_withdrawn_or_of_the_old_rules_moves_nothing(past: float) -> None:
+    alone = conclude(draft(0.5), judgement())
+    near = remembered(0.99, past)
+    for silent in (
+        replace(near, similarity=0.80),
+        replace(near, withdrawn="retracted"),
+        replace(near, withdrawn="superseded"),
+        replace(near, verdict=None),
+    ):
+        assert conclude(draft(0.5), judgement(), memory=(silent,)) == alone
+        standing = remembered(0.81, 0.60, "other")
+        assert conclude(draft(0.5), judgement(), memory=(silent, standing)).confidence == 0.60
+
+
+@verdicts
+@pytest.mark.parametrize("action", ["buy", "sell", "observe"])
+def test_an_order_is_left_only_by_confirmed_or_likely_and_about_a_known_asset(verdict: Verdict, action: Any) -> None:
+    found = conclude(draft(0.99, action), judgement(verdict))
+    assert found.action == (action if verdict in {"confirmed", "likely"} else "observe")
+    assert conclude(draft(0.99, action, asset="UNKNOWN"), judgement(verdict)).action == "observe"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "flags"),
+    [
+        ("confirmed", set()),
+        ("likely", set()),
+        ("unconfirmed", set()),
+        ("unchecked", set()),
+        ("stale", {"old_news"}),
+        ("disputed", {"data_incomplete"}),
+        ("refuted", {"refuted"}),
+    ],
+)
+def test_each_verdict_sets_its_flags(verdict: Verdict, flags: set[str]) -> None:
+    low = {"confidence_low"} if CAPS[verdict] < 0.4 else set()
+    assert set(conclude(draft(), judgement(verdict), has_pages=True).risk_flags) == flags | low
+    assert set(conclude(draft(), judgement(verdict)).risk_flags) == flags | low | {"data_incomplete"}
+
+
+def test_flags_of_draft_case_and_evidence_are_kept_once_and_in_order() -> None:
+    found = conclude(
+        draft(flags=("offline", "weak_denial")),
+        judgement(flags=("weak_denial", "undated_evidence")),
+        extra_flags=("offline", "memory_unavailable"),
+        has_pages=True,
+    )
+    assert found.risk_flags == ("offline", "weak_denial", "memory_unavailable", "undated_evidence")
 
 
 def test_a_doubt_that_verification_has_lifted_does_not_stick() -> None:
-    raised = found(3, multi_source=True, official_confirmed=True)
     start = draft(0.35, flags=("confidence_low", "offline"))
-    assert conclude(start, raised, verdict=None, memory=(), chosen=None).risk_flags == ("offline",)
+    assert conclude(start, judgement(), has_pages=True).risk_flags == ("offline",)
 
 
-any_findings = st.one_of(
-    st.none(),
-    st.builds(
-        found, st.integers(0, 5), multi_source=st.booleans(), official_confirmed=st.booleans(), denied=st.booleans(),
-        conflict=st.booleans(), stale=st.booleans(),
-    ),
+pages = st.builds(
+    Witness, stance=st.sampled_from(["supports", "denies", "hedges", "earlier", "unrelated"]),
+    source=st.integers(1, 4), official=st.booleans(), established=st.booleans(), quoted=st.booleans(),
 )  # fmt: skip
-any_verdict = st.sampled_from([None, "supported", "refuted", "conflicting", "not_enough_evidence"])
-any_memory = st.lists(st.builds(remembered, st.floats(-1, 1), st.floats(0, 1)), max_size=3).map(tuple)
+readings = st.builds(Reading, by_words=st.booleans(), measured=st.sampled_from([None, *get_args(Measured)]))
+judgements = st.one_of(st.just(unchecked()), st.builds(judged, st.lists(pages, max_size=5), readings))
+memories = st.lists(
+    st.builds(
+        remembered, st.floats(-1, 1), st.floats(allow_nan=True), verdict=st.sampled_from([None, "likely", "refuted"])
+    ),
+    max_size=3,
+).map(tuple)
+choices = st.none() | st.floats(allow_nan=True, allow_infinity=True)
 
 
-@given(
-    st.floats(0, 1), any_findings, any_verdict, any_memory, st.none() | st.floats(allow_nan=True, allow_infinity=True)
-)
+@given(st.floats(0, 1), judgements, memories, choices)
 def test_for_any_input_the_result_stays_in_bounds_and_the_list_adds_up(
-    confidence: float, findings: Findings | None, verdict: Any, memory: Any, chosen: float | None
+    confidence: float, found: Judgement, memory: Any, chosen: float | None
 ) -> None:
     start = draft(confidence)
-    conclusion = conclude(start, findings, verdict=verdict, memory=memory, chosen=chosen)
-    assert 0.0 <= conclusion.confidence <= 1.0
-    assert abs(confidence + sum(a.amount for a in conclusion.adjustments) - conclusion.confidence) < 2e-4
-    low, high = RANGES[conclusion.base_rule]
-    assert low <= conclusion.adjustments[0].amount <= high
-    assert ("confidence_low" in conclusion.risk_flags) == (conclusion.confidence < 0.4)
-    assert ("refuted" in conclusion.risk_flags) == (verdict == "refuted")
-    assert ("old_news" in conclusion.risk_flags) == (conclusion.base_rule == "stale")
-    assert conclusion == conclude(start, findings, verdict=verdict, memory=memory, chosen=chosen)
+    end = conclude(start, found, memory=memory, chosen=chosen)
+    assert 0.0 <= end.confidence <= found.cap
+    assert abs(confidence + sum(a.amount for a in end.adjustments) - end.confidence) < 2e-4
+    own = [amount for rule, amount in steps(end) if rule == found.verdict]
+    assert own == [] if found.verdict == "unchecked" else found.low <= own[0] <= found.high
+    order = [r for r, _ in steps(end)]
+    known = [found.verdict, "choice_clamped", "memory", "cap", "bounds"]
+    assert order == [r for r in known if r in order]
+    assert ("confidence_low" in end.risk_flags) == (end.confidence < 0.4)
+    assert ("refuted" in end.risk_flags) == (found.verdict == "refuted")
+    assert ("old_news" in end.risk_flags) == (found.verdict == "stale")
+    assert end.action == "observe" or found.verdict in ACTED_ON
+    assert end == conclude(start, found, memory=memory, chosen=chosen)
 
 
-@given(st.floats(0, 1), any_verdict)
-def test_nothing_found_is_never_an_upgrade(confidence: float, verdict: Any) -> None:
-    conclusion = conclude(draft(confidence), found(0), verdict=verdict, memory=(), chosen=1.0)
-    assert conclusion.confidence <= confidence + 1e-4
-    assert "data_incomplete" in conclusion.risk_flags
+@given(st.floats(0, 1), judgements, memories, choices)
+def test_only_what_is_confirmed_ends_above_its_draft(
+    confidence: float, found: Judgement, memory: Any, chosen: float | None
+) -> None:
+    end = conclude(draft(confidence), found, memory=memory, chosen=chosen)
+    assert found.verdict == "confirmed" or end.confidence <= confidence + 1e-4
+
+
+@pytest.mark.parametrize("broken", [float("nan"), float("inf"), -1.0, 2.0])
+def test_a_draft_without_a_usable_confidence_ends_within_bounds(broken: float) -> None:
+    end = conclude(draft(broken), judgement())
+    assert 0.0 <= end.confidence <= 1.0
+
+
+def heard(number: int, stance: Any, *, official: bool = False) -> Heard:
+    page = SearchReference(
+        reference_number=number, source_tool="tavily", title="t", url=f"https://s{number}.example/", snippet="",
+        relevance_score=0.9, quality_score=80, content_complete=True, source_credibility="medium", query="q",
+        official=official,
+    )  # fmt: skip
+    return Heard(reference=page, stance=stance)
 
 
 def test_notes_begin_with_the_change_and_cite_references_in_the_language_of_the_news() -> None:
-    findings = found(0, denied=True)
-    findings = Findings(**{
-        **{f: getattr(findings, f) for f in findings.__struct_fields__},
-        "references": (reference(1, stance="denies"), reference(2, official=True), reference(3, stance="hedges")),
-    })  # fmt: skip
-    conclusion = conclude(draft(0.85), findings, verdict=None, memory=(remembered(0.9, 0.7),), chosen=None)
-    zh = notes("zh", 0.85, 0.65, conclusion, findings)
-    en = notes("en", 0.85, 0.65, conclusion, findings)
-    assert zh.startswith("初判 0.85 → 最终 0.65, 依据: ")
-    assert en.startswith("Preliminary 0.85 → final 0.65, because: ")
-    assert "否认 [1]" in zh and "官方 [2]" in zh and "未证实 [3]" in zh
-    assert "denying [1]" in en and "official [2]" in en and "unconfirmed [3]" in en
+    found = judgement("disputed", supporting_sources=2)
+    end = conclude(draft(0.85), found, memory=(remembered(0.9, 0.5),))
+    read = [heard(1, "denies"), heard(2, "supports", official=True), heard(3, "hedges"), heard(4, "supports")]
+    read += [heard(5, "earlier"), heard(6, "supports"), heard(7, "unrelated")]
+    zh, en = (notes(language, 0.85, end, found, read, None) for language in ("zh", "en"))
+    assert zh == (
+        "初判 0.85 → 最终 0.50, 依据: 有争议: 来源互相矛盾, 或仅有非官方的否认; 2 个来源支持; 官方 [2]; 支持 [4][6]; 否认 [1]; "
+        "未肯定 [3]; 旧事 [5]; 参考了相似的历史案例"
+    )
+    assert en == (
+        "Preliminary 0.85 → final 0.50, because: sources contradict one another, or somebody without authority denies it; "
+        "supporting sources: 2; official [2]; supporting [4][6]; denying [1]; hedging [3]; earlier [5]; "
+        "a similar past case was taken into account"
+    )
 
 
-def test_notes_without_evidence_say_so() -> None:
-    conclusion = conclude(draft(), None, verdict=None, memory=(), chosen=None)
-    assert "没有可用证据" in notes("zh", 0.8, 0.65, conclusion, None)
-    assert "no usable evidence" in notes("other", 0.8, 0.65, conclusion, None)
+@verdicts
+def test_notes_of_each_verdict_are_words_of_their_own_in_both_languages(verdict: Verdict) -> None:
+    found = judgement(verdict)
+    end = conclude(draft(0.5), found)
+    told = {notes(language, 0.5, end, found, (), None) for language in ("zh", "en")}
+    others = {
+        notes(language, 0.5, end, judgement(v), (), None)
+        for v in get_args(Verdict)
+        if v != verdict
+        for language in ("zh", "en")
+    }
+    assert len(told) == 2 and told.isdisjoint(others)
+    assert notes("ko", 0.5, end, found, (), None) == notes("en", 0.5, end, found, (), None)
 
 
-def official(*stances: str) -> Findings:
-    findings = found(0, denied="denies" in stances)
-    references = tuple(reference(n, stance=s, official=True) for n, s in enumerate(stances, start=1))  # type: ignore[arg-type]
-    return Findings(**{**{f: getattr(findings, f) for f in findings.__struct_fields__}, "references": references})
-
-
-@pytest.mark.parametrize("verdict", [None, "supported", "not_enough_evidence"])
-def test_what_its_own_party_denies_is_never_traded_even_without_a_model_or_against_one(verdict: Any) -> None:
-    conclusion = conclude(draft(0.99), official("denies"), verdict=verdict, memory=(), chosen=0.2)
-    assert (conclusion.action, conclusion.direction) == ("observe", "neutral")
-    assert {"refuted", "data_incomplete"} <= set(conclusion.risk_flags)
-    assert conclusion.confidence == pytest.approx(0.79)
-
-
-def test_two_official_voices_that_disagree_are_a_conflict_and_no_refutation() -> None:
-    conclusion = conclude(draft(0.9), official("denies", "supports"), verdict=None, memory=(), chosen=None)
-    assert conclusion.base_rule == "denied_or_conflict"
-    assert "refuted" not in conclusion.risk_flags
+def test_notes_of_what_was_not_checked_say_why_and_count_no_sources() -> None:
+    end = conclude(draft(0.5), unchecked())
+    zh, en = (notes(language, 0.5, end, unchecked(), (), "search_failed:timeout") for language in ("zh", "en"))
+    assert zh == "初判 0.50 → 最终 0.50, 依据: 未核查: search_failed:timeout"
+    assert en == "Preliminary 0.50 → final 0.50, because: not checked: search_failed:timeout"

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.evidence import Claim
-from agents.evidence.compiled import compiled
 from agents.evidence.quotes import folded, names_any, sentences_of
 from agents.evidence.witnesses import hear
 from agents.tables import load_tables
+from schemas.config import Snapshot
 from schemas.evidence import PageStance, SearchReference
 
-TABLES = compiled(load_tables(demo=False))
+SNAPSHOT = Snapshot(tables=load_tables(demo=False))
 NOW = datetime(2024, 6, 3, 10, tzinfo=UTC)
 EN = "Kraken, the exchange, said on Monday that it had lost $85 million. It will refund all users."
 ZH = "币安宣布下架三种代币。受此影响,其价格下跌一成。"
@@ -128,7 +128,7 @@ def about(quote: str, passage: str, title: str = "", claim: str = LOSS, asset: s
         relevance_score=0.9, quality_score=80, content_complete=True, source_credibility="high", query="q", **marks,
     )  # fmt: skip
     said = PageStance(reference_number=1, stance="supports", quote=quote)
-    return hear(of, [page], [said], TABLES)[0].stance == "supports"
+    return hear(of, [page], [said], SNAPSHOT)[0].stance == "supports"
 
 
 @pytest.mark.parametrize(
@@ -186,3 +186,19 @@ def test_folding_takes_time_in_proportion_to_the_text(part: str) -> None:
 
     text = part * (64 * 1024 // len(part))
     assert seconds(text) < 2.0
+
+
+@pytest.mark.parametrize(
+    ("claim", "quote", "expected"),
+    [
+        ("Riksbank lowers its rate to 2.25%", "borrowing now costs 2.25 percent a year", True),
+        ("Riksbank lowers its rate to 2.25%", "borrowing now costs 2.5 percent a year", False),
+        ("Riksbank lowers its rate to 2.25%", "borrowing now costs 12.25 percent a year", False),
+        ("More than $300 million stolen", "the thieves moved $340 million at night", True),
+        ("More than $300 million stolen", "the thieves moved $290 million at night", False),
+        ("More than $300 million stolen", "the thieves moved $800 million at night", False),
+        ("$300 million stolen", "the thieves moved $340 million at night", False),
+    ],
+)
+def test_a_percentage_is_an_amount_and_more_than_is_a_bound(claim: str, quote: str, expected: bool) -> None:
+    assert about(quote, f"At last {quote}.", claim=claim) is expected

@@ -28,10 +28,14 @@ def test_synthetic_entries_come_with_the_demo_only_and_lie_on_reserved_hosts() -
     added = [e for e in DEMO.entities if e.synthetic]
     assert added and all(d.endswith(".example") for e in added for d in e.domains)
     assert {e.name for e in added} <= {e.name for e in REAL.entities}
+    assert not any(o.domain.endswith(".example") for o in REAL.outlets)
+    outlets = [o for o in DEMO.outlets if o not in REAL.outlets]
+    assert any(o.wire for o in outlets) and all(o.domain.endswith(".example") for o in outlets)
 
 
 @pytest.mark.parametrize(
-    "name", ["entities.json", "entities_demo.json", "assets.json", "outlets.json", "platforms.json"]
+    "name",
+    ["entities.json", "entities_demo.json", "assets.json", "outlets.json", "outlets_demo.json", "platforms.json"],
 )
 def test_the_files_of_rows_keep_one_a_line(name: str) -> None:
     lines = resources.files("agents.tables").joinpath(name).read_text("utf-8").splitlines()

@@ -8,18 +8,20 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from agents.evidence.verdict import ACTED_ON, CAPS, Judgement, Reading, Witness, judged
+from agents.evidence.verdict import CAPS, Judgement, Reading, Witness, judged, unchecked
+from schemas.signals import ACTED_ON
 
 NOW = datetime(2024, 6, 3, 10, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 BEFORE = ("refuted", "disputed", "stale", "confirmed", "likely", "unconfirmed")
 
 
-def page(number: int, stance: Any = "supports", *, hours: float | None = 1, **marks: Any) -> Witness:
+def page(source: int, stance: Any = "supports", *, hours: float | None = 1, **marks: Any) -> Witness:
     age = None if hours is None else hours * HOUR
-    values = {"source": number, "quoted": True} | marks
-    return Witness(number=number, stance=stance, age=age, published=None if age is None else NOW - age, **values)
+    values = {"source": source, "quoted": True} | marks
+    return Witness(stance=stance, age=age, published=None if age is None else NOW - age, **values)
 
 
 def official(number: int, stance: Any = "supports", *, speaker: str = "Kraken", **marks: Any) -> Witness:
@@ -69,6 +71,13 @@ def test_each_row_of_the_table_has_its_range_and_its_cap(
 ) -> None:
     found = judged(witnesses, Reading(**reading))
     assert (found.verdict, (found.low, found.high), found.cap) == (expected, change, CAPS[expected])
+
+
+def test_what_nothing_was_found_out_about_has_no_change_of_its_own_and_claims_nothing() -> None:
+    found = unchecked(4)
+    assert (found.verdict, found.low, found.high, found.cap) == ("unchecked", 0.0, 0.0, CAPS["unchecked"])
+    assert (found.independent_sources, found.supporting_sources, found.flags) == (4, 0, ())
+    assert not (found.official_confirmed or found.denied or found.conflict or found.stale)
 
 
 def test_the_caps_and_the_verdicts_that_leave_an_order_are_those_of_the_table() -> None:
@@ -182,9 +191,17 @@ def test_old_news_is_stale_only_where_every_supporting_page_is_old() -> None:
 def test_the_same_story_told_earlier_is_stale_unless_something_fresh_supports() -> None:
     earlier = page(9, "earlier", **OLD)
     assert verdict(earlier) == "stale"
-    assert verdict(official(1, hours=None), earlier) == "stale"
+    assert verdict(official(1, hours=None), press(9, "earlier", **OLD)) == "stale"
     assert verdict(press(1), earlier) == "likely"
     assert judged([page(1, "denies"), earlier], Reading()).stale is False
+
+
+@pytest.mark.parametrize("support", [press(1, hours=None), official(1, hours=None)])
+def test_one_strangers_page_does_not_make_old_what_an_established_page_tells(support: Witness) -> None:
+    stranger = page(8, "earlier", **OLD)
+    assert verdict(support, stranger) == "likely"
+    assert verdict(support, stranger, stranger) == "likely"
+    assert verdict(support, stranger, page(9, "earlier", **OLD)) == "stale"
 
 
 def test_a_weak_denial_makes_no_stale_page_fresh() -> None:
@@ -192,13 +209,24 @@ def test_a_weak_denial_makes_no_stale_page_fresh() -> None:
     assert (found.verdict, found.stale) == ("stale", True)
 
 
-@pytest.mark.parametrize("bar", [{"critic": "not_enough_evidence"}, {"quotes_failed": True}, {"partly_refuted": True}])
+@pytest.mark.parametrize(
+    "bar", [{"critic": "not_enough_evidence"}, {"quotes_failed": True}, {"partly_refuted": True}, {"unread": True}]
+)
 def test_a_bar_leaves_likely_at_most(bar: dict[str, Any]) -> None:
     assert verdict(official(1), press(2), page(3), **bar) == "likely"
     assert verdict(press(1), press(2), page(3), **bar) == "likely"
     # A figure needs no quote.
-    assert verdict(measured="confirms", **bar) == ("confirmed" if "quotes_failed" in bar else "unconfirmed")
+    assert verdict(measured="confirms", **bar) == (
+        "confirmed" if {"quotes_failed", "unread"} & bar.keys() else "unconfirmed"
+    )
     assert verdict(official(1), page(2, "denies"), **bar) == "unconfirmed"
+
+
+def test_what_a_critic_should_have_read_and_did_not_is_lowered_as_by_words_and_never_raised() -> None:
+    assert verdict(official(1, "denies", quoted=False), by_words=True, unread=True) == "refuted"
+    assert verdict(official(1, quoted=False, **OLD), by_words=True, unread=True) == "stale"
+    found = judged([official(1, quoted=False), press(2, quoted=False)], Reading(by_words=True, unread=True))
+    assert (found.verdict, found.low, found.high) == ("likely", 0.0, 0.0)
 
 
 def test_failed_quotes_and_a_refuted_part_are_flagged() -> None:
@@ -220,7 +248,7 @@ def test_a_figure_stands_whatever_the_press_says() -> None:
 
 
 def test_sources_are_counted_and_not_pages() -> None:
-    found = judged([press(1), press(2, source=1), page(3, source=1), press(4, "hedges")], Reading())
+    found = judged([press(1), press(1), page(1), press(4, "hedges")], Reading())
     assert (found.verdict, found.low, found.supporting_sources, found.independent_sources) == ("likely", -0.10, 1, 2)
     assert verdict(press(1), press(2), page(3), threshold=4) == "likely"
 
@@ -235,13 +263,13 @@ def test_words_alone_confirm_by_an_official_page_and_never_by_counting() -> None
 hours = st.sampled_from([None, 1, 2, 31 * 24])
 stances = st.sampled_from(["supports", "denies", "hedges", "earlier", "unrelated"])
 pages = st.builds(
-    page, st.integers(1, 9), stances, hours=hours, official=st.booleans(), established=st.booleans(),
-    speaker=st.sampled_from([None, "Kraken", "SEC"]), quoted=st.booleans(), source=st.integers(1, 4),
+    page, st.integers(1, 4), stances, hours=hours, official=st.booleans(), established=st.booleans(),
+    speaker=st.sampled_from([None, "Kraken", "SEC"]), quoted=st.booleans(),
 )  # fmt: skip
 readings = st.builds(
     Reading, critic=st.sampled_from([None, "supported", "refuted", "conflicting", "not_enough_evidence"]),
     by_words=st.booleans(), denies_or_corrects=st.booleans(), quotes_failed=st.booleans(), partly_refuted=st.booleans(),
-    measured=st.sampled_from([None, "confirms", "contradicts"]),
+    unread=st.booleans(), measured=st.sampled_from([None, "confirms", "contradicts"]),
 )  # fmt: skip
 
 
@@ -252,7 +280,7 @@ def is_raised(found: Judgement, over: Judgement) -> bool:
 @settings(max_examples=600, deadline=None)
 @given(st.lists(pages, max_size=6), pages, readings)
 def test_one_more_denial_never_raises(others: list[Witness], denial: Witness, reading: Reading) -> None:
-    denies = Witness(**{f: getattr(denial, f) for f in denial.__struct_fields__} | {"stance": "denies"})
+    denies = replace(denial, stance="denies")
     assert not is_raised(judged([*others, denies], reading), judged(others, reading))
 
 
@@ -267,6 +295,14 @@ def test_words_alone_raise_nothing_above_likely_without_an_official_page(
 
 
 @given(st.lists(pages, max_size=6), readings)
+def test_what_a_critic_should_have_read_is_likely_at_most(found: list[Witness], reading: Reading) -> None:
+    unread = judged(found, replace(reading, unread=True))
+    assert unread.verdict != "confirmed" or reading.measured == "confirms"
+    assert unread.high <= 0 or reading.measured == "confirms"
+    assert not is_raised(unread, judged(found, reading))
+
+
+@given(st.lists(pages, max_size=6), readings)
 def test_nothing_is_confirmed_that_nobody_supports(found: list[Witness], reading: Reading) -> None:
     judgement = judged(found, reading)
     if judgement.verdict in ACTED_ON:
@@ -274,3 +310,12 @@ def test_nothing_is_confirmed_that_nobody_supports(found: list[Witness], reading
     assert judgement.verdict != "confirmed" or judgement.high > 0
     assert judgement.low <= judgement.high <= 0.20
     assert judgement == judged(list(reversed(found)), reading)
+
+
+def test_what_was_reported_before_a_party_denied_it_does_not_dispute_the_denial() -> None:
+    denial = {"denies_or_corrects": True}
+    before, after = press(2, "denies", hours=3), press(3, "denies", hours=0)
+    assert verdict(official(1), before, **denial) == "confirmed"
+    assert verdict(official(1), after, **denial) == "disputed", "and what is reported since then does"
+    assert verdict(official(1), before) == "disputed", "any other news may be denied before the party speaks"
+    assert verdict(press(1), before, **denial) == "disputed", "only the party's own word settles it"

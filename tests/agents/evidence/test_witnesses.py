@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,20 +11,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agents.evidence import Claim
-from agents.evidence.compiled import compiled
+from agents.evidence import Claim, assess
+from agents.evidence.policy import conclude
+from agents.evidence.quotes import sentences_of
 from agents.evidence.verdict import Judgement
-from agents.evidence.witnesses import hear, judge_evidence
+from agents.evidence.witnesses import MAX_SHOWN, hear, judge_evidence, shown_to_critic, too_many_unquoted
 from agents.tables import load_tables
 from schemas.config import Snapshot
-from schemas.evidence import PageStance, SearchReference
+from schemas.evidence import PageStance, SearchReference, SearchResult
+from schemas.signals import Draft
 
-SNAPSHOT = Snapshot(tables=load_tables(demo=False), rules=2)
-TABLES = compiled(SNAPSHOT.tables)
+SNAPSHOT = Snapshot(tables=load_tables(demo=False))
 NOW = datetime(2024, 6, 3, 10, tzinfo=UTC)
 HACK = Claim(
     text="Kraken loses $85 million of user funds in a hack", language="en", event_type="hack", asset="UNKNOWN", as_of=NOW,
     entity="Kraken", subject="Kraken", source_url="https://wire.example/kraken-hack",
+)  # fmt: skip
+DRAFT = Draft(
+    summary="", event_type="hack", asset="BTC", asset_name="", action="sell", direction="short", confidence=0.7,
+    strength="high", timeframe="short",
 )  # fmt: skip
 TOLD = "Kraken lost $85 million of customer money on Monday, security firms said."
 
@@ -55,12 +61,18 @@ def says(of: SearchReference, stance: Any = "supports", quote: str | None = "", 
 
 
 def judge(*pairs: tuple[SearchReference, PageStance | None], claim: Claim = HACK, **more: Any) -> Judgement:
-    said = [s for _, s in pairs if s is not None]
-    return judge_evidence(claim, [r for r, _ in pairs], said, snapshot=SNAPSHOT, **more)
+    return read([r for r, _ in pairs], [s for _, s in pairs if s is not None], claim=claim, **more)
+
+
+def read(
+    references: Sequence[SearchReference], said: Sequence[PageStance] | None, *, claim: Claim = HACK, **more: Any
+) -> Judgement:
+    heard = hear(claim, references, said, SNAPSHOT)
+    return judge_evidence(claim, heard, snapshot=SNAPSHOT, by_words=said is None, **more)
 
 
 def heard(of: SearchReference, said: PageStance | None, claim: Claim = HACK) -> tuple[str, bool, tuple[str, ...]]:
-    found = hear(claim, [of], [] if said is None else [said], TABLES)[0]
+    found = hear(claim, [of], [] if said is None else [said], SNAPSHOT)[0]
     return found.stance, found.quoted, found.flags
 
 
@@ -127,7 +139,7 @@ def test_a_denial_that_only_the_word_rules_read_disputes_even_on_the_partys_own_
     page = official(1, "We lost nothing at all on Monday, and no customer money is gone.", stance="denies")
     assert judge((page, None)).verdict == "disputed"
     assert judge((page, says(page, "denies"))).verdict == "refuted"
-    assert judge_evidence(HACK, [page], None, snapshot=SNAPSHOT).verdict == "refuted"
+    assert read([page], None).verdict == "refuted"
 
 
 def test_a_denial_by_a_reported_spokesperson_is_the_partys_and_one_by_others_is_the_presss() -> None:
@@ -139,30 +151,162 @@ def test_a_denial_by_a_reported_spokesperson_is_the_partys_and_one_by_others_is_
     assert judge((weak, named), (other, says(other))).verdict == "disputed"
 
 
-def test_a_listed_owner_that_the_critic_hears_speak_for_itself_is_official() -> None:
+def test_a_party_that_the_critic_hears_speak_on_its_own_host_is_official_and_nobody_elses_host_is() -> None:
     told = "Kraken lost no customer money, and all of its funds are safe."
-    page = reference(1, told, domain="circle.com")
+    page = reference(1, told, domain="kraken.com")
     assert judge((page, says(page, speaks_for="party"))).official_confirmed
+    other = reference(1, told, domain="circle.com")
+    assert not judge((other, says(other, speaks_for="party"))).official_confirmed
     assert not judge((page, says(page))).official_confirmed
     assert not judge((reference(1), says(reference(1), speaks_for="party"))).official_confirmed
     assert judge((page, says(page, "denies", speaks_for="party"))).verdict == "refuted"
 
 
+def test_where_anybody_may_write_a_partys_host_denies_alone_and_supports_nothing() -> None:
+    page, other = reference(1, domain="community.kraken.com"), press(2)
+    assert not judge((page, says(page, speaks_for="party"))).official_confirmed
+    denial = says(page, "denies", speaks_for="party")
+    assert judge((page, denial)).verdict == "refuted"
+    assert judge((page, denial), (other, says(other))).verdict == "disputed"
+    own = official(3)
+    assert judge((page, denial), (own, says(own))).verdict == "confirmed"
+
+
+def test_a_release_of_a_wire_is_established_on_no_site_that_carries_it() -> None:
+    pages = [
+        reference(1, domain="prnewswire.co.uk"),
+        press(2, domain="bigpaper.example"),
+        press(3, domain="daily.example"),
+    ]
+    found = judge(*((p, says(p, cites="PR Newswire")) for p in pages))
+    assert (found.verdict, found.supporting_sources) == ("unconfirmed", 1)
+    assert judge((pages[1], says(pages[1]))).verdict == "likely"
+
+
+def test_who_retells_the_news_with_its_own_origin_as_the_source_is_no_witness() -> None:
+    claim = replace(HACK, source_url="https://www.coindesk.com/2024/kraken-hack")
+    page, own = press(1), official(2)
+    told = says(page, cites="CoinDesk")
+    found = judge((page, told), claim=claim)
+    assert (found.verdict, found.supporting_sources, found.independent_sources) == ("unconfirmed", 0, 1)
+    assert judge((page, says(page, cites="Reuters")), claim=claim).verdict == "likely"
+    assert judge((own, says(own, cites="CoinDesk")), claim=claim).verdict == "confirmed"
+    assert judge((page, says(page, "denies", cites="CoinDesk")), claim=claim).denied
+
+
+@pytest.mark.parametrize(
+    ("title", "speaker"),
+    [
+        ("Form 8-K — Brindle Works, Inc.", "Brindle Works"),
+        ("Form 8-K — Brindle Works", "Brindle Works"),
+        ("Brindle Works Form 8-K", "Brindle Works"),
+        ("Form 8-K — Brindle Foods, Inc.", None),
+        ("Form 8-K — Brindle Works Foods, Inc.", None),
+    ],
+)
+def test_a_filing_speaks_for_the_registrant_of_that_whole_name(title: str, speaker: str | None) -> None:
+    claim = Claim(
+        text="Brindle Works raises $500 million", language="en", event_type="funding", asset="UNKNOWN", as_of=NOW,
+    )  # fmt: skip
+    url = "https://www.sec.gov/Archives/edgar/data/1/8k.htm"
+    result = SearchResult(
+        title=title,
+        url=url,
+        domain="",
+        snippet="The Company raised $500 million in a sale of its shares to a group of investors on Monday.",
+        score=0.9,
+    )
+    found = assess(claim, [result], query="", snapshot=SNAPSHOT).references[0]
+    assert (found.official, found.speaker is not None) == (speaker is not None, speaker is not None)
+
+
 def test_a_filing_is_no_word_of_the_commission() -> None:
+    claim = replace(HACK, text="SEC fines Kraken for the loss of $85 million of user funds", event_type="regulation")
     page = replace(reference(1, domain="sec.gov"), url="https://www.sec.gov/Archives/edgar/data/1679788/8k.htm")
-    assert not judge((page, says(page, speaks_for="authority"))).official_confirmed
+    assert not judge((page, says(page, speaks_for="authority")), claim=claim).official_confirmed
     notice = replace(page, url="https://www.sec.gov/newsroom/1")
-    assert judge((notice, says(notice, speaks_for="authority"))).official_confirmed
+    assert judge((notice, says(notice, speaks_for="authority")), claim=claim).official_confirmed
+    assert not judge((notice, says(notice, speaks_for="authority"))).official_confirmed
 
 
 def test_more_than_a_third_of_quotes_that_fail_bar_confirmed() -> None:
-    pages = [official(1), *(reference(n) for n in (2, 3, 4))]
+    pages = [official(1), *(press(n) for n in (2, 3, 4)), *(reference(n) for n in (5, 6, 7))]
     good = [(p, says(p)) for p in pages]
     bad = [(p, says(p, quote="this stands nowhere on it")) for p in pages]
     one = judge(good[0], good[1], bad[2])
     assert (one.verdict, one.flags) == ("confirmed", ())
     two = judge(good[0], good[1], bad[2], bad[3])
     assert (two.verdict, two.flags) == ("likely", ("quotes_failed",))
+    # What strangers' pages do not hold bars nothing that they are not needed for, and saves nothing either.
+    assert judge(good[0], *bad[4:]).verdict == judge(*good[1:3], good[4], *bad[5:]).verdict == "confirmed"
+    assert judge(good[0], good[1], bad[2], bad[3], *good[4:]).flags == ("quotes_failed",)
+    assert judge(good[4], bad[5]).flags == ("quotes_failed",)
+
+
+@pytest.mark.parametrize(
+    ("stances", "failed", "expected"),
+    [("s", 0, False), ("sss", 1, False), ("ss", 1, True), ("ssssss", 2, False), ("sssss", 2, True), ("uuu", 3, False)],
+)
+def test_a_third_of_the_quotes_may_fail_and_pages_without_a_stance_need_none(
+    stances: str, failed: int, expected: bool
+) -> None:
+    pages = [press(n) for n, _ in enumerate(stances, start=1)]
+    said = [
+        says(p, "supports" if s == "s" else "unrelated", quote="stands nowhere on it" if n < failed else p.passage)
+        for n, (p, s) in enumerate(zip(pages, stances, strict=True))
+    ]
+    assert too_many_unquoted(hear(HACK, pages, said, SNAPSHOT)) is expected
+
+
+def test_no_quote_fails_where_nobody_was_asked() -> None:
+    assert not too_many_unquoted(hear(HACK, [press(1)], None, SNAPSHOT))
+    assert not too_many_unquoted(hear(HACK, [press(1)], [], SNAPSHOT))
+
+
+def test_what_a_critic_should_have_read_and_did_not_is_likely_at_most_and_raises_nothing() -> None:
+    pages = [official(1, stance="supports"), press(2, stance="supports"), reference(3, stance="supports")]
+    assert read(pages, None).verdict == "confirmed"
+    found = read(pages, None, unread=True)
+    assert (found.verdict, found.low, found.high) == ("likely", 0.0, 0.0)
+    assert read([replace(p, stance="denies") for p in pages], None, unread=True).verdict == "refuted"
+    assert read([], None, unread=True).verdict == "unconfirmed"
+
+
+def shown(*references: SearchReference, most: int = MAX_SHOWN) -> list[int]:
+    return [r.reference_number for r in shown_to_critic(references, most)]
+
+
+def test_a_critic_is_shown_six_references_in_their_order() -> None:
+    assert shown(*(reference(n) for n in range(1, 10))) == [1, 2, 3, 4, 5, 6]
+    assert shown(reference(1), reference(2)) == [1, 2]
+    better = [replace(reference(n), quality_score=80.0 + n) for n in range(1, 10)]
+    assert shown(*better) == [4, 5, 6, 7, 8, 9]
+
+
+def test_official_pages_are_shown_first_and_then_one_of_each_owner() -> None:
+    pages = [*(replace(reference(n), quality_score=99.0) for n in range(1, 7)), official(7)]
+    assert shown(*pages) == [1, 2, 3, 4, 5, 7]
+    one_owner = [replace(reference(n, owner="a.example"), quality_score=99.0) for n in range(1, 7)]
+    others = [replace(reference(n), quality_score=30.0) for n in (7, 8)]
+    assert shown(*one_owner, *others, most=3) == [1, 7, 8]
+    # A second page of an owner is shown where no other owner has one.
+    assert shown(*one_owner, *others, most=4) == [1, 2, 7, 8]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(30, 100), st.sampled_from("abcd")), max_size=9), st.integers(1, 6))
+def test_what_a_critic_is_shown_leaves_out_no_owner_for_the_second_page_of_another(
+    found: list[tuple[bool, int, str]], most: int
+) -> None:
+    pages = [
+        replace(reference(n, owner=owner, official=official), quality_score=float(quality))
+        for n, (official, quality, owner) in enumerate(found, start=1)
+    ]
+    kept = shown_to_critic(pages, most)
+    assert len(kept) == min(most, len(pages))
+    assert [r.reference_number for r in kept] == sorted(r.reference_number for r in kept)
+    owners = [r.owner for r in kept]
+    if len(set(owners)) < len(owners):
+        assert set(owners) == {r.owner for r in pages}
 
 
 def test_the_page_of_the_news_itself_is_no_witness() -> None:
@@ -216,6 +360,31 @@ def test_established_pages_that_each_name_a_spokesperson_stay_apart_and_others_a
     assert supported(reference(1), reference(2), cites=("an unnamed trader", "a friend")) == 2
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (2, 3, 0, 1), (2, 0, 3, 1)])
+def test_a_stranger_that_cites_two_outlets_joins_them_not_and_is_no_source_of_its_own(order: tuple[int, ...]) -> None:
+    pages = [press(1, domain="reuters.com"), press(2, domain="coindesk.com")]
+    pages += [reference(n, owner="garden.example") for n in (3, 4)]
+    cites = (None, None, "Reuters", "CoinDesk")
+    assert supported(*(pages[n] for n in order), cites=tuple(cites[n] for n in order)) == 2
+    # Nor does it tie pages that cite those outlets themselves.
+    citing = [*pages[2:], press(1), press(2)]
+    assert supported(*citing, cites=("Reuters", "CoinDesk", "Reuters", "CoinDesk")) == 2
+
+
+def test_a_page_without_a_quote_keeps_no_sources_apart() -> None:
+    own, outlet = reference(1, own_page=True), press(2, domain="coindesk.com")
+    silent = press(3, own_page=True)
+    pages = [(own, says(own, cites="CoinDesk")), (outlet, says(outlet))]
+    assert judge(*pages).supporting_sources == 1
+    assert judge(*pages, (silent, says(silent, quote=None))).supporting_sources == 1
+
+
+def test_pages_that_anybody_may_write_are_established_nowhere() -> None:
+    pages = [press(1, domain="github.com", owner="github.com/x"), press(2, domain="forum.reuters.com"), reference(3)]
+    assert judge(*((p, says(p)) for p in pages)).high == -0.05
+    assert judge(*((p, says(p)) for p in (*pages, press(4)))).verdict == "likely"
+
+
 def test_the_claimants_own_pages_are_one_source_wherever_they_lie() -> None:
     own = [reference(n, own_page=True, owner=f"medium.com/{n}") for n in (1, 2)]
     assert supported(*own) == 1
@@ -224,7 +393,7 @@ def test_the_claimants_own_pages_are_one_source_wherever_they_lie() -> None:
 
 NOWHERE = st.sampled_from(
     ["stands on no page whatsoever", "short", " … ", None, "Kraken lost", "Money gone Kraken lost $85"]
-)
+) | st.text(min_size=1, max_size=40).filter(lambda q: not sentences_of(q, "Money gone", TOLD))
 answers = st.fixed_dictionaries(
     {
         "stance": st.sampled_from(["supports", "denies", "hedges", "earlier"]),
@@ -246,13 +415,74 @@ marks = st.fixed_dictionaries(
 )
 
 
+critics = st.fixed_dictionaries(
+    {
+        "critic": st.sampled_from(["supported", "refuted", "conflicting", "not_enough_evidence"]),
+        "partly_refuted": st.booleans(),
+        "measured": st.sampled_from([None, None, "confirms", "contradicts"]),
+    }
+)
+others = st.lists(st.tuples(marks, answers, st.booleans()), max_size=4)
+
+
+def told(found: list[tuple[dict[str, Any], dict[str, Any], bool]]) -> tuple[list[SearchReference], list[PageStance]]:
+    """Return pages with what a critic says of each; the last mark of a page: by a quote that it holds."""
+    pages = [reference(n, **m) for n, (m, _, _) in enumerate(found, start=1)]
+    said = [says(r, **(a | {"quote": TOLD} if good else a)) for r, (_, a, good) in zip(pages, found, strict=True)]
+    return pages, said
+
+
+def is_raised(found: Judgement, over: Judgement) -> bool:
+    return found.low > over.low or found.high > over.high or found.cap > over.cap
+
+
+@settings(max_examples=200, deadline=None)
+@given(others, marks, answers, critics)
+def test_a_stance_without_a_quote_on_its_page_is_as_good_as_unrelated(
+    found: list[tuple[dict[str, Any], dict[str, Any], bool]],
+    of: dict[str, Any],
+    answer: dict[str, Any],
+    critic: dict[str, Any],
+) -> None:
+    pages, said = told(found)
+    page = reference(9, **of)
+    stated = read([*pages, page], [*said, says(page, **answer)], **critic)
+    silent = read([*pages, page], [*said, says(page, "unrelated", None)], **critic)
+    assert not is_raised(stated, silent)
+    if "quotes_failed" in stated.flags:
+        return
+    assert stated == read([*pages, page], said, **critic), "as if the critic had left it out"
+    # A denial that the word rules read alone stands beside a critic whose own words are nowhere on the page.
+    assert of["stance"] == "denies" or stated == silent
+
+
+@settings(max_examples=200, deadline=None)
+@given(others, marks, st.none() | answers, critics, st.floats(0, 1))
+def test_one_more_page_that_no_quote_bears_never_raises_a_confidence(
+    found: list[tuple[dict[str, Any], dict[str, Any], bool]],
+    of: dict[str, Any],
+    answer: dict[str, Any] | None,
+    critic: dict[str, Any],
+    confidence: float,
+) -> None:
+    pages, said = told(found)
+    page = reference(9, **of)
+    more = said if answer is None else [*said, says(page, **answer)]
+    before, after = read(pages, said, **critic), read([*pages, page], more, **critic)
+    assert not is_raised(after, before)
+    assert conclude(DRAFT, after).confidence <= conclude(DRAFT, before).confidence
+    start = replace(DRAFT, confidence=confidence)
+    for chosen in (None, -1.0, 1.0):
+        assert conclude(start, after, chosen=chosen).confidence <= conclude(start, before, chosen=chosen).confidence
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(marks, answers), min_size=1, max_size=5))
 def test_no_page_without_a_checked_quote_changes_anything(found: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
     references = [reference(n, **m) for n, (m, _) in enumerate(found, start=1)]
     said = [says(r, **a) for r, (_, a) in zip(references, found, strict=True)]
-    judgement = judge_evidence(HACK, references, said, snapshot=SNAPSHOT)
-    silent = judge_evidence(HACK, references, [], snapshot=SNAPSHOT)
+    judgement = read(references, said)
+    silent = read(references, [])
     assert "quotes_failed" in judgement.flags
     assert replace(judgement, flags=tuple(f for f in judgement.flags if f != "quotes_failed")) == silent
 
@@ -261,7 +491,7 @@ def test_no_page_without_a_checked_quote_changes_anything(found: list[tuple[dict
 @given(st.lists(marks, min_size=1, max_size=5))
 def test_words_alone_raise_nothing_without_an_official_page(found: list[dict[str, Any]]) -> None:
     references = [reference(n, **m | {"official": False}) for n, m in enumerate(found, start=1)]
-    judgement = judge_evidence(HACK, references, None, snapshot=SNAPSHOT)
+    judgement = read(references, None)
     assert judgement.high <= 0
     assert judgement.verdict != "confirmed"
 
@@ -274,6 +504,6 @@ def test_one_more_page_that_denies_never_raises(
     references = [reference(n, **m) for n, (m, _) in enumerate(found, start=1)]
     said = [says(r, "supports" if s else "hedges") for r, (_, s) in zip(references, found, strict=True)]
     last = reference(9, "Kraken denied that it had lost any customer money.", **denial)
-    before = judge_evidence(HACK, references, said, snapshot=SNAPSHOT)
-    after = judge_evidence(HACK, [*references, last], [*said, says(last, "denies")], snapshot=SNAPSHOT)
-    assert (after.low <= before.low, after.high <= before.high, after.cap <= before.cap) == (True, True, True)
+    before = read(references, said)
+    after = read([*references, last], [*said, says(last, "denies")])
+    assert not is_raised(after, before)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from agents.specification import given, opened
 from schemas.effects import CallModel, Failure, ModelReply
 from schemas.events import KeywordsExpanded, ToolPlanned
+from schemas.signals import StatedClaim
 from tests.agents.conftest import NEWS
 
 REFUSED = Failure(kind="refused", message="no", retryable=False)
@@ -44,6 +45,16 @@ def test_with_every_tool_off_nothing_is_asked(at_plan, deep):
 @pytest.mark.parametrize("kind", ["macro", "governance", "airdrop", "celebrity"])
 def test_some_types_are_never_searched_for(at_plan, kind):
     nothing(at_plan(event_type=kind), "never_search")
+
+
+@pytest.mark.parametrize("modality", ["denied", "corrected"])
+@pytest.mark.parametrize("kind", ["macro", "governance", "airdrop", "celebrity", "listing"])
+def test_a_denial_and_a_correction_are_searched_for_whatever_their_type(
+    deep, triaged, no_memory, decided, kind, modality
+):
+    stated = replace(triaged(event_type=kind), claim=StatedClaim(modality=modality))
+    told = given(opened(NEWS), stated, no_memory, config=deep).told(decided())
+    told.emits_like(ToolPlanned, decided_by="force_search", tools=("search",), route="search")
 
 
 @pytest.mark.parametrize("kind", ["hack", "regulation", "partnership"])

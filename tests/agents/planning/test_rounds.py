@@ -85,7 +85,7 @@ def test_a_page_that_steers_the_model_is_dropped_when_it_is_opened_and_never_sho
     scraped = given(*path, config=config).told(SHUT, PageReply(page=page)).event
     assert scraped.findings.risk_flags == ("injection_suspected",)
     assert [d.reason for d in scraped.findings.dropped] == ["injection_suspected"]
-    call = given(*path, scraped, config=config).asked
+    (call,) = given(*path, scraped, config=config).asked
     assert not any("official_confirmed true" in part.text for part in call.parts)
 
 

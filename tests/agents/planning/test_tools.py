@@ -283,7 +283,8 @@ def test_an_opened_page_is_judged_shown_and_not_opened_again(everything, triaged
     event = spec.told(PageReply(page=page)).emits_like(SearchCompleted, pages=(page,), outcomes=()).event
     last = given(*path, first, MORE, second, replace(event, route="critique"), config=everything)
     assert last.case.opened_pages == (page,)
-    assert any(p.label == "page" for p in last.asked.parts if isinstance(p, Untrusted))
+    shown = [p.text for p in last.asked[0].parts if isinstance(p, Untrusted) and p.label.startswith("reference")]
+    assert page.text in shown[0], "the critic reads the passage of the opened page"
     (shut,) = spec.told(DOWN).event.observations
     assert (shut.tool, shut.unavailable) == ("web_scrape", "unavailable")
 
@@ -327,7 +328,7 @@ def test_answers_of_tools_are_put_before_critique_and_synthesis_as_facts_and_unt
     tasks = ("search:offline", "price_check", SubTask(tool="memory_search", query="q", claim=NEWS, subject="ETH"))
     path = (opened(NEWS), triaged(), no_memory, planned(*tasks))
     told = given(*path, config=everything).told(found("a.example"), MarketReply(values=(PRICE,)), past).event
-    call = given(*path, replace(told, route="critique"), config=everything).asked
+    (call,) = given(*path, replace(told, route="critique"), config=everything).asked
     assert isinstance(call, CallModel)
     trusted = " ".join(p.text for p in call.parts if isinstance(p, Trusted))
     assert '"value": 0.91' in trusted and "IGNORE" not in trusted + call.system
@@ -377,5 +378,5 @@ def test_a_case_that_pinned_the_first_version_of_the_prompt_is_planned_by_it(dee
     old = replace(deep, prompts=load_prompts(plan="1"))
     spec = given(opened(NEWS), triaged(), no_memory, config=old)
     assert spec.asked.prompt_version == "1" and "{{" not in spec.asked.system
-    assert given(opened(NEWS), triaged(), no_memory, config=deep).asked.prompt_version == "2"
+    assert given(opened(NEWS), triaged(), no_memory, config=deep).asked.prompt_version == "3"
     spec.told(decided("search")).emits_like(ToolPlanned, tools=("search",))

@@ -106,7 +106,8 @@ def found_signal(number: int = 1, **changes: Any) -> FoundSignal:
         action="buy",
         direction="long",
         confidence=0.82,
-        status="verified",
+        stage="final",
+        verdict="confirmed",
         summary="The SEC approved options on spot Bitcoin funds worth $1.2 billion",
         decided_at=START - timedelta(days=1),
     )

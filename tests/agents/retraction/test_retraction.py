@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from agents.specification import case_after, given, opened, run_case
 from infra.offline.model import OfflineModel
@@ -16,6 +17,7 @@ from schemas import effects as fx
 from schemas.effects import ConcernedReply, EarlierClaim, Failure, FindConcerned, ModelReply
 from schemas.events import CaseTriaged, ConcernedSignal, EvidenceCritiqued, RetractionFound, SignalSynthesized
 from schemas.ids import LIVE_RUN, signal_id
+from tests.agents.conftest import read, stances
 from tests.agents.verification.test_sample_events import SAMPLE
 
 DENIAL = (
@@ -46,20 +48,32 @@ EARLIER = ConcernedReply(
 )
 
 
-def said(verdict="supported", **more):
+PAGES = (
+    "Walmart said that it has no relationship with Litecoin and that the press release about payments is fake.",
+    "The release on Litecoin is not authentic, a spokesman of Walmart told reporters on Monday afternoon.",
+    "Shares of Litecoin fell back after Walmart called the announcement of a partnership false.",
+)
+
+
+def said(verdict="supported", pages=3, **more):
     one = {"claim": DENIAL, "verdict": verdict, "reliability": 0.9, "reference_numbers": [1], "reason": "r"}
+    entries = [read(n, quote=PAGES[n - 1]) for n in range(1, pages + 1)]
     return ModelReply(
-        data={"claims": [one], "verdict": verdict, "contradictions": [], "timeliness": "fresh", "concerned": [1, 2]}
-        | more
-    )
+        data={"references": entries, "claims": [one], "verdict": verdict, "contradictions": [], "timeliness": "fresh",
+              "concerned": [1, 2]} | more
+    )  # fmt: skip
 
 
 @pytest.fixture
-def denial(deep, triaged, no_memory, planned, searched):
-    def make(**changes):
+def denial(deep, triaged, no_memory, planned, searched, findings):
+    def make(**marks):
         told = triaged(asset="LTC", entity="Walmart", event_type="partnership", summary=DENIAL)
-        first = (opened(DENIAL), told, no_memory, planned())
-        return given(*first, searched(**{"multi_source": True, **changes}), config=deep)
+        refs = tuple(
+            replace(r, snippet=text, passage=text, **marks)
+            for r, text in zip(findings(3).references, PAGES, strict=True)
+        )
+        found = replace(searched(), findings=replace(findings(3), references=refs))
+        return given(opened(DENIAL), told, no_memory, planned(), found, config=deep)
 
     return make
 
@@ -96,10 +110,26 @@ def test_a_denial_that_is_refuted_itself_retracts_nothing(denial, verdict):
 
 
 @pytest.mark.parametrize(
-    "found", [{"denied": True}, {"conflict": True}, {"stale": True}, {"multi_source": False, "references": 1}], ids=str
+    "reply",
+    [
+        said(references=[read(n, stance="unrelated") for n in (1, 2, 3)]),
+        said(references=[read(n, quote="Walmart never said anything of the kind") for n in (1, 2, 3)]),
+        said(references=[read(n, "denies", quote=PAGES[n - 1]) for n in (1, 2, 3)]),
+        said(references=None),
+    ],
+    ids=["no page says so", "no quote is there", "the pages deny the denial", "nobody read the pages"],
 )
-def test_a_denial_without_believed_evidence_does_not_even_ask(denial, found):
-    assert isinstance(denial(**found).asked, fx.CallModel)
+def test_a_denial_without_quoted_support_retracts_nothing_though_the_critic_is_shown_the_candidates(denial, reply):
+    spec = denial()
+    again = () if reply.data["references"] is None or reply.data["references"][0]["stance"] != "supports" else (reply,)
+    event = spec.told(EARLIER, reply, *again).event
+    assert event.concerned == () and event.route == "synthesize"
+
+
+def test_one_established_page_that_is_quoted_is_enough_and_one_of_nobody_is_not(denial):
+    one = said(references=[read(1, quote=PAGES[0])])
+    assert len(denial().told(EARLIER, one).event.concerned) == 2
+    assert denial(source_credibility="unknown").told(EARLIER, one).event.concerned == ()
 
 
 def test_a_journal_that_cannot_be_read_in_time_retracts_nothing_and_stops_nothing(denial):
@@ -112,7 +142,8 @@ def test_each_signal_gets_an_event_of_its_own_and_then_the_case_goes_on(deep, de
         ConcernedSignal(signal_id=f"s{n}", of_case=f"c{n}", kind=kind, language=language)
         for n, kind, language in ((1, "retracted", "zh"), (2, "superseded", "en"))
     )
-    critiqued = EvidenceCritiqued(claims=(), verdict="supported", concerned=concerned, route="retract")
+    reading = tuple(replace(one, quote=PAGES[n]) for n, one in enumerate(stances(1, 2, 3)))
+    critiqued = EvidenceCritiqued(claims=(), verdict="supported", stances=reading, concerned=concerned, route="retract")
     before = denial().case
     events = [before.received, before.triaged, before.context, *before.plans, *before.searches, critiqued]
     first = given(*events, config=deep).told().event

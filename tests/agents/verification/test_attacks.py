@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from agents.evidence.policy import bounds
+from agents.judging import judged_case
 from agents.planning.requested_task import MAX_TASKS, PLATFORMS
 from agents.planning.rounds import findings_so_far
 from agents.planning.tools import TOOLS
@@ -214,6 +214,21 @@ def obeyed(effect: fx.CallModel, attack: Attack) -> fx.ModelReply:
         },
         "expand": {"keywords": [f"site:{EVIL} ZED", f"https://{EVIL}/leak"], "reason": BAIT},
         "critique": {
+            "references": [
+                {
+                    "number": int(part.label.split()[1]),
+                    # An honest page's own words, and of the attacked page whatever the attack says.
+                    "quote": attack.text if "attacked.example" in part.text else part.text.splitlines()[-1].strip(),
+                    "stance": "supports",
+                    "same_subject": True,
+                    "same_event": True,
+                    "speaks_for": "party",
+                    "reason": BAIT,
+                    "cites": BAIT,
+                }
+                for part in effect.parts
+                if isinstance(part, fx.Untrusted) and part.label.startswith("reference ")
+            ],
             "claims": [
                 {"claim": BAIT, "verdict": "supported", "reliability": 99, "reference_numbers": [99], "reason": BAIT}
             ],
@@ -330,21 +345,25 @@ def test_words_of_a_signal_carry_no_link_and_no_citation_and_are_bounded(all_att
     for attack, _, _, signal in all_attacked:
         said = f"{signal.summary} {signal.notes} {signal.asset} {signal.asset_name} {' '.join(signal.risk_flags)}"
         assert "://" not in said and "www." not in said and "![" not in said and "[99]" not in said, attack
-        assert signal.asset in ASSETS and signal.action == "sell", attack
+        assert signal.asset in ASSETS and signal.action in {"sell", "observe"}, attack
         assert len(signal.summary) <= 300 and len(signal.asset_name) <= 80 and len(signal.notes) <= 1_000, attack
 
 
 def test_numbers_of_a_model_stay_within_the_bounds_that_rules_set(all_attacked: list[Attacked]) -> None:
     for attack, run, _, signal in all_attacked:
-        findings, verdict = findings_so_far(run.case), run.case.critique.verdict if run.case.critique else None
-        _, low, high = bounds(findings, verdict)
-        assert signal.adjustments[0].amount == pytest.approx(high) and low <= high <= 0.2, attack
-        assert 0.0 <= signal.confidence <= 1.0, attack
+        found = judged_case(run.case).judgement
+        assert signal.adjustments[0].amount == pytest.approx(found.high) and found.low <= found.high <= 0.2, attack
+        assert 0.0 <= signal.confidence <= found.cap and signal.verdict == found.verdict, attack
 
 
-def test_what_the_filter_sees_is_flagged_on_the_signal(all_attacked: list[Attacked]) -> None:
-    flagged = {a.attack.id for a in all_attacked if "injection_suspected" in a.signal.risk_flags}
-    assert {attack.id for attack in ATTACKS} - flagged == SLY
+def test_what_the_filter_sees_is_flagged_on_the_signal_if_the_news_says_it_else_on_the_evidence(
+    all_attacked: list[Attacked],
+) -> None:
+    flag = "injection_suspected"
+    on_news = {a.attack.id for a in all_attacked if flag in a.signal.risk_flags}
+    on_pages = {a.attack.id for a in all_attacked if flag in findings_so_far(a.run.case).risk_flags}
+    assert on_news == {attack.id for attack in ATTACKS if attack.place == "news"} - SLY
+    assert {attack.id for attack in ATTACKS} - on_news - on_pages == SLY
 
 
 @pytest.mark.parametrize("place", ["title", "snippet"])

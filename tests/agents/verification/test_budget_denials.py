@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
+
 from agents.core.case import fold
 from agents.specification import START, call_of, given, opened, run_case
 from schemas.calls import Call
 from schemas.effects import CallModel, EarlierReply, Failure, FindEarlier, Recall, RecallReply, Search
 from schemas.events import CaseDegraded, CaseFailed, EffectCompleted, SearchCompleted, SignalSynthesized, StepFailed
+from schemas.signals import StatedClaim
 from tests.agents.conftest import NEWS
 
 DENIED = Failure(kind="budget", message="50 tool calls are used up", retryable=False)
@@ -34,6 +38,29 @@ def test_a_case_remembers_which_kinds_of_calls_were_denied_each_once(deep, triag
     assert fold(case, event, event_id="f", at=START).denied == ("search", "model")
 
 
+@pytest.mark.parametrize(
+    ("event_type", "modality", "kinds"),
+    [
+        ("listing", "asserted", ()),
+        ("listing", "rumoured", ("doubtful",)),
+        ("listing", "planned", ("doubtful",)),
+        ("listing", "denied", ()),
+        ("depeg", "asserted", ("forced",)),
+        ("liquidation", None, ("forced",)),
+        ("regulation", "asserted", ()),
+        ("hack", "rumoured", ("doubtful", "forced")),
+    ],
+)
+def test_the_kinds_of_a_claim_say_which_share_of_the_days_searches_it_has(deep, triaged, event_type, modality, kinds):
+    claim = None if modality is None else StatedClaim(subject="Circle", modality=modality)
+    event = replace(triaged(event_type=event_type), claim=claim)
+    assert given(opened(NEWS), event, config=deep).case.claim_kinds == kinds
+
+
+def test_a_case_has_no_kind_of_claim_before_triage_has_read_it(deep):
+    assert given(opened(NEWS), config=deep).case.claim_kinds == ()
+
+
 def _model() -> CallModel:
     return CallModel(
         task="plan", tier="light", prompt_name="plan", prompt_version="1", prompt_hash="0", system="", parts=()
@@ -49,14 +76,16 @@ def test_a_degraded_case_whose_last_call_is_denied_ends_with_the_evidence_that_w
     before = given(opened(NEWS), triaged(), no_memory, planned(), found, lost, degraded, config=deep)
     event = before.told(DENIED).event
     assert isinstance(event, SignalSynthesized)
-    assert (event.path, event.signal.status) == ("degraded", "degraded")
+    assert (event.path, event.signal.verdict) == ("degraded", "unconfirmed"), "nobody has read the pages"
     assert {"degraded:budget", "model_skipped:budget"} <= set(event.signal.risk_flags)
     assert len(event.signal.evidence) == 3
 
 
 def test_a_single_pass_that_is_denied_says_that_nothing_was_analysed_deeply(deep, triaged):
     event = given(opened(NEWS), triaged("single_pass"), config=deep).told(DENIED).event
-    assert (event.path, event.signal.status) == ("single_pass", "preliminary_only")
+    assert (event.path, event.signal.verdict, event.signal.unchecked_reason) == (
+        "single_pass", "unchecked", "not_planned"
+    )  # fmt: skip
     assert {"not_deep_analysed", "model_skipped:budget", "data_incomplete"} <= set(event.signal.risk_flags)
 
 

@@ -20,6 +20,7 @@ from schemas.effects import (
     Recall,
     RecallReply,
     Search,
+    Untrusted,
 )
 from schemas.events import (
     CancelRequested,
@@ -30,11 +31,14 @@ from schemas.events import (
     SignalSynthesized,
     StepFailed,
 )
-from tests.agents.conftest import NEWS
+from tests.agents.conftest import NEWS, TELLINGS, stances
 
 DOWN = Failure(kind="unavailable", message="down", retryable=True)
 WRONG_KEY = Failure(kind="auth", message="wrong key", retryable=False)
-SUPPORTED = EvidenceCritiqued(claims=(), verdict="supported")
+READ = EvidenceCritiqued(claims=(), verdict="supported", stances=stances(1, 2, 3))
+"""A critic read three established houses, each with a quote: confirmed, +0.05 to +0.10."""
+REFUTED = EvidenceCritiqued(claims=(), verdict="refuted", stances=stances(1, 2, 3, stance="denies", speaks_for="party"))
+UNREAD = EvidenceCritiqued(claims=(), verdict="not_enough_evidence")
 
 
 def synthesis(**changes):
@@ -52,41 +56,76 @@ def synthesis(**changes):
 
 @pytest.fixture
 def at_end(deep, triaged, no_memory, planned, searched):
-    def make(config=deep, verdict=SUPPORTED, **found):
-        return given(
-            opened(NEWS), triaged(), no_memory, planned(), searched("critique", **found), verdict, config=config
-        )
+    def make(config=deep, critique=READ, draft=None, **found):
+        told = triaged(**(draft or {}))
+        return given(opened(NEWS), told, no_memory, planned(), searched("critique", **found), critique, config=config)
 
     return make
 
 
-def test_the_rules_have_the_last_word_on_what_the_model_chose(at_end, deep):
+def test_the_verdict_has_the_last_word_on_what_the_model_chose(at_end, deep):
     chosen = replace(deep, synthesis_choice="model")
-    event = at_end(chosen, official_confirmed=True).told(synthesis()).emits_like(SignalSynthesized, path="deep").event
-    assert event.signal.confidence == pytest.approx(1.0) and event.adjustments[0].amount == 0.20
-    low = at_end(chosen, official_confirmed=True).told(synthesis(adjustment=-1)).event
-    assert low.signal.confidence == pytest.approx(0.95)
+    event = at_end(chosen).told(synthesis()).emits_like(SignalSynthesized, path="deep").event
+    assert (event.signal.verdict, event.signal.supporting_sources) == ("confirmed", 3)
+    assert event.signal.confidence == pytest.approx(0.90) and event.adjustments[0].amount == 0.10
+    assert at_end(chosen).told(synthesis(adjustment=-1)).event.signal.confidence == pytest.approx(0.85)
+    assert at_end(chosen).told(synthesis(adjustment=None)).event.signal.confidence == pytest.approx(0.875)
 
 
 def test_without_a_choice_the_middle_is_taken(at_end):
-    assert at_end(official_confirmed=True).told(synthesis()).event.adjustments[0].amount == 0.175
+    assert at_end().told(synthesis()).event.adjustments[0].amount == 0.075
 
 
-def test_the_model_may_soften_an_action_and_never_turn_it_round(at_end):
-    assert at_end().told(synthesis(action="buy", direction="long")).event.signal.action == "sell"
-    soft = at_end().told(synthesis(action="observe")).event.signal
-    assert (soft.action, soft.direction) == ("observe", "neutral")
+def test_a_cap_is_listed_as_an_adjustment_of_its_own(at_end):
+    signal = (
+        at_end(critique=replace(READ, stances=stances(1)), draft={"confidence": 0.99}).told(synthesis()).event.signal
+    )
+    assert [(a.rule, a.amount) for a in signal.adjustments] == [("likely", -0.075), ("cap", -0.065)]
+    assert (signal.verdict, signal.confidence) == ("likely", 0.85)
+
+
+def test_the_model_may_soften_an_action_and_turn_the_direction_only_towards_observe(at_end):
+    kept = at_end().told(synthesis()).event.signal
+    assert (kept.action, kept.direction) == ("sell", "short")
+    soft = at_end().told(synthesis(action="observe", direction="neutral")).event.signal
+    assert (soft.action, soft.direction) == ("observe", "short")
+    turned = at_end().told(synthesis(action="buy", direction="long")).event.signal
+    assert (turned.action, turned.direction) == ("observe", "long")
 
 
 def test_a_refuted_claim_is_observe_whatever_the_model_says(at_end):
-    signal = at_end(verdict=EvidenceCritiqued(claims=(), verdict="refuted")).told(synthesis()).event.signal
-    assert signal.action == "observe" and {"refuted", "data_incomplete"} <= set(signal.risk_flags)
-    assert signal.confidence == pytest.approx(0.6)
+    signal = at_end(critique=REFUTED).told(synthesis()).event.signal
+    assert (signal.verdict, signal.action, signal.direction) == ("refuted", "observe", "short")
+    assert "refuted" in signal.risk_flags and signal.confidence == pytest.approx(0.2)
+
+
+def test_no_order_is_left_about_an_unknown_asset(at_end):
+    signal = at_end(draft={"asset": "UNKNOWN"}).told(synthesis()).event.signal
+    assert (signal.verdict, signal.action) == ("confirmed", "observe")
+
+
+def test_the_model_writes_both_languages_and_adds_flags_of_the_closed_list_alone(at_end):
+    told = synthesis(
+        summary_zh="被盗 https://evil.example", summary_en="Stolen", risk_flags=["thin_market", "offline_ok"]
+    )
+    signal = at_end().told(told).event.signal
+    assert (signal.summary_zh, signal.summary_en) == ("被盗", "Stolen")
+    assert "thin_market" in signal.risk_flags and "offline_ok" not in signal.risk_flags
+    plain = at_end().told(synthesis()).event.signal
+    assert (plain.summary_zh, plain.summary_en) == (None, plain.summary)
+
+
+def test_the_model_is_shown_the_quotes_and_not_the_pages(at_end):
+    call = at_end(critique=replace(READ, stances=(*stances(1), *stances(2, stance="denies")))).asked
+    outside = {p.label: p.text for p in call.parts if isinstance(p, Untrusted)}
+    assert outside["quote 1, supports"] == TELLINGS[0][:60] and outside["quote 2, denies"] == TELLINGS[1][:60]
+    assert not [label for label in outside if label.startswith(("reference", "quote 3"))]
 
 
 def test_the_signal_names_its_evidence_prompts_horizon_and_mode(at_end):
     signal = at_end().told(synthesis()).event.signal
     assert signal.links == ("https://house1.example/a", "https://house2.example/a", "https://house3.example/a")
+    assert [e.quote for e in signal.evidence] == [t[:60] for t in TELLINGS]
     assert "[1]" in signal.notes and "evil" not in signal.notes and "[77]" not in signal.notes
     assert signal.horizon == 7 * 86400 and signal.valid_until == signal.decided_at + timedelta(days=7)
     assert [p.name for p in signal.prompt_versions] == ["synthesize"] and signal.model == "offline-model"
@@ -94,21 +133,44 @@ def test_the_signal_names_its_evidence_prompts_horizon_and_mode(at_end):
     assert signal.decided_at > START
 
 
-def test_a_search_that_failed_is_said_in_the_flags(deep, triaged, no_memory, planned, searched):
+def test_what_was_found_on_a_dropped_page_is_no_flag_of_the_news(at_end):
+    flags = at_end(risk_flags=("spoofed_source", "injection_suspected")).told(synthesis()).event.signal.risk_flags
+    assert not {"spoofed_source", "injection_suspected"} & set(flags)
+
+
+@pytest.mark.parametrize(("kind", "why"), [("auth", "search_failed:auth"), ("budget", "budget")])
+def test_a_search_that_failed_is_no_evidence_and_costs_no_model_call(
+    deep, triaged, no_memory, planned, searched, kind, why
+):
+    failure = replace(WRONG_KEY, kind=kind)
     lost = replace(
-        searched("critique", 0), outcomes=(ProviderOutcome(provider="a", query="q", hits=0, failure=WRONG_KEY),)
+        searched("critique", 0), outcomes=(ProviderOutcome(provider="a", query="q", hits=0, failure=failure),)
     )
-    spec = given(opened(NEWS), triaged(), no_memory, planned(), lost, SUPPORTED, config=deep)
+    spec = given(opened(NEWS), triaged(confidence=0.5), no_memory, planned(), lost, UNREAD, config=deep)
+    signal = spec.told().event.signal
+    assert (signal.verdict, signal.unchecked_reason, signal.confidence) == ("unchecked", why, 0.5)
+    assert f"search_skipped:{kind}" in signal.risk_flags and signal.action == "observe"
+    assert why in signal.notes and "sources" not in signal.notes
+
+
+def test_a_search_that_was_answered_with_nothing_is_unconfirmed(deep, triaged, no_memory, planned, searched):
+    spec = given(opened(NEWS), triaged(), no_memory, planned(), searched("critique", 0), UNREAD, config=deep)
     signal = spec.told(synthesis()).event.signal
-    assert "search_skipped:auth" in signal.risk_flags and signal.status == "preliminary_only"
+    assert (signal.verdict, signal.unchecked_reason, signal.confidence) == ("unconfirmed", None, 0.6)
+    unsearched = given(opened(NEWS), triaged(), no_memory, UNREAD, config=deep).told().event.signal
+    assert (unsearched.verdict, unsearched.unchecked_reason) == ("unchecked", "not_planned")
 
 
-def test_only_what_a_search_answered_is_called_verified(deep, triaged, no_memory, planned, searched):
-    hit = replace(searched(), outcomes=(ProviderOutcome(provider="a", query="q", hits=3),))
-    spec = given(opened(NEWS), triaged(), no_memory, planned(), hit, SUPPORTED, config=deep)
-    assert spec.told(synthesis()).event.signal.status == "verified"
-    unsearched = given(opened(NEWS), triaged(), no_memory, SUPPORTED, config=deep)
-    assert unsearched.told(synthesis()).event.signal.status == "preliminary_only"
+def test_news_whose_own_language_was_not_searched_is_unchecked(deep, triaged, no_memory, planned, searched):
+    half = (
+        ProviderOutcome(provider="bocha", query="q", hits=0, failure=DOWN),
+        ProviderOutcome(provider="tavily", query="q", hits=0),
+    )
+    path = (triaged(), no_memory, planned(), replace(searched("critique", 0), outcomes=half), UNREAD)
+    signal = given(opened("Poly Network 遭攻击", language="zh"), *path, config=deep).told().event.signal
+    assert (signal.verdict, signal.unchecked_reason) == ("unchecked", "language")
+    english = given(opened(NEWS), *path, config=deep).told(synthesis()).event.signal
+    assert english.verdict == "unconfirmed"
 
 
 def test_a_broken_synthesis_is_invalid_output(at_end):
@@ -118,7 +180,10 @@ def test_a_broken_synthesis_is_invalid_output(at_end):
 def test_a_gated_case_ends_with_its_preliminary_signal_and_no_effect(deep, triaged):
     event = given(opened(NEWS), triaged("preliminary"), config=deep).told().event
     signal = event.signal
-    assert (event.path, signal.status, signal.confidence) == ("preliminary", "preliminary_only", 0.8)
+    assert (event.path, signal.stage, signal.verdict, signal.unchecked_reason) == (
+        "preliminary", "final", "unchecked", "gate"
+    )  # fmt: skip
+    assert (signal.confidence, signal.action, signal.direction) == (0.6, "observe", "short")
     assert {"not_deep_analysed", "offline"} <= set(signal.risk_flags) and signal.evidence == ()
 
 
@@ -133,14 +198,34 @@ def test_the_single_pass_performs_each_chosen_function_once_and_then_judges(deep
     asked = calls(fetch_memories={}, search_news={"query": "Poly <x> https://evil.example/ hack"}, launch={"x": 1})
     hits = found("onchainpost.example", "defidigest.example", "tokentribune.example")
     event = spec.told(asked, RecallReply(entries=()), hits, judged()).event
-    assert (event.path, event.signal.status) == ("single_pass", "verified")
+    assert (event.path, event.signal.stage, event.signal.verdict) == ("single_pass", "final", "likely")
     assert event.signal.evidence and event.adjustments
 
 
-def test_a_single_pass_without_a_search_is_not_called_verified(deep, triaged, judged):
+def test_a_single_pass_without_a_search_is_unchecked(deep, triaged, judged):
     signal = given(opened(NEWS), triaged("single_pass"), config=deep).told(ModelReply(), judged()).event.signal
-    assert signal.status == "preliminary_only" and "not_deep_analysed" in signal.risk_flags
-    assert signal.confidence < 0.8
+    assert (signal.verdict, signal.unchecked_reason) == ("unchecked", "not_planned")
+    assert "not_deep_analysed" in signal.risk_flags and signal.action == "observe"
+    off = replace(deep, tool_search_enabled=False)
+    signal = given(opened(NEWS), triaged("single_pass"), config=off).told(ModelReply(), judged()).event.signal
+    assert signal.unchecked_reason == "disabled"
+
+
+def test_a_single_pass_raises_nothing_for_no_critic_reads_its_pages(deep, triaged, judged, found):
+    asked = calls(search_news={"query": "Poly"})
+    hits = found("polynetwork.example", "onchainpost.example", "defidigest.example", "tokentribune.example")
+    signal = given(opened(NEWS), triaged("single_pass"), config=deep).told(asked, hits, judged()).event.signal
+    assert signal.verdict == "likely" and signal.confidence <= 0.8
+
+
+def test_a_single_pass_after_the_critique_keeps_what_the_critic_read(
+    deep, triaged, no_memory, planned, searched, judged, found
+):
+    lost = StepFailed(step="synthesize", failure=WRONG_KEY, attempt=1, outcome="degrade")
+    degraded = CaseDegraded(reason="auth", failed_step="synthesize")
+    path = (opened(NEWS), triaged(), no_memory, planned(), searched("critique"), REFUTED, lost, degraded)
+    signal = given(*path, config=deep).told(calls(search_news={"query": "x"}), found(), judged()).event.signal
+    assert (signal.verdict, signal.action) == ("refuted", "observe")
 
 
 def test_the_single_pass_goes_on_without_search_and_memory(deep, triaged, judged):
@@ -155,7 +240,7 @@ def test_a_failed_deep_path_degrades_to_the_single_pass_and_says_why(deep, triag
     given(*path, config=deep).emits(CaseDegraded(reason="auth", failed_step="plan"))
     degraded = given(*path, CaseDegraded(reason="auth", failed_step="plan"), config=deep)
     event = degraded.told(ModelReply(), judged()).event
-    assert (event.path, event.signal.status) == ("degraded", "degraded")
+    assert (event.path, event.signal.stage, event.signal.verdict) == ("degraded", "final", "unchecked")
     assert "degraded:auth" in event.signal.risk_flags
 
 
@@ -164,7 +249,7 @@ def test_a_case_whose_triage_failed_still_gets_a_signal(deep, judged, found):
     degraded = CaseDegraded(reason="auth", failed_step="triage")
     spec = given(opened(NEWS), failed, degraded, config=deep)
     event = spec.told(calls(search_news={"query": "Poly"}), found("onchainpost.example"), judged()).event
-    assert event.signal.event_type == "hack" and event.signal.status == "degraded"
+    assert event.signal.event_type == "hack" and event.path == "degraded"
 
 
 def test_giving_up_and_cancelling_say_why(deep):
@@ -179,15 +264,32 @@ def test_giving_up_and_cancelling_say_why(deep):
 
 
 @pytest.mark.parametrize("kind", ["unavailable", "deadline", "budget"])
-def test_a_triaged_case_that_gives_up_ends_in_its_preliminary_signal(deep, triaged, kind):
+def test_a_triaged_case_that_gives_up_before_a_search_ends_unchecked(deep, triaged, kind):
     """Whatever failed: the path, the single pass, or the time."""
     failed = StepFailed(step="plan", failure=WRONG_KEY, attempt=1, outcome="degrade")
     degraded = CaseDegraded(reason="auth", failed_step="plan")
     why = Failure(kind=kind, message="gone", retryable=False)
     end = StepFailed(step="single_pass", failure=why, attempt=3, outcome="give_up")
     event = given(opened(NEWS), triaged(), failed, degraded, end, config=deep).told().event
-    assert (event.path, event.signal.status, event.signal.confidence) == ("degraded", "preliminary_only", 0.8)
-    assert {"not_deep_analysed", "degraded:auth", f"degraded:{kind}"} <= set(event.signal.risk_flags)
+    assert (event.path, event.signal.verdict, event.signal.unchecked_reason) == (
+        "degraded",
+        "unchecked",
+        f"degraded:{kind}",
+    )
+    assert (event.signal.confidence, event.signal.action) == (0.6, "observe")
+    assert {"degraded:auth", f"degraded:{kind}"} <= set(event.signal.risk_flags)
+
+
+def test_a_case_that_gives_up_after_the_party_denied_it_suggests_no_order(
+    deep, triaged, no_memory, planned, searched, findings
+):
+    page = replace(
+        findings(1).references[0], official=True, speaker="Poly Network", stance="denies", source_credibility="high"
+    )
+    found = replace(searched("critique"), findings=replace(findings(1), references=(page,)))
+    end = StepFailed(step="critique", failure=DOWN, attempt=3, outcome="give_up")
+    signal = given(opened(NEWS), triaged(), no_memory, planned(), found, end, config=deep).told().event.signal
+    assert (signal.verdict, signal.action, signal.confidence) == ("refuted", "observe", 0.2)
 
 
 def test_a_case_that_gives_up_after_a_search_says_that_it_was_not_answered(deep, triaged, no_memory, planned, searched):
@@ -228,7 +330,7 @@ def test_an_invalid_reply_is_asked_for_once_more_and_then_degrades(deep, judged)
 
     run = run_case(opened(NEWS), world(model), config=deep)
     assert [e.outcome for e in run.events if isinstance(e, StepFailed)] == ["retry", "degrade"]
-    assert run.case.head.signal.status == "degraded" and "degraded:invalid_output" in run.case.head.signal.risk_flags
+    assert "degraded:invalid_output" in run.case.head.signal.risk_flags
 
 
 OPEN = Failure(kind="breaker_open", message="left alone", retryable=True, retry_after_s=20.0)

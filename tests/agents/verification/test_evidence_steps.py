@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
-from agents.specification import START, given, opened
+from agents.core.case import fold
+from agents.evidence.witnesses import shown_to_critic
+from agents.specification import START, call_of, given, opened
+from agents.verification.critique import CritiqueEvidence
 from schemas.effects import (
     CallModel,
     Failure,
@@ -17,10 +21,13 @@ from schemas.effects import (
     Scrape,
     Search,
     SearchReply,
+    Trusted,
     Untrusted,
+    request_hash,
 )
 from schemas.events import (
     ContextGathered,
+    EffectCompleted,
     EvidenceCritiqued,
     KeywordsExpanded,
     PagesScraped,
@@ -28,7 +35,7 @@ from schemas.events import (
     StepFailed,
 )
 from schemas.evidence import MarketValue, MemoryEntry, Page
-from tests.agents.conftest import NEWS
+from tests.agents.conftest import NEWS, TELLINGS, read
 
 DOWN = Failure(kind="unavailable", message="down", retryable=True)
 WRONG_KEY = Failure(kind="auth", message="wrong key", retryable=False)
@@ -45,6 +52,12 @@ def test_recall_asks_as_of_the_case_s_own_time_and_never_for_itself(deep, triage
     given(event, triaged(), config=deep).ask_gives(wanted)
 
 
+def test_recall_matches_by_the_words_that_the_listener_watched_for_too(deep, triaged):
+    event = opened(NEWS)
+    watched = replace(event, news=replace(event.news, keywords_hit=("exploit", "bridge")))
+    assert given(watched, triaged(), config=deep).asked.keywords == ("exploit", "bridge")
+
+
 def test_recall_says_plainly_what_it_found(deep, triaged):
     spec = given(opened(NEWS), triaged(), config=deep)
     entry = MemoryEntry(
@@ -53,6 +66,18 @@ def test_recall_says_plainly_what_it_found(deep, triaged):
     spec.told(RecallReply(entries=(entry,))).emits(ContextGathered(entries=(entry,), memory="found"))
     spec.told(RecallReply(entries=())).emits(ContextGathered(entries=(), memory="no_match"))
     spec.told(DOWN).emits(ContextGathered(entries=(), memory="unavailable"))
+
+
+def test_weak_past_cases_are_left_out_where_the_configuration_says_so(deep, triaged):
+    weak, sound = (
+        MemoryEntry(
+            case_id=c, summary="s", event_type="hack", asset="ETH", confidence=c_of, similarity=0.9, decided_at=START
+        )
+        for c, c_of in (("a", 0.39), ("b", 0.4))
+    )
+    spec = given(opened(NEWS), triaged(), config=replace(deep, memory_min_confidence=0.4))
+    spec.told(RecallReply(entries=(weak, sound))).emits(ContextGathered(entries=(sound,), memory="found"))
+    spec.told(RecallReply(entries=(weak,))).emits(ContextGathered(entries=(), memory="no_match"))
 
 
 def test_one_provider_is_one_effect_and_several_run_side_by_side(deep, triaged, no_memory, planned):
@@ -145,33 +170,114 @@ def test_expansion_gives_new_keywords_only_and_never_stops_a_case(deep, triaged,
     spec.told(ModelReply(data="?")).emits_like(KeywordsExpanded, route="critique")
 
 
-def critique(verdict="refuted", numbers=(1,), **more):
+def critique(*entries, verdict="supported", numbers=(1,), **more):
     claim = {"claim": NEWS, "verdict": verdict, "reliability": 3, "reference_numbers": list(numbers), "reason": "r"}
-    return ModelReply(data={"claims": [claim], "verdict": verdict, "contradictions": [], "timeliness": "fresh"} | more)
+    data = {
+        "references": list(entries),
+        "claims": [claim],
+        "verdict": verdict,
+        "contradictions": [],
+        "timeliness": "fresh",
+    }
+    return ModelReply(data=data | more)
 
 
-def test_a_critique_without_evidence_costs_nothing(deep, triaged, no_memory, planned, searched):
-    spec = given(opened(NEWS), triaged(), no_memory, planned(), searched("critique", 0), config=deep)
-    spec.emits(EvidenceCritiqued(claims=(), verdict="not_enough_evidence"))
+@pytest.fixture
+def at_critique(deep, triaged, no_memory, planned, searched):
+    def make(references=2, **found):
+        path = (triaged(), no_memory, planned(), searched("critique", references, **found))
+        return given(opened(NEWS), *path, config=deep)
+
+    return make
 
 
-def test_a_verdict_must_rest_on_references_that_exist(deep, triaged, no_memory, planned, searched):
-    spec = given(opened(NEWS), triaged(), no_memory, planned(), searched("critique", 2), config=deep)
-    good = spec.told(critique(numbers=(1, 9, 1))).event
-    assert good.verdict == "refuted" and good.claims[0].reference_numbers == (1,) and good.claims[0].reliability == 1.0
+def test_a_critique_without_evidence_costs_nothing(at_critique):
+    at_critique(0).emits(EvidenceCritiqued(claims=(), verdict="not_enough_evidence"))
+
+
+def test_a_verdict_must_rest_on_references_that_exist(at_critique):
+    spec = at_critique()
+    good = spec.told(critique(read(1), numbers=(1, 9, 1))).event
+    assert (
+        good.verdict == "supported" and good.claims[0].reference_numbers == (1,) and good.claims[0].reliability == 1.0
+    )
     spec.told(critique(numbers=(9,))).emits_like(EvidenceCritiqued, verdict="not_enough_evidence")
     spec.told(critique(claims=[])).emits_like(EvidenceCritiqued, verdict="not_enough_evidence")
     spec.told(ModelReply(data={"verdict": "true"})).fails_with("invalid_output")
 
 
-def test_evidence_reaches_the_critic_as_untrusted_parts_only(deep, triaged, no_memory, planned, searched):
-    call = given(opened(NEWS), triaged(), no_memory, planned(), searched("critique", 2), config=deep).asked
+def test_what_each_page_says_is_kept_with_its_quote(at_critique):
+    event = at_critique().told(critique(read(1), read(2, "hedges"), read(7))).event
+    assert [(s.reference_number, s.stance, s.quote) for s in event.stances] == [
+        (1, "supports", TELLINGS[0][:60]), (2, "hedges", TELLINGS[1][:60]),
+    ]  # fmt: skip
+    assert event.unquoted == ()
+
+
+def test_a_critic_that_read_no_page_leaves_the_word_rules(at_critique):
+    event = at_critique().told(critique(references=None)).event
+    assert event.stances is None
+
+
+def test_above_a_third_of_failed_quotes_the_critic_is_asked_once_more_naming_them(at_critique):
+    spec = at_critique(3)
+    invented = read(2, quote="Poly Network has confirmed that everything is lost")
+    first = critique(read(1), invented, read(3, quote="nothing of the kind stands there"))
+    better = spec.told(first, critique(read(1), read(2), read(3))).event
+    assert better.unquoted == () and [s.quote for s in better.stances] == [t[:60] for t in TELLINGS]
+    again = given_again(spec, first)
+    assert "do not stand in their references: 2, 3" in "".join(p.text for p in again.parts if isinstance(p, Trusted))
+    stubborn = spec.told(first, first).event
+    assert stubborn.unquoted == (2, 3)
+    assert spec.told(first, DOWN).event.unquoted == (2, 3), "the first reading is kept where the second is not answered"
+
+
+def given_again(spec, first):
+    call = spec.asked[0] if isinstance(spec.asked, tuple) else spec.asked
+    event = EffectCompleted(step="critique", request_hash=request_hash(call), calls=(call_of(call, first),))
+    case = fold(spec.case, event, event_id="e9", at=START)
+    return CritiqueEvidence().ask(case)[-1]
+
+
+def test_one_failed_quote_of_three_is_passed_by_and_said(at_critique):
+    event = at_critique(3).told(critique(read(1), read(2), read(3, quote="nothing of the kind stands there"))).event
+    assert event.unquoted == (3,)
+
+
+def test_a_broken_critique_is_asked_for_again_and_not_read_again(deep, triaged, no_memory, planned, searched):
+    path = (opened(NEWS), triaged(), no_memory, planned(), searched("critique", 2))
+    spec = given(*path, config=deep)
+    call = spec.asked[0]
+    bad = EffectCompleted(
+        step="critique", request_hash=request_hash(call), calls=(call_of(call, ModelReply(data={"verdict": 1})),)
+    )
+    invalid = Failure(kind="invalid_output", message="no", retryable=True)
+    failed = StepFailed(step="critique", failure=invalid, attempt=1, outcome="retry", retry_at=START)
+    given(*path, bad, failed, config=deep).ask_gives(call)
+
+
+def test_evidence_reaches_the_critic_as_untrusted_parts_only_and_whole_passages(at_critique):
+    call = at_critique().asked[0]
     assert isinstance(call, CallModel) and call.tier == "heavy"
     ours = call.system + "".join(p.text for p in call.parts if not isinstance(p, Untrusted))
-    assert "house1" not in ours and NEWS not in ours
-    assert [p.label for p in call.parts if isinstance(p, Untrusted)] == [
-        "news_source", "news", "reference 1", "reference 2",
-    ]  # fmt: skip
+    assert TELLINGS[0] not in ours and NEWS not in ours
+    assert "stance" not in "".join(p.text for p in call.parts if isinstance(p, Trusted)), "no stance of ours"
+    shown = {p.label: p.text for p in call.parts if isinstance(p, Untrusted)}
+    assert list(shown) == ["news_source", "news", "reference 1", "reference 2"]
+    assert shown["reference 1"].endswith(TELLINGS[0])
+    assert call.parts[-1] == Trusted("Judge the claim above by references 1, 2.")
+
+
+def test_at_most_six_pages_are_shown_one_of_each_owner_first(at_critique, findings):
+    many = findings(9)
+    refs = tuple(replace(r, owner="same.example") if r.reference_number < 7 else r for r in many.references)
+    call = at_critique(9).asked[0]
+    assert [p.label for p in call.parts if is_page(p)] == [f"reference {n}" for n in range(1, 7)]
+    assert [r.reference_number for r in shown_to_critic(refs)] == [1, 2, 3, 7, 8, 9]
+
+
+def is_page(part):
+    return isinstance(part, Untrusted) and part.label.startswith("reference")
 
 
 def test_no_search_reply_is_taken_for_nothing_found(deep, triaged, no_memory, planned):

@@ -1,17 +1,21 @@
-"""Triage: the free check before the paid call, the gate's thresholds, the rollout, and what a model may not write."""
+"""Triage: the free check before the paid call, the gate and the rollout, the claim, and what a model may not write."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
 
-from agents.specification import case_after, given, opened
-from agents.verification.triage import gate, rollout_bucket
+from agents.core.case import Replies
+from agents.specification import call_of, case_after, given, opened
+from agents.verification.gate import NEVER_DEEP, gate, rollout_bucket
+from agents.verification.triage import STEP
 from schemas.effects import EarlierReply, Failure, FindEarlier, ModelReply
 from schemas.events import CaseDropped, CaseTriaged
+from schemas.signals import ClaimAmount, StatedClaim
 from tests.agents.conftest import NEWS
 
 FIRST = EarlierReply(first_case=None)
+PLAIN = StatedClaim()
 DOWN = Failure(kind="unavailable", message="down", retryable=True)
 
 
@@ -74,19 +78,89 @@ def test_text_that_steers_the_model_is_flagged_and_still_judged(deep, judged, te
         ("hack", 0.1, "deep"),
         ("depeg", 0.1, "deep"),
         ("liquidation", 0.1, "deep"),
-        *[(k, 0.99, "preliminary") for k in ("macro", "other", "airdrop", "governance", "celebrity", "scam_alert")],
+        *[(k, 0.99, "preliminary") for k in sorted(NEVER_DEEP)],
     ],
 )
 def test_the_gate_follows_type_and_threshold(deep, draft, kind, confidence, route):
-    assert gate(replace(draft, event_type=kind, confidence=confidence), 0.0, deep)[0] == route
+    certain = replace(draft, event_type=kind, confidence=confidence, strength="low")
+    assert gate(certain, PLAIN, 0.0, deep)[0] == route
+
+
+@pytest.mark.parametrize(
+    ("changes", "claim", "route", "why"),
+    [
+        ({"strength": "medium", "action": "buy"}, {}, "deep", "strength medium with action buy"),
+        ({"strength": "high", "action": "sell"}, {}, "deep", "strength high with action sell"),
+        ({}, {"modality": "rumoured"}, "deep", "strength medium with rumoured"),
+        ({}, {"modality": "planned"}, "deep", "strength medium with planned"),
+        ({}, {"attribution": "unnamed"}, "deep", "strength medium with an unnamed source"),
+        ({}, {"attribution": "named"}, "preliminary", "confidence 0.40 is below 0.75"),
+        ({}, {}, "preliminary", "confidence 0.40 is below 0.75"),
+        (
+            {"strength": "low", "action": "buy"},
+            {"modality": "rumoured", "attribution": "unnamed"},
+            "preliminary",
+            "low",
+        ),
+        ({"event_type": "macro", "action": "buy"}, {"modality": "rumoured"}, "preliminary", "macro is never"),
+    ],
+)
+def test_what_is_doubtful_and_would_matter_goes_deep(deep, draft, changes, claim, route, why):
+    doubtful = replace(
+        draft, **{"event_type": "listing", "confidence": 0.4, "strength": "medium", "action": "observe"} | changes
+    )
+    found, reason = gate(doubtful, StatedClaim(**claim), 0.0, deep)
+    assert (found, why in reason) == (route, True), reason
+    off = gate(doubtful, StatedClaim(**claim), 0.0, replace(deep, gate_doubtful=False))
+    assert off[0] == "preliminary"
+
+
+@pytest.mark.parametrize("modality", ["denied", "corrected"])
+@pytest.mark.parametrize("kind", ["listing", *sorted(NEVER_DEEP)])
+def test_a_denial_and_a_correction_go_deep_whatever_the_type(deep, draft, kind, modality):
+    weak = replace(draft, event_type=kind, confidence=0.1, strength="low", action="observe")
+    claim = StatedClaim(modality=modality)
+    assert gate(weak, claim, 0.0, replace(deep, gate_doubtful=False)) == (
+        "deep", f"news with a claim {modality} is always of value"
+    )  # fmt: skip
+    assert gate(weak, claim, 0.0, replace(deep, deep_analysis_tools_enabled=False))[0] == "single_pass"
+    assert gate(weak, claim, 0.5, replace(deep, phase1_rollout_percentage=0.5))[0] == "single_pass"
 
 
 def test_cases_outside_the_rollout_or_with_the_deep_path_off_take_the_single_pass(deep, draft):
     tenth = replace(deep, phase1_rollout_percentage=0.1)
-    assert gate(draft, 0.0999, tenth)[0] == "deep"
-    assert gate(draft, 0.1, tenth)[0] == "single_pass"
-    assert gate(draft, 0.0, replace(deep, deep_analysis_tools_enabled=False))[0] == "single_pass"
-    assert gate(draft, 0.0, replace(deep, phase1_rollout_percentage=0.0))[0] == "single_pass"
+    assert gate(draft, PLAIN, 0.0999, tenth)[0] == "deep"
+    assert gate(draft, PLAIN, 0.1, tenth)[0] == "single_pass"
+    assert gate(draft, PLAIN, 0.0, replace(deep, deep_analysis_tools_enabled=False))[0] == "single_pass"
+    assert gate(draft, PLAIN, 0.0, replace(deep, phase1_rollout_percentage=0.0))[0] == "single_pass"
+
+
+def test_the_event_says_what_the_news_claims_and_the_draft_is_about_its_asset(deep, judged):
+    claim = {
+        "subject": "Binance", "predicate": "lists", "object": "", "amount": {"value": 9.14, "unit": "亿 USDT"}, "asset": "PEPE",
+        "venue": "Binance", "modality": "rumoured", "attribution": "unnamed",
+    }  # fmt: skip
+    reply = judged(event_type="listing", asset="BNB", asset_name="BNB", confidence=0.4, claim=claim)
+    event = given(opened("Insiders: Binance lists PEPE"), config=deep).told(FIRST, reply).event
+    amount = ClaimAmount(value=914_000_000, unit="USDT")
+    assert event.claim == StatedClaim(**{**claim, "amount": amount})
+    assert (event.draft.asset, event.draft.asset_name, event.route) == ("PEPE", "Pepe", "deep")
+
+
+def test_without_a_stated_claim_the_grammar_lets_a_denial_through(deep, judged):
+    reply = judged(event_type="macro", confidence=0.2)
+    event = given(opened("The Fed denies a report of a rate cut"), config=deep).told(FIRST, reply).event
+    assert (event.claim, event.route) == (None, "deep")
+
+
+@pytest.mark.parametrize(("hit", "shown"), [((), []), (("exploit", "bridge\u200b hack"), ["exploit, bridge hack"])])
+def test_the_listeners_keywords_are_read_as_untrusted_text(deep, hit, shown):
+    event = opened(NEWS)
+    event = replace(event, news=replace(event.news, keywords_hit=hit))
+    case = case_after(event, config=deep)
+    call = STEP.ask(replace(case, replies=Replies((call_of(check(event), FIRST),))))[1]
+    assert [p.text for p in call.parts if getattr(p, "label", "") == "keywords_hit"] == shown
+    assert "listing: lists, delists" in call.system and "bridge" not in call.system
 
 
 def test_the_bucket_depends_on_the_case_alone_and_spreads(deep):
@@ -104,10 +178,10 @@ def test_a_first_judgement_is_published_where_it_is_asked_for_and_more_is_to_com
     deep, judged, asked, confidence, published
 ):
     config = replace(deep, publish_preliminary=asked)
-    reply = judged(event_type="partnership", confidence=confidence)
+    reply = judged(event_type="partnership", confidence=confidence, strength="low")
     event = given(opened("Tesla accepts Bitcoin"), config=config).told(FIRST, reply).event
     assert (event.preliminary_signal is not None) is published
     if published:
         first = event.preliminary_signal
-        assert (first.status, first.revision, first.confidence) == ("preliminary", 1, confidence)
+        assert (first.stage, first.revision, first.preliminary_confidence) == ("preliminary", 1, confidence)
         assert "not_deep_analysed" in first.risk_flags and first.summary == event.draft.summary

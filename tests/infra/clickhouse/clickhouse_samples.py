@@ -75,13 +75,17 @@ def search_call(cost: str | None, **fields: Any) -> Call:
 
 def signal(**fields: Any) -> Signal:
     given: dict[str, Any] = {
-        "schema_version": 1,
+        "schema_version": 2,
         "signal_id": "signal-a",
         "revision": 1,
         "supersedes": None,
-        "status": "verified",
+        "stage": "final",
+        "verdict": "confirmed",
+        "unchecked_reason": None,
         "case_id": "case-a",
         "summary": "Circle 确认 USDC 储备",
+        "summary_zh": None,
+        "summary_en": None,
         "event_type": "depeg",
         "asset": "USDC",
         "asset_name": "USD Coin",
@@ -103,6 +107,7 @@ def signal(**fields: Any) -> Signal:
         "links": (),
         "evidence": (),
         "independent_sources": 0,
+        "supporting_sources": 0,
         "risk_flags": (),
         "adjustments": (),
         "prompt_versions": (),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 
+import orjson
 import pytest
 
 from infra.clickhouse.client import ClickHouse, connect
 from infra.clickhouse.columns import COLUMNS
-from infra.clickhouse.migrate import load_migrations, migrate
+from infra.clickhouse.migrate import DIRECTORY, load_migrations, migrate
 from schemas.errors import ConfigError
 
 pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
@@ -86,3 +88,57 @@ async def test_a_migration_whose_process_died_before_recording_it_runs_again_wit
     await empty.command("TRUNCATE TABLE migrations")
     assert await migrate(empty) == names
     assert (await empty.query("SELECT run_id FROM runs")).rows == [("kept",)]
+
+
+OLD_SIGNALS = {
+    # signal: (status, flags, rules of its adjustments) → (stage, verdict, unchecked_reason)
+    "told at once": (("preliminary", [], []), ("preliminary", "unchecked", "preliminary")),
+    "never searched": (("preliminary_only", ["not_deep_analysed"], []), ("final", "unchecked", "")),
+    "refuted": (("verified", ["refuted"], ["denied_or_conflict"]), ("final", "refuted", "")),
+    "disputed": (("degraded", [], ["denied_or_conflict", "memory"]), ("final", "disputed", "")),
+    "stale": (("verified", ["stale"], ["stale"]), ("final", "stale", "")),
+    "few": (("verified", [], ["few_sources", "bounds"]), ("final", "unconfirmed", "")),
+    "none": (("verified", [], ["no_evidence"]), ("final", "unconfirmed", "")),
+    "many": (("verified", [], ["multi_source_official"]), ("final", "", "")),
+    "taken back": (("retracted", ["retracted"], ["multi_source", "retracted"]), ("retracted", "", "")),
+    "replaced": (("superseded", [], ["few_sources"]), ("superseded", "unconfirmed", "")),
+}
+
+
+async def migrated_to(client: ClickHouse, directory: Path, last: int) -> None:
+    for one in load_migrations()[:last]:
+        (directory / f"{one.name}.sql").write_bytes((DIRECTORY / f"{one.name}.sql").read_bytes())
+    await migrate(client, directory=directory)
+
+
+async def test_signals_of_schema_1_get_their_stage_and_the_verdict_that_their_rules_had_a_word_for(
+    empty: ClickHouse, tmp_path: Path
+) -> None:
+    await migrated_to(empty, tmp_path, 5)
+    for name, ((status, flags, rules), _) in OLD_SIGNALS.items():
+        steps = [(rule, 0.1, "why") for rule in rules]
+        page = [("https://a.example", "h", "supports", 1, 0, None)]
+        columns = ("run_id", "signal_id", "revision", "status", "risk_flags", "adjustments", "evidence")
+        await empty.insert("signals", columns, [("live", name, 1, status, flags, steps, page)])
+        said = {"status": status, "risk_flags": flags, "adjustments": [{"rule": rule} for rule in rules]}
+        text = orjson.dumps(said).decode() if status in ("verified", "degraded", "preliminary_only") else ""
+        columns = ("run_id", "case_id", "has_signal", "signal", "started_at")
+        await empty.insert("run_cases", columns, [("run", name, int(text != ""), text, datetime.now(UTC))])
+    for name in await migrate(empty):
+        assert int(name[1:4]) > 5
+    for table in ("signals", "run_cases"):  # as parts of before are read, and as they are merged
+        asked = "signal_id, stage, verdict, unchecked_reason" if table == "signals" else "case_id, verdict"
+        first = (await empty.query(f"SELECT {asked} FROM {table} ORDER BY 1")).rows
+        await empty.command(f"OPTIMIZE TABLE {table} FINAL")
+        assert (await empty.query(f"SELECT {asked} FROM {table} ORDER BY 1")).rows == first
+        found = {name: tuple(rest) for name, *rest in first}
+        if table == "signals":
+            assert found == {name: now for name, (_, now) in OLD_SIGNALS.items()}
+        else:
+            assert found == {name: (now[1] if now[0] == "final" else "",) for name, (_, now) in OLD_SIGNALS.items()}
+    columns = "supporting_sources, summary_zh, tupleElement(evidence[1], 'url'), tupleElement(evidence[1], 'quote')"
+    assert (await empty.query(f"SELECT DISTINCT {columns} FROM v_signals")).rows == [
+        (None, "", "https://a.example", None)
+    ]
+    judged = (await empty.query("SELECT count() FROM v_judgements")).rows[0][0]
+    assert judged == sum(stage == "final" for _, (stage, *_) in OLD_SIGNALS.values())

@@ -11,6 +11,7 @@ import pytest
 from infra.clickhouse.client import ClickHouse
 from schemas import events as ev
 from schemas.effects import Failure
+from schemas.evidence import PageStance
 from schemas.news import News
 from schemas.signals import Adjustment, SignalEvidence
 from tests.infra.clickhouse.clickhouse_samples import (
@@ -130,10 +131,10 @@ async def test_latency_to_the_signal_counts_from_publication_and_from_opening(cl
     news = News(source="desk", text="text", published_at=NOW - seconds(60))
     opened = ev.EventReceived(news=news, config_hash="", text_hash="", language="en")
     await fill(clickhouse, [record(opened, case="case-a", time=NOW - seconds(2))])
-    late = signal(revision=2, status="retracted", supersedes=1)
+    late = signal(revision=2, stage="retracted", supersedes=1)
     await fill_signals(clickhouse, published(signal()), published(late, emitted_at=NOW + seconds(999)))
-    (row,) = await view(clickhouse, "v_latency_to_signal", "status, signals, published_p50_ms, opened_p99_ms")
-    assert tuple(row.values()) == ("verified", 1, 60_000.0, 2_000.0)
+    (row,) = await view(clickhouse, "v_latency_to_signal", "verdict, signals, published_p50_ms, opened_p99_ms")
+    assert tuple(row.values()) == ("confirmed", 1, 60_000.0, 2_000.0)
 
 
 async def three_judgements(client: ClickHouse) -> None:
@@ -146,11 +147,9 @@ async def three_judgements(client: ClickHouse) -> None:
     await fill_signals(
         client,
         judged("a", 0.7, event_type="hack", adjustments=(rule,)),
-        judged("b", 0.1, event_type="hack", status="degraded"),
-        judged("c", 0.5, event_type="listing", status="preliminary_only", news_source="desk"),
-        published(
-            signal(signal_id="a", case_id="a", confidence=0.0, revision=2, status="retracted", event_type="hack")
-        ),
+        judged("b", 0.1, event_type="hack", verdict="refuted"),
+        judged("c", 0.5, event_type="listing", verdict="unchecked", unchecked_reason="gate", news_source="desk"),
+        published(signal(signal_id="a", case_id="a", confidence=0.0, revision=2, stage="retracted", event_type="hack")),
     )
     supported = ev.EvidenceCritiqued(claims=(), verdict="supported")
     refuted = ev.EvidenceCritiqued(claims=(), verdict="refuted")
@@ -170,13 +169,15 @@ async def test_confidence_delta_by_event_type_is_of_the_last_judgement_not_of_th
     assert [*listing.values()] == ["listing", 1, 0, 0, 0.5, 0.5, 0.0, 0.0]
 
 
-async def test_confidence_delta_is_split_by_source_type_and_the_last_verdict(clickhouse: ClickHouse) -> None:
+async def test_confidence_delta_is_split_by_source_type_verdict_and_the_last_critique(clickhouse: ClickHouse) -> None:
     await three_judgements(clickhouse)
-    rows = await view(clickhouse, "v_confidence_delta", "news_source, event_type, verdict, round(mean_delta, 9)")
+    rows = await view(
+        clickhouse, "v_confidence_delta", "news_source, event_type, verdict, critique_verdict, round(mean_delta, 9)"
+    )
     assert [tuple(r.values()) for r in rows] == [
-        ("desk", "listing", "", 0.0),
-        ("history", "hack", "refuted", -0.4),
-        ("history", "hack", "supported", 0.2),
+        ("desk", "listing", "unchecked", "", 0.0),
+        ("history", "hack", "confirmed", "supported", 0.2),
+        ("history", "hack", "refuted", "refuted", -0.4),
     ]
 
 
@@ -202,11 +203,35 @@ async def test_search_cost_stands_against_the_size_of_the_change(clickhouse: Cli
 
 async def test_the_signals_view_shows_the_highest_revision(clickhouse: ClickHouse) -> None:
     await three_judgements(clickhouse)
-    rows = await view(clickhouse, "v_signals", "signal_id, revision, status")
+    rows = await view(clickhouse, "v_signals", "signal_id, revision, stage")
     assert [tuple(r.values()) for r in rows] == [
         ("a", 2, "retracted"),
-        ("b", 1, "degraded"),
-        ("c", 1, "preliminary_only"),
+        ("b", 1, "final"),
+        ("c", 1, "final"),
+    ]
+
+
+async def test_stances_have_a_row_for_each_page_with_the_prompt_that_read_it(clickhouse: ClickHouse) -> None:
+    read = ev.EvidenceCritiqued(
+        claims=(),
+        verdict="conflicting",
+        stances=(
+            PageStance(reference_number=1, stance="supports", quote="it is live", amount="agrees", speaks_for="party"),
+            PageStance(reference_number=2, stance="denies", quote="made up", same_event=False, cites="coindesk.com"),
+            PageStance(reference_number=3, stance="unrelated"),
+        ),
+        unquoted=(2,),
+        calls=(model_call("0.01", prompt_version="v7"),),
+    )
+    unread = ev.EvidenceCritiqued(claims=(), verdict="not_enough_evidence")
+    await fill(clickhouse, [record(read, step="critique"), record(unread, case="case-b", offset=1, step="critique")])
+    columns = "reference_number, stance, quoted, quote, same_subject, same_event, amount, speaks_for, cites"
+    columns = f"{columns}, prompt_version, critique_verdict"
+    rows = await view(clickhouse, "v_stances", columns, "run_id = 'live' ORDER BY reference_number")
+    assert [tuple(r.values()) for r in rows] == [
+        (1, "supports", True, "it is live", True, True, "agrees", "party", None, "v7", "conflicting"),
+        (2, "denies", False, "made up", True, False, "silent", "other", "coindesk.com", "v7", "conflicting"),
+        (3, "unrelated", True, None, True, True, "silent", "other", None, "v7", "conflicting"),
     ]
 
 

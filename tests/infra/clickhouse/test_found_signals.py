@@ -62,7 +62,8 @@ async def test_signals_are_found_newest_first_with_what_an_answer_cites(clickhou
         action="buy",
         direction="long",
         confidence=0.75,
-        status="verified",
+        stage="final",
+        verdict="confirmed",
         summary="Circle 确认 USDC 储备",
         decided_at=NOW - DAY,
         risk_flags=("rumor",),
@@ -79,18 +80,22 @@ async def test_an_asset_is_asked_for_by_its_ticker_and_none_means_any(clickhouse
 
 
 async def test_a_signal_is_what_it_was_at_the_time(clickhouse: ClickHouse) -> None:
-    first = one("s", 2, status="preliminary", confidence=0.5)
-    verified = one("s", 1, revision=2, supersedes=1, confidence=0.9)
-    withdrawn = one("s", 0, revision=3, supersedes=2, status="retracted", confidence=0.0, action="observe")
-    await fill_signals(clickhouse, withdrawn, first, verified, verified)  # redelivered, and out of order
+    first = one("s", 2, stage="preliminary", verdict="unchecked", confidence=0.5)
+    judged = one("s", 1, revision=2, supersedes=1, confidence=0.9)
+    withdrawn = one(
+        "s", 0, revision=3, supersedes=2, stage="retracted", verdict="refuted", confidence=0.0, action="observe"
+    )
+    await fill_signals(clickhouse, withdrawn, first, judged, judged)  # redelivered, and out of order
 
-    async def stood(days: float) -> list[tuple[str, float]]:
-        return [(f.status, f.confidence) for f in await find(clickhouse, as_of=NOW - days * DAY + seconds(30))]
+    async def stood(days: float) -> list[tuple[str, str | None, float]]:
+        return [
+            (f.stage, f.verdict, f.confidence) for f in await find(clickhouse, as_of=NOW - days * DAY + seconds(30))
+        ]
 
     assert await stood(3) == []
-    assert await stood(2) == [("preliminary", 0.5)]
-    assert await stood(1) == [("verified", 0.9)]
-    assert await stood(0) == [("retracted", 0.0)]
+    assert await stood(2) == [("preliminary", "unchecked", 0.5)]
+    assert await stood(1) == [("final", "confirmed", 0.9)]
+    assert await stood(0) == [("retracted", "refuted", 0.0)]
 
 
 async def test_what_was_emitted_only_at_or_after_the_time_is_not_known(clickhouse: ClickHouse) -> None:

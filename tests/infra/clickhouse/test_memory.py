@@ -99,6 +99,7 @@ async def test_recall_finds_the_near_case_and_leaves_out_the_unrelated(
         similarity=pytest.approx(likeness(news, like_it), abs=1e-6),
         decided_at=NOW,
         signal_id="signal-near",
+        verdict="confirmed",
     )
 
 
@@ -171,6 +172,15 @@ async def test_the_same_asset_counts_as_likeness_of_its_own(clickhouse: ClickHou
     await fill(clickhouse, [remembered("past", past, asset="BTC")])
     assert [e.case_id for e in await recall(clickhouse, news, asset="BTC")] == ["past"]
     assert await recall(clickhouse, news, asset="ETH") == ()
+
+
+async def test_news_that_hit_the_same_keyword_needs_less_likeness_too(clickhouse: ClickHouse) -> None:
+    news, past = "BlackRock files for a spot Bitcoin ETF", "Court sides with Grayscale over spot Bitcoin ETF papers"
+    hit = remembered("past", past)
+    await fill(clickhouse, [type(hit)(**{**fields_of(hit), "keywords": ("spot etf", "court")})])
+    assert [e.case_id for e in await recall(clickhouse, news, keywords=("Spot ETF", "sec"))] == ["past"]
+    assert await recall(clickhouse, news, keywords=("sec",)) == ()
+    assert await recall(clickhouse, "USDC 跌至 0.87 美元", keywords=("spot etf",)) == ()
 
 
 async def test_an_outcome_is_known_only_when_its_horizon_had_ended(clickhouse: ClickHouse) -> None:

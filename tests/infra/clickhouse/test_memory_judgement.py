@@ -36,19 +36,20 @@ async def known(client: ClickHouse, hours: float) -> MemoryEntry:
     return entry
 
 
-@pytest.mark.parametrize("status", ["retracted", "superseded"])
-async def test_a_withdrawal_counts_from_the_moment_in_which_it_was_emitted(clickhouse: ClickHouse, status: Any) -> None:
-    taken_back = revised(2, status=status, confidence=0.0)
+@pytest.mark.parametrize("stage", ["retracted", "superseded"])
+async def test_a_withdrawal_counts_from_the_moment_in_which_it_was_emitted(clickhouse: ClickHouse, stage: Any) -> None:
+    taken_back = revised(2, stage=stage, verdict="refuted", confidence=0.0)
     await told(clickhouse, (revised(1), NOW + seconds(1)), (taken_back, NOW + seconds(5 * HOUR)))
     before, at, after = [await known(clickhouse, hours) for hours in (4, 5, 6)]
     assert (before.confidence, before.withdrawn) == (at.confidence, at.withdrawn) == (0.75, None)
-    assert (after.confidence, after.withdrawn) == (0.0, status)
+    assert (after.confidence, after.withdrawn) == (0.0, stage)
 
 
 async def test_of_several_revisions_the_newest_that_was_out_counts(clickhouse: ClickHouse) -> None:
-    first = revised(1, status="preliminary", confidence=0.5)
+    first = revised(1, stage="preliminary", verdict="unchecked", confidence=0.5)
     await told(clickhouse, (first, NOW + seconds(1)), (revised(2, confidence=0.9), NOW + seconds(2 * HOUR)))
-    assert [(await known(clickhouse, hours)).confidence for hours in (1, 3)] == [0.5, 0.9]
+    entries = [await known(clickhouse, hours) for hours in (1, 3)]
+    assert [(e.confidence, e.verdict) for e in entries] == [(0.5, "unchecked"), (0.9, "confirmed")]
 
 
 async def test_what_was_decided_and_not_yet_emitted_is_not_remembered(clickhouse: ClickHouse) -> None:
@@ -66,7 +67,7 @@ async def test_signals_that_are_not_out_leave_room_for_those_that_are(clickhouse
 
 
 async def test_a_timeline_tells_withdrawals_as_of_its_time_too(clickhouse: ClickHouse) -> None:
-    taken_back = revised(2, status="retracted", confidence=0.0)
+    taken_back = revised(2, stage="retracted", confidence=0.0)
     await told(clickhouse, (revised(1), NOW + seconds(1)), (taken_back, NOW + seconds(5 * HOUR)))
     since = NOW - seconds(HOUR)
     (before,) = await recall(clickhouse, "x", asset="USDC", since=since, as_of=NOW + seconds(4 * HOUR))

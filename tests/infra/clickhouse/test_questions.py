@@ -7,7 +7,7 @@ The set, live, every case knowable at 11:59 (60 s before NOW), its entry at 12:0
     b     s1     long     0.5 → 0.75   - 1 %      miss (knowable a second after a)
     c     c      short    0.6 → 0.9    - 3 %      hit, + 3 % for who was short
     d     d      short    0.6 → 0.2    + 1 %      miss, - 1 %
-    e     e      neutral  0.5 → 0.5    + 9 %      says no direction
+    e     e      observe  0.5 → 0.5    + 9 %      would be long if it were true, and leaves no order
     f     f      long     0.5 → 0.6    unknown    no outcome, and the import said why
     g     g      long     0.5 → 0.6    + 9 %      of another asset than the signal's
     h     h      long     0.5 → 0.6    + 9 %      denied ten minutes later: not held for an hour, held for five minutes
@@ -48,7 +48,7 @@ SET: dict[str, tuple[str, float, float]] = {
     "b": ("long", 0.5, 0.75),
     "c": ("short", 0.6, 0.9),
     "d": ("short", 0.6, 0.2),
-    "e": ("neutral", 0.5, 0.5),
+    "e": ("observe", 0.5, 0.5),
     "f": ("long", 0.5, 0.6),
     "g": ("long", 0.5, 0.6),
     "h": ("long", 0.5, 0.6),
@@ -56,7 +56,7 @@ SET: dict[str, tuple[str, float, float]] = {
 RETURNS = {"a": 0.02, "b": -0.01, "c": -0.03, "d": 0.01, "e": 0.09, "g": 0.09, "h": 0.09}
 RUN_COLUMNS = (
     *("run_id", "case_id", "repeat", "story_id", "status", "knowable_at", "has_signal", "asset", "action", "direction"),
-    *("preliminary_confidence", "confidence", "executed", "cost_usd", "unpriced_calls", "latency_ms", "started_at", "version"),
+    *("preliminary_confidence", "confidence", "executed", "cost_usd", "unpriced_calls", "latency_ms", "signal", "started_at", "version"),
 )  # fmt: skip
 
 
@@ -106,6 +106,7 @@ def replayed(case: str, story: str, said: str, confidence: float, *, repeat: int
         "cost_usd": Decimal("0.1"),
         "unpriced_calls": 0,
         "latency_ms": 100.0,
+        "signal": said and '{"verdict":"%s"}' % ("likely" if case == "b" else "confirmed"),
         "started_at": datetime.now(UTC),  # rows of runs go 180 days after their run
         "version": 1,
         **other,
@@ -113,18 +114,19 @@ def replayed(case: str, story: str, said: str, confidence: float, *, repeat: int
     return tuple(given[name] for name in RUN_COLUMNS)
 
 
-ACTIONS = {"long": "buy", "short": "sell", "neutral": "observe"}
+ACTIONS = {"long": "buy", "short": "sell", "observe": "observe"}
 
 
 async def the_set(client: ClickHouse) -> None:
     rows = []
     for case, (says, before, after) in SET.items():
-        named = {"signal_id": f"signal-{case}", "case_id": case, "direction": says, "action": ACTIONS[says]}
+        named = {"signal_id": f"signal-{case}", "case_id": case, "action": ACTIONS[says]}
+        named["direction"] = "long" if says == "observe" else says
         shown = signal(**named, preliminary_confidence=before, confidence=after)
         at = NOW - seconds(59 if case == "b" else 60)
         rows.append(published(shown, knowable_at=at))
         if case == "h":
-            gone = signal(**named, preliminary_confidence=before, confidence=0.0, revision=2, status="retracted")
+            gone = signal(**named, preliminary_confidence=before, confidence=0.0, revision=2, stage="retracted")
             rows.append(published(gone, emitted_at=NOW + seconds(600)))
     await fill_signals(client, *rows)
     for case, change in RETURNS.items():
@@ -273,6 +275,13 @@ async def test_9_two_runs_are_paired_by_case_and_repeats_are_averaged(known: Cli
         ("c", "c", "sell", "buy", 1, 0.9, 0.9, 0.0),
         ("d", "d", "sell", "", 1, 0.2, None, None),  # no signal in b; f is a miss there, and z is in b alone
     ]
+    columns = "case_id, a_verdict, b_verdict, verdict_flipped"
+    assert await ask(known, "v_run_pairs", columns, PAIR) == [
+        ("a", "confirmed", "confirmed", 0),
+        ("b", "confirmed", "likely", 1),
+        ("c", "confirmed", "confirmed", 0),
+        ("d", "confirmed", "", None),
+    ]
     columns = "a_cost_usd, a_unpriced_calls, b_cost_usd, b_unpriced_calls, b_repeats"
     # Of b's two repeats of a, one has a known price.
     assert await ask(known, "v_run_pairs", columns, f"{PAIR} AND case_id = 'a'") == [
@@ -351,14 +360,14 @@ async def test_a_case_is_knowable_when_its_listener_had_it_not_when_it_was_publi
 async def test_a_withdrawal_is_known_from_when_the_denial_was_knowable_not_from_when_it_was_processed(
     clickhouse: ClickHouse,
 ) -> None:
-    said, gone = signal(), signal(revision=2, status="superseded", confidence=0.0)
+    said, gone = signal(), signal(revision=2, stage="superseded", confidence=0.0)
     await fill_signals(clickhouse, published(said), published(gone, cause_id="found", emitted_at=NOW + seconds(9e6)))
     denial = ev.RetractionFound(signal_id="signal-a", of_case="case-a", kind="superseded", reason="denied")
     await fill(
         clickhouse, [record(denial, case="denial", event_id="found", offset=8), opened("denial", received_after_s=600)]
     )
-    columns = "status, confidence, withdrawn_as, withdrawn_at"
-    assert await ask(clickhouse, "v_judgements", columns) == [("verified", 0.75, "superseded", NOW + seconds(600))]
+    columns = "stage, confidence, withdrawn_as, withdrawn_at"
+    assert await ask(clickhouse, "v_judgements", columns) == [("final", 0.75, "superseded", NOW + seconds(600))]
 
 
 async def test_every_column_of_every_view_has_a_plain_type(clickhouse: ClickHouse) -> None:

@@ -80,7 +80,7 @@ async def market(**scripts: Behaviour | Sequence[Behaviour]) -> AsyncIterator[tu
             servers[name] = await stack.enter_async_context(FakeServer(*behaviours))
         at = {name: server.url for name, server in servers.items()}
         port = LiveMarket(
-            price=Prices(coinbase=at["coinbase"], binance=at["binance"], timeout_s=60.0),
+            price=Prices(coinbase=at["coinbase"], binance=at["binance"], timeout_s=60.0, pegs=True),
             macro=MacroFigures(fear_greed=at["fear_greed"], fred=at["fred"], timeout_s=60.0),
             onchain=OnchainFigures(
                 defillama=at["defillama"],

@@ -38,10 +38,7 @@ async def test_topics_news_a_worker_its_publisher_and_a_subscriber_work_over_sas
         assert (report.published, report.refused) == (5, [])
         async with world.working(plain_registry(asks=True)), world.publishing():
             assert (await world.until_closed(5, within_s=60)).clean
-            got = subscribe(
-                statuses=("verified", "unverified", "preliminary", "degraded"),  # type: ignore[arg-type]
-                start="earliest", kafka=address, prefix=topics.prefix,
-            )  # fmt: skip
+            got = subscribe(verdicts=None, actions=None, start="earliest", kafka=address, prefix=topics.prefix)
             async with asyncio.timeout(60):
                 assert len({(await anext(got)).case_id for _ in range(5)}) == 5
             await got.aclose()  # type: ignore[attr-defined]

@@ -8,6 +8,8 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
+from agents.evidence.claim import Claim
+from agents.evidence.measurements import measured, measurements_of
 from infra.market.macro import known_from
 from infra.market.port import LiveMarket
 from infra.market.source import number, ticker
@@ -74,6 +76,83 @@ async def test_an_exchange_that_fails_is_named_beside_the_others_price() -> None
         reply = await ask(port, "price")
     assert figures(reply)["price"] == 69050.1
     assert isinstance(reply, MarketReply) and "coinbase failed" in reply.unknown[0]
+
+
+def two_hours(low: str, high: str, *, every: int = 5) -> list[tuple[int, str, str, str, str]]:
+    """Candles back to two hours before, and one each of what must not be read: still open, and older."""
+    within = [(began(minutes), low, high, high, "10") for minutes in range(5, 125, every)]
+    return [(began(0), "0.5", "2", "1", "10"), *within, (began(125), "0.4", "3", "1", "10")]
+
+
+def last_hours(reply: Reply) -> dict[tuple[str, str], tuple[float, str]]:
+    assert isinstance(reply, MarketReply), reply
+    return {(v.source, v.name): (v.value, v.unit) for v in reply.values if v.name.endswith("_2h")}
+
+
+async def test_a_dollar_peg_is_read_at_both_exchanges_over_the_two_hours_before_and_never_later() -> None:
+    scripts = {
+        "coinbase": fake.coinbase(*two_hours("0.9712", "0.9990")),
+        "binance": fake.binance(*two_hours("0.9685", "0.9981", every=30)),
+    }
+    async with market(**scripts) as (port, servers):
+        reply = await ask(port, "price", "USDC")
+        assert [len(servers[name].requests) for name in scripts] == [1, 1]
+    assert last_hours(reply) == {
+        ("coinbase", "price_low_2h"): (0.9712, "USD"),
+        ("coinbase", "price_high_2h"): (0.999, "USD"),
+        ("coinbase", "candles_2h"): (24.0, "of 24"),
+        ("binance", "price_low_2h"): (0.9685, "USDT"),
+        ("binance", "price_high_2h"): (0.9981, "USDT"),
+        ("binance", "candles_2h"): (4.0, "of 24"),
+    }
+    assert isinstance(reply, MarketReply)
+    assert {v.observed_at for v in reply.values} == {datetime(2024, 6, 3, 12, tzinfo=UTC)}
+    assert [v.source for v in reply.values if v.name == "price"] == ["coinbase"], "one price is the reference"
+
+
+async def test_one_exchange_without_an_answer_leaves_a_pegs_other_window_and_is_named() -> None:
+    async with market(coinbase=fake.coinbase(*two_hours("0.97", "1")), binance=BINANCE_NONE) as (port, _):
+        reply = await ask(port, "price", "USDT")
+    assert {source for source, _ in last_hours(reply)} == {"coinbase"}
+    assert isinstance(reply, MarketReply) and "price: binance has no market for USDT" in reply.unknown
+    async with market(coinbase=DOWN, binance=fake.binance(*two_hours("0.97", "1"))) as (port, _):
+        reply = await ask(port, "price", "USDC")
+    assert {source for source, _ in last_hours(reply)} == {"binance"} and figures(reply)["price"] == 1.0
+    async with market(coinbase=DOWN, binance=BINANCE_NONE) as (port, _):
+        assert isinstance(await ask(port, "price", "USDC"), Failure)
+
+
+async def test_what_has_no_dollar_peg_is_asked_of_one_exchange_and_has_no_such_window() -> None:
+    async with market(coinbase=fake.coinbase(*CANDLES), binance=fake.binance(*CANDLES)) as (port, servers):
+        reply = await ask(port, "price")
+        assert servers["binance"].requests == []
+    assert last_hours(reply) == {}
+
+
+@pytest.mark.parametrize(
+    ("coinbase", "binance", "said"),
+    [
+        (("0.88", "0.99"), ("0.87", "0.99"), "confirms"),
+        (("0.999", "1.001"), ("0.998", "1.0005"), "contradicts"),
+        (("0.88", "0.99"), ("0.999", "1.001"), None),
+        (("0.994", "1.0"), ("0.999", "1.0"), None),
+        (("0.999", "1.001"), None, "contradicts"),
+        (("0.88", "0.99"), None, None),
+        (None, ("0.999", "1.001"), None),
+    ],
+)
+async def test_what_the_price_tool_brings_decides_a_claimed_depeg(
+    coinbase: Any, binance: Any, said: str | None
+) -> None:
+    scripts = {
+        "coinbase": fake.coinbase(*two_hours(*coinbase)) if coinbase else COINBASE_NONE,
+        "binance": fake.binance(*two_hours(*binance)) if binance else BINANCE_NONE,
+    }
+    async with market(**scripts) as (port, _):
+        reply = await ask(port, "price", "USDC")
+    assert isinstance(reply, MarketReply)
+    claim = Claim(text="USDC falls to $0.87", language="en", event_type="depeg", asset="USDC", as_of=AS_OF)
+    assert measured(claim, measurements_of(reply.values, claim)) == said
 
 
 async def test_a_failure_is_not_taken_for_an_asset_without_a_market() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any
 
 from agents.prompts import load_prompts
-from agents.specification import Run, opened, run_case
+from agents.specification import START, Run, opened, run_case
 from agents.tables import load_tables
 from infra.offline.scripted.ports import scripted_ports
 from infra.offline.scripted.server import ScriptedServer
@@ -43,7 +44,7 @@ class Driver:
         self._ports = ports
         self.performed: list[tuple[Effect, Any]] = []
 
-    async def case(self, text: str, config: Snapshot, *, language: str = "en") -> Run:
+    async def case(self, text: str, config: Snapshot, *, language: str = "en", at: datetime = START) -> Run:
         """Run one case to its end."""
         loop = asyncio.get_running_loop()
 
@@ -52,7 +53,7 @@ class Driver:
             self.performed.append((effect, answer))
             return answer.reply
 
-        return await asyncio.to_thread(run_case, opened(text, language=language), perform, config=config)
+        return await asyncio.to_thread(run_case, opened(text, language=language, at=at), perform, config=config)
 
 
 @asynccontextmanager

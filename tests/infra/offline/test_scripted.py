@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import httpx
 import pytest
 from msgspec.structs import replace
@@ -53,10 +55,15 @@ async def test_the_same_prompts_give_the_same_signal_again_although_the_marks_di
     assert signals[0] == signals[1]
 
 
+KNOWN = "Poly Network exploited, more than $600M moved from three chains"
+WHEN = datetime(2021, 8, 10, 14, tzinfo=UTC)
+"""News that the corpus has pages of, so that its verdict leaves a range to choose in."""
+
+
 async def test_strict_words_in_the_synthesis_prompt_lower_the_confidence_and_bold_ones_raise_it() -> None:
     async with driving() as driver:
         plain, strict, bold = [
-            (await driver.case(HACK_ZH, config, language="zh")).case.head.signal.confidence
+            (await driver.case(KNOWN, config, at=WHEN)).case.head.signal.confidence
             for config in (
                 snapshot(),
                 snapshot(synthesize=changed("synthesize", STRICTER)),

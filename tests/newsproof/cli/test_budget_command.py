@@ -50,9 +50,17 @@ async def test_the_command_shows_what_is_granted_settled_left_denied_and_alerted
         address,
         made_topics,
         LimitsSet(
-            monthly_usd=Decimal(3), triage_reserve_usd=Decimal(1), daily_units=1, allow_unpriced=False, by="left"
+            monthly_usd=Decimal(3),
+            triage_reserve_usd=Decimal(1),
+            daily_units=1,
+            allow_unpriced=False,
+            by="left",
+            doubtful_percent=40,
+            forced_percent=100,
         ),
-        asked("a", "1.5", units=1),
+        asked("rumour", "0", units=1, claim_kinds=("doubtful",)),
+        asked("other", "0", units=1),
+        asked("a", "1.5", units=1, claim_kinds=("forced",)),
         Settled(id="a", usd=Decimal("0.5"), by="left"),
         asked("b", "0.25"),
         asked("c", "0.1", units=1),
@@ -68,12 +76,20 @@ async def test_the_command_shows_what_is_granted_settled_left_denied_and_alerted
         "unsettled_usd": Decimal("0.25"), "left_usd": Decimal("2.25"),
     }  # fmt: skip
     assert (said["today"]["units_granted"], said["today"]["units_left"]) == (1, 0)
-    assert said["today"]["denied"] == {"units": 1, "money": 2}
+    assert said["today"]["units_doubtful"] == {"granted": 0, "limit": 0}
+    assert said["today"]["units_forced"] == {"granted": 1, "kept": 1}
+    assert said["today"]["denied"] == {"units": 1, "units_doubtful": 1, "units_kept": 1, "money": 2}
     assert [alert["kind"] for alert in said["alerts"]] == ["daily_share"]
     assert (said["unsettled"], said["unreadable_records"]) == (1, 1)
     assert "no room for another triage" in said["news_waits_because"]
     text = shown(address, made_topics, tmp_path)
-    assert "1 of 1 tool calls" in text and "2.2500" in text and "1/30" in text and "money 2, units 1" in text
+    assert (
+        "1 of 1 tool calls" in text
+        and "2.2500" in text
+        and "1/30" in text
+        and "money 2, units 1, units_doubtful 1" in text
+    )
+    assert "0 went to rumoured or planned claims, which may have 0, and 1 to hacks" in text
 
 
 @pytest.mark.slow
@@ -92,3 +108,4 @@ async def test_the_limits_are_those_of_the_settings_to_the_cent(written_as: str)
     limits = budget_of(at, Ending(), Wake())._limits
     assert (limits.monthly_usd, limits.by) == (Decimal(str(float(written_as))), "left")
     assert (limits.daily_units, limits.triage_reserve_usd, limits.allow_unpriced) == (50, Decimal("3.0"), False)
+    assert (limits.doubtful_units, limits.forced_units) == (20, 10)

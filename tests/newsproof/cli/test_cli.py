@@ -48,6 +48,8 @@ def test_the_sdk_loads_no_faust_even_when_it_is_used() -> None:
         (["signals", "--min-confidence", "2"], {}, exits.USAGE, "min-confidence"),
         (["config"], {"TOPIC_PARTITIONS": "many"}, exits.USAGE, "TOPIC_PARTITIONS"),
         (["cases", "--status", "lost"], {}, exits.USAGE, "open, signal, dropped, failed"),
+        (["signals", "--verdict", "verified"], {}, exits.USAGE, "confirmed, likely, unconfirmed"),
+        (["signals", "--stage", "degraded"], {}, exits.USAGE, "preliminary, final, superseded, retracted"),
         (["publish", "no-such-file.jsonl"], {}, exits.USAGE, "no-such-file.jsonl"),
         (["sql", "  "], {}, exits.USAGE, "empty"),
         (["worker"], {}, exits.USAGE, "KAFKA_BOOTSTRAP_SERVERS is not set"),

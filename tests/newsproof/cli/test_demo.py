@@ -21,15 +21,16 @@ from infra.offline.sample_news import sample_news
 from infra.settings import Settings
 from newsproof.app import exits
 from newsproof.app.servers import servers
-from schemas.signals import Action, SignalStatus
+from schemas.signals import ACTED_ON, Action, Stage, Verdict
 from tests.newsproof.command import CHECKOUT, COMMAND, environment, newsproof, processes_in
 
 pytestmark = pytest.mark.slow
 
 LABELS = {"truth", "what_happened", "official_domain", "asset", "event_type", "corrects"}
 FIELDS = {
-    *("published", "cases", "signals", "dropped", "degraded", "dead_letters", "lost", "duplicates", "seconds")
-}  # fmt: skip
+    *("published", "cases", "signals", "dropped", "degraded", "dead_letters", "lost", "duplicates", "seconds"),
+    *("false_items", "false_actioned", "false_searchable", "false_searched", "true_items", "true_confirmed"),
+}
 
 
 def test_the_sample_is_in_the_order_of_publication_and_without_its_labels() -> None:
@@ -68,6 +69,9 @@ def test_it_ends_well_with_one_line_of_json(finished: Finished) -> None:
     assert (summary["lost"], summary["duplicates"], summary["dead_letters"]) == (0, 0, 0)
     assert summary["signals"] + summary["dropped"] == 42
     assert 0 < summary["seconds"] < 60
+    assert [summary[name] for name in ("false_items", "false_searchable", "true_items")] == [11, 9, 26]
+    assert summary["false_actioned"] == 0
+    assert 0 < summary["false_searched"] <= 11 and 0 < summary["true_confirmed"] <= 26
     assert "OFFLINE" in done.stderr and "PHASE1_ROLLOUT_PERCENTAGE=1.0" in done.stderr
 
 
@@ -120,10 +124,11 @@ def test_of_all_signals_exactly_the_two_that_a_later_case_denies_are_retracted(r
     rows = [json.loads(line) for line in newsproof("cases", "--json", cwd=reopened).stdout.splitlines()]
     names = {row["case_id"]: row["external_id"] for row in rows}
     assert {names[s["case_id"]]: s["revision"] for s in signals if s["revision"] > 1} == {"h09": 2, "h33": 2}
-    assert {names[s["case_id"]] for s in signals if s["status"] == "retracted"} == {"h09", "h33"}
+    assert {names[s["case_id"]] for s in signals if s["stage"] == "retracted"} == {"h09", "h33"}
     for denier, denied in (("h41", "h09"), ("h42", "h33")):
         told = json.loads(newsproof("case", denied, "--json", cwd=reopened).stdout)
-        assert [r["status"] for r in told["revisions"]] == ["verified", "retracted"]
+        assert [(r["stage"], r["action"]) for r in told["revisions"]][1:] == [("retracted", "observe")]
+        assert next(r["end"] for r in rows if names[r["case_id"]] == denied).startswith("observe 0.00 (retracted")
         by = next(case for case, name in names.items() if name == denier)
         assert by in told["revisions"][-1]["notes"]
         assert f"The signal of case {told['case_id']} is retracted" in str(
@@ -158,8 +163,10 @@ def test_an_example_bot_gets_typed_signals(reopened: Path) -> None:
     bot.send_signal(signal.SIGINT)
     bot.wait(timeout=20)
     assert all(line.startswith("trying out, not trading: ") for line in lines)
-    said = [line.split(": ")[1].split()[:2] for line in lines]
-    assert all(status in get_args(SignalStatus) and action in get_args(Action) for status, action in said)
+    said = [line.split(": ")[1].split()[:3] for line in lines]
+    for stage, verdict, action in said:
+        assert stage in get_args(Stage) and verdict in get_args(Verdict) and action in get_args(Action)
+        assert stage == "retracted" or (verdict in ACTED_ON and action != "observe")
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ async def tables(clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch) -> Cli
     monkeypatch.setattr(outcomes, "_tables", found)
     at = NOW - seconds(60)
     for case, asset in (("b", "BTC"), ("e", "ETH"), ("n", "crypto")):
-        of = signal(signal_id=case, case_id=case, asset=asset, direction="long", published_at=at)
+        of = signal(signal_id=case, case_id=case, asset=asset, action="buy", direction="long", published_at=at)
         await fill_signals(clickhouse, published(of))
     return clickhouse
 

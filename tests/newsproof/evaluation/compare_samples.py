@@ -18,6 +18,7 @@ USUAL: dict[str, Any] = {
     "asset": "BTC",
     "action": "buy",
     "direction": "long",
+    "verdict": "confirmed",
     "preliminary_confidence": 0.5,
     "confidence": 0.6,
     "has_signal": 1,
@@ -72,7 +73,7 @@ def _hits(rows: list[ComparedCase], returns: Mapping[str, float]) -> dict[tuple[
     return {
         (row.case_id, row.repeat): int(returns[row.case_id] * side[row.direction] > 0)
         for row in rows
-        if row.case_id in returns and row.direction in side and row.has_signal
+        if row.case_id in returns and row.direction in side and row.action != "observe" and row.has_signal
     }
 
 
@@ -98,6 +99,7 @@ def example() -> tuple[RunRows, RunRows, dict[tuple[str, str, int], CaseText]]:
         for run_id, confidence in (("synth-v3", before), ("synth-v4", round(before - 0.22 * rumour, 3))):
             acts = confidence >= 0.5
             said = {"action": "buy" if acts else "observe", "confidence": confidence, "direction": "long"}
+            said["verdict"] = "confirmed" if not rumour else "likely" if acts else "unconfirmed"
             cost = called("0.000412" if run_id == "synth-v3" else "0.000455", round(float(rng.normal(900, 90)), 1))
             reused = {"reused": 5, "avoided_cost_usd": Decimal("0.0021")}
             reused["would_have_cost_usd"] = cost["cost_usd"] + Decimal("0.0021")

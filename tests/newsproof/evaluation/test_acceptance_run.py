@@ -6,12 +6,13 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from newsproof.app import exits
 from newsproof.evaluation.acceptance.measures import CaseMeasure, Measured
-from newsproof.evaluation.acceptance.messages import acceptance_news
-from newsproof.evaluation.acceptance.targets import verdicts
+from newsproof.evaluation.acceptance.messages import MESSAGES, acceptance_news, ids_of
+from newsproof.evaluation.acceptance.targets import criteria, verdicts
 from tests.newsproof.command import newsproof, processes_in
 
 SECONDS = {"recall": 0.1, "plan": 1.5, "search": 1.0, "synthesize": 2.0}
@@ -20,7 +21,7 @@ SECONDS = {"recall": 0.1, "plan": 1.5, "search": 1.0, "synthesize": 2.0}
 def case(seconds: float, cost_usd: float | None, *, path: str = "deep", unpriced: int = 0) -> CaseMeasure:
     return CaseMeasure(
         message="m", status="newsproof.signal_synthesized", path=path, took_ms=seconds * 1000, outcome="buy 0.8", calls=5,
-        cost_usd=cost_usd, unpriced_calls=unpriced,
+        cost_usd=cost_usd, unpriced_calls=unpriced, action="buy", verdict="confirmed", searches=1,
     )  # fmt: skip
 
 
@@ -69,6 +70,48 @@ def test_a_run_without_a_deep_message_meets_no_target_of_deep_messages() -> None
     ]
 
 
+def all_messages(**changed: dict[str, object]) -> Measured:
+    """Every message as it must end: searched, and observe where it is made up; those named changed in these fields."""
+    cases = []
+    for message in MESSAGES:
+        ended = {"action": "observe" if message.false else "buy", "searches": int(message.searched)}
+        for name in ids_of(message):
+            fields = {"message": name, **ended, **changed.get(name.replace("-", "_"), {})}
+            cases.append(msgspec.structs.replace(case(5.0, 0.01), **fields))
+    return run(*cases)
+
+
+def test_the_lines_of_the_requirements_are_searched_and_made_up_news_ends_with_observe() -> None:
+    lines = {
+        "Coinbase 即将上线 XYZ 代币,内部人士透露下周公布",
+        "SEC 批准比特币现货 ETF,将于下周开始交易",
+        "XXX DeFi 协议遭受闪电贷攻击,损失超过 $100M USDC",
+    }
+    assert {m.zh for m in MESSAGES if m.searched} == lines
+    assert [(c.met, c.measured) for c in criteria(all_messages())] == [(True, 6), (True, 6)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"rumour_en": {"searches": 0}}, ["not so: rumour-en", ""]),
+        ({"policy_zh": {"searches": 0}, "hack_zh": {"searches": 0}}, ["not so: policy-zh, hack-zh", ""]),
+        ({"hack_en": {"action": "sell"}}, ["", "not so: hack-en"]),
+        ({"airdrop_zh": {"action": "", "verdict": ""}}, ["", "not so: airdrop-zh"]),
+    ],
+)
+def test_a_criterion_that_does_not_hold_names_the_messages(
+    changed: dict[str, dict[str, object]], says: list[str]
+) -> None:
+    found = criteria(all_messages(**changed))
+    assert [c.note for c in found] == says
+    assert [c.met for c in found] == [not note for note in says]
+
+
+def test_a_message_that_is_missing_meets_no_criterion() -> None:
+    assert [(c.met, c.measured) for c in criteria(run())] == [(False, 0), (False, 0)]
+
+
 def test_the_messages_are_of_every_kind_in_both_languages() -> None:
     items = acceptance_news(datetime.now(UTC))
     assert len({i.external_id for i in items}) == 16
@@ -104,4 +147,5 @@ def test_a_run_without_a_key_measures_every_message_and_says_that_it_is_simulate
         *("mean cost", "mean latency", "mean recall", "mean plan", "mean search", "mean synthesize"),
         *("searches, first round", "search success"),
     }
+    assert [c["met"] for c in report["criteria"]] == [True, True], report["criteria"]
     assert processes_in(tmp_path) == []

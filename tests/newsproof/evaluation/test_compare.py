@@ -44,7 +44,7 @@ def test_a_run_beside_itself_is_identical_and_costs_nothing_that_could_be_told()
 def test_scores_of_two_runs_by_hand() -> None:
     # A says long with 0.6 everywhere: six hits of eight. B turns g, which fell, to short, and is surer of all.
     b = [case(n, confidence=0.8, signal_hash=2) for n in "abcdefh"]
-    b.append(case("g", confidence=0.8, action="sell", direction="short", signal_hash=2))
+    b.append(case("g", confidence=0.8, action="sell", direction="short", verdict="likely", signal_hash=2))
     found = compare(run("A", eight(), returns={3600: ROSE}), run("B", b, returns={3600: ROSE}))
     hits, brier, ece = (metric(found, f"{name}@1h") for name in ("hit_rate", "brier", "ece"))
     assert (hits.a, hits.b, hits.delta) == (0.75, 0.875, 0.125)
@@ -56,12 +56,30 @@ def test_scores_of_two_runs_by_hand() -> None:
     assert metric(found, "confidence").delta == pytest.approx(0.2)
     assert (metric(found, "action_flips").b, metric(found, "action_rate").delta) == (0.125, 0.0)
     assert [(f.case_id, f.action_a, f.action_b) for f in found.flips] == [("g", "buy", "sell")]
+    assert metric(found, "verdict_flips").b == 0.125
+    assert [(f.case_id, f.verdict_a, f.verdict_b) for f in found.verdict_flips] == [("g", "confirmed", "likely")]
     # Eight stories are too few to be sure of one of four metrics, even where all of them rose.
     confidence = metric(found, "confidence")
     assert confidence.p is not None and confidence.p < 0.05 < (confidence.p_holm or 0.0)
     assert found.verdict.startswith(
         "not distinguishable: B differs from A by no more than chance on any of the tested metrics (4, "
     )
+
+
+def test_a_signal_without_a_verdict_is_no_flip_of_it() -> None:
+    old = [case(n, verdict="") for n in "abcdefg"] + [case("h", verdict="likely")]
+    found = compare(run("A", old), run("B", eight()))
+    flips = metric(found, "verdict_flips")
+    assert (flips.cases, flips.b, [f.case_id for f in found.verdict_flips]) == (1, 1.0, ["h"])
+    assert found.changed_texts == 8  # saying nothing of it is not saying the same
+    none = compare(run("A", old[:7]), run("B", eight()[:7]))
+    assert metric(none, "verdict_flips").note == "no case has a verdict in both: signals of schema 1 have none"
+
+
+def test_repeats_have_the_verdict_of_the_majority() -> None:
+    said = [case("a", repeat=n, verdict=word) for n, word in enumerate(("likely", "refuted", "refuted"))]
+    found = compare(run("A", [*said, case("b")]), run("B", [case("a", verdict="refuted"), case("b")]))
+    assert found.verdict_flips == ()
 
 
 def test_a_return_of_nothing_is_no_hit_and_neutral_says_nothing() -> None:

@@ -56,7 +56,7 @@ def test_the_table_shows_everything_in_the_order_of_reading(capsys: pytest.Captu
         "Metrics",
         "confidence",
         "not distinguishable",
-        "Flips: 1",
+        "Flips: 1 of the action, 0 of the verdict",
         "buy → sell",
     )
     order += ("Largest differences (2 of 7)", "-notes: It rose.", "+notes: It fell.", "Spend over", "0.008000")
@@ -84,7 +84,7 @@ def test_json_is_one_object_with_the_documented_keys() -> None:
     assert text.count("\n") == 1
     assert list(told) == [
         *("format_version", "a", "b", "changes_a", "changes_b", "verdict", "warnings", "comparability", "metrics"),
-        *("changed_texts", "flips", "differences", "spend", "rules", "seed", "resamples"),
+        *("changed_texts", "flips", "verdict_flips", "differences", "spend", "rules", "seed", "resamples"),
     ]
     brier = next(m for m in told["metrics"] if (m["metric"], m["horizon"]) == ("brier", "1h"))
     # Seven cases: A 6 x 0.16 + 0.36, B 7 x 0.04.
@@ -96,7 +96,9 @@ def test_json_is_one_object_with_the_documented_keys() -> None:
 
 def test_csv_has_a_line_for_each_metric_and_nothing_where_nothing_was_measured() -> None:
     lines = list(csv.DictReader(io.StringIO(as_csv(compared()))))
-    assert [(r["metric"], r["horizon"]) for r in lines[:7]] == [(name, "") for name in OF_CASES] + [("hit_rate", "5m")]
+    assert [(r["metric"], r["horizon"]) for r in lines[: len(OF_CASES) + 1]] == [(name, "") for name in OF_CASES] + [
+        ("hit_rate", "5m")
+    ]
     assert len(lines) == len(OF_CASES) + 4 * len(OF_HORIZONS)
     assert set(CSV_COLUMNS) < set(lines[0])
     hits = {r["horizon"]: r for r in lines if r["metric"] == "hit_rate"}
@@ -115,7 +117,7 @@ def test_markdown_has_the_verdict_first_and_the_diff_in_a_fence() -> None:
 def test_junit_has_a_case_for_each_metric_and_rule_and_only_rules_fail() -> None:
     suites = Xml.fromstring(as_junit(compared("misses>0", "misses>5", "brier@24h>0.3")))
     metrics, rules = suites
-    assert (metrics.get("tests"), metrics.get("failures"), metrics.get("errors")) == ("18", "0", "0")
+    assert (metrics.get("tests"), metrics.get("failures"), metrics.get("errors")) == ("19", "0", "0")
     assert metrics.get("skipped") == "9"  # three scores at three horizons without outcomes
     assert {c.get("name"): [part.tag for part in c] for c in rules} == {
         "misses>0": ["failure"],
@@ -143,7 +145,7 @@ def test_text_of_strangers_is_inert_in_every_form(capsys: pytest.CaptureFixture[
     # The fence is longer than any run of backticks within, so the text cannot end it.
     assert "````diff\n" in reports["md"]
     rows = [line for line in reports["md"].splitlines() if line.startswith("| g |")]
-    assert [line.replace("\\|", "").count("|") for line in rows] == [6]
+    assert [line.replace("\\|", "").count("|") for line in rows] == [7]
     junit = Xml.fromstring(reports["junit"])
     assert [c.tag for c in junit.iter() if c.tag in ("failure", "script")] == []
     assert "<script>alert(1)</script>" in (junit[0].findtext("system-out") or "")
@@ -192,6 +194,7 @@ def test_what_would_not_be_seen_is_written_out() -> None:
         ("confidence>+0.19 surely", True),
         ("action_flips>5%", True),
         ("action_flips > .5", False),
+        ("verdict_flips>0", False),
         ("cost>+10%", False),
         ("latency>+10%", True),
         ("misses>0", True),

@@ -47,7 +47,7 @@ SIGNAL = {
     "avoided_cost_usd": Decimal("0.002"),
     "would_have_cost_usd": Decimal("0.003"),
     "latency_ms": 120.0,
-    "signal": '{"action":"buy","decided_at":"%s","model":null,"prompt_versions":[{"name":"x"}],"z":1}',
+    "signal": '{"verdict":"likely","action":"buy","decided_at":"%s","model":null,"prompt_versions":[{"name":"x"}],"z":1}',
     "notes": "Confirmed by the exchange.",
     "started_at": datetime.now(UTC),
 }
@@ -84,6 +84,7 @@ async def two_runs(tables: ClickHouse) -> None:
             }
             row |= {"confidence": confidence, "signal": str(SIGNAL["signal"]).replace("%s", run_id)}
             if run_id == "v4" and n == 9:
+                row["signal"] = row["signal"].replace("likely", "refuted")
                 row |= {"action": "sell", "direction": "short", "notes": "Denied \x1b[2Jby the exchange."}
             if run_id == "v4" and n == 8:
                 row |= {"status": "miss", "has_signal": 0, "reason": "search"}
@@ -134,6 +135,9 @@ def test_two_runs_are_compared_by_their_newest_rows_and_by_the_outcomes_that_cou
     assert metrics["cost", None]["delta"] == 0.0
     assert [s["cost_usd"] for s in told["spend"]] == ["0.010000000", "0.010000000"]
     assert [f["case_id"] for f in told["flips"]] == ["case-9"]
+    assert [(f["case_id"], f["verdict_a"], f["verdict_b"]) for f in told["verdict_flips"]] == [
+        ("case-9", "likely", "refuted")
+    ]
     assert "-notes: Confirmed by the exchange." in told["differences"][0]["diff"]
     assert "+notes: Denied \\u001b[2Jby the exchange." in told["differences"][0]["diff"]
 
@@ -179,9 +183,12 @@ def test_a_rule_that_is_none_is_refused_before_any_server_is_asked(database: dic
 async def test_when_and_how_a_signal_was_made_is_not_what_it_says(database: dict[str, str]) -> None:
     async with connect(database["CLICKHOUSE_URL"], database=database["CLICKHOUSE_DATABASE"]) as tables:
         v3, v4 = await read_runs(tables, "v3", "v4")
-        assert len({row.signal_hash for row in [*v3.rows, *v4.rows]}) == 1
-        kept = f"SELECT DISTINCT replaceRegexpAll(signal, '{HOW}', '') FROM run_cases"
-        assert (await tables.query(kept)).rows == [('{"action":"buy",,,,"z":1}',)]
+        assert len({row.signal_hash for row in [*v3.rows, *v4.rows] if row.verdict == "likely"}) == 1
+        kept = f"SELECT DISTINCT replaceRegexpAll(signal, '{HOW}', '') FROM run_cases ORDER BY 1"
+        assert (await tables.query(kept)).rows == [
+            ('{"verdict":"likely","action":"buy",,,,"z":1}',),
+            ('{"verdict":"refuted","action":"buy",,,,"z":1}',),
+        ]
 
 
 async def test_what_was_judged_live_is_a_run_beside_others(clickhouse_engine: EmbeddedClickHouse) -> None:
@@ -195,7 +202,8 @@ async def test_what_was_judged_live_is_a_run_beside_others(clickhouse_engine: Em
             "run_id": "live",
             "signal_id": "s",
             "revision": 1,
-            "status": "verified",
+            "stage": "final",
+            "verdict": "confirmed",
             "first_wins": 1,
             "notes": "Live.",
         }

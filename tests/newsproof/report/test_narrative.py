@@ -13,9 +13,18 @@ from newsproof.report import narrative
 from schemas import events as ev
 from schemas.effects import Failure
 from schemas.envelope import Envelope
-from schemas.evidence import Findings, MarketValue, MemoryEntry, Observation, Page, Sentiment
+from schemas.evidence import (
+    Findings,
+    MarketValue,
+    MemoryEntry,
+    Observation,
+    Page,
+    PageStance,
+    SearchReference,
+    Sentiment,
+)
 from schemas.news import News
-from schemas.signals import Adjustment, Draft
+from schemas.signals import Adjustment, ClaimAmount, Draft, Signal, StatedClaim
 from streams.journal.case_reading import JournalRecord
 from tests.newsproof.signal_samples import signal
 
@@ -66,6 +75,26 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
         ev.CaseTriaged(draft=DRAFT, route="deep", gate_reason="hack is always of value", rollout_bucket=0.1),
         "First judgement: hack, ETH, sell (short) with confidence 0.75. It passes the gate: its claims are verified.",
         "hack is always of value",
+    ),
+    (
+        ev.CaseTriaged(
+            draft=DRAFT,
+            route="single_pass",
+            gate_reason="below the threshold",
+            rollout_bucket=0.1,
+            claim=StatedClaim(
+                subject="Coinbase",
+                predicate="lists",
+                asset="XYZ",
+                venue="Coinbase",
+                amount=ClaimAmount(value=33e8, unit="USD"),
+                modality="rumoured",
+                attribution="unnamed",
+            ),
+        ),
+        "First judgement: hack, ETH, sell (short) with confidence 0.75. It claims: Coinbase · lists · 3,300,000,000 USD "
+        "· XYZ (rumoured, by an unnamed source). It gets the single-pass analysis.",
+        "below the threshold",
     ),
     (
         ev.ContextGathered(entries=(MEMORY,), memory="found"),
@@ -135,12 +164,27 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
         ev.EvidenceCritiqued(
             claims=(), verdict="conflicting", contradictions=("a says, b denies",), timeliness="stale"
         ),
-        "The evidence weighed: sources contradict each other; the news is old, told again.",
+        "The evidence weighed: sources contradict each other; the news is old, told again. "
+        "No critic read the pages: the word rules read alone.",
         "a says, b denies",
     ),
     (
+        ev.EvidenceCritiqued(
+            claims=(),
+            verdict="supported",
+            stances=(
+                PageStance(reference_number=1, stance="supports"),
+                PageStance(reference_number=2, stance="denies"),
+            ),
+            unquoted=(2,),
+        ),
+        "The evidence weighed: it supports the claim; the news is of unknown age. "
+        "A critic read 2 pages; not on its page is the quote of [2], which counts for nothing.",
+        "",
+    ),
+    (
         ev.SignalSynthesized(signal=signal("s", notes="because"), path="degraded"),
-        "Signal: sell BTC with confidence 0.80 (verified, by way of the single-pass analysis after the deep path failed).",
+        "Signal: sell BTC with confidence 0.80; confirmed, by way of the single-pass analysis after the deep path failed.",
         "because",
     ),
     (
@@ -213,6 +257,88 @@ def test_the_waterfall_leads_from_the_first_to_the_final_confidence() -> None:
 def test_calls_of_passed_by_records_are_told_too_because_they_cost_as_much() -> None:
     from tests.infra.clickhouse.clickhouse_samples import model_call
 
-    paid: Any = msgspec.structs.replace(EVENTS[2][0], calls=(model_call("0.01"),))
+    gathered = ev.ContextGathered(entries=(), memory="no_match")
+    paid: Any = msgspec.structs.replace(gathered, calls=(model_call("0.01"),))
     told = narrative.calls_of([record(paid, 0), record(paid, 1, accepted=False)])
     assert [(call.event, call.accepted) for call in told] == [("context_gathered", True), ("context_gathered", False)]
+
+
+@pytest.mark.parametrize(
+    ("one", "verdict", "action"),
+    [
+        (signal(), "confirmed", "sell"),
+        (signal(verdict="unchecked", unchecked_reason="gate", action="observe"), "unchecked (gate)", "observe · short"),
+        (signal(verdict="unchecked", action="observe", direction="neutral"), "unchecked", "observe"),
+        (signal(verdict=None), "no verdict (published by the rules of before)", "sell"),
+    ],
+)
+def test_verdict_and_action_are_told_with_what_stands_behind_them(one: Signal, verdict: str, action: str) -> None:
+    assert (narrative.verdict_in_words(one), narrative.action_in_words(one)) == (verdict, action)
+
+
+def test_a_summary_is_in_the_readers_language_where_somebody_wrote_it() -> None:
+    both = signal(summary="as the news", summary_zh="中文", summary_en="English")
+    assert (narrative.summary_in(both, "zh"), narrative.summary_in(both, "en")) == ("中文", "English")
+    assert narrative.summary_in(signal(summary="as the news"), "zh") == "as the news"
+
+
+def test_supporting_sources_stand_beside_independent_ones() -> None:
+    assert narrative.sources_in_words(signal(supporting_sources=2)) == "2 supporting, 3 independent sources"
+    assert narrative.sources_in_words(signal(supporting_sources=None)) == "3 independent sources"
+
+
+def reference(number: int, **fields: Any) -> SearchReference:
+    given: dict[str, Any] = {"stance": "supports", **fields}
+    return SearchReference(
+        reference_number=number, source_tool="search", title=f"page {number}", url=f"https://{number}.example/",
+        snippet="", relevance_score=0.9, quality_score=80.0, content_complete=True, source_credibility="high", query="q",
+        **given,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "words", "counts", "why"),
+    [
+        ({"stance": "supports"}, "supports", "supports", ""),
+        ({"stance": "supports", "reason": "its blog"}, "denies", "supports", "its blog"),
+        (
+            {"stance": "denies", "quote": None},
+            "supports",
+            "unrelated",
+            "read as “denies”; its quote is not on the page",
+        ),
+        ({"stance": "supports", "quote": None}, "denies", "denies", "read as “supports”; its quote is not on the page"),
+        ({"stance": "denies", "same_subject": False}, "denies", "unrelated", "read as “denies”; another subject"),
+        ({"stance": "supports", "same_event": False}, "supports", "unrelated", "read as “supports”; another event"),
+        ({"stance": "supports", "amount": "differs"}, "supports", "hedges", "read as “supports”; another amount"),
+        ({"stance": "hedges"}, "denies", "denies", "read as “hedges”"),
+        ({"stance": "earlier"}, "supports", "earlier", ""),
+        ({"stance": "unrelated", "quote": None}, "denies", "unrelated", ""),
+        (None, "supports", "unrelated", "not shown to the critic"),
+        (None, "denies", "denies", "not shown to the critic"),
+    ],
+)
+def test_a_page_counts_as_the_critic_read_it_where_its_quote_is_there(
+    said: dict[str, Any] | None, words: str, counts: str, why: str
+) -> None:
+    found = msgspec.structs.replace(FOUND, references=(reference(1, stance=words),))
+    read = () if said is None else (PageStance(reference_number=1, **{"quote": "in these words", **said}),)
+    critique = ev.EvidenceCritiqued(claims=(), verdict="supported", stances=read)
+    (page,) = narrative.pages_read(found, critique)
+    assert (page.stance, narrative.doubts_in_words(page)) == (counts, why)
+    if said is not None and said.get("quote", "there") is not None:
+        (page,) = narrative.pages_read(found, msgspec.structs.replace(critique, unquoted=(1,)))
+        assert not page.quoted, "the log says that its page does not hold it"
+
+
+def test_without_a_critic_pages_count_as_the_word_rules_read_them() -> None:
+    found = msgspec.structs.replace(FOUND, references=(reference(1), reference(2, stance="hedges")))
+    for critique in (None, ev.EvidenceCritiqued(claims=(), verdict="supported")):
+        assert [p.stance for p in narrative.pages_read(found, critique)] == ["supports", "hedges"]
+    assert narrative.pages_read(None, None) == []
+
+
+def test_who_speaks_is_the_page_s_owner_the_party_or_authority_and_whom_it_cites() -> None:
+    said = PageStance(reference_number=1, stance="supports", speaks_for="authority", cites="Reuters")
+    assert narrative.speaker_in_words(reference(1, speaker="SEC"), said) == "SEC, the authority, citing Reuters"
+    assert narrative.speaker_in_words(reference(1), None) == ""

@@ -21,7 +21,7 @@ from newsproof.report.page import page_of
 from newsproof.report.terminal import print_report_of
 from schemas import events as ev
 from streams.audit.audit import AuditReport
-from streams.audit.signals import ForgedSignal
+from streams.audit.signals import FaultySignal
 from tests.infra.clickhouse.clickhouse_samples import (
     fill,
     fill_signals,
@@ -106,7 +106,7 @@ def assert_inert(page: str) -> None:
 async def test_hostile_text_in_the_data_is_shown_and_does_nothing(
     clickhouse: ClickHouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    await fill_signals(clickhouse, published(signal(event_type=HOSTILE, status="verified")))
+    await fill_signals(clickhouse, published(signal(event_type=HOSTILE)))
     recalled = ev.ContextGathered(entries=(), memory="no_match", calls=(model_call("0.5", mode=HOSTILE),))
     await fill(clickhouse, [record(recalled, step=HOSTILE)])
     report = await read_report(clickhouse, run_id="live")
@@ -152,12 +152,14 @@ def test_the_command_prints_writes_the_page_and_says_where(tmp_path: Path) -> No
 
 
 @pytest.mark.security
-def test_the_audit_lists_what_is_forged_and_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_audit_lists_what_is_forged_or_overstated_and_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     required = [field.name for field in msgspec.structs.fields(AuditReport) if field.required]
     counts: dict[str, Any] = dict.fromkeys(required, 0)
-    forged = (ForgedSignal(1, 42, "it differs from what the journal holds"),)
-    print_audit(AuditReport(**counts, forged_signals=30, forged=forged))
+    forged = (FaultySignal(1, 42, "it differs from what the journal holds"),)
+    overstated = (FaultySignal(0, 7, "sell of what is refuted"),)
+    print_audit(AuditReport(**counts, forged_signals=30, forged=forged, overstated_signals=2, overstated=overstated))
     said = capsys.readouterr().out
+    assert "Overstated signals (1 of 2)" in said and "sell of what is refuted" in said
     assert "Forged or altered signals (1 of 30)" in said and "it differs from what the journal holds" in said
     assert "NOT CLEAN" in said and "Do not act on these records" in said and "Clean:" not in said
     assert "newsproof dlq" not in said, "nothing is lost or twice here"

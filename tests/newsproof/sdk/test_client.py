@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -17,8 +17,10 @@ from infra.kafka.topics import KafkaAddress, offsets_of, read_range
 from newsproof import News, Signal, publish, subscribe
 from schemas.errors import ConfigError, ContractError, TransientError
 from schemas.news import decode_news
+from schemas.signals import Verdict
 from schemas.topics import Topics
-from tests.newsproof.signal_samples import signal, write_signals
+from tests.newsproof.signal_samples import FIRST, signal, write_signals
+from tests.schemas.write_golden import GOLDEN_SIGNALS
 
 
 async def first(count: int, signals: AsyncIterator[Signal]) -> list[str]:
@@ -50,56 +52,127 @@ async def test_a_revision_is_never_followed_by_itself_or_an_older_one(
     assert await first(2, reading(address, made_topics)) == ["a:2", "b:1"]
 
 
-async def test_a_subscription_is_narrowed_by_status_asset_and_confidence(
+async def test_by_default_only_orders_on_what_was_found_out_are_delivered(
+    address: KafkaAddress, made_topics: Topics
+) -> None:
+    given = [
+        signal("no order", action="observe"),
+        signal("no asset", asset="UNKNOWN"),
+        *(signal(verdict, verdict=verdict) for verdict in get_args(Verdict)),
+        signal("of schema 1", verdict=None, supporting_sources=None),
+        signal("first", **FIRST),
+        signal("first, to buy", **{**FIRST, "verdict": "likely", "action": "buy"}),
+        signal("bought", verdict="likely", action="buy"),
+    ]
+    await write_signals(address, made_topics, *given)
+    assert await first(3, reading(address, made_topics)) == ["confirmed:1", "likely:1", "bought:1"]
+
+
+async def test_a_subscription_is_narrowed_by_verdict_action_asset_and_confidence(
     address: KafkaAddress, made_topics: Topics
 ) -> None:
     given = [
         signal("too weak", confidence=0.5),
         signal("other asset", asset="DOGE"),
-        signal("not verified", status="preliminary_only"),
-        signal("retracted", status="retracted", confidence=0.1, asset="eth"),
+        signal("other action", action="buy"),
+        signal("other verdict", verdict="likely"),
         signal("fits", asset="ETH"),
+        signal("disputed", verdict="disputed", asset="eth"),
     ]
     await write_signals(address, made_topics, *given)
-    options = {"assets": {"ETH", "btc"}, "min_confidence": 0.7, "statuses": ("verified", "retracted")}
-    assert await first(2, reading(address, made_topics, **options)) == ["retracted:1", "fits:1"]
+    options = {
+        "assets": {"ETH", "btc"}, "min_confidence": 0.7, "verdicts": ("confirmed", "disputed"), "actions": ("sell",),
+    }  # fmt: skip
+    assert await first(2, reading(address, made_topics, **options)) == ["fits:1", "disputed:1"]
+
+
+async def test_none_asks_for_every_verdict_and_for_every_action(address: KafkaAddress, made_topics: Topics) -> None:
+    given = [
+        signal("of schema 1", verdict=None, supporting_sources=None),
+        signal("refuted", verdict="refuted", action="observe", asset="UNKNOWN", confidence=0.1),
+        signal("no asset", asset="UNKNOWN"),
+        signal("first", **FIRST),
+        signal("last"),
+    ]
+    await write_signals(address, made_topics, *given)
+    found = await first(2, reading(address, made_topics, verdicts=None))
+    assert found == ["of schema 1:1", "last:1"], "an order needs an asset"
+    found = await first(2, reading(address, made_topics, actions=None))
+    assert found == ["no asset:1", "last:1"]
+    found = await first(2, reading(address, made_topics, verdicts=None, actions={"observe", "sell"}))
+    assert found == ["of schema 1:1", "refuted:1"], "to observe needs none"
+    every = reading(address, made_topics, verdicts=None, actions=None, preliminary=True)
+    assert await first(5, every) == ["of schema 1:1", "refuted:1", "no asset:1", "first:1", "last:1"]
 
 
 async def test_whoever_was_given_a_signal_is_given_what_becomes_of_it_and_nobody_else(
     address: KafkaAddress, made_topics: Topics
 ) -> None:
+    gone: dict[str, Any] = {"action": "observe", "direction": "neutral", "confidence": 0.0}
+    retracted = {"stage": "retracted", "verdict": "refuted", **gone}
     given = [
         signal("traded"),
         signal("too weak", confidence=0.2),
-        signal("too weak", revision=2, status="retracted", confidence=0.0),
-        signal("unwanted", status="preliminary_only"),
-        signal("unwanted", revision=2, status="retracted", confidence=0.0),
-        signal("of before", revision=2, status="retracted", confidence=0.0),
-        signal("other asset", asset="DOGE", revision=2, status="retracted", confidence=0.0),
-        signal("traded", revision=2, status="superseded", confidence=0.0),
-        signal("traded", revision=3, status="retracted", confidence=0.0),
+        signal("too weak", revision=2, **retracted),
+        signal("unwanted", verdict="unconfirmed", action="observe"),
+        signal("unwanted", revision=2, **retracted),
+        signal("of before", revision=2, **retracted),
+        signal("corrected before", revision=2, stage="superseded", verdict=None, asset="UNKNOWN", **gone),
+        signal("other asset", revision=2, **{**retracted, "asset": "DOGE"}),
+        signal("traded", revision=2, stage="superseded", **gone),
+        signal("traded", revision=3, **retracted),
         signal("last"),
     ]
     await write_signals(address, made_topics, *given)
-    options = {"assets": {"BTC"}, "min_confidence": 0.5}
-    found = await first(5, reading(address, made_topics, **options))
-    assert sorted(found) == ["last:1", "of before:2", "traded:1", "traded:2", "traded:3"]
+    options = {"assets": {"BTC", "UNKNOWN"}, "min_confidence": 0.5}
+    found = await first(6, reading(address, made_topics, **options))
+    assert found == ["traded:1", "of before:2", "corrected before:2", "traded:2", "traded:3", "last:1"]
 
 
 async def test_first_judgements_are_for_those_who_ask_and_their_ends_follow(
     address: KafkaAddress, made_topics: Topics
 ) -> None:
     given = [
-        signal("a", status="preliminary"),
-        signal("b", status="preliminary"),
+        signal("a", **FIRST),
+        signal("b", **FIRST),
+        signal("weak", **{**FIRST, "confidence": 0.3}),
         signal("a", revision=2),
-        signal("b", revision=2, status="degraded"),
+        signal("b", revision=2, verdict="disputed", action="observe", confidence=0.1),
         signal("c"),
     ]
     await write_signals(address, made_topics, *given)
-    assert sorted(await first(2, reading(address, made_topics))) == ["a:2", "c:1"]
-    found = await first(5, reading(address, made_topics, preliminary=True))
-    assert sorted(found) == ["a:1", "a:2", "b:1", "b:2", "c:1"]
+    assert await first(2, reading(address, made_topics)) == ["a:2", "c:1"]
+    found = await first(5, reading(address, made_topics, preliminary=True, min_confidence=0.5))
+    assert found == ["a:1", "b:1", "a:2", "b:2", "c:1"]
+
+
+async def test_a_signal_of_schema_1_is_delivered_as_one_of_today(address: KafkaAddress, made_topics: Topics) -> None:
+    old = json.loads((GOLDEN_SIGNALS / "signal.v1.json").read_text("utf-8"))
+    async with address.producer() as producer:
+        headers = [(name, text.encode()) for name, text in old["headers"].items()]
+        await producer.send_and_wait(
+            made_topics.signals, json.dumps(old["value"]).encode(), key=old["key"].encode(), headers=headers
+        )
+    bot = reading(address, made_topics, verdicts=None, actions=None)
+    async with asyncio.timeout(20):
+        found = await anext(bot)
+    await bot.aclose()  # type: ignore[attr-defined]
+    assert (found.schema_version, found.stage, found.verdict, found.action) == (2, "final", "unconfirmed", "buy")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"verdicts": {"verified"}}, "verdicts holds verified; write some of confirmed, likely"),
+        ({"verdicts": "confirmed, likely"}, "verdicts holds confirmed, likely;"),
+        ({"actions": ("hold", "buy")}, "actions holds hold; write some of buy, sell, observe, or None"),
+    ],
+)
+async def test_a_word_that_no_signal_can_have_is_an_error_that_names_those_it_can(
+    address: KafkaAddress, made_topics: Topics, options: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(ConfigError, match=text):
+        await first(1, reading(address, made_topics, **options))
 
 
 async def test_by_default_only_what_comes_from_now_on_is_delivered(address: KafkaAddress, made_topics: Topics) -> None:

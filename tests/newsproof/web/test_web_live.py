@@ -97,18 +97,22 @@ async def test_a_filtered_stream_holds_what_becomes_of_a_signal_and_how_a_case_e
     async with serving() as http, streaming(http, "/api/v1/stream?asset=eth&min_confidence=0.5") as stream:
         await stream.connected()
         await write_signals(world.address, world.topics, signal("was", asset="ETH", confidence=0.6))
-        changed = signal("was", asset="BTC", confidence=0.1, revision=2, status="retracted")
+        changed = signal("was", asset="BTC", confidence=0.1, revision=2, stage="retracted")
         await write_signals(world.address, world.topics, changed, signal("other"))
         await open_case(world, 1, DROPPED)
         got = [await stream.next() for _ in range(3)]
         signals = [one.data["data"] for one in got if one is not None and one.event == "signal"]
-        assert [(one["revision"], one["status"]) for one in signals][1:] == [(2, "retracted")]
+        assert [(one["revision"], one["stage"]) for one in signals][1:] == [(2, "retracted")]
         assert [one.data["data"]["status"] for one in got if one is not None and one.event == "case"] == ["dropped"]
 
 
 async def test_pages_of_signals_hold_each_signal_once_in_its_newest_revision(world: World, serving: Serving) -> None:
-    many = [signal(f"p{n}", asset="SOL" if n % 10 == 0 else "BTC") for n in range(60)]
-    await write_signals(world.address, world.topics, *many, signal("p7", revision=2, status="retracted"))
+    many = [
+        signal(f"p{n}", asset="SOL" if n % 10 == 0 else "BTC", verdict="likely" if n == 9 else "confirmed")
+        for n in range(60)
+    ]
+    changed = signal("p7", revision=2, stage="retracted", verdict="refuted")
+    await write_signals(world.address, world.topics, *many, changed)
     async with serving() as http:
         await until_ready(http, world)
         items, before = [], ""
@@ -124,9 +128,13 @@ async def test_pages_of_signals_hold_each_signal_once_in_its_newest_revision(wor
         }
         sol = (await http.get("/api/v1/signals?asset=SOL")).json()["items"]
         assert len(sol) == 6
-        assert [i["status"] for i in (await http.get("/api/v1/signals?status=retracted")).json()["items"]] == [
-            "retracted"
-        ]
+        for asked, found in (
+            ("stage=retracted", [("p7", "refuted")]),
+            ("verdict=likely", [("p9", "likely")]),
+            ("verdict=refuted&stage=final", []),
+        ):
+            items = (await http.get(f"/api/v1/signals?{asked}")).json()["items"]
+            assert [(i["summary"], i["verdict"]) for i in items] == found
 
 
 async def test_cases_are_listed_and_told_without_clickhouse_which_is_said(world: World, serving: Serving) -> None:

@@ -8,19 +8,21 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 import pytest
+from msgspec.structs import replace
 
 from infra.settings import Settings
 from newsproof.app.composition import clickhouse_of
 from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers
 from newsproof.web.api import analytics as analytics_api
+from schemas import events as ev
 from schemas.ids import signal_id
 from streams.feed import live
 from streams.sink.sink import Sink
 from tests.newsproof.signal_samples import signal, write_signals
 from tests.newsproof.web.conftest import Serving
 from tests.newsproof.web.test_web_live import open_case, until_ready
-from tests.streams.records import DROPPED, TRIAGED
+from tests.streams.records import DROPPED, TRIAGED, after, opening, write
 from tests.streams.world import World
 
 
@@ -88,6 +90,36 @@ async def test_cases_beyond_memory_come_from_the_tables_page_by_page(
     async with serving(clickhouse_url=tables) as http:
         await until_ready(http, world)
         assert (await http.get(f"/api/v1/cases/{behind}")).json()["case"]["status"] == "dropped"
+
+
+async def test_a_withdrawn_signal_is_listed_and_told_as_it_stands_now(
+    world: World, web_settings: Settings, serving: Serving, tables: str
+) -> None:
+    case, head, value, headers = opening(1)
+    await write(world, case, value, headers)
+    ended = signal(case_id=case, signal_id=signal_id("live", case), confidence=0.9)
+    denied = replace(ended, revision=2, stage="retracted", verdict="refuted", action="observe", direction="neutral")
+    for event in (TRIAGED, ev.SignalSynthesized(signal=ended, path="deep")):
+        head, value, headers = after(case, head, event)
+        await write(world, case, value, headers)
+    await write_signals(world.address, world.topics, ended, replace(denied, confidence=0.0))
+    await fill(world, web_settings, tables)
+    async with serving(clickhouse_url=tables) as http:
+        await until_ready(http, world)
+
+        async def withdrawn() -> bool:
+            (one,) = (await http.get("/api/v1/cases")).json()["items"]
+            return bool(one["withdrawn"])
+
+        await world.until(withdrawn, 60)
+        (one,) = (await http.get("/api/v1/cases")).json()["items"]
+        assert (one["status"], one["end"], one["confidence"]) == ("signal", "observe 0.00 (retracted)", 0.0)
+        told = (await http.get(f"/api/v1/cases/{case}")).json()["revisions"]
+        names = ("stage", "verdict", "action", "direction")
+        assert [[r[name] for name in names] for r in told] == [
+            ["final", "confirmed", "sell", "short"],
+            ["retracted", "refuted", "observe", "neutral"],
+        ]
 
 
 @pytest.mark.slow

@@ -9,12 +9,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from schemas import events as ev
 from schemas.ids import uuid5
 from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, TOPIC, read_signal
 from schemas.signals import Signal
 from streams.audit.audit import AuditReport, audit
 from streams.journal.log import KafkaLog
-from tests.newsproof.signal_samples import as_published, signal
+from tests.newsproof.signal_samples import FIRST, as_published, signal
 from tests.streams.publish.test_publisher import signals_reach
 from tests.streams.publish.test_retractions import Written, denial
 from tests.streams.records import DROPPED, TRIAGED
@@ -22,18 +23,18 @@ from tests.streams.world import World
 
 pytestmark = pytest.mark.security
 
-FORGED = signal("nobody's", status="verified", action="sell", confidence=0.99)
+FORGED = signal("nobody's", verdict="likely", action="sell", confidence=0.99)
 
 
 async def published(world: World) -> list[tuple[Signal, Any]]:
     """Publish a first word and the last one, a withdrawal of it, and a first word whose case is dropped: five revisions."""
     target = Written(world, 1)
-    first = replace(TRIAGED, preliminary_signal=target.signal(status="preliminary"))
+    first = replace(TRIAGED, preliminary_signal=target.signal(**FIRST))
     await (await (await target.open()).go(first)).end()
     denier = await (await Written(world, 2).open()).go(denial(target))
     await denier.go(DROPPED)
     dropped = Written(world, 3)
-    await (await dropped.open()).go(replace(TRIAGED, preliminary_signal=dropped.signal(status="preliminary")), DROPPED)
+    await (await dropped.open()).go(replace(TRIAGED, preliminary_signal=dropped.signal(**FIRST)), DROPPED)
     async with world.publishing():
         await signals_reach(world, 5)
     records = await world.records(world.topics.signals, isolation_level="read_committed")
@@ -61,9 +62,9 @@ def with_revision(one: Signal, record: Any, revision: int, **changes: Any) -> di
 
 
 async def test_every_kind_of_revision_that_publish_writes_is_found_in_the_journal(world: World) -> None:
-    seen = [(one.status, one.revision) for one, _ in await published(world)]
+    seen = [(one.stage, one.revision) for one, _ in await published(world)]
     assert sorted(seen) == [
-        ("preliminary", 1), ("preliminary", 1), ("retracted", 2), ("retracted", 3), ("verified", 2)
+        ("final", 2), ("preliminary", 1), ("preliminary", 1), ("retracted", 2), ("retracted", 3)
     ]  # fmt: skip
     report = await audit(KafkaLog(world.address), world.topics)
     assert (report.forged_signals, report.forged, report.clean) == (0, (), True)
@@ -113,7 +114,7 @@ def an_old_word_said_again(world: World, one: Signal, record: Any) -> dict[str, 
 
 
 def a_withdrawal_that_nobody_decided(world: World, one: Signal, record: Any) -> dict[str, Any]:
-    return with_revision(one, record, 9, status="retracted", action="observe", confidence=0.0)
+    return with_revision(one, record, 9, stage="retracted", action="observe", confidence=0.0)
 
 
 def a_schema_of_tomorrow(world: World, one: Signal, record: Any) -> dict[str, Any]:
@@ -143,7 +144,7 @@ FORGERIES: tuple[tuple[Callable[[World, Signal, Any], dict[str, Any]], str], ...
 
 @pytest.mark.slow
 async def test_each_forged_or_altered_signal_is_listed_with_its_place_and_the_log_is_not_clean(world: World) -> None:
-    [(one, record)] = [(s, r) for s, r in await published(world) if s.status == "verified"]
+    [(one, record)] = [(s, r) for s, r in await published(world) if s.stage == "final"]
     listed = 0
     for forgery, why in FORGERIES:
         report, offset = await audited_with(world, forgery(world, one, record))
@@ -158,6 +159,50 @@ async def test_a_withdrawal_whose_words_were_changed_is_forged(world: World) -> 
     [(last, record)] = [(s, r) for s, r in await published(world) if s.revision == 3]
     report, _ = await audited_with(world, written_like(record, replace(last, action="sell", confidence=0.9)))
     assert (report.forged_signals, report.clean) == (1, False)
+
+
+OVERSTATED: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"verdict": "unconfirmed", "confidence": 0.5}, "sell of what is unconfirmed"),
+    ({"verdict": "unchecked", "unchecked_reason": "gate", "confidence": 0.6}, "sell of what is unchecked"),
+    ({"verdict": "likely", "asset": "UNKNOWN"}, "sell of no asset"),
+    ({"verdict": "likely", "confidence": 0.86}, "likely with confidence 0.86, above 0.85"),
+    ({"verdict": "unconfirmed", "action": "observe", "confidence": 0.61}, "above 0.60"),
+    ({"verdict": "stale", "action": "observe", "confidence": 0.51}, "above 0.50"),
+    ({"verdict": "disputed", "action": "observe", "confidence": 0.51}, "above 0.50"),
+    ({"verdict": "refuted", "action": "observe", "confidence": 0.21}, "above 0.20"),
+    ({"verdict": "unchecked", "action": "observe", "confidence": 0.61}, "above 0.60"),
+    ({"verdict": "confirmed", "confidence": 1.01}, "above 1.00"),
+    ({"verdict": None, "action": "observe", "confidence": 0.1}, "no verdict"),
+)
+WITHIN: tuple[dict[str, Any], ...] = (
+    {"verdict": "confirmed", "confidence": 1.0},
+    {"verdict": "likely", "confidence": 0.85, "action": "buy"},
+    {"verdict": "confirmed", "asset": "UNKNOWN", "action": "observe"},
+    {"verdict": "unconfirmed", "confidence": 0.6, "action": "observe"},
+    {"verdict": "refuted", "confidence": 0.2, "action": "observe"},
+)
+
+
+async def test_what_the_pipeline_itself_says_beyond_its_verdict_is_listed(world: World) -> None:
+    wanted = {}
+    for number, fields in enumerate([*(fields for fields, _ in OVERSTATED), *WITHIN]):
+        case = await Written(world, number).open()
+        await case.go(ev.SignalSynthesized(signal=case.signal(**fields), path="deep"))
+        if number < len(OVERSTATED):
+            wanted[case.signal_id] = OVERSTATED[number][1]
+    first = await Written(world, 50).open()
+    await first.go(replace(TRIAGED, preliminary_signal=first.signal(**{**FIRST, "action": "buy"})))
+    wanted[first.signal_id] = "buy of what is unchecked"
+    await first.end()
+    async with world.publishing():
+        await signals_reach(world, len(OVERSTATED) + len(WITHIN) + 2)
+    report = await audit(KafkaLog(world.address), world.topics)
+    records = await world.records(world.topics.signals, isolation_level="read_committed")
+    at = {(record.partition, record.offset): read_signal(record)[0] for record in records}
+    listed = {at[one.partition, one.offset].signal_id: one.why for one in report.overstated}
+    assert listed.keys() == wanted.keys()
+    assert all(why in listed[of] for of, why in wanted.items()), listed
+    assert (report.overstated_signals, report.forged_signals, report.clean) == (len(wanted), 0, False)
 
 
 async def test_a_flood_of_forged_signals_is_counted_and_listed_in_part(world: World) -> None:

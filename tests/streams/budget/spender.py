@@ -15,7 +15,7 @@ from infra.kafka.topics import KafkaAddress
 from infra.offline.simulated import Simulated
 from infra.ports import Answer, Ports
 from lab.bench.graph import plain_registry
-from schemas.budget import LimitsSet
+from schemas.budget import ClaimKind, LimitsSet
 from schemas.calls import Call
 from schemas.effects import Effect, Search
 from schemas.topics import Topics
@@ -32,13 +32,23 @@ CALL_USD = Decimal("0.001")
 DIES_AT = "plan"
 
 
-def limits_of(*, usd: str = "30", reserve: str = "3", units: int = 50, unpriced: bool = False) -> LimitsSet:
+def limits_of(
+    *,
+    usd: str = "30",
+    reserve: str = "3",
+    units: int = 50,
+    unpriced: bool = False,
+    doubtful: int = 100,
+    forced: int = 0,
+) -> LimitsSet:
     """Limits as a worker's settings give them."""
     return LimitsSet(
         monthly_usd=Decimal(usd),
         triage_reserve_usd=Decimal(reserve),
         daily_units=units,
         allow_unpriced=unpriced,
+        doubtful_percent=doubtful,
+        forced_percent=forced,
         by="0",
     )
 
@@ -50,9 +60,11 @@ def search(query: str = "q") -> Search:
     return Search(provider="simulated", query=query, max_results=5, as_of=datetime(2026, 1, 1, tzinfo=UTC))
 
 
-async def granted_of(ledger: BudgetLedger, effects: list[Effect], port: Simulated) -> list[Any]:
-    """Ask for all of them at once."""
-    asked = (ledger.reserve(e, port, case_id=f"case-{n}", head_id="head") for n, e in enumerate(effects))
+async def granted_of(ledger: BudgetLedger, effects: list[Effect], port: Simulated, *kinds: ClaimKind) -> list[Any]:
+    """Ask for all of them at once, for claims of these kinds."""
+    asked = (
+        ledger.reserve(e, port, case_id=f"case-{n}", head_id="head", claim_kinds=kinds) for n, e in enumerate(effects)
+    )
     return list(await asyncio.gather(*asked))
 
 

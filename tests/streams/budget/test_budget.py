@@ -23,15 +23,16 @@ from infra.offline.simulated import Simulated, simulated_ports
 from infra.ports import Ports
 from infra.settings import Settings
 from lab.bench.graph import plain_registry
-from lab.budget_audit import budget_overshoot
+from lab.budget_audit import BudgetAudit, _granted, _Sums, budget_overshoot
 from newsproof.app.composition import FULL_PIPELINE, snapshot_of
 from schemas import events as ev
-from schemas.budget import LimitsSet, NewerBudgetError, Settled, encode, usd_of
+from schemas.budget import LimitsSet, NewerBudgetError, Reserved, Settled, encode, usd_of
 from schemas.calls import Call
 from schemas.effects import CallModel, Failure, Trusted
 from schemas.events import CaseEvent
 from streams.budget.budget import REFRESH_DAYS, BudgetLedger
 from streams.budget.reading import read_budget
+from streams.budget.rule import BudgetState
 from streams.effects.spending import Grant
 from streams.ending import Ending
 from streams.journal.clock import utc_now
@@ -88,6 +89,37 @@ async def test_four_workers_that_race_for_the_last_ten_units_get_exactly_ten(wor
         assert len({str(each.state.held) for each in four}) == 1, "all four came to the same"
     audit = await budget_overshoot(world.address, world.topics)
     assert (audit.granted, audit.denied, audit.unsettled, audit.overshoot) == (10, 30, 10, 0)
+
+
+async def test_four_workers_that_race_for_the_share_of_doubtful_claims_get_exactly_that(world: World) -> None:
+    async with AsyncExitStack() as stack:
+        limits = limits_of(units=20, doubtful=40, forced=20)
+        four = [await stack.enter_async_context(ledger(world, limits)) for _ in range(4)]
+        rumours = await asyncio.gather(*(granted_of(each, [search()] * 10, METERED, "doubtful") for each in four))
+        others = await asyncio.gather(*(granted_of(each, [search()] * 10, METERED) for each in four))
+        hacks = await asyncio.gather(*(granted_of(each, [search()] * 10, METERED, "forced") for each in four))
+    granted = [sum(isinstance(g, Grant) for each in kind for g in each) for kind in (rumours, others, hacks)]
+    assert granted == [8, 8, 4]
+    audit = await budget_overshoot(world.address, world.topics)
+    assert (audit.granted, audit.overshoot) == (20, 0)
+
+
+async def test_the_audit_counts_a_share_that_a_rule_without_shares_would_have_passed(world: World) -> None:
+    for record in (limits_of(units=10), *(rumour(n) for n in range(6)), limits_of(units=10, doubtful=40)):
+        await world.producer.send_and_wait(world.topics.budget, encode(record), partition=0)
+    assert (await budget_overshoot(world.address, world.topics)).overshoot == 0, "granted before there was a share"
+    sums, audit, state = _Sums(), BudgetAudit(days={}, months={}), BudgetState()
+    state.fold(0, 0, limits_of(units=10, doubtful=40, forced=20))
+    for n in range(6):
+        _granted(audit, sums, state, rumour(n))
+    assert audit.overshoot_units == 2
+
+
+def rumour(n: int) -> Reserved:
+    return Reserved(
+        id=f"r-{n}", effect="search", provider="p", usd=Decimal(0), units=1, for_triage=False, case_id="c", head_id="h",
+        claim_kinds=("doubtful",),
+    )  # fmt: skip
 
 
 @pytest.mark.slow
@@ -217,14 +249,14 @@ async def test_garbage_is_passed_by_counted_and_kept_as_a_dead_letter_once(world
 
 async def test_a_record_of_newer_code_stops_the_worker_rather_than_let_it_decide_otherwise(world: World) -> None:
     async with ledger(world) as reader:
-        value = b'{"type":"newsproof.budget_settled","id":"a","usd":"1","by":"x","version":2}'
+        value = b'{"type":"newsproof.budget_settled","id":"a","usd":"1","by":"x","version":3}'
         await world.producer.send_and_wait(world.topics.budget, value, partition=0)
         await world.until(lambda: reader.ending.over)
     assert "deploy it before its writers" in str(reader.ending.error)
 
 
 async def test_a_worker_that_meets_a_record_of_newer_code_at_its_start_does_not_start(world: World) -> None:
-    value = b'{"type":"newsproof.budget_dreamt","version":2}'
+    value = b'{"type":"newsproof.budget_dreamt","version":3}'
     await world.producer.send_and_wait(world.topics.budget, value, partition=0)
     with pytest.raises(NewerBudgetError, match="deploy"):
         async with ledger(world):
@@ -352,13 +384,15 @@ async def test_with_units_the_same_case_searches_and_has_no_such_flag(world: Wor
     story, end = await judged(world, limits_of(units=50), priced=False)
     assert not denials(story)
     assert not [f for f in end.signal.risk_flags if "budget" in f]
+    [today] = (await read_budget(world.address, world.topics)).days.values()
+    assert today.units_forced == today.units > 0, "a hack may use what is kept for hacks"
 
 
 async def test_without_money_triage_still_runs_and_the_case_degrades_and_says_so(world: World) -> None:
     story, end = await judged(world, limits_of(usd="0", reserve="1"), priced=True)
     assert isinstance(story[1], ev.EffectCompleted)
     assert [e for e in story if isinstance(e, ev.CaseTriaged)], "paid from triage's reserve"
-    assert (end.path, end.signal.status) == ("degraded", "degraded")
+    assert (end.path, end.signal.stage) == ("degraded", "final")
     assert "degraded:budget" in end.signal.risk_flags
     assert denials(story), "every denial is in its case"
     assert (await budget_overshoot(world.address, world.topics)).overshoot == 0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,20 +17,30 @@ from streams.budget.rule import REMEMBERED_OFFSETS, BudgetState
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 
 
-def limits(usd: str = "30", *, reserve: str = "3", units: int = 50, unpriced: bool = False) -> LimitsSet:
+def limits(
+    usd: str = "30",
+    *,
+    reserve: str = "3",
+    units: int = 50,
+    unpriced: bool = False,
+    doubtful: int = 100,
+    forced: int = 0,
+) -> LimitsSet:
     return LimitsSet(
         monthly_usd=Decimal(usd),
         triage_reserve_usd=Decimal(reserve),
         daily_units=units,
         allow_unpriced=unpriced,
+        doubtful_percent=doubtful,
+        forced_percent=forced,
         by="0",
     )
 
 
-def asked(id: str, usd: str | None = "0", *, units: int = 0, triage: bool = False) -> Reserved:
+def asked(id: str, usd: str | None = "0", *, units: int = 0, triage: bool = False, kinds: Any = ()) -> Reserved:
     return Reserved(
         id=id, effect="search", provider="p", usd=None if usd is None else Decimal(usd), units=units, for_triage=triage,
-        case_id="c", head_id="h",
+        case_id="c", head_id="h", claim_kinds=kinds,
     )  # fmt: skip
 
 
@@ -64,6 +76,77 @@ def test_tool_calls_are_granted_up_to_the_daily_limit_and_the_denial_names_it() 
     denied = log.add(asked("2", units=1))
     assert denied is not None and "2 tool calls of 2026-03-10" in denied and "DEEP_ANALYSIS_TOOL_DAILY_LIMIT" in denied
     assert log.state.books()[0].denied == {"units": 1}
+
+
+DOUBTFUL, FORCED, BOTH = ("doubtful",), ("forced",), ("doubtful", "forced")
+
+
+def granted(log: Log, kinds: Any, calls: int) -> int:
+    """Ask for this many searches of such claims; return how many were granted."""
+    first = len(log.records)
+    return [log.add(asked(f"{first + n}", units=1, kinds=kinds)) for n in range(calls)].count("")
+
+
+def test_doubtful_claims_get_exactly_two_fifths_of_the_day_and_others_go_on() -> None:
+    log = Log(limits(units=50, doubtful=40, forced=20))
+    assert granted(log, DOUBTFUL, 30) == 20
+    denied = log.add(asked("one-more", units=1, kinds=DOUBTFUL))
+    assert denied is not None and "used their 20 of the 50 tool calls of 2026-03-10" in denied
+    assert "SEARCH_DOUBTFUL_MAX_PERCENT" in denied
+    assert granted(log, (), 50) == 20, "the rest of what is not kept"
+    assert log.state.books()[0].denied == {"units_doubtful": 11, "units_kept": 30}
+    assert log.add(asked("tomorrow", units=1, kinds=DOUBTFUL), NOON + timedelta(days=1)) == ""
+
+
+def test_others_stop_where_the_share_of_forced_claims_begins_and_these_go_on_to_the_end() -> None:
+    log = Log(limits(units=50, doubtful=40, forced=20))
+    assert granted(log, (), 50) == 40
+    denied = log.add(asked("one-more", units=1))
+    assert denied is not None and "kept for hacks, depegs and liquidations" in denied
+    assert "SEARCH_FORCED_RESERVE_PERCENT" in denied
+    assert granted(log, FORCED, 20) == 10
+    assert "DEEP_ANALYSIS_TOOL_DAILY_LIMIT" in (log.add(asked("last", units=1, kinds=FORCED)) or "")
+
+
+def test_what_forced_claims_have_had_counts_as_what_was_kept_for_them() -> None:
+    log = Log(limits(units=50, forced=20))
+    assert granted(log, FORCED, 10) == 10
+    assert granted(log, (), 50) == 40, "nothing more is kept, and no unit is left over"
+
+
+def test_a_rumoured_hack_counts_as_a_rumour_and_may_use_what_is_kept_for_hacks() -> None:
+    log = Log(limits(units=50, doubtful=40, forced=20))
+    assert granted(log, (), 50) == 40
+    assert granted(log, DOUBTFUL, 1) == 0
+    assert granted(log, BOTH, 20) == 10
+    log = Log(limits(units=50, doubtful=40, forced=20))
+    assert granted(log, BOTH, 30) == 20, "a flood of rumoured hacks leaves the day to what is asserted"
+    assert granted(log, FORCED, 50) == 30
+
+
+def test_a_call_that_was_not_made_gives_its_share_back_too() -> None:
+    log = Log(limits(units=5, doubtful=40))
+    assert granted(log, BOTH, 3) == 2
+    log.add(paid("1", None, unused=True))
+    day = log.state.books()[0]
+    assert (day.units, day.units_doubtful, day.units_forced) == (1, 1, 1)
+    assert granted(log, DOUBTFUL, 2) == 1
+
+
+def test_shares_are_rounded_down_so_one_unit_a_day_serves_any_claim_but_a_doubtful_one() -> None:
+    assert granted(Log(limits(units=1, doubtful=40, forced=20)), (), 2) == 1
+    assert granted(Log(limits(units=2, doubtful=40, forced=20)), DOUBTFUL, 2) == 0
+    assert granted(Log(limits(units=3, doubtful=40, forced=20)), DOUBTFUL, 2) == 1
+
+
+def test_money_has_no_shares() -> None:
+    log = Log(limits("1", units=0, doubtful=0, forced=100))
+    assert [log.add(asked(str(n), "0.5", kinds=kinds)) for n, kinds in enumerate((DOUBTFUL, ()))] == ["", ""]
+
+
+def test_limits_of_before_share_nothing_out() -> None:
+    log = Log(limits(units=3))
+    assert [granted(log, kinds, 1) for kinds in (DOUBTFUL, DOUBTFUL, ())] == [1, 1, 1]
 
 
 def test_a_day_is_that_of_the_append_time_in_utc_and_the_next_one_has_its_own_units() -> None:
@@ -251,17 +334,19 @@ AMOUNTS = st.decimals(min_value=0, max_value=5, places=3)
 IDS = st.integers(0, 25).map(str)
 RECORDS = st.one_of(
     st.builds(
-        lambda i, usd, units, triage: Reserved(
-            id=i, effect="search", provider="p", usd=usd, units=units, for_triage=triage, case_id="c", head_id="h"
+        lambda i, usd, units, triage, kinds: Reserved(
+            id=i, effect="search", provider="p", usd=usd, units=units, for_triage=triage, case_id="c", head_id="h",
+            claim_kinds=kinds,
         ),
-        IDS, st.none() | AMOUNTS, st.integers(0, 2), st.booleans(),
+        IDS, st.none() | AMOUNTS, st.integers(0, 2), st.booleans(), st.sampled_from([(), DOUBTFUL, FORCED, BOTH]),
     ),
     st.builds(lambda i, usd, unused: Settled(id=i, usd=usd, by="0", unused=unused), IDS, st.none() | AMOUNTS, st.booleans()),
     st.builds(
-        lambda usd, reserve, units, free: LimitsSet(
-            monthly_usd=usd, triage_reserve_usd=reserve, daily_units=units, allow_unpriced=free, by="0"
+        lambda usd, reserve, units, free, doubtful, forced: LimitsSet(
+            monthly_usd=usd, triage_reserve_usd=reserve, daily_units=units, allow_unpriced=free, by="0",
+            doubtful_percent=doubtful, forced_percent=forced,
         ),
-        st.decimals(min_value=0, max_value=20, places=2), AMOUNTS, st.integers(0, 8), st.booleans(),
+        st.decimals(min_value=0, max_value=20, places=2), AMOUNTS, st.integers(0, 8), st.booleans(), st.integers(0, 100), st.integers(0, 100),
     ),
 )  # fmt: skip
 STEPS_MS = st.integers(-3_600_000, 40 * 24 * 3600 * 1000)
@@ -277,8 +362,8 @@ class PlainBooks:
     def total(self, month: str, *, triage_too: bool) -> int:
         return sum(int(g[3]) for g in self.granted.values() if g[1] == month and (triage_too or not g[4]))  # type: ignore[call-overload]
 
-    def units(self, day: str) -> int:
-        return sum(int(g[2]) for g in self.granted.values() if g[0] == day)  # type: ignore[call-overload]
+    def units(self, day: str, of: Callable[[Any], bool] = lambda kinds: True) -> int:
+        return sum(int(g[2]) for g in self.granted.values() if g[0] == day and of(g[5]))  # type: ignore[call-overload]
 
 
 @settings(max_examples=200)
@@ -307,9 +392,15 @@ def test_no_grant_ever_passes_a_limit_and_every_reader_from_the_start_agrees(
             assert isinstance(record, Reserved) and current is not None
             assert record.id not in plain.granted, "no id is granted twice"
             nano = 0 if record.usd is None else nano_usd(record.usd)
-            plain.granted[record.id] = [f"{at:%Y-%m-%d}", f"{at:%Y-%m}", record.units, nano, record.for_triage]
+            kinds = record.claim_kinds
+            plain.granted[record.id] = [f"{at:%Y-%m-%d}", f"{at:%Y-%m}", record.units, nano, record.for_triage, kinds]
             if record.units:
-                assert plain.units(f"{at:%Y-%m-%d}") <= current.daily_units
+                day, most = f"{at:%Y-%m-%d}", current.daily_units
+                assert plain.units(day) <= most
+                doubtful = plain.units(day, lambda kinds: "doubtful" in kinds)
+                assert "doubtful" not in kinds or 100 * doubtful <= most * current.doubtful_percent
+                kept = most - plain.units(day, lambda kinds: "forced" not in kinds)
+                assert "forced" in kinds or 100 * (kept + 1) > most * current.forced_percent
             if nano:
                 month, general = f"{at:%Y-%m}", nano_usd(current.monthly_usd)
                 assert record.for_triage or plain.total(month, triage_too=False) <= general

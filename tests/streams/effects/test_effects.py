@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from agents.core.case import Replies
 from infra.ports import Answer, Free, Port, Ports
 from schemas import envelope as wire
+from schemas.budget import ClaimKind
 from schemas.calls import Call, ProviderMode
 from schemas.effects import CallModel, Effect, Failure, ModelReply, Scrape, Search, SearchReply
 from schemas.errors import FailureKind, PermanentError, TransientError
@@ -68,8 +69,10 @@ class Books:
         self.reserved: list[str] = []
         self.settled: dict[str, Call] = {}
 
-    async def reserve(self, effect: Effect, port: Port, *, case_id: str, head_id: str) -> Grant | Failure | None:
-        if port.provider == self.denies:
+    async def reserve(
+        self, effect: Effect, port: Port, *, case_id: str, head_id: str, claim_kinds: tuple[ClaimKind, ...] = ()
+    ) -> Grant | Failure | None:
+        if port.provider == self.denies or self.denies in claim_kinds:
             return Failure(kind="budget", message="the month is spent", retryable=False)
         self.reserved.append(port.provider)
         return Grant(f"{case_id}/{head_id}/{len(self.reserved)}")
@@ -97,8 +100,10 @@ def host(first: Provider, *behind: Provider, **parts: Any) -> EffectsHost:
     return EffectsHost(ports, **parts)
 
 
-async def perform(of: EffectsHost, effect: Effect = ASK, case: str = "case") -> tuple[Call, ...]:
-    return await of.perform(effect, case_id=case, head_id="head", attempt=1)
+async def perform(
+    of: EffectsHost, effect: Effect = ASK, case: str = "case", kinds: tuple[ClaimKind, ...] = ()
+) -> tuple[Call, ...]:
+    return await of.perform(effect, case_id=case, head_id="head", attempt=1, claim_kinds=kinds)
 
 
 def tried(calls: tuple[Call, ...]) -> list[tuple[str, FailureKind | None]]:
@@ -279,6 +284,20 @@ async def test_equal_searches_under_way_share_one_call_and_its_failure() -> None
         calls = [c for cs in await asyncio.gather(*tasks) for c in cs]
         assert len(port.asked) == len(books.reserved) == 1
         assert sum(c.cached for c in calls) == 19 and {c.error for c in calls} == {error}
+
+
+async def test_a_denial_by_a_share_of_the_day_is_not_passed_on_to_claims_of_other_kinds() -> None:
+    class AsksLater(Books):
+        async def reserve(self, *args: Any, **more: Any) -> Grant | Failure | None:
+            await asyncio.sleep(0)
+            return await super().reserve(*args, **more)
+
+    books = AsksLater(denies="doubtful")
+    of = host(Provider("web"), spending=books, searches=SearchCache(600.0, now=Wall()))
+    kinds: list[tuple[ClaimKind, ...]] = [("doubtful",), ("forced",), ("doubtful", "forced"), ()]
+    calls = await asyncio.gather(*(perform(of, SEARCH, kinds=kind) for kind in kinds))
+    assert [call.error for (call,) in calls] == ["budget", None, None, None]
+    assert books.reserved == ["web"], "what was granted once is there for all"
 
 
 async def test_when_the_one_who_asks_is_cancelled_another_asks_in_its_place() -> None:

@@ -17,7 +17,7 @@ from schemas.topics import partition_of
 from streams.audit.audit import audit
 from streams.journal.log import KafkaLog
 from streams.publish.publisher import Publisher
-from tests.newsproof.signal_samples import signal
+from tests.newsproof.signal_samples import FIRST, signal
 from tests.streams.publish.test_publisher import die_inside_a_transaction, signals_reach
 from tests.streams.records import TRIAGED, after, opening, write
 from tests.streams.world import World
@@ -62,7 +62,12 @@ def denial(target: Written, kind: str = "retracted", **changes: Any) -> ev.Retra
 
 
 async def revisions(world: World, of: Written) -> list[str]:
-    return [s.status for s in await world.signals() if s.signal_id == of.signal_id]
+    return [s.stage for s in await world.signals() if s.signal_id == of.signal_id]
+
+
+async def verdicts(world: World, of: Written) -> list[tuple[str | None, str | None]]:
+    found = [s for s in await world.signals() if s.signal_id == of.signal_id]
+    return [(s.verdict, s.unchecked_reason) for s in found]
 
 
 async def until_read(world: World, publisher: Publisher) -> None:
@@ -87,9 +92,10 @@ async def test_a_retraction_is_the_next_revision_and_says_by_whom_and_why(world:
     async with world.publishing():
         await signals_reach(world, 3)
     found = [s for s in await world.signals() if s.signal_id == target.signal_id]
-    assert [(s.revision, s.supersedes, s.status) for s in found] == [(1, None, "verified"), (2, 1, "retracted")]
+    assert [(s.revision, s.supersedes, s.stage) for s in found] == [(1, None, "final"), (2, 1, "retracted")]
     last = found[-1]
     assert (last.action, last.direction, last.confidence) == ("observe", "neutral", 0.0)
+    assert (last.verdict, last.unchecked_reason, last.schema_version) == ("refuted", None, 2)
     assert "retracted" in last.risk_flags and last.notes == "被否认. 因为" and last.links == (PAGE.url,)
     assert last.evidence[-1].stance == "denies" and last.adjustments[-1].rule == "retracted"
     assert (last.case_id, last.summary, last.asset) == (found[0].case_id, found[0].summary, found[0].asset)
@@ -113,11 +119,11 @@ async def test_a_retraction_waits_for_a_target_that_still_runs_and_whoever_leads
     async with world.publishing() as second:
         await world.until(lambda: second.active, within_s=40)
         await target.end()
-        await world.until(lambda: _is(world, target, ["verified", "retracted"]), within_s=60)
+        await world.until(lambda: _is(world, target, ["final", "retracted"]), within_s=60)
         await until_read(world, second)
     seen = Counter((s.signal_id, s.revision) for s in await world.signals())
     assert set(seen.values()) == {1}
-    assert await revisions(world, denier) == ["verified"]
+    assert await revisions(world, denier) == ["final"]
 
 
 async def _is(world: World, of: Written, wanted: list[str]) -> bool:
@@ -139,14 +145,17 @@ async def test_a_target_that_ends_without_a_signal_leaves_nothing_and_holds_noth
 
 
 @pytest.mark.parametrize(
-    ("kinds", "wanted"),
+    ("kinds", "wanted", "found"),
     [
-        (("retracted", "retracted"), ["verified", "retracted"]),
-        (("retracted", "superseded"), ["verified", "retracted"]),
-        (("superseded", "retracted"), ["verified", "superseded", "retracted"]),
+        (("retracted", "retracted"), ["final", "retracted"], ["confirmed", "refuted"]),
+        (("retracted", "superseded"), ["final", "retracted"], ["confirmed", "refuted"]),
+        (("superseded", "superseded"), ["final", "superseded"], ["confirmed", "confirmed"]),
+        (("superseded", "retracted"), ["final", "superseded", "retracted"], ["confirmed", "confirmed", "refuted"]),
     ],
 )
-async def test_what_is_withdrawn_stays_withdrawn(world: World, kinds: tuple[str, str], wanted: list[str]) -> None:
+async def test_what_is_withdrawn_stays_withdrawn_and_only_what_is_denied_is_refuted(
+    world: World, kinds: tuple[str, str], wanted: list[str], found: list[str]
+) -> None:
     target = await (await Written(world, 1).open()).end()
     denier = await (await Written(world, 2).open()).go(*(denial(target, kind) for kind in kinds))
     await denier.end()
@@ -154,6 +163,8 @@ async def test_what_is_withdrawn_stays_withdrawn(world: World, kinds: tuple[str,
         await world.until(lambda: _has(world, denier), within_s=60)
         await until_read(world, publisher)
     assert await revisions(world, target) == wanted
+    assert [verdict for verdict, _ in await verdicts(world, target)] == found
+    assert (await audit(KafkaLog(world.address), world.topics)).forged == ()
 
 
 @pytest.mark.slow
@@ -166,7 +177,7 @@ async def test_a_publisher_killed_inside_the_transaction_of_a_retraction_makes_i
     async with world.publishing():
         await signals_reach(world, 11)
     for target in targets:
-        assert await revisions(world, target) == ["verified", "retracted"]
+        assert await revisions(world, target) == ["final", "retracted"]
     assert set(Counter((s.signal_id, s.revision) for s in await world.signals()).values()) == {1}
     async with world.publishing() as again:
         await world.until(lambda: again.active, within_s=40)
@@ -174,16 +185,16 @@ async def test_a_publisher_killed_inside_the_transaction_of_a_retraction_makes_i
         assert again.published == 1, "only the marker"
 
 
-async def test_a_preliminary_revision_comes_first_and_the_verified_one_supersedes_it(world: World) -> None:
+async def test_a_preliminary_revision_comes_first_and_the_final_one_supersedes_it(world: World) -> None:
     case = await Written(world, 1).open()
-    await case.go(replace(TRIAGED, preliminary_signal=case.signal(status="preliminary")))
+    await case.go(replace(TRIAGED, preliminary_signal=case.signal(**FIRST)))
     async with world.publishing():
         await signals_reach(world, 1)
         await case.end()
         await signals_reach(world, 2)
-    assert [(s.revision, s.supersedes, s.status) for s in await world.signals()] == [
+    assert [(s.revision, s.supersedes, s.stage) for s in await world.signals()] == [
         (1, None, "preliminary"),
-        (2, 1, "verified"),
+        (2, 1, "final"),
     ]
 
 
@@ -193,18 +204,19 @@ async def test_a_preliminary_revision_comes_first_and_the_verified_one_supersede
 )
 async def test_a_case_that_ends_without_a_signal_withdraws_its_preliminary_one(world: World, end: ev.Event) -> None:
     case = await Written(world, 1).open()
-    await case.go(replace(TRIAGED, preliminary_signal=case.signal(status="preliminary")), end)
+    await case.go(replace(TRIAGED, preliminary_signal=case.signal(**FIRST)), end)
     denier = await (await Written(world, 2).open()).go(denial(case))  # a second reason changes nothing
     await denier.end()
     async with world.publishing() as publisher:
         await signals_reach(world, 3)
         await until_read(world, publisher)
     assert await revisions(world, case) == ["preliminary", "retracted"]
+    assert await verdicts(world, case) == [("unchecked", "preliminary")] * 2, "nobody has denied it"
 
 
 async def test_a_retraction_of_a_preliminary_revision_waits_for_the_final_one(world: World) -> None:
     case = await Written(world, 1).open()
-    await case.go(replace(TRIAGED, preliminary_signal=case.signal(status="preliminary")))
+    await case.go(replace(TRIAGED, preliminary_signal=case.signal(**FIRST)))
     denier = await apart(world, case.partition, 2).open()
     await denier.go(denial(case))
     await denier.end()
@@ -213,7 +225,7 @@ async def test_a_retraction_of_a_preliminary_revision_waits_for_the_final_one(wo
         await until_read(world, publisher)
         assert await revisions(world, case) == ["preliminary"]
         await case.end()
-        await world.until(lambda: _is(world, case, ["preliminary", "verified", "retracted"]), within_s=60)
+        await world.until(lambda: _is(world, case, ["preliminary", "final", "retracted"]), within_s=60)
 
 
 async def test_events_without_a_value_stop_no_publisher(world: World) -> None:

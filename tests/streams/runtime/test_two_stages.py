@@ -17,8 +17,10 @@ from infra.ports import Ports
 from newsproof import subscribe
 from schemas.config import Snapshot
 from schemas.news import News
+from streams.audit.audit import audit
 from streams.intake.claim_index import ClaimIndex
 from streams.intake.text_index import TextIndex
+from streams.journal.log import KafkaLog
 from tests.streams.world import World
 
 DEEP = Snapshot(
@@ -53,19 +55,19 @@ def as_item(news: News) -> dict[str, Any]:
 
 
 async def given(world: World, count: int, **options: Any) -> list[tuple[str, int, str]]:
-    """What a bot is given, up to so many revisions: (news, revision, status)."""
+    """What a bot is given, up to so many revisions: (news, revision, stage)."""
     ids = {news.case_id: news.external_id or "" for news in sample_news()}
     found = []
     bot = subscribe(start="earliest", kafka=world.address, prefix=world.topics.prefix, **options)
     async with asyncio.timeout(60), aclosing(bot) as running:  # type: ignore[type-var]
         async for signal in running:
-            found.append((ids[signal.case_id], signal.revision, signal.status))
+            found.append((ids[signal.case_id], signal.revision, signal.stage))
             if len(found) == count:
                 break
     return sorted(found)
 
 
-async def test_a_bot_that_asks_for_it_gets_the_first_judgement_the_verified_one_and_the_retraction(
+async def test_a_bot_that_asks_for_it_gets_the_first_judgement_the_final_one_and_the_retraction(
     world: World,
 ) -> None:
     wanted = {news.external_id: news for news in sample_news() if news.external_id in {"h09", "h41"}}
@@ -76,7 +78,9 @@ async def test_a_bot_that_asks_for_it_gets_the_first_judgement_the_verified_one_
         # The denial is opened first: it waits for what it denies.
         await world.publish(*(as_item(wanted[name]) for name in ("h41", "h09")))
         every = await given(world, 5, preliminary=True)
-        by_default = await given(world, 3)
-    final = [("h09", 2, "verified"), ("h09", 3, "retracted"), ("h41", 2, "verified")]
+        by_default = await given(world, 1)
+    report = await audit(KafkaLog(world.address), world.topics)
+    assert (report.forged, report.overstated) == ((), ())
+    final = [("h09", 2, "final"), ("h09", 3, "retracted"), ("h41", 2, "final")]
     assert every == sorted([("h09", 1, "preliminary"), ("h41", 1, "preliminary"), *final])
-    assert by_default == final
+    assert by_default == [("h41", 2, "final")], "what nobody confirmed is no order, and its retraction no news"

@@ -17,7 +17,7 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from lab.bench.graph import plain_registry
 from schemas.errors import TransientError
 from streams.sink.sink import Sink
-from tests.streams.world import World
+from tests.streams.world import World, news
 
 CASES = 40
 EVENTS_OF_A_CASE, CALLS_OF_A_CASE = 6, 4
@@ -84,8 +84,8 @@ async def settled(world: World, sink: Sink) -> None:
     await sink.caught_up(30)
 
 
-async def close_cases(world: World, *numbers: int) -> None:
-    """Close a case for each number and publish its signal."""
+async def close_cases(world: World, *numbers: Any) -> None:
+    """Close a case for each number, or fields of news, and publish its signal."""
     async with world.publishing(), world.working(plain_registry(asks=True)):
         await world.publish(*numbers)
         before = len(await world.signals())
@@ -167,6 +167,13 @@ async def test_the_same_signal_row_names_the_journal_record_that_it_comes_from(
     [(case, cause)] = (await tables.query("SELECT case_id, cause_id FROM signals")).rows
     ends = [f.envelope for f in await world.journal() if f.envelope and f.envelope.id == str(cause)]
     assert [e.case_id for e in ends] == [str(case)]
+
+
+async def test_a_case_is_remembered_by_the_keywords_that_its_news_hit(world: World, tables: ClickHouse) -> None:
+    await close_cases(world, news(1, keywords_hit=["ETF", "etf", "SEC"]), news(2))
+    async with sinking(world, tables) as sink:
+        await settled(world, sink)
+    assert (await tables.query("SELECT keywords FROM memories ORDER BY keywords")).rows == [([],), (["etf", "sec"],)]
 
 
 @pytest.mark.slow

@@ -122,6 +122,11 @@ def show_verified(found: Verified) -> None:
     )
     if found.diverged > found.cases - found.identical:
         say_result(f"In {found.diverged} cases some event before the signal came out other than recorded.")
+    if found.other_rules:
+        say_result(
+            f"{found.other_rules} cases were decided by other rules of judgement: such a log is no baseline for this code. "
+            "Record a new one, or verify it with the code of its time; `backtest run` decides its cases by today's rules."
+        )
     if not found.cases:
         say_result("No case has ended in this log: publish news first, or verify the shipped log with --sample.")
 

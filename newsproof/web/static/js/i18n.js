@@ -24,7 +24,10 @@ export function t(key, places = {}) {
   return text.replace(/\{(\w+)\}/g, (whole, name) => (name in places ? String(places[name]) : whole));
 }
 
-/** A word of the domain (a flag, a status, a type of event); what has no translation stands as it is, made readable. */
+/** The summary in the reader's language, where somebody wrote it; else in that of the news. */
+export const summaryOf = (signal) => signal[`summary_${current}`] || signal.summary;
+
+/** A word of the domain (a flag, a verdict, a type of event); what has no translation stands as it is, made readable. */
 export function term(word) {
   const plain = String(word ?? "");
   return TEXTS[current][`term.${plain}`] ?? plain.replaceAll("_", " ");

@@ -1,14 +1,25 @@
 // One signal as a row of a list: what, why to doubt it, and how its confidence moved.
 
 import { confidenceMove } from "./drawings.js";
-import { h, httpUrl, words } from "./dom.js";
-import { t, term } from "./i18n.js";
+import { h, httpUrl, icon, words } from "./dom.js";
+import { summaryOf, t, term } from "./i18n.js";
 import { agoTime } from "./times.js";
+import { WITHDRAWN } from "./vocabulary.js";
 
 const TONE = { buy: "up", sell: "down", observe: "" };
 /** The gravest first: what has little room for flags shows these before others. */
 const GRAVE = ["retracted", "refuted", "superseded", "spoofed_source", "injection_suspected", "denied_or_conflict", "scam"];
-const DOUBTFUL = new Set(["preliminary_only", "preliminary", "degraded"]);
+/** Each verdict by its word, its sign and its colour: none of them is told by the colour alone. */
+const VERDICT = {
+  confirmed: ["up", ["M5 13l4 4L19 7"]],
+  likely: ["accent", ["M3 13c3-5 6-5 9 0s6 5 9 0"]],
+  unconfirmed: ["warn", ["M8.5 9a3.5 3.5 0 1 1 5 3.2c-1 .5-1.5 1.2-1.5 2.8", "M12 19.5v.1"]],
+  stale: ["warn", ["M12 3a9 9 0 1 0 9 9", "M12 7v5l4 2"]],
+  disputed: ["warn", ["M4 8h15l-4-4", "M20 16H5l4 4"]],
+  refuted: ["down", ["M6 6l12 12", "M18 6L6 18"]],
+  unchecked: ["", ["M5 12h14"]],
+};
+const NO_VERDICT = ["", ["M5 12v.1", "M12 12v.1", "M19 12v.1"]];
 
 /** The ticker; where none was found that is said, in words. */
 export function assetName(asset) {
@@ -16,14 +27,32 @@ export function assetName(asset) {
   return h("strong", { class: `asset${found ? "" : " none"}` }, found ? words(asset) : t("asset.none"));
 }
 
-export function actionTag(action) {
-  return h("span", { class: `tag ${TONE[action] ?? ""}` }, term(action));
+/** What to do; where that is nothing, also what the claim would mean if it were true. */
+export function actionTag({ action, direction }) {
+  const meant = action === "observe" && direction && direction !== "neutral";
+  return h("span", { class: `tag ${TONE[action] ?? ""}` }, term(action), meant && ` · ${term(direction)}`);
 }
 
-export function statusTag(status) {
-  const tone = status === "verified" ? "accent" : status === "retracted" || status === "superseded" ? "down" : DOUBTFUL.has(status) ? "warn" : "";
-  return h("span", { class: `tag ${tone}` }, term(status));
+/** The verdict in words; of what was not checked, with the reason. Signals of before there were verdicts have none. */
+export function verdictWords({ verdict, unchecked_reason: reason }) {
+  if (!verdict) return t("verdict.none");
+  if (!reason) return term(verdict);
+  const [kind, ...more] = reason.split(":");
+  return t("verdict.why", { verdict: term(verdict), why: [t(`unchecked.${kind}`), ...more.map(term)].join(t("colon")) });
 }
+
+export function verdictTag(signal) {
+  const [tone, drawn] = VERDICT[signal.verdict] ?? NO_VERDICT;
+  return h("span", { class: `tag found ${tone}` }, icon(drawn), verdictWords(signal));
+}
+
+/** How far it got, where that is not to its end. */
+export function stageTag(stage) {
+  return stage !== "final" && h("span", { class: `tag ${WITHDRAWN.has(stage) ? "down" : "warn"}` }, term(stage));
+}
+
+/** Stage and verdict as words. */
+export const standing = (signal) => [signal.stage !== "final" && term(signal.stage), verdictWords(signal)].filter(Boolean).join(t("comma"));
 
 /** A flag may carry its reason ("degraded:timeout"). */
 const flagName = (flag) => String(flag).split(":").map(term).join(t("colon"));
@@ -42,20 +71,25 @@ export function flagTags(flags, most = Infinity) {
 export function sourcesLine(signal) {
   const hosts = [...new Set((signal.evidence ?? []).map((one) => httpUrl(one.url)?.host ?? "").filter(Boolean))];
   const shown = hosts.slice(0, 3).join(" · ") + (hosts.length > 3 ? ` +${hosts.length - 3}` : "");
-  const count = t("sources.independent", { n: signal.independent_sources ?? 0 });
-  return h("p", { class: "sources small faint" }, count, shown && t("colon"), shown && words(shown));
+  return h("p", { class: "sources small faint" }, sourceCounts(signal), shown && t("colon"), shown && words(shown));
+}
+
+/** How many sources support the claim, beside how many independent ones speak of it. */
+export function sourceCounts({ supporting_sources: support, independent_sources: independent }) {
+  const known = support !== null && support !== undefined;
+  return [known && t("sources.supporting", { n: support }), t("sources.independent", { n: independent ?? 0 })].filter(Boolean).join(" · ");
 }
 
 export function signalRow(signal) {
   const at = signal.decided_at; // Not published_at: that is the time of the news, and the list is one of judgements.
-  const gone = signal.status === "retracted" || signal.status === "superseded";
+  const gone = WITHDRAWN.has(signal.stage);
   return h("li", { class: `signal${gone ? " gone" : ""}`, data: { id: signal.signal_id } },
     h("div", { class: "signal-what" },
-      assetName(signal.asset), actionTag(signal.action),
+      assetName(signal.asset), actionTag(signal),
       agoTime(at)),
     h("div", { class: "signal-why" },
-      h("a", { class: "signal-link", href: `/case/${encodeURIComponent(signal.case_id)}` }, words(signal.summary || t("untitled"))),
-      h("div", { class: "tags meta" }, statusTag(signal.status), h("span", { class: "tag" }, term(signal.event_type)),
+      h("a", { class: "signal-link", href: `/case/${encodeURIComponent(signal.case_id)}` }, words(summaryOf(signal) || t("untitled"))),
+      h("div", { class: "tags meta" }, verdictTag(signal), stageTag(signal.stage), h("span", { class: "tag" }, term(signal.event_type)),
         signal.revision > 1 && h("span", { class: "tag" }, t("revision", { number: signal.revision })), flagTags(signal.risk_flags, 5)),
       sourcesLine(signal)),
     confidenceMove(signal.preliminary_confidence, signal.confidence));

@@ -210,12 +210,12 @@ def ms(at: Any) -> int:
 
 async def remember(tables: ClickHouse, name: str, text: str, decided: Any, emitted: Any) -> None:
     memory = dict.fromkeys(MEMORY, "") | {
-        "run_id": "live", "case_id": id_of(name), "event_id": name, "signal_id": name, "status": "verified", "asset": "BTC",
+        "run_id": "live", "case_id": id_of(name), "event_id": name, "signal_id": name, "verdict": "likely", "asset": "BTC",
         "summary": text, "confidence": 0.5, "decided_at": ms(decided), "embedding_model": EMBEDDING_MODEL,
-        "embedding": embed(text), "journal_partition": 0, "journal_offset": 0, "first_wins": 1,
+        "embedding": embed(text), "keywords": [], "journal_partition": 0, "journal_offset": 0, "first_wins": 1,
     }  # fmt: skip
     await tables.insert("memories", MEMORY, [tuple(memory.values())])
-    names = ("run_id", "signal_id", "revision", "status", "case_id", "confidence", "decided_at", "emitted_at")
+    names = ("run_id", "signal_id", "revision", "stage", "verdict", "case_id", "confidence", "decided_at", "emitted_at")
     assert set(names) <= set(SIGNALS)
-    values = ("live", name, 1, "verified", id_of(name), 0.5, ms(decided), ms(emitted))
+    values = ("live", name, 1, "final", "likely", id_of(name), 0.5, ms(decided), ms(emitted))
     await tables.insert("signals", names, [values])

@@ -28,7 +28,7 @@ from tests.newsproof.command import newsproof
 from tests.newsproof.evaluation.backtest.samples import CountingModel, prompt, write
 
 AT = datetime(2024, 6, 1, tzinfo=UTC)
-FILE = "---\nname: synthesize\nversion: 9\ntier: heavy\nschema: synthesize.v1.schema.json\n---\nSay {{language}}.\n"
+FILE = "---\nname: synthesize\nversion: 9\ntier: heavy\nschema: synthesize.v3.schema.json\n---\nSay {{language}}.\n"
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ async def test_the_candidate_is_asked_for_its_own_step_alone_and_no_signal_comes
     # signals: those of the live cases, and not a record more
     assert await world.ends(world.topics.signals) == ends
     live = {s.case_id: s for s in await world.signals()}
-    assert len(live) == 4 and {s.prompt_versions[-1].version for s in live.values()} == {"1"}
+    assert len(live) == 4 and {s.prompt_versions[-1].version for s in live.values()} == {"3"}
     await the_tables_hold(installation, set(live))
 
 

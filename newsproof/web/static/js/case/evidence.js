@@ -5,8 +5,8 @@ import { external, h, words } from "../dom.js";
 import { confidence, day, known, utc } from "../format.js";
 import { t, term } from "../i18n.js";
 
-const STANCE = { supports: "up", denies: "down", hedges: "warn", unrelated: "" };
-const VERDICT = { confirmed: "up", supported: "up", verified: "up", refuted: "down", denied: "down", contradicted: "down", unverified: "warn", uncertain: "warn" };
+const STANCE = { supports: "up", denies: "down", hedges: "warn", earlier: "warn", unrelated: "" };
+const OF_CRITIC = { supported: "up", refuted: "down" };
 
 export function searches(events) {
   const all = events.filter((one) => one.accepted && one.event.type === "newsproof.search_completed").flatMap((one) => one.event.outcomes);
@@ -19,37 +19,63 @@ export function searches(events) {
       : h("span", { class: "small faint" }, t("searches.hits", { n: one.hits }), one.cached ? ` · ${t("searches.cached")}` : ""))));
 }
 
-export function evidence({ findings, timeline }) {
+export function evidence({ findings, timeline, critique: weighed, pages }) {
   const { references: found = [], dropped = [] } = findings ?? {};
   // The last search is told by what all searches found.
   const told = timeline.findLast((one) => one.phase === "searched")?.thought;
+  const critic = Boolean(weighed?.stances);
   return h("div", {}, told && words(told, "p", { class: "soft findings" }),
-    found.length === 0 ? h("p", { class: "hint" }, t("case.evidence.none")) : h("ol", { class: "evidence" }, found.map(piece)),
+    weighed && found.length > 0 && h("p", { class: "hint findings" }, t(critic ? "case.evidence.critic" : "case.evidence.rules")),
+    found.length === 0 ? h("p", { class: "hint" }, t("case.evidence.none"))
+      : h("ol", { class: "evidence" }, found.map((one, at) => piece(one, pages[at], critic))),
     dropped.length > 0 && h("details", { class: "dropped" }, h("summary", {}, t("case.dropped", { n: dropped.length })),
       h("ul", {}, dropped.map((one) => h("li", {}, h("span", { class: "tag warn" }, term(one.reason)), " ", external(one.url, one.title || one.url))))));
 }
 
-function piece(one) {
-  const stance = one.stance ?? "supports"; // What is usual is not in the JSON.
+/** One reference as it counts: by what the critic read on it and in which words, or by the word rules, where no critic did. */
+function piece(one, { stance, said: read, quoted }, critic) {
+  const isUnquoted = read?.quote && !quoted;
+  const doubts = [
+    read?.same_subject === false && t("read.subject"),
+    read?.same_event === false && t("read.event"),
+    read?.amount === "differs" && t("read.amount"),
+  ].filter(Boolean);
   const marks = [
     h("li", { class: `tag ${STANCE[stance] ?? ""}` }, term(stance)),
+    !read && h("li", { class: "tag" }, t(critic ? "read.not_shown" : "read.rules")),
+    read && read.stance !== stance && h("li", { class: "tag warn" }, t("read.as", { stance: term(read.stance) })),
+    speaker(one, read),
+    doubts.map((words_of_it) => h("li", { class: "tag warn" }, words_of_it)),
     one.official && h("li", { class: "tag accent" }, t("official")),
     one.independent ? h("li", { class: "tag up" }, t("independent")) : h("li", { class: "tag" }, t("dependent")),
     one.source_credibility !== "unknown" && h("li", { class: "tag" }, t("credibility"), " ", term(one.source_credibility)),
     h("li", { class: "tag" }, t("quality", { score: Math.round(one.quality_score) })),
     one.published_at && h("li", { class: "tag", title: utc(one.published_at) }, day(one.published_at)),
   ];
+  const text = one.passage || one.snippet;
   return h("li", { id: `evidence-${one.reference_number}`, tabindex: -1 },
     h("span", { class: "number" }, `[${one.reference_number}]`),
     h("div", {}, h("p", {}, external(one.url, one.title || one.url)), h("ul", { class: "tags", "aria-label": t("marks") }, marks),
-      one.snippet && words(one.snippet, "p", { class: "small soft snippet" })));
+      isUnquoted && h("p", { class: "small down-ink" }, t("read.unquoted")),
+      read?.quote && words(read.quote, "blockquote", { class: `quote small${isUnquoted ? " not-there" : ""}` }),
+      read?.reason && words(read.reason, "p", { class: "small faint" }),
+      text && words(text, "p", { class: "small soft snippet" })));
+}
+
+/** Who speaks: the party or authority whose page it is or that is quoted there, and whom the page names as its source. */
+function speaker(one, read) {
+  const role = read && read.speaks_for && read.speaks_for !== "other" ? t(`read.${read.speaks_for}`) : one.speaker && t("read.speaks");
+  return [
+    role && h("li", { class: "tag accent" }, role, one.speaker && [t("colon"), words(one.speaker)]),
+    read?.cites && h("li", { class: "tag" }, t("read.cites"), t("colon"), words(read.cites)),
+  ];
 }
 
 export function critique(claims, found) {
   if (claims.length === 0) return h("p", { class: "hint" }, t("case.critique.none"));
   const known_numbers = new Set(found.map((one) => one.reference_number));
   return h("ul", { class: "claims" }, claims.map((one) => h("li", { class: "card" },
-    h("div", { class: "row" }, h("span", { class: `tag ${VERDICT[one.verdict] ?? "warn"}` }, term(one.verdict)), reliability(one.reliability),
+    h("div", { class: "row" }, h("span", { class: `tag ${OF_CRITIC[one.verdict] ?? "warn"}` }, term(one.verdict)), reliability(one.reliability),
       (one.reference_numbers ?? []).map((number) => cited(number, known_numbers.has(number)))),
     words(one.claim, "p", { class: "claim" }),
     one.reason && words(one.reason, "p", { class: "small soft" }))));

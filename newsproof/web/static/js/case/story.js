@@ -4,8 +4,8 @@
 import { confidenceMove } from "../drawings.js";
 import { h, words } from "../dom.js";
 import { dateTime, duration } from "../format.js";
-import { t, term } from "../i18n.js";
-import { actionTag, assetName, flagTags, statusTag } from "../signal_row.js";
+import { summaryOf, t, term } from "../i18n.js";
+import { actionTag, assetName, flagTags, sourceCounts, stageTag, verdictTag } from "../signal_row.js";
 import { empty } from "../states.js";
 import { exactTime } from "../times.js";
 import { critique, evidence, searches } from "./evidence.js";
@@ -51,10 +51,11 @@ function head({ case: one, news }) {
 
 function result(signal) {
   return h("section", { class: "card result", "aria-label": t("case.signal") },
-    h("div", { class: "row" }, assetName(signal.asset), actionTag(signal.action), statusTag(signal.status),
-      h("span", { class: "tag" }, term(signal.event_type)), h("span", { class: "soft small" }, `${term(signal.direction)} · ${term(signal.strength)} · ${term(signal.timeframe)}`)),
-    words(signal.summary, "p", { class: "lead" }),
+    h("div", { class: "row" }, assetName(signal.asset), actionTag(signal), verdictTag(signal), stageTag(signal.stage),
+      h("span", { class: "tag" }, term(signal.event_type)), h("span", { class: "soft small" }, `${term(signal.direction)} · ${term(signal.strength)} · ${t(`timeframe.${signal.timeframe}`)}`)),
+    words(summaryOf(signal), "p", { class: "lead" }),
     confidenceMove(signal.preliminary_confidence, signal.confidence),
+    h("p", { class: "small faint" }, sourceCounts(signal)),
     flagTags(signal.risk_flags),
     signal.notes && words(signal.notes, "p", { class: "small soft" }),
     h("p", { class: "small faint" }, t("case.valid", { until: dateTime(signal.valid_until) }), " · ", t("case.judged", { by: signal.model || t("case.rules") })));
@@ -94,7 +95,7 @@ function phaseTone(phase) {
 function revisions(all, signal) {
   const first = signal?.preliminary_confidence;
   return h("ol", { class: "revisions" }, all.map((one) => h("li", { class: "row" },
-    h("span", { class: "tag" }, t("revision", { number: one.revision })), statusTag(one.status), actionTag(one.action),
+    h("span", { class: "tag" }, t("revision", { number: one.revision })), verdictTag(one), stageTag(one.stage), actionTag(one),
     confidenceMove(one.preliminary_confidence ?? first, one.confidence), h("span", { class: "small faint" }, exactTime(one.decided_at)),
     one.notes && words(one.notes, "p", { class: "small soft wide" }))));
 }

@@ -5,10 +5,9 @@ import { waterfallBar } from "../drawings.js";
 import { h, words } from "../dom.js";
 import { confidence, known, signed } from "../format.js";
 import { t, term } from "../i18n.js";
+import { WITHDRAWN } from "../vocabulary.js";
 
 const HEADS = [["waterfall.rule"], ["waterfall.change", true], ["confidence", true], ["waterfall.scale"], ["waterfall.why"]];
-
-const WITHDRAWN = new Set(["retracted", "superseded"]);
 
 /** `steps` of the case itself; `revisions` that withdrew its signal afterwards are rows of their own. */
 export function waterfall(decided, revisions = []) {
@@ -36,8 +35,8 @@ export function waterfall(decided, revisions = []) {
 
 function later(decided, revisions) {
   let before = decided.at(-1)?.confidence;
-  return revisions.filter((one) => one.revision > 1 && WITHDRAWN.has(one.status)).map((one) => {
-    const step = { rule: t("waterfall.revision", { number: one.revision, status: term(one.status) }), amount: known(before) ? one.confidence - before : null, confidence: one.confidence, reason: one.notes };
+  return revisions.filter((one) => one.revision > 1 && WITHDRAWN.has(one.stage)).map((one) => {
+    const step = { rule: t("waterfall.revision", { number: one.revision, stage: term(one.stage) }), amount: known(before) ? one.confidence - before : null, confidence: one.confidence, reason: one.notes };
     before = one.confidence;
     return step;
   });

@@ -3,8 +3,8 @@
 
 import { h, replace, roving, words } from "../dom.js";
 import { confidence } from "../format.js";
-import { t, term } from "../i18n.js";
-import { signalRow } from "../signal_row.js";
+import { summaryOf, t, term } from "../i18n.js";
+import { signalRow, standing } from "../signal_row.js";
 import { announce, empty } from "../states.js";
 
 const KEPT = 200; // Rows; older ones are behind "show older".
@@ -93,14 +93,14 @@ export class Board {
   }
 
   revised(known, signal) {
-    const places = { asset: signal.asset, status: term(signal.status), confidence: confidence(signal.confidence) };
+    const places = { asset: signal.asset, standing: standing(signal), confidence: confidence(signal.confidence) };
     if (this.fits(signal)) {
       this.place(signal, true);
       announce(t("live.revised", places));
     } else {
       this.remove(known.row);
       replace(this.note, h("p", { class: "notice warn small" }, t("live.taken_off", places), " ",
-        h("a", { href: `/case/${encodeURIComponent(signal.case_id)}` }, words(signal.summary || t("untitled")))));
+        h("a", { href: `/case/${encodeURIComponent(signal.case_id)}` }, words(summaryOf(signal) || t("untitled")))));
       announce(t("live.taken_off", places));
     }
     this.after();

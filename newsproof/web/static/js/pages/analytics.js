@@ -17,7 +17,7 @@ const PARTS = [
   { name: "cost", tables: [["spend", [["day"], ["step", term], ["calls", plain], ["executed", plain], ["cost_usd", money], ["unpriced", plain]]]] },
   { name: "latency", tables: [
     ["latency", [["step", term], ["results", plain], ["failures", plain], ["p50_ms", duration], ["p95_ms", duration], ["p99_ms", duration]]],
-    ["to_signal", [["status", term], ["signals", plain], ["opened_p50_ms", duration], ["opened_p95_ms", duration], ["opened_p99_ms", duration]]]] },
+    ["to_signal", [["verdict", (one) => (one ? term(one) : t("verdict.none"))], ["signals", plain], ["opened_p50_ms", duration], ["opened_p95_ms", duration], ["opened_p99_ms", duration]]]] },
   { name: "confidence", tables: [
     ["deltas", [["delta_from", (v) => signed(v, 1)], ["signals", plain]]],
     ["deltas_by_type", [["event_type", term], ["signals", plain], ["mean_preliminary", share], ["mean_final", share], ["mean_delta", (v) => signed(v, 3)], ["raised", plain], ["lowered", plain]]]] },

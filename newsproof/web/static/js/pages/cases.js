@@ -126,6 +126,7 @@ function caseRow(one) {
       h("a", { class: "case-link", href: `/case/${encodeURIComponent(one.case_id)}` }, words(one.text || one.case_id)),
       h("div", { class: "tags meta" },
         h("span", { class: `tag ${one.status === "open" ? "accent" : ""}` }, term(one.status)),
+        one.withdrawn && h("span", { class: "tag down" }, term(one.withdrawn)),
         one.asset && h("span", { class: "tag" }, words(one.asset)), one.event_type && h("span", { class: "tag" }, term(one.event_type)),
         one.source && h("span", { class: "tag" }, words(one.source)))),
     h("div", { class: "case-end" },

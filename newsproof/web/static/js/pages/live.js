@@ -8,7 +8,7 @@ import { Board } from "../live/board.js";
 import { Running } from "../live/running.js";
 import { follow } from "../sse.js";
 import { failed, loading } from "../states.js";
-import { EVENT_TYPES } from "../vocabulary.js";
+import { EVENT_TYPES, STAGES, VERDICTS } from "../vocabulary.js";
 
 const PAGE = 50;
 const OPEN = 12;
@@ -48,7 +48,7 @@ export function mount(main, { query, signal: gone, setTitle }) {
   /** The list names the place in the stream that it was read at: what is published since comes from there. */
   async function load(mine, again) {
     try {
-      const found = await getJson("signals", { ...filterQuery(query), limit: PAGE }, mine.signal);
+      const found = await getJson("signals", { ...listQuery(query), limit: PAGE }, mine.signal);
       if (mine.signal.aborted) return false;
       place.id ??= found.after ?? null;
       if (again) board.reloaded(found);
@@ -106,7 +106,7 @@ export function mount(main, { query, signal: gone, setTitle }) {
     older.setAttribute("aria-disabled", "true");
     const mine = lists;
     try {
-      const found = await getJson("signals", { ...filterQuery(query), limit: PAGE, before: board.next }, gone);
+      const found = await getJson("signals", { ...listQuery(query), limit: PAGE, before: board.next }, gone);
       if (mine === lists && !board.trimmed) board.loadedOlder(found);
     } catch (error) {
       if (!gone.aborted) message.replaceChildren(failed(error));
@@ -135,11 +135,13 @@ function drawState(place, now) {
 
 /** Whether the filters take a signal: a revision may no longer be what was asked for. */
 function fits(query, signal) {
-  const same = (name) => !query.get(name) || String(signal[name]).toLowerCase() === query.get(name).toLowerCase();
-  return same("asset") && same("event_type") && signal.confidence >= Number(query.get("min_confidence") || 0);
+  const same = (name) => !query.get(name) || String(signal[name] ?? "").toLowerCase() === query.get(name).toLowerCase();
+  return ["asset", "event_type", "verdict", "stage"].every(same) && signal.confidence >= Number(query.get("min_confidence") || 0);
 }
 
 const filterQuery = (query) => ({ asset: query.get("asset"), event_type: query.get("event_type"), min_confidence: query.get("min_confidence") });
+/** Cases under way have neither stage nor verdict: only the list is asked for these, and what the stream brings is looked through. */
+const listQuery = (query) => ({ ...filterQuery(query), verdict: query.get("verdict"), stage: query.get("stage") });
 
 function filters(query, changed) {
   const set = (name, value) => {
@@ -150,9 +152,9 @@ function filters(query, changed) {
     changed();
   };
   const asset = h("input", { class: "input", name: "asset", autocomplete: "off", spellcheck: "false", placeholder: t("any"), maxlength: 20, value: query.get("asset") ?? "", on: { change: (e) => set("asset", e.target.value.trim().toUpperCase()) } });
-  const chosen = query.get("event_type") ?? "";
-  const type = h("select", { class: "input", name: "event_type", on: { change: (e) => set("event_type", e.target.value) } },
-    h("option", { value: "" }, t("any")), EVENT_TYPES.map((name) => h("option", { value: name, selected: name === chosen }, term(name))));
+  const choice = (name, all) => h("label", { class: "field" }, h("span", {}, t(name)),
+    h("select", { class: "input", name, on: { change: (e) => set(name, e.target.value) } },
+      h("option", { value: "" }, t("any")), all.map((one) => h("option", { value: one, selected: one === query.get(name) }, term(one)))));
   const least = query.get("min_confidence") ?? "0";
   const said = h("output", {}, confidence(Number(least)));
   const range = h("input", { type: "range", name: "min_confidence", min: 0, max: 1, step: 0.05, value: least, on: {
@@ -161,6 +163,6 @@ function filters(query, changed) {
   } });
   return h("form", { class: "filters", role: "search", "aria-label": t("filters"), on: { submit: (e) => e.preventDefault() } },
     h("label", { class: "field" }, h("span", {}, t("asset")), asset),
-    h("label", { class: "field" }, h("span", {}, t("event_type")), type),
+    choice("event_type", EVENT_TYPES), choice("verdict", VERDICTS), choice("stage", STAGES),
     h("label", { class: "field" }, h("span", {}, t("confidence.least"), " ", said), range));
 }

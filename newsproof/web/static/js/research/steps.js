@@ -4,6 +4,7 @@ import { meter, sparkline } from "../drawings.js";
 import { h, words } from "../dom.js";
 import { confidence, dateTime, figure, known } from "../format.js";
 import { t, term } from "../i18n.js";
+import { standing } from "../signal_row.js";
 
 const OUTLOOK = { BULLISH: "up", BEARISH: "down", NEUTRAL: "" };
 const BLOCKS = ["price", "macro", "fear_greed", "onchain", "indicators"];
@@ -39,7 +40,7 @@ export function collected(data) {
       h("dt", {}, words(term(one.name))), h("dd", {}, figure(one.value, one.unit), h("span", { class: "small faint" }, " ", words(one.source ?? ""), one.observed_at && ` · ${dateTime(one.observed_at)}`))))))),
     data.candles?.count > 0 && h("div", { class: "block" }, h("h4", {}, t("data.candles", { n: data.candles.count }), h("span", { class: "small faint" }, " ", words(`${data.candle_interval} · ${data.candle_source}`))), sparkline(data.candles.closes ?? [])),
     data.signals?.length > 0 && h("div", { class: "block" }, h("h4", {}, t("block.signals")), h("ul", {}, data.signals.map((one) => h("li", {},
-      h("a", { href: `/case/${encodeURIComponent(one.case_id)}` }, words(one.summary)), " ", h("span", { class: "small faint" }, `${term(one.action)} ${confidence(one.confidence)} · ${term(one.status)}`))))),
+      h("a", { href: `/case/${encodeURIComponent(one.case_id)}` }, words(one.summary)), " ", h("span", { class: "small faint" }, `${term(one.action)} ${confidence(one.confidence)} · ${standing(one)}`))))),
     data.unavailable?.length > 0 && h("div", { class: "notice warn small" }, h("p", {}, t("data.unavailable")), h("ul", {}, data.unavailable.map((one) => words(one, "li")))));
 }
 

@@ -1,0 +1,100 @@
+"""The judgement of a news case: which evidence there is, who read it, and what it amounts to; or why nothing was checked.
+
+Every step that ends a case takes its judgement from here, so that none publishes what another would not.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from agents.core.case import Case
+from agents.evidence.measurements import measured, measurements_of
+from agents.evidence.stated import claim_of
+from agents.evidence.verdict import Judgement, Measured, unchecked
+from agents.evidence.witnesses import Heard, hear, judge_evidence
+from agents.planning.providers import AT_HOME
+from agents.planning.rounds import findings_so_far
+from schemas.events import EvidenceCritiqued, ProviderOutcome
+from schemas.evidence import Findings
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """A judgement with what it rests on. ``why``: the reason of the verdict ``unchecked``, else None."""
+
+    judgement: Judgement
+    findings: Findings | None = None
+    heard: tuple[Heard, ...] = ()
+    why: str | None = None
+
+
+def not_judged(why: str) -> Judged:
+    """Return the judgement of a case that was not searched for, and why."""
+    return Judged(judgement=unchecked(), why=why)
+
+
+def judged_case(
+    case: Case,
+    *,
+    findings: Findings | None = None,
+    outcomes: tuple[ProviderOutcome, ...] = (),
+    critique: EvidenceCritiqued | None = None,
+    unread: bool = False,
+) -> Judged:
+    """Judge a triaged case by all its evidence, or by ``findings`` where they are given.
+
+    ``outcomes``: searches that the case does not hold yet. ``critique``: one that the case does not hold yet. ``unread``:
+    the path has no critic, so that nothing is raised.
+    """
+    found = findings if findings is not None else findings_so_far(case)
+    critique = critique or case.critique
+    claim, figures = claim_of(case), _measured(case)
+    said = critique.stances if critique is not None else None
+    heard = tuple(hear(claim, found.references, said, case.config))
+    asked = (*(o for s in case.searches for o in s.outcomes), *outcomes)
+    why = None if figures else _why_unchecked(case, asked, found)
+    judgement = judge_evidence(
+        claim,
+        heard,
+        snapshot=case.config,
+        by_words=said is None,
+        critic=critique.verdict if critique is not None and said is not None else None,
+        measured=figures,
+        partly_refuted=critique is not None and _is_partly_refuted(critique, heard),
+        unread=unread and said is None,
+    )
+    if why is None and judgement.verdict == "unconfirmed" and _is_half_searched(case, asked):
+        why = "language"
+    if why is not None:
+        judgement = unchecked(judgement.independent_sources)
+    return Judged(judgement=judgement, findings=found, heard=heard, why=why)
+
+
+def _measured(case: Case) -> Measured | None:
+    claim = claim_of(case)
+    values = tuple(v for s in case.searches for v in s.market)
+    return measured(claim, measurements_of(values, claim)) if values else None
+
+
+def _is_partly_refuted(critique: EvidenceCritiqued, heard: tuple[Heard, ...]) -> bool:
+    quoted = {h.reference.reference_number for h in heard if h.quoted}
+    return any(c.verdict == "refuted" and not quoted.isdisjoint(c.reference_numbers) for c in critique.claims[1:])
+
+
+def _why_unchecked(case: Case, asked: tuple[ProviderOutcome, ...], found: Findings) -> str | None:
+    """Return why nothing was found out, None where at least one search was answered or a page was read."""
+    if any(o.failure is None for o in asked) or found.references:
+        return None
+    kinds = [o.failure.kind for o in asked if o.failure is not None]
+    if "search" in case.denied or "budget" in kinds:
+        return "budget"
+    if kinds:
+        return f"search_failed:{kinds[-1]}"
+    if not case.config.tool_search_enabled or (case.plans and case.plans[0].decided_by == "disabled"):
+        return "disabled"
+    return "not_planned"
+
+
+def _is_half_searched(case: Case, asked: tuple[ProviderOutcome, ...]) -> bool:
+    """Whether the provider of the news' language was asked and never answered: others may not know of it."""
+    at_home = [o for o in asked if o.provider == AT_HOME.get(case.language)]
+    return bool(at_home) and all(o.failure is not None for o in at_home)

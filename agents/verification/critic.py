@@ -1,0 +1,108 @@
+"""What the critic is asked about a case, and what its reply says of each page."""
+
+from __future__ import annotations
+
+from agents.core.answers import ClaimAnswer, CritiqueAnswer, answer, clamped, one_line
+from agents.core.asking import (
+    ask_model,
+    claim_parts,
+    facts,
+    memory_parts,
+    news_parts,
+    reference_facts,
+    reference_parts,
+    stated_claim,
+)
+from agents.core.case import Case, Replies
+from agents.core.step import StepFailure
+from agents.evidence.stated import claim_of
+from agents.evidence.witnesses import Heard, hear, shown_to_critic, too_many_unquoted
+from agents.planning.rounds import findings_so_far
+from agents.planning.tool_answers import tool_facts, tool_parts
+from agents.retraction import Candidate, candidates
+from schemas.effects import CallModel, ConcernedReply, ModelReply, Part, Trusted
+from schemas.events import ClaimVerdict
+from schemas.evidence import PageStance, SearchReference
+
+
+def shown(case: Case) -> tuple[SearchReference, ...]:
+    """Return the references that the critic reads."""
+    return shown_to_critic(findings_so_far(case).references)
+
+
+def critique_call(case: Case, earlier: tuple[Candidate, ...], *, unquoted: tuple[int, ...] = ()) -> CallModel:
+    """Return the call: the claim, what code knows of each page, no stance of ours, and the pages' passages.
+
+    ``unquoted``: references whose quote was not there the first time.
+    """
+    pages = shown(case)
+    same = {"earlier_claims": [{"number": n, "same": c.same_claim} for n, c in enumerate(earlier, start=1)]}
+    known = facts(references=reference_facts(pages), **tool_facts(case), **(same if earlier else {}))
+    parts: list[Part] = [
+        *news_parts(case),
+        *stated_claim(case),
+        known,
+        *claim_parts(c.claim for c in earlier),
+        *memory_parts(case.context.entries if case.context else ()),
+        *tool_parts(case),
+        *reference_parts(pages, passages=True),
+    ]
+    if unquoted:
+        numbers = ", ".join(map(str, unquoted))
+        parts.append(
+            Trusted(
+                f"These quotes do not stand in their references: {numbers}. Give the exact words of the title or the "
+                "passage, or answer unrelated."
+            )
+        )
+    parts.append(Trusted(f"Judge the claim above by references {', '.join(str(r.reference_number) for r in pages)}."))
+    return ask_model(case, "critique", parts)
+
+
+def asked_again(case: Case, earlier: tuple[Candidate, ...], replies: Replies) -> CallModel | None:
+    """Return the second call, where more than a third of the first one's quotes are not on their pages."""
+    first = replies.of(critique_call(case, earlier))
+    if not isinstance(first, ModelReply):
+        return None
+    try:
+        said = answer(first, CritiqueAnswer)
+    except StepFailure:
+        return None  # tell says what is wrong with it.
+    heard = heard_by(case, stances_of(case, said))
+    if not too_many_unquoted(heard):
+        return None
+    return critique_call(case, earlier, unquoted=tuple(h.reference.reference_number for h in heard if h.dropped_quote))
+
+
+def heard_by(case: Case, stances: tuple[PageStance, ...] | None) -> list[Heard]:
+    """Return each reference with the stance that stands."""
+    return hear(claim_of(case), findings_so_far(case).references, stances, case.config)
+
+
+def stances_of(case: Case, said: CritiqueAnswer) -> tuple[PageStance, ...] | None:
+    """Return what the critic read on each page that it was shown, its first word on each; None if it read none."""
+    # Offline rules read none, nor do prompts before version 3: then the word rules read alone.
+    if said.references is None:
+        return None
+    numbers = {r.reference_number for r in shown(case)}
+    first = {r.number: r for r in reversed(said.references)}
+    return tuple(first[n].page_stance() for n in sorted(first) if n in numbers)
+
+
+def candidates_of(case: Case, replies: Replies) -> tuple[Candidate, ...]:
+    """Return the earlier claims that this news may deny or correct."""
+    # If the journal cannot be read in time, nothing is retracted: the case's own signal is still useful.
+    return tuple(c for reply in replies.all(ConcernedReply) for c in candidates(case, reply.claims))
+
+
+def claim_verdict(said: ClaimAnswer, numbers: set[int]) -> ClaimVerdict:
+    """Return the critic's verdict on one claim, bounded."""
+    # A model may cite a reference that does not exist. A verdict without a valid citation is not enough evidence.
+    cited = tuple(n for n in dict.fromkeys(said.reference_numbers) if n in numbers)
+    return ClaimVerdict(
+        claim=one_line(said.claim, 300),
+        verdict=said.verdict if cited else "not_enough_evidence",
+        reliability=clamped(said.reliability, 0.0, 1.0),
+        reference_numbers=cited,
+        reason=one_line(said.reason, 400),
+    )

@@ -1,0 +1,63 @@
+"""The gate: which triaged cases take the deep path, and why."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from agents.core.case import ALWAYS_DEEP
+from schemas.config import Snapshot
+from schemas.ids import content_hash
+from schemas.signals import Draft, StatedClaim
+
+NEVER_DEEP = frozenset({"macro", "other", "airdrop", "governance", "celebrity", "scam_alert"})
+Route = Literal["deep", "single_pass", "preliminary"]
+
+
+def gate(draft: Draft, claim: StatedClaim, bucket: float, config: Snapshot) -> tuple[Route, str]:
+    """Return the route of the case and the reason. ``bucket`` is 0 ≤ b < 1.
+
+    Of deep value is news that denies or corrects, of any type; and, but for ``NEVER_DEEP``, the types of ``ALWAYS_DEEP``,
+    what reaches the threshold of confidence, and what is doubtful and would matter. These take the deep path where it is
+    switched on and the bucket lies in the rollout, else the single pass.
+    """
+    kind, threshold = draft.event_type, config.high_value_confidence_threshold
+    denies = claim.modality in {"denied", "corrected"}
+    if kind in NEVER_DEEP and not denies:
+        return "preliminary", f"{kind} is never analysed deeply"
+    reached = draft.confidence >= threshold
+    held = [
+        f"news with a claim {claim.modality} is always of value" if denies else "",
+        f"{kind} is always of value" if kind in ALWAYS_DEEP else "",
+        f"confidence {draft.confidence:.2f} ≥ {threshold:.2f}" if reached else "",
+        _doubtful(draft, claim) if config.gate_doubtful else "",
+    ]
+    why = ", ".join(filter(None, held))
+    if not why:
+        return "preliminary", (
+            f"confidence {draft.confidence:.2f} is below {threshold:.2f}, {kind} is no forced type, "
+            f"and strength {draft.strength} with action {draft.action} gives no reason to doubt it"
+        )
+    if not config.deep_analysis_tools_enabled:
+        return "single_pass", f"{why}, but the deep path is switched off"
+    if bucket >= config.phase1_rollout_percentage:
+        return (
+            "single_pass",
+            f"{why}, but bucket {bucket:.4f} is outside the rollout {config.phase1_rollout_percentage:g}",
+        )
+    return "deep", why
+
+
+def rollout_bucket(case_id: str) -> float:
+    """Return the stable bucket of a case, 0 ≤ b < 1, uniform over cases; the same in every run and backtest."""
+    return int(content_hash(("rollout", case_id))[:12], 16) / 16**12
+
+
+def _doubtful(draft: Draft, claim: StatedClaim) -> str:
+    """Return why a claim that matters if true needs a check; "" if nothing says so."""
+    reasons = [
+        f"action {draft.action}" if draft.action != "observe" else "",
+        claim.modality if claim.modality in {"rumoured", "planned"} else "",
+        "an unnamed source" if claim.attribution == "unnamed" else "",
+    ]
+    told = " and ".join(filter(None, reasons))
+    return f"strength {draft.strength} with {told}" if told and draft.strength != "low" else ""

@@ -1,0 +1,68 @@
+"""What the synthesis is asked: the settled verdict with its range, and the quotes behind it, not the pages."""
+
+from __future__ import annotations
+
+from agents.core.asking import ask_model, bounded, facts, keyword_parts, memory_parts, news_parts, stated_claim
+from agents.core.case import Case
+from agents.evidence.witnesses import Heard
+from agents.judging import Judged
+from agents.planning.tool_answers import tool_facts
+from schemas.effects import CallModel, Part, Untrusted
+from schemas.evidence import Findings
+from schemas.signals import Draft
+
+MAX_QUOTED = 400
+"""Characters of one quote that the model is shown."""
+
+
+def synthesis_call(case: Case, judged: Judged) -> CallModel:
+    """Return the call for a case whose evidence was judged."""
+    found = judged.judgement
+    known = facts(
+        verdict=found.verdict,
+        lowest=found.low,
+        highest=found.high,
+        cap=found.cap,
+        supporting_sources=found.supporting_sources,
+        independent_sources=found.independent_sources,
+        sentiment=_moods(judged.findings),
+        draft=_figures(case.draft),
+        **tool_facts(case),
+    )
+    memories = memory_parts(case.context.entries if case.context else ())
+    return ask_model(
+        case,
+        "synthesize",
+        (*news_parts(case), *stated_claim(case), *keyword_parts(case), known, *memories, *_quotes(judged.heard)),
+        lowest=f"{found.low:+.2f}",
+        highest=f"{found.high:+.2f}",
+    )
+
+
+def _quotes(heard: tuple[Heard, ...]) -> tuple[Part, ...]:
+    """Return what each page says, in its own words: the checked quote, or its title where nobody quoted it."""
+    told = [h for h in heard if h.stance != "unrelated"]
+    return tuple(
+        Untrusted(
+            f"quote {h.reference.reference_number}, {h.stance}",
+            bounded((h.said.quote if h.quoted and h.said else None) or h.reference.title, MAX_QUOTED),
+        )
+        for h in told
+    )
+
+
+def _moods(findings: Findings | None) -> dict[str, float]:
+    if findings is None:
+        return {}
+    mood = findings.sentiment
+    return {"panic": mood.panic, "neutral": mood.neutral, "optimistic": mood.optimistic}
+
+
+def _figures(draft: Draft) -> dict[str, str | float]:
+    return {
+        "action": draft.action,
+        "direction": draft.direction,
+        "strength": draft.strength,
+        "timeframe": draft.timeframe,
+        "confidence": draft.confidence,
+    }

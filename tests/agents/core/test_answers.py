@@ -1,0 +1,82 @@
+"""The claim in triage's reply: cleaned part by part; only its closed lists can make the reply invalid."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from agents.core.answers import DraftAnswer, answer
+from agents.core.step import StepFailure
+from schemas.effects import ModelReply
+from schemas.signals import ClaimAmount, StatedClaim
+
+CLAIM = {
+    "subject": "Binance",
+    "predicate": "lists",
+    "object": "",
+    "amount": {"value": 914_000_000, "unit": "日元"},
+    "asset": "PEPE",
+    "venue": "Binance",
+    "modality": "planned",
+    "attribution": "named",
+}
+
+
+def stated(judged, **parts):
+    claim = answer(judged(claim=CLAIM | parts), DraftAnswer).claim
+    assert claim is not None
+    return claim.stated()
+
+
+def test_a_whole_claim_is_read_as_it_is(judged):
+    amount = ClaimAmount(value=914_000_000, unit="日元")
+    assert stated(judged) == StatedClaim(**{**CLAIM, "amount": amount})
+
+
+def test_a_reply_of_the_prompts_before_has_no_claim(judged):
+    assert answer(judged(), DraftAnswer).claim is None
+    assert answer(judged(claim=None), DraftAnswer).claim is None
+
+
+@pytest.mark.parametrize(
+    "amount",
+    [
+        None,
+        "much",
+        [],
+        {},
+        {"value": None, "unit": "USD"},
+        {"value": math.nan, "unit": "USD"},
+        {"value": "1e999"},
+        10**400,
+    ],
+    ids=lambda a: str(a)[:24],
+)
+def test_an_amount_that_is_no_number_is_left_out(judged, amount):
+    assert stated(judged, amount=amount).amount is None
+
+
+def test_a_number_written_as_text_is_a_number(judged):
+    assert stated(judged, amount={"value": "1,400,000", "unit": None}).amount == ClaimAmount(value=1_400_000.0)
+
+
+@pytest.mark.parametrize("part", ["subject", "object", "asset", "venue"])
+def test_parts_are_one_bounded_line_without_links(judged, part):
+    long = "Kra\u200bken\n[see](https://x.example/a) https://x.example/b [7] " + "x" * 5_000
+    said = getattr(stated(judged, **{part: long}), part)
+    assert said.startswith("Kraken see x") and len(said) <= 160 and "http" not in said
+    assert getattr(stated(judged, **{part: ["no", "text"]}), part) == ""
+
+
+@pytest.mark.parametrize("parts", [{"modality": "certain"}, {"modality": None}, {"attribution": "someone"}], ids=str)
+def test_a_word_outside_a_closed_list_is_invalid_output(judged, parts):
+    with pytest.raises(StepFailure) as stop:
+        stated(judged, **parts)
+    assert stop.value.failure.kind == "invalid_output"
+
+
+def test_a_claim_without_its_modality_is_invalid_output(judged):
+    reply = judged(claim={k: v for k, v in CLAIM.items() if k != "modality"})
+    with pytest.raises(StepFailure, match="modality"):
+        answer(ModelReply(data=reply.data), DraftAnswer)

@@ -1,0 +1,82 @@
+"""`newsproof signals`, `cases` and `case`: what a reader sees of a signal, of how it stands now, and of what was read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from infra.kafka.topics import KafkaAddress
+from schemas import events as ev
+from schemas.evidence import PageStance
+from schemas.ids import signal_id
+from tests.newsproof.command import newsproof
+from tests.newsproof.report.test_narrative import FOUND, reference
+from tests.newsproof.signal_samples import signal, write_signals
+from tests.streams.records import TRIAGED, after, opening, write
+from tests.streams.world import World
+
+STANCES = (
+    PageStance(reference_number=1, stance="supports", quote="we were attacked", speaks_for="party"),
+    PageStance(reference_number=2, stance="denies", quote="nothing of this is true", cites="Reuters"),
+)
+PAGES = (reference(1, official=True, speaker="Ronin"), reference(2))
+
+
+@pytest.fixture
+async def world(address: KafkaAddress, tmp_path: Path) -> AsyncIterator[World]:
+    """A world for one test."""
+    async with World.made(address, "reading.", tmp_path / "slots", partitions=2) as made:
+        yield made
+
+
+async def case_of(world: World, number: int, critique: ev.EvidenceCritiqued, **changes: object) -> str:
+    """Write a case that ends with a signal of these fields, and publish it; return the case's id."""
+    case, head, value, headers = opening(number)
+    await write(world, case, value, headers)
+    ended = signal(f"story {number}", case_id=case, signal_id=signal_id("live", case), **changes)
+    found = ev.SearchCompleted(round=1, findings=replace(FOUND, references=PAGES), outcomes=(), route="critique")
+    for event in (TRIAGED, found, critique, ev.SignalSynthesized(signal=ended, path="deep")):
+        head, value, headers = after(case, head, event)
+        await write(world, case, value, headers)
+    await write_signals(world.address, world.topics, ended)
+    if number == 1:
+        gone = replace(ended, revision=2, stage="retracted", verdict="refuted", action="observe", direction="neutral")
+        await write_signals(world.address, world.topics, replace(gone, confidence=0.0))
+    return case
+
+
+@pytest.mark.slow
+async def test_a_reader_sees_verdicts_quotes_and_how_a_signal_stands_now(world: World, tmp_path: Path) -> None:
+    critique = ev.EvidenceCritiqued(claims=(), verdict="supported", stances=STANCES, unquoted=(2,))
+    alone = ev.EvidenceCritiqued(claims=(), verdict="not_enough_evidence")
+    retracted = await case_of(world, 1, critique, supporting_sources=2, summary_zh="中文", summary_en="English")
+    unchecked = {"verdict": "unchecked", "unchecked_reason": "budget", "action": "observe", "direction": "long"}
+    doubted = await case_of(world, 2, alone, **unchecked)
+    env = {**world.address.as_environment(), "NEWSPROOF_TOPIC_PREFIX": world.topics.prefix, "LC_ALL": "zh_CN.UTF-8"}
+
+    def run(*arguments: str) -> str:
+        done = newsproof(*arguments, cwd=tmp_path, env=env)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    listed = run("signals")
+    for words in ("retracted, refuted", "unchecked (budget)", "observe · long", "中文"):
+        assert words in listed
+    assert "English" in run("signals", "--lang", "en")
+    for option, value, case in (("--verdict", "unchecked", doubted), ("--stage", "retracted", retracted)):
+        assert [json.loads(line)["case_id"] for line in run("signals", "--json", option, value).splitlines()] == [case]
+    rows = {row["case_id"]: row["end"] for row in map(json.loads, run("cases", "--json").splitlines())}
+    assert rows == {retracted: "observe 0.00 (retracted, refuted)", doubted: "observe 0.80 (unchecked)"}
+    told = run("case", retracted)
+    for words in (
+        *("we were attacked", "Ronin, the party", "citing Reuters", "read as “denies”; its quote is not on the page"),
+        *("Ronin", "not on its page is the quote of [2]", "observe BTC (neutral", "0.00; retracted, refuted"),
+        *("2 supporting, 3 independent sources", "Revisions of the signal, as published", "中文"),
+    ):
+        assert words in told, words
+    told = run("case", doubted)
+    assert "No critic read the pages: the word rules read alone." in told and "What each page says" not in told
