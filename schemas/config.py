@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from schemas.calls import ProviderMode
-from schemas.effects import Tier
+from schemas.effects import Thinking, Tier
 from schemas.errors import ContractError
 from schemas.ids import content_hash
 
@@ -30,6 +30,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     hash: str
     temperature: float = 0.0
     max_output_tokens: int = 1024
+    thinking: Thinking = "off"
     schema: dict[str, Any] | None = None
 
 

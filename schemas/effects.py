@@ -17,6 +17,8 @@ from schemas.evidence import Candle, FoundSignal, MarketValue, MemoryEntry, Page
 from schemas.ids import content_hash
 
 Tier = Literal["light", "heavy"]
+Thinking = Literal["off", "low", "medium", "high"]
+"""How much a model thinks before it answers; ``off``: as little as the model can. Adapters add its allowance of tokens."""
 
 
 class Trusted(msgspec.Struct, frozen=True, tag="trusted"):
@@ -47,6 +49,7 @@ class CallModel(msgspec.Struct, frozen=True, kw_only=True, tag="call_model", omi
     """Ask a model once. With ``forced_function`` the reply is that function's call; with ``response_schema`` it is JSON.
 
     ``task`` names the routing entry (model, provider, fallback) of the settings; ``prompt_*`` name the versioned prompt.
+    ``max_output_tokens`` bounds the answer alone: what ``thinking`` may take is added where a model counts both together.
     """
 
     task: str
@@ -58,6 +61,7 @@ class CallModel(msgspec.Struct, frozen=True, kw_only=True, tag="call_model", omi
     parts: tuple[Part, ...]
     temperature: float = 0.0
     max_output_tokens: int = 1024
+    thinking: Thinking = "off"
     functions: tuple[FunctionDeclaration, ...] = ()
     forced_function: str | None = None
     response_schema: dict[str, Any] | None = None

@@ -68,6 +68,7 @@ def ask_model(
         parts=content,
         temperature=prompt.temperature,
         max_output_tokens=prompt.max_output_tokens,
+        thinking=prompt.thinking,
         functions=functions,
         forced_function=forced_function,
         response_schema=prompt.schema,

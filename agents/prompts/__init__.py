@@ -12,12 +12,12 @@ import json
 import re
 from functools import lru_cache
 from importlib import resources
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 from msgspec.structs import replace
 
 from schemas.config import Prompt
-from schemas.effects import Tier
+from schemas.effects import Thinking, Tier
 from schemas.errors import ConfigError
 from schemas.ids import content_hash
 
@@ -61,12 +61,19 @@ def every_task() -> frozenset[str]:
     return frozenset(p.name for folder in ("", "research") for p in all_prompts(folder))
 
 
-def tuned(prompt: Prompt, *, temperature: float | None = None, max_output_tokens: int | None = None) -> Prompt:
+def tuned(
+    prompt: Prompt,
+    *,
+    temperature: float | None = None,
+    max_output_tokens: int | None = None,
+    thinking: Thinking | None = None,
+) -> Prompt:
     """Return the prompt with these settings and so a new hash. None keeps the value of its front matter."""
     chosen = replace(
         prompt,
         temperature=prompt.temperature if temperature is None else temperature,
         max_output_tokens=prompt.max_output_tokens if max_output_tokens is None else max_output_tokens,
+        thinking=thinking or prompt.thinking,
         hash="",
     )
     return _with_hash(chosen)
@@ -102,6 +109,9 @@ def parse_prompt(where: str, raw: str, folder: Any) -> Prompt:
         raise ConfigError(f"{where}: the front matter lacks {', '.join(missing)}: add it")
     if fields["tier"] not in get_args(Tier):
         raise ConfigError(f"{where}: tier is {fields['tier']!r}, write light or heavy")
+    thinking = fields.get("thinking") or "off"
+    if thinking not in get_args(Thinking):
+        raise ConfigError(f"{where}: thinking is {thinking!r}, write one of {', '.join(get_args(Thinking))}")
     schema = json.loads(folder.joinpath(fields["schema"]).read_text("utf-8")) if fields.get("schema") else None
     prompt = Prompt(
         name=fields["name"],
@@ -111,6 +121,7 @@ def parse_prompt(where: str, raw: str, folder: Any) -> Prompt:
         hash="",
         temperature=float(fields.get("temperature") or 0.0),
         max_output_tokens=int(fields.get("max_output_tokens") or 1024),
+        thinking=cast(Thinking, thinking),
         schema=schema,
     )
     return _with_hash(prompt)

@@ -47,6 +47,7 @@ def ask_agent(turn: Turn, prompt_name: str, parts: Iterable[Part], **values: str
         parts=tuple(parts),
         temperature=prompt.temperature,
         max_output_tokens=prompt.max_output_tokens,
+        thinking=prompt.thinking,
         response_schema=prompt.schema,
     )
 

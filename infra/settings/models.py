@@ -30,7 +30,7 @@ class ModelSettings(BaseSettings):
     )
     model_options: str = Field(
         "",
-        description="task=temperature:0.2|max_output_tokens:3000,…: in place of what the task's prompt says; cases pin it",
+        description="task=temperature:0.2|max_output_tokens:3000|thinking:low,…: in place of what the task's prompt says; cases pin it",
     )
     model_timeout_seconds: float = Field(30.0, gt=0)
     embedding_provider: Literal["offline", "gemini", "openai"] = Field(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
+from typing import Annotated, get_args
 
 import msgspec
 
 from infra.settings import Settings
 from schemas.config import Prompt
+from schemas.effects import Thinking
 from schemas.errors import ConfigError
 
 MAX_OUTPUT_TOKENS = 65_536
@@ -17,11 +18,12 @@ MAX_TEMPERATURE = 2.0
 """The maximum of the providers' APIs."""
 
 
-class Options(msgspec.Struct, frozen=True):
+class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Overrides for one task; None: the prompt's own value."""
 
-    temperature: float | None = None
-    max_output_tokens: int | None = None
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=MAX_TEMPERATURE)] | None = None
+    max_output_tokens: Annotated[int, msgspec.Meta(ge=1, le=MAX_OUTPUT_TOKENS)] | None = None
+    thinking: Thinking | None = None
 
 
 def options_of(settings: Settings) -> dict[str, Options]:
@@ -60,27 +62,20 @@ def tuned_prompts(settings: Settings, prompts: Mapping[str, Prompt]) -> dict[str
     from agents.prompts import tuned
 
     return {
-        name: tuned(prompt, temperature=o.temperature, max_output_tokens=o.max_output_tokens)
-        if (o := options.get(name))
-        else prompt
+        name: tuned(prompt, **msgspec.structs.asdict(options[name])) if name in options else prompt
         for name, prompt in prompts.items()
     }
 
 
 def _options(entry: str, written: str) -> Options:
-    values: dict[str, float] = {}
-    for one in written.split("|"):
-        name, _, value = (part.strip() for part in one.partition(":"))
-        try:
-            values[name] = {"temperature": float, "max_output_tokens": int}[name](value)
-        except (KeyError, ValueError) as exc:
-            raise ConfigError(
-                f"MODEL_OPTIONS has {entry!r}: write temperature:0.2 or max_output_tokens:3000, with | between"
-            ) from exc
-    warmth, most = values.get("temperature", 0.0), values.get("max_output_tokens", 1)
-    if not isfinite(warmth) or not 0 <= warmth <= MAX_TEMPERATURE or not 1 <= most <= MAX_OUTPUT_TOKENS:
+    values = {name.strip(): value.strip() for name, _, value in (one.partition(":") for one in written.split("|"))}
+    try:
+        options = msgspec.convert(values, Options, strict=False)
+        if missing := [name for name in values if getattr(options, name) is None]:
+            raise msgspec.ValidationError(f"no value for {missing[0]}")
+        return options
+    except msgspec.ValidationError as exc:
         raise ConfigError(
-            f"MODEL_OPTIONS has {entry!r}: temperature is 0 to {MAX_TEMPERATURE:g}, max_output_tokens 1 to {MAX_OUTPUT_TOKENS}"
-        )
-    tokens = values.get("max_output_tokens")
-    return Options(values.get("temperature"), None if tokens is None else int(tokens))
+            f"MODEL_OPTIONS has {entry!r} ({exc}): write temperature:0.2 (0 to {MAX_TEMPERATURE:g}), max_output_tokens:3000 (1 "
+            f"to {MAX_OUTPUT_TOKENS}) or thinking:low ({', '.join(get_args(Thinking))}), with | between"
+        ) from exc

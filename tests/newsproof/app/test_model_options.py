@@ -47,12 +47,17 @@ def test_the_same_options_give_the_same_hash_and_an_option_equal_to_the_file_cha
     assert same["plan"] == own
 
 
+def test_thinking_is_an_option_of_a_task() -> None:
+    tuned = tuned_prompts(settings("triage=thinking:high"), load_prompts())
+    assert (tuned["triage"].thinking, tuned["critique"].thinking, tuned["plan"].thinking) == ("high", "low", "off")
+
+
 @pytest.mark.parametrize(
     "options",
     [
         "triage", "triage=", "triage=temperature", "triage=warmth:1", "nobody=temperature:1", "triage=temperature:hot",
         "triage=temperature:3", "triage=temperature:nan", "triage=max_output_tokens:0", "triage=max_output_tokens:1.5",
-        "triage=max_output_tokens:99999999", "triage=temperature:0,triage=temperature:1",
+        "triage=max_output_tokens:99999999", "triage=temperature:null", "triage=thinking:deep", "triage=temperature:0,triage=temperature:1",
     ],
 )  # fmt: skip
 def test_what_cannot_be_an_option_is_refused_before_anything_starts(options: str) -> None:
