@@ -9,8 +9,8 @@ from schemas.config import Snapshot
 from schemas.effects import Search
 
 DEFAULT_ROLE = "verification"
-SITE_BLIND = frozenset({"arxiv", "ragflow"})
-"""Providers with a single collection each. They cannot limit a search to web sites."""
+SITE_BLIND = frozenset({"arxiv", "ragflow", "gdelt"})
+"""Providers with a single collection each, of papers, of documents, of news: no social platform is in it."""
 AT_HOME = {"zh": "bocha", "en": "tavily"}
 """The provider that knows the pages of a language best."""
 

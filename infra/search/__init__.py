@@ -15,18 +15,37 @@ from infra.settings import Settings
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. ``missing`` says which setting must be set first, None when nothing is missing."""
+    """One row. ``missing`` says which setting must be set first, None when nothing is missing.
+
+    ``by_default``: it is asked as soon as nothing is missing, where ``DEEP_ANALYSIS_SEARCH_PROVIDER`` names none.
+    """
 
     name: str
     about: str
     missing: Callable[[Settings], str | None]
     make: Callable[[Settings], Port]
+    by_default: bool = False
+
+
+KEYLESS = "gdelt"
+"""What is asked where ``DEEP_ANALYSIS_SEARCH_PROVIDER`` names none, and no other provider is set up."""
 
 
 def provider_names(settings: Settings) -> tuple[str, ...]:
-    """Return the names in ``DEEP_ANALYSIS_SEARCH_PROVIDER``, lower-case, without duplicates, in order."""
+    """Return the names in ``DEEP_ANALYSIS_SEARCH_PROVIDER``, lower-case, without duplicates, in order.
+
+    Where it names none: every provider ``by_default`` that lacks nothing, else :data:`KEYLESS`.
+    """
     names = (name.strip().lower() for name in settings.deep_analysis_search_provider.split(","))
-    return tuple(dict.fromkeys(name for name in names if name))
+    if written := tuple(dict.fromkeys(name for name in names if name)):
+        return written
+    ready = (one.name for one in PROVIDERS.values() if one.by_default and one.missing(settings) is None)
+    return tuple(ready) or (KEYLESS,)
+
+
+def is_keyless_default(settings: Settings) -> bool:
+    """Return whether :data:`KEYLESS` is asked because nothing else was chosen and no search key is set."""
+    return not settings.deep_analysis_search_provider.strip(" ,") and provider_names(settings) == (KEYLESS,)
 
 
 def include_domains(settings: Settings) -> tuple[str, ...]:
@@ -99,13 +118,40 @@ def _arxiv(settings: Settings) -> Port:
     return ArxivSearch(base_url=settings.arxiv_base_url, timeout_s=settings.deep_analysis_tool_timeout)
 
 
+def _searxng(settings: Settings) -> Port:
+    from infra.search.searxng import SearxngSearch
+
+    return SearxngSearch(base_url=settings.searxng_url or "", timeout_s=settings.deep_analysis_tool_timeout)
+
+
+def _searxng_missing(settings: Settings) -> str | None:
+    return None if settings.searxng_url else "set SEARXNG_URL, the address of an instance of your own"
+
+
+def _gdelt(settings: Settings) -> Port:
+    from infra.search.gdelt import GdeltSearch
+    from infra.search.pace import Pace
+
+    return GdeltSearch(
+        base_url=settings.gdelt_base_url,
+        timeout_s=settings.gdelt_timeout_seconds,
+        pace=Pace("GDELT", interval_s=settings.gdelt_interval_seconds, max_wait_s=30.0),
+    )
+
+
+def _nothing(_settings: Settings) -> None:
+    return None
+
+
 PROVIDERS: dict[str, Provider] = {
     one.name: one
     for one in (
-        Provider(name="ragflow", about="own knowledge base", missing=_ragflow_missing, make=_ragflow),
-        Provider(name="bocha", about="Chinese web", missing=_bocha_missing, make=_bocha),
-        Provider(name="tavily", about="international web", missing=_tavily_missing, make=_tavily),
-        Provider(name="arxiv", about="papers; needs no key", missing=lambda _: None, make=_arxiv),
+        Provider(name="ragflow", about="own knowledge base", missing=_ragflow_missing, make=_ragflow, by_default=True),
+        Provider(name="bocha", about="Chinese web", missing=_bocha_missing, make=_bocha, by_default=True),
+        Provider(name="tavily", about="international web", missing=_tavily_missing, make=_tavily, by_default=True),
+        Provider(name="searxng", about="own metasearch", missing=_searxng_missing, make=_searxng, by_default=True),
+        Provider(name="gdelt", about="titles of world news; needs no key", missing=_nothing, make=_gdelt),
+        Provider(name="arxiv", about="papers; needs no key", missing=_nothing, make=_arxiv),
     )
 }
 """Live providers by name, in order of priority: of a page that several find, the first one's is kept."""

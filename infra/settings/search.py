@@ -32,3 +32,13 @@ class SearchSettings(BaseSettings):
     ragflow_api_key: SecretStr | None = Field(None)
     ragflow_dataset_id: str = Field("", description="Comma-separated ids of the datasets to search")
     arxiv_base_url: str = Field("https://export.arxiv.org", description="One request per 3 s and worker")
+    searxng_url: str | None = Field(
+        None,
+        description="Address of your SearXNG, such as http://127.0.0.1:8888; json must be among search.formats of its "
+        "settings.yml",
+    )
+    gdelt_base_url: str = Field("https://api.gdeltproject.org", description="Needs no key; titles of the last 3 months")
+    gdelt_interval_seconds: float = Field(
+        6.0, ge=5, description="Between two requests of a worker; GDELT takes one per 5 s and address, from all workers"
+    )
+    gdelt_timeout_seconds: float = Field(20.0, gt=0, description="For one search; GDELT often takes more than 10 s")

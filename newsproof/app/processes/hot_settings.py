@@ -61,8 +61,9 @@ def overlaid(settings: Settings, file: Path) -> Settings:
         return settings
     # It is in the data directory, which by default is below the working directory, which may belong to someone else.
     refuse_foreign_addresses(file, written, {name for name in SENT_TO if getattr(settings, name)} - set(written))
-    own = {name: getattr(settings, name) for name in Settings.model_fields}
-    return load_settings(**{**own, **written})
+    # Only what was set: a default that is written down counts as a person's choice.
+    own = {name: getattr(settings, name) for name in settings.model_fields_set}
+    return load_settings(**{"_env_file": None, **own, **written})
 
 
 def changed_adapters(before: Settings, now: Settings) -> frozenset[str]:

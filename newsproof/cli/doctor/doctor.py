@@ -13,7 +13,7 @@ from pathlib import Path
 
 from infra.landlock import FILES_SINCE, NETWORK_SINCE, abi_version
 from infra.settings import Settings
-from newsproof.app.composition import address_of, clickhouse_of, mode_in_words, refuse_unusable, topics_of
+from newsproof.app.composition import address_of, clickhouse_of, mode_in_words, opens_pages, refuse_unusable, topics_of
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.servers import running_clickhouse, running_kafka
 from newsproof.cli.doctor.check import Check, State
@@ -138,7 +138,7 @@ def _providers(settings: Settings) -> list[Check]:
             name="mode",
             state="note",
             found=mode_in_words(settings),
-            do="for real signals set GEMINI_API_KEY and TAVILY_API_KEY, in the environment or in .env",
+            do="for real signals set GEMINI_API_KEY, in the environment or in .env; TAVILY_API_KEY adds a search of news",
         )
     try:
         refuse_unusable(settings)
@@ -163,11 +163,15 @@ def _providers(settings: Settings) -> list[Check]:
     return checks
 
 
+_WHY_A_KEY = "TAVILY_API_KEY adds news of any age, official pages, and searches side by side"
+
+
 def _search_providers(settings: Settings) -> list[Check]:
     """Return one check per known provider: whether it is queried, and which setting to change so that it is."""
-    from infra.search import PROVIDERS, provider_names
+    from infra.search import KEYLESS, PROVIDERS, is_keyless_default, provider_names
 
     named, checks = provider_names(settings), []
+    by_default = is_keyless_default(settings)
     for provider in PROVIDERS.values():
         name, missing = f"search ({provider.name}, {provider.about})", provider.missing(settings)
         if missing is not None:
@@ -179,5 +183,14 @@ def _search_providers(settings: Settings) -> list[Check]:
             checks.append(Check(name=name, state="ok", found="set up, not listed", do=do))
         else:
             asked = "asked" if settings.mode == "live" else "set up"
-            checks.append(Check(name=name, state="ok", found=asked))
+            if by_default and provider.name == KEYLESS and settings.mode == "live":
+                texts = (
+                    "the best pages are opened"
+                    if opens_pages(settings)
+                    else "judged by titles: TOOL_SCRAPE_ENABLED=false"
+                )
+                found = f"asked because no search key is set; {texts}"
+                checks.append(Check(name=name, state="note", found=found, do=_WHY_A_KEY))
+            else:
+                checks.append(Check(name=name, state="ok", found=asked))
     return checks

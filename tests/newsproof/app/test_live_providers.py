@@ -10,6 +10,7 @@ from infra.clickhouse.client import connect
 from infra.offline.simulated import Simulated
 from infra.settings import Settings
 from newsproof.app import composition
+from newsproof.cli.doctor.check import Check
 from newsproof.cli.doctor.doctor import _search_providers
 from schemas.effects import FetchMarket, Scrape
 from schemas.errors import ConfigError
@@ -92,10 +93,25 @@ def test_doctor_says_of_each_provider_whether_it_is_asked_and_what_it_lacks() ->
         ("search (ragflow", "note", "not set up", "set RAGFLOW_ENDPOINT, RAGFLOW_API_KEY, RAGFLOW_DATASET_ID"),
         ("search (bocha", "note", "listed, but left out", "set BOCHA_API_KEY (https://open.bochaai.com)"),
         ("search (tavily", "ok", "asked", ""),
+        ("search (searxng", "note", "not set up", "set SEARXNG_URL, the address of an instance of your own"),
+        ("search (gdelt", "ok", "set up, not listed", "add gdelt to DEEP_ANALYSIS_SEARCH_PROVIDER to ask it"),
         ("search (arxiv", "ok", "set up, not listed", "add arxiv to DEEP_ANALYSIS_SEARCH_PROVIDER to ask it"),
     ]
     off = _search_providers(settings(**BOCHA, bocha_enabled=False))
     assert off[1].do == "set BOCHA_ENABLED=true"
+
+
+def test_doctor_says_that_gdelt_is_asked_because_no_key_is_set() -> None:
+    def gdelt(**values: Any) -> Check:
+        return next(
+            c for c in _search_providers(settings(deep_analysis_search_provider="", **values)) if "gdelt" in c.name
+        )
+
+    alone = gdelt()
+    assert (alone.state, alone.found) == ("note", "asked because no search key is set; the best pages are opened")
+    assert "TAVILY_API_KEY" in alone.do
+    assert "judged by titles: TOOL_SCRAPE_ENABLED=false" in gdelt(tool_scrape_enabled=False).found
+    assert gdelt(**TAVILY).found == "set up, not listed"
 
 
 def test_no_key_of_a_provider_reaches_the_snapshot() -> None:
