@@ -117,6 +117,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The pinned configuration. Names equal the settings in lower case; docs/verification.md says what its numbers decide.
 
     ``rules``: those that its cases were first decided by (:data:`RULES`); 1 in snapshots from before this was kept.
+    ``search_by_topic``: the providers that are asked for news, for official pages and for the rest apart.
     """
 
     provider_mode: ProviderMode = "offline"
@@ -137,6 +138,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     deep_analysis_max_tool_calls: int = 3
     max_steps: int = 10
     search_providers: tuple[str, ...] = ("offline",)
+    search_by_topic: tuple[str, ...] = ()
     search_depth: str = "basic"
     search_max_results: int = 5
     search_multi_source_threshold: int = 3

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Literal
 
-from agents.core.case import Case
+from msgspec.structs import replace
+
+from agents.core.case import Case, Replies
+from agents.evidence.compiled import compiled
+from agents.evidence.stated import claim_of
 from schemas.config import Snapshot
-from schemas.effects import Search
+from schemas.effects import Search, SearchReply
+from schemas.events import SubTask
 
+ENOUGH = 3
+"""Results of news and of official pages together, from which no general search is added."""
+MAX_DOMAINS = 10
 DEFAULT_ROLE = "verification"
 SITE_BLIND = frozenset({"arxiv", "ragflow", "gdelt"})
 """Providers with a single collection each, of papers, of documents, of news: no social platform is in it."""
@@ -50,3 +59,41 @@ def search_of(case: Case, provider: str, query: str, *, domains: tuple[str, ...]
         language=case.language,
         since=case.as_of - timedelta(days=days) if days else None,
     )
+
+
+def searches_of(case: Case, task: SubTask, replies: Replies) -> tuple[Search, ...]:
+    """Return the searches of one sub-task that looks for evidence, as far as the replies so far call for them.
+
+    Most are one. A provider of ``search_by_topic`` is asked for news, whose results are dated; for the plan's own query
+    also on the domains of those who may speak officially, until such a page is there; and without a topic when both were
+    answered with fewer than ``ENOUGH`` results.
+    """
+    tool, _, provider = task.tool.partition(":")
+    plain = search_of(case, provider, task.query, domains=task.domains, days=task.days)
+    if tool != "search" or provider not in case.config.search_by_topic:
+        return (plain,)
+    news = replace(plain, topic="news")
+    first = next(t for t in case.plans[-1].tasks if t.tool == task.tool)
+    domains = official_domains(case) if task == first else ()
+    asked = (news, *((replace(plain, include_domains=domains),) if domains else ()))
+    told = [replies.of(search) for search in asked]
+    answers = [reply for reply in told if isinstance(reply, SearchReply)]
+    few = sum(len(reply.results) for reply in answers) < ENOUGH
+    return (*asked, plain) if answers and None not in told and few else asked
+
+
+def topic_of(case: Case, search: Search) -> Literal["", "news", "official", "general"]:
+    """Return what a search was made for; empty where its provider is asked in one."""
+    if search.provider not in case.config.search_by_topic:
+        return ""
+    if search.topic == "news":
+        return "news"
+    return "official" if search.include_domains not in ((), case.config.search_include_domains) else "general"
+
+
+def official_domains(case: Case) -> tuple[str, ...]:
+    """Return the domains of those whose word on the claim is official; none where one of their pages is among the evidence."""
+    if case.searches and any(r.official for r in case.searches[-1].findings.references):
+        return ()
+    speaking = compiled(case.config.tables).entities.speaking(claim_of(case))
+    return tuple(dict.fromkeys(d for entity in speaking for d in entity.domains))[:MAX_DOMAINS]

@@ -81,9 +81,20 @@ def may_expand(case: Case, findings: Findings) -> bool:
 
 
 def pages_worth_opening(case: Case, findings: Findings) -> tuple[str, ...]:
-    """Return the addresses of the best unopened references, official ones first."""
+    """Return the addresses of the best unopened references, official ones first, and of these the ones without a date.
+
+    An undated page cannot confirm alone; the page itself mostly names its date.
+    """
     opened = {p.url for p in case.opened_pages}
-    best = sorted(findings.references, key=lambda r: (not r.official, not r.independent, r.reference_number))
+    best = sorted(
+        findings.references,
+        key=lambda r: (
+            not r.official,
+            r.official and r.published_at is not None,
+            not r.independent,
+            r.reference_number,
+        ),
+    )
     return tuple(r.url for r in best if r.url not in opened)[:MAX_PAGES]
 
 
@@ -100,5 +111,6 @@ def judged_as(case: Case, draft: Draft, claim: StatedClaim | None) -> Case:
 
 
 def _why_unanswered(outcomes: tuple[ProviderOutcome, ...]) -> str | None:
-    failures = [o.failure for o in outcomes if o.failure is not None]
-    return failures[-1].kind if outcomes and len(failures) == len(outcomes) else None
+    sought = [o for o in outcomes if o.topic != "official"]
+    failures = [o.failure for o in sought if o.failure is not None]
+    return failures[-1].kind if sought and len(failures) == len(sought) else None

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from agents.core.case import Case, Replies, denied_kinds
 from agents.core.failures import failed
 from agents.core.step import Asked, On, StepFailure
+from agents.planning.providers import searches_of, topic_of
 from agents.planning.rounds import judged_again, may_expand, pages_worth_opening
 from agents.planning.tool_answers import in_time, observed, sentiment
 from agents.planning.tools import Reads, effect_of, tool_of
@@ -26,15 +27,20 @@ class SearchEvidence:
     emits = (SearchCompleted,)
 
     def ask(self, case: Case) -> Asked:
-        asked = (effect_of(case, task) for task in case.plans[-1].tasks)
-        effects: tuple[Effect, ...] = tuple(dict.fromkeys(e for e in asked if e is not None))
+        asked = (e for task in case.plans[-1].tasks for e in _effects_of(case, task, case.replies))
+        effects = tuple(dict.fromkeys(asked))
         if not effects:
             return self.tell(case, Replies())
-        return effects[0] if len(effects) == 1 else effects
+        # After a search by topic the step is asked again: whether one more follows depends on the answers.
+        return effects[0] if len(effects) == 1 and not case.config.search_by_topic else effects
 
     def tell(self, case: Case, replies: Replies) -> Event:
         searches = _answered(case, replies, "evidence")
-        outcomes = tuple(outcome(asked, reply) for _, asked, reply in searches if isinstance(asked, Search))
+        outcomes = tuple(
+            replace(outcome(asked, reply), topic=topic_of(case, asked))
+            for _, asked, reply in searches
+            if isinstance(asked, Search)
+        )
         _retry_while_it_helps(case, replies, outcomes)
         answers = ((task, reply) for task, _, reply in searches if isinstance(reply, SearchReply))
         found = tuple(hit for task, reply in answers for hit in in_time(reply.results, case, task))
@@ -54,9 +60,16 @@ class SearchEvidence:
         )
 
 
+def _effects_of(case: Case, task: SubTask, replies: Replies) -> tuple[Effect, ...]:
+    if (tool := tool_of(task)) and tool.reads == "evidence":
+        return searches_of(case, task, replies)
+    effect = effect_of(case, task)
+    return () if effect is None else (effect,)
+
+
 def _answered(case: Case, replies: Replies, reads: Reads) -> list[tuple[SubTask, Effect | None, Reply | None]]:
     tasks = (task for task in case.plans[-1].tasks if (tool := tool_of(task)) and tool.reads == reads)
-    asked = ((task, effect_of(case, task)) for task in tasks)
+    asked = ((task, effect) for task in tasks for effect in _effects_of(case, task, replies) or (None,))
     return [(task, effect, replies.of(effect) if effect else None) for task, effect in asked]
 
 
@@ -92,9 +105,10 @@ def route_after(case: Case, findings: Findings) -> Literal["scrape", "expand", "
 def _retry_while_it_helps(case: Case, replies: Replies, outcomes: tuple[ProviderOutcome, ...]) -> None:
     # All providers are down for now: retry after the earliest retry time while retries are left, then go on without
     # them.
-    failures = [o.failure for o in outcomes if o.failure is not None]
+    sought = [o for o in outcomes if o.topic != "official"]
+    failures = [o.failure for o in sought if o.failure is not None]
     passing = [f for f in failures if f.retryable]
-    if not passing or len(failures) < len(outcomes):
+    if not passing or len(failures) < len(sought):
         return
     soonest = min(passing, key=lambda f: f.retry_after_s or 0.0)
     if failed(case, STEP.name, soonest, now=replies.at or case.head_at).outcome == "retry":

@@ -18,6 +18,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """One row. ``missing`` says which setting must be set first, None when nothing is missing.
 
     ``by_default``: it is asked as soon as nothing is missing, where ``DEEP_ANALYSIS_SEARCH_PROVIDER`` names none.
+    ``by_topic``: it has a search of news apart, so news, official pages and the rest are asked for one by one.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     missing: Callable[[Settings], str | None]
     make: Callable[[Settings], Port]
     by_default: bool = False
+    by_topic: bool = False
 
 
 KEYLESS = "gdelt"
@@ -148,8 +150,22 @@ PROVIDERS: dict[str, Provider] = {
     for one in (
         Provider(name="ragflow", about="own knowledge base", missing=_ragflow_missing, make=_ragflow, by_default=True),
         Provider(name="bocha", about="Chinese web", missing=_bocha_missing, make=_bocha, by_default=True),
-        Provider(name="tavily", about="international web", missing=_tavily_missing, make=_tavily, by_default=True),
-        Provider(name="searxng", about="own metasearch", missing=_searxng_missing, make=_searxng, by_default=True),
+        Provider(
+            name="tavily",
+            about="international web",
+            missing=_tavily_missing,
+            make=_tavily,
+            by_default=True,
+            by_topic=True,
+        ),
+        Provider(
+            name="searxng",
+            about="own metasearch",
+            missing=_searxng_missing,
+            make=_searxng,
+            by_default=True,
+            by_topic=True,
+        ),
         Provider(name="gdelt", about="titles of world news; needs no key", missing=_nothing, make=_gdelt),
         Provider(name="arxiv", about="papers; needs no key", missing=_nothing, make=_arxiv),
     )

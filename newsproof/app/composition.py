@@ -158,12 +158,19 @@ def snapshot_of(settings: Settings) -> Snapshot:
         code_version=code_version(),
         rules=RULES,
         search_providers=search_providers(settings),
+        search_by_topic=_by_topic(settings),
         search_depth=settings.tavily_search_depth if settings.mode == "live" else "basic",
         search_include_domains=include_domains(settings),
         synthesis_choice="model" if settings.mode == "live" or scripted(settings) else "middle",
         prompts=tuned_prompts(settings, load_prompts()),
         tables=load_tables(demo=settings.mode != "live"),
     )
+
+
+def _by_topic(settings: Settings) -> tuple[str, ...]:
+    from infra.search import PROVIDERS
+
+    return tuple(name for name in search_providers(settings) if name in PROVIDERS and PROVIDERS[name].by_topic)
 
 
 def scripted(settings: Settings) -> bool:

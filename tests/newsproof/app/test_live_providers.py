@@ -101,6 +101,14 @@ def test_doctor_says_of_each_provider_whether_it_is_asked_and_what_it_lacks() ->
     assert off[1].do == "set BOCHA_ENABLED=true"
 
 
+def test_which_providers_are_asked_topic_by_topic_is_pinned() -> None:
+    at = settings(**TAVILY, **BOCHA, searxng_url="http://127.0.0.1:8888", deep_analysis_search_provider="")
+    snapshot = composition.snapshot_of(at)
+    assert snapshot.search_providers == ("bocha", "tavily", "searxng")
+    assert snapshot.search_by_topic == ("tavily", "searxng")
+    assert composition.snapshot_of(settings(newsproof_mode="offline")).search_by_topic == ()
+
+
 def test_doctor_says_that_gdelt_is_asked_because_no_key_is_set() -> None:
     def gdelt(**values: Any) -> Check:
         return next(
