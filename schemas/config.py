@@ -118,6 +118,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     ``rules``: those that its cases were first decided by (:data:`RULES`); 1 in snapshots from before this was kept.
     ``search_by_topic``: the providers that are asked for news, for official pages and for the rest apart.
+    ``quality_floors``: provider → the share of the best score of its answer that a page needs; ``quality_min_relevance`` is a
+    score, and holds for the other providers. ``quality_widths``: provider → the least width of a content in columns, 50 else.
     """
 
     provider_mode: ProviderMode = "offline"
@@ -145,6 +147,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     search_include_domains: tuple[str, ...] = ()
     quality_min_relevance: float = 0.6
     quality_keep: int = 10
+    quality_floors: dict[str, float] = {}
+    quality_widths: dict[str, int] = {}
+    quality_same_text: float = 0.55
     gate_doubtful: bool = True
     memory_limit: int = 5
     memory_min_confidence: float = 0.0

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agents.core.case import Case
 from agents.evidence.findings import assess
+from agents.evidence.quality import weak_among
 from agents.evidence.stated import claim_of
 from schemas.events import CaseTriaged, ProviderOutcome
 from schemas.evidence import Findings, Page, SearchResult
@@ -31,11 +32,11 @@ def judged_again(
     case: Case,
     *,
     query: str,
-    found: Sequence[SearchResult] = (),
+    answers: Sequence[Sequence[SearchResult]] = (),
     opened: Sequence[Page] = (),
     searched_at: datetime | None = None,
 ) -> Findings:
-    """Return the findings of all rounds with new search results or new texts of opened pages.
+    """Return the findings of all rounds with new search results, answer by answer, or new texts of opened pages.
 
     A stance read from a page's whole text in an earlier round is kept. Dropped pages stay dropped, and their flags stay
     set: a spoof found once stays found.
@@ -44,12 +45,13 @@ def judged_again(
     known = earlier.references if earlier else ()
     judged = assess(
         claim_of(case),
-        found,
+        tuple(hit for answer in answers for hit in answer),
         query=query,
         snapshot=case.config,
         earlier=known,
         opened=opened,
         searched_at=searched_at,
+        weak=weak_among(answers, case.config),
     )
     if earlier is None:
         return judged

@@ -42,11 +42,11 @@ class SearchEvidence:
             if isinstance(asked, Search)
         )
         _retry_while_it_helps(case, replies, outcomes)
-        answers = ((task, reply) for task, _, reply in searches if isinstance(reply, SearchReply))
-        found = tuple(hit for task, reply in answers for hit in in_time(reply.results, case, task))
+        told = ((task, reply) for task, _, reply in searches if isinstance(reply, SearchReply))
+        answers = tuple(in_time(reply.results, case, task) for task, reply in told)
         pages = tuple(r.page for _, _, r in _answered(case, replies, "page") if isinstance(r, PageReply))
         findings = judged_again(
-            case, query=case.plans[-1].search_keywords, found=found, opened=pages, searched_at=replies.at
+            case, query=case.plans[-1].search_keywords, answers=answers, opened=pages, searched_at=replies.at
         )
         return SearchCompleted(
             round=case.plans[-1].round,

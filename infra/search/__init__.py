@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from infra.ports import Port
 from infra.settings import Settings
+from schemas.errors import ConfigError
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +54,30 @@ def is_keyless_default(settings: Settings) -> bool:
 def include_domains(settings: Settings) -> tuple[str, ...]:
     """Return the domains that live searches are limited to; empty = the whole web."""
     return tuple(d.strip() for d in settings.search_include_domains.split(",") if d.strip())
+
+
+def by_provider(setting: str, written: str, *, most: float) -> dict[str, float]:
+    """Return a number for every provider from a setting such as ``50,gdelt=20``.
+
+    Raises:
+        ConfigError: it has another form, names no provider, or a number is not within 0 and ``most``.
+    """
+    first, *others = (part.strip() for part in written.split(","))
+    named = dict.fromkeys(PROVIDERS, first)
+    for part in others:
+        name, _, number = (one.strip() for one in part.partition("="))
+        if name not in PROVIDERS:
+            raise ConfigError(
+                f"{setting.upper()} has {part!r}: write name=number, the name one of {', '.join(PROVIDERS)}"
+            )
+        named[name] = number
+    try:
+        found = {name: float(number) for name, number in named.items()}
+    except ValueError as exc:
+        raise ConfigError(f"{setting.upper()} is {written!r}: write a number, then others as name=number") from exc
+    if not all(0 <= number <= most for number in found.values()):
+        raise ConfigError(f"{setting.upper()} is {written!r}: write numbers from 0 to {most:g}")
+    return found
 
 
 def _value(secret: SecretStr | None) -> str:

@@ -91,8 +91,8 @@ def result_of(
 def lexical_score(query: str, title: str, content: str) -> float:
     """Return a relevance 0-1 for a provider that gives none: 0.4 plus the share of the query's terms in the text.
 
-    Terms are words, and pairs of neighbouring characters in Chinese. So a fifth of the terms is enough for the 0.6 that
-    quality control requires: queries name an event in two languages, and a page is written in one.
+    Terms are words, and pairs of neighbouring characters in Chinese. A query may name an event in two languages, and a page
+    is written in one, so quality control compares scores with the best of their answer (``QUALITY_FLOOR``).
     """
     wanted = _terms(query)
     if not wanted:

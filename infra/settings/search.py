@@ -20,6 +20,24 @@ class SearchSettings(BaseSettings):
         3, ge=1, description="Pages about a claim that end its search, and supporting sources that confirm it"
     )
     search_include_domains: str = Field("", description="Comma-separated; empty: the whole web")
+    quality_floor: str = Field(
+        "0.7,tavily=0.5,ragflow=0.6",
+        description="Share of the best score of an answer that a result needs, 0–1, of live providers: one number, then "
+        "others as name=number; what has no word of the query is always left out where we score by words",
+    )
+    quality_min_width: str = Field(
+        "50,gdelt=20",
+        description="Least width of a result's text in columns (a Chinese character takes 2), of live providers; a "
+        "number, then others as name=number. GDELT's texts are titles",
+    )
+    quality_keep: int = Field(10, ge=1, le=50, description="References that a case keeps of all that was found")
+    quality_same_text: float = Field(
+        0.55,
+        ge=0.4,
+        le=1,
+        description="Share of neighbouring words from which two texts count as one; edited copies share more than 0.55, "
+        "independent reports less than 0.35",
+    )
     search_cache_ttl_seconds: float = Field(
         600.0, ge=0, description="An equal search within this time is answered from the log, unpaid; 0: never"
     )

@@ -159,6 +159,7 @@ def snapshot_of(settings: Settings) -> Snapshot:
         rules=RULES,
         search_providers=search_providers(settings),
         search_by_topic=_by_topic(settings),
+        **_quality(settings),
         search_depth=settings.tavily_search_depth if settings.mode == "live" else "basic",
         search_include_domains=include_domains(settings),
         synthesis_choice="model" if settings.mode == "live" or scripted(settings) else "middle",
@@ -171,6 +172,23 @@ def _by_topic(settings: Settings) -> tuple[str, ...]:
     from infra.search import PROVIDERS
 
     return tuple(name for name in search_providers(settings) if name in PROVIDERS and PROVIDERS[name].by_topic)
+
+
+def _quality(settings: Settings) -> dict[str, Any]:
+    """Return the bounds of quality control that differ by live provider; offline scores keep the bounds they are made for.
+
+    Raises:
+        ConfigError: ``QUALITY_FLOOR`` or ``QUALITY_MIN_WIDTH`` is malformed.
+    """
+    from infra.search import by_provider
+
+    floors = by_provider("quality_floor", settings.quality_floor, most=1.0)
+    widths = by_provider("quality_min_width", settings.quality_min_width, most=1000.0)
+    asked = search_providers(settings) if settings.mode == "live" else ()
+    return {
+        "quality_floors": {name: floors[name] for name in asked},
+        "quality_widths": {name: int(widths[name]) for name in asked},
+    }
 
 
 def scripted(settings: Settings) -> bool:
@@ -362,6 +380,7 @@ def refuse_unusable(settings: Settings) -> None:
         ConfigError: live mode lacks a key, or a provider is unknown.
     """
     search_providers(settings)
+    _quality(settings)
     options_of(settings)
     if settings.mode == "live":
         models, fallbacks = live_models(settings)

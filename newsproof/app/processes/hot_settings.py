@@ -24,7 +24,7 @@ from schemas.errors import ConfigError, NewsproofError
 LOOK_EVERY_S = 2.0
 ADOPT_AFTER_S = 3 * LOOK_EVERY_S
 """By then every worker has read the file and made its adapters."""
-_BEGINNINGS = ("search_", "tool_", "deep_analysis_search_", *(f"{name}_" for name in PROVIDERS))
+_BEGINNINGS = ("search_", "quality_", "tool_", "deep_analysis_search_", *(f"{name}_" for name in PROVIDERS))
 HOT = frozenset(
     name
     for name in Settings.model_fields

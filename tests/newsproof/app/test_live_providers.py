@@ -109,6 +109,34 @@ def test_which_providers_are_asked_topic_by_topic_is_pinned() -> None:
     assert composition.snapshot_of(settings(newsproof_mode="offline")).search_by_topic == ()
 
 
+def test_the_bounds_of_quality_control_are_pinned_for_the_providers_that_are_asked() -> None:
+    at = settings(**TAVILY, deep_analysis_search_provider="tavily,gdelt,arxiv")
+    snapshot = composition.snapshot_of(at)
+    assert snapshot.quality_floors == {"tavily": 0.5, "gdelt": 0.7, "arxiv": 0.7}
+    assert snapshot.quality_widths == {"tavily": 50, "gdelt": 20, "arxiv": 50}
+    other = settings(**TAVILY, quality_floor="0.9", quality_min_width=" 80 , tavily = 30", quality_keep=4)
+    assert composition.snapshot_of(other).quality_floors["tavily"] == 0.9
+    assert composition.snapshot_of(other).quality_widths["tavily"] == 30
+    assert composition.snapshot_of(other).quality_keep == 4
+    offline = composition.snapshot_of(settings(newsproof_mode="offline"))
+    assert (offline.quality_floors, offline.quality_widths, offline.quality_min_relevance) == ({}, {}, 0.6)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"quality_floor": "tavily=0.5"}, "QUALITY_FLOOR"),
+        ({"quality_floor": "0.5,altavista=0.5"}, "altavista"),
+        ({"quality_floor": "0.5,gdelt=1.2"}, "from 0 to 1"),
+        ({"quality_min_width": "50,gdelt"}, "QUALITY_MIN_WIDTH"),
+        ({"quality_min_width": "nan"}, "QUALITY_MIN_WIDTH"),
+    ],
+)
+def test_bounds_that_cannot_be_are_refused_by_name(values: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        composition.refuse_unusable(settings(**TAVILY, **values))
+
+
 def test_doctor_says_that_gdelt_is_asked_because_no_key_is_set() -> None:
     def gdelt(**values: Any) -> Check:
         return next(
