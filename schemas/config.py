@@ -118,6 +118,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     ``rules``: those that its cases were first decided by (:data:`RULES`); 1 in snapshots from before this was kept.
     ``search_by_topic``: the providers that are asked for news, for official pages and for the rest apart.
+    ``search_retries``: how often a search that took too long is made again; None: as ``step_max_attempts`` says.
     ``quality_floors``: provider → the share of the best score of its answer that a page needs; ``quality_min_relevance`` is a
     score, and holds for the other providers. ``quality_widths``: provider → the least width of a content in columns, 50 else.
     """
@@ -141,6 +142,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     max_steps: int = 10
     search_providers: tuple[str, ...] = ("offline",)
     search_by_topic: tuple[str, ...] = ()
+    search_retries: int | None = None
     search_depth: str = "basic"
     search_max_results: int = 5
     search_multi_source_threshold: int = 3

@@ -11,7 +11,7 @@ from agents.core.case import Case, Replies
 from agents.evidence.compiled import compiled
 from agents.evidence.stated import claim_of
 from schemas.config import Snapshot
-from schemas.effects import Search, SearchReply
+from schemas.effects import Failure, Reply, Search, SearchReply
 from schemas.events import SubTask
 
 ENOUGH = 3
@@ -65,8 +65,8 @@ def searches_of(case: Case, task: SubTask, replies: Replies) -> tuple[Search, ..
     """Return the searches of one sub-task that looks for evidence, as far as the replies so far call for them.
 
     Most are one. A provider of ``search_by_topic`` is asked for news, whose results are dated; for the plan's own query
-    also on the domains of those who may speak officially, until such a page is there; and without a topic when both were
-    answered with fewer than ``ENOUGH`` results.
+    also on the domains of those who may speak officially, until such a page is there; and without a topic when both
+    together gave fewer than ``ENOUGH`` results, after what took too long was asked again.
     """
     tool, _, provider = task.tool.partition(":")
     plain = search_of(case, provider, task.query, domains=task.domains, days=task.days)
@@ -79,7 +79,18 @@ def searches_of(case: Case, task: SubTask, replies: Replies) -> tuple[Search, ..
     told = [replies.of(search) for search in asked]
     answers = [reply for reply in told if isinstance(reply, SearchReply)]
     few = sum(len(reply.results) for reply in answers) < ENOUGH
-    return (*asked, plain) if answers and None not in told and few else asked
+    awaited = None in told or (may_ask_again(case) and any(_is_late(reply) for reply in told))
+    return (*asked, plain) if answers and few and not awaited else asked
+
+
+def may_ask_again(case: Case) -> bool:
+    """Whether a search that took too long may be made again: once more after each of ``search_retries`` failed attempts."""
+    late = sum(1 for f in case.failures if f.step == "search" and f.failure.kind == "timeout")
+    return case.config.search_retries is None or late < case.config.search_retries
+
+
+def _is_late(reply: Reply | None) -> bool:
+    return isinstance(reply, Failure) and reply.kind == "timeout"
 
 
 def topic_of(case: Case, search: Search) -> Literal["", "news", "official", "general"]:

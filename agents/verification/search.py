@@ -8,9 +8,9 @@ from typing import Literal
 from msgspec.structs import replace
 
 from agents.core.case import Case, Replies, denied_kinds
-from agents.core.failures import failed
 from agents.core.step import Asked, On, StepFailure
 from agents.planning.providers import searches_of, topic_of
+from agents.planning.retries import why_ask_again
 from agents.planning.rounds import judged_again, may_expand, pages_worth_opening
 from agents.planning.tool_answers import in_time, observed, sentiment
 from agents.planning.tools import Reads, effect_of, tool_of
@@ -41,7 +41,8 @@ class SearchEvidence:
             for _, asked, reply in searches
             if isinstance(asked, Search)
         )
-        _retry_while_it_helps(case, replies, outcomes)
+        if (stop := why_ask_again(case, outcomes, now=replies.at or case.head_at)) is not None:
+            raise StepFailure(stop)
         told = ((task, reply) for task, _, reply in searches if isinstance(reply, SearchReply))
         answers = tuple(in_time(reply.results, case, task) for task, reply in told)
         pages = tuple(r.page for _, _, r in _answered(case, replies, "page") if isinstance(r, PageReply))
@@ -100,19 +101,6 @@ def route_after(case: Case, findings: Findings) -> Literal["scrape", "expand", "
     if case.config.tool_scrape_enabled and pages_worth_opening(case, findings):
         return "scrape"
     return "expand" if may_expand(case, findings) else "critique"
-
-
-def _retry_while_it_helps(case: Case, replies: Replies, outcomes: tuple[ProviderOutcome, ...]) -> None:
-    # All providers are down for now: retry after the earliest retry time while retries are left, then go on without
-    # them.
-    sought = [o for o in outcomes if o.topic != "official"]
-    failures = [o.failure for o in sought if o.failure is not None]
-    passing = [f for f in failures if f.retryable]
-    if not passing or len(failures) < len(sought):
-        return
-    soonest = min(passing, key=lambda f: f.retry_after_s or 0.0)
-    if failed(case, STEP.name, soonest, now=replies.at or case.head_at).outcome == "retry":
-        raise StepFailure(replace(soonest, message=f"every search provider failed: {soonest.message}"))
 
 
 STEP = SearchEvidence()

@@ -38,6 +38,9 @@ class SearchSettings(BaseSettings):
         description="Share of neighbouring words from which two texts count as one; edited copies share more than 0.55, "
         "independent reports less than 0.35",
     )
+    search_retries: int = Field(
+        1, ge=0, le=2, description="How often a search that took too long is made again, where there is time for it"
+    )
     search_cache_ttl_seconds: float = Field(
         600.0, ge=0, description="An equal search within this time is answered from the log, unpaid; 0: never"
     )

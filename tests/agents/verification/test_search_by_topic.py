@@ -13,7 +13,6 @@ from tests.agents.conftest import NEWS
 
 CLAIM = "Binance lists PEPE, trading opens today"
 DOWN = Failure(kind="unavailable", message="down", retryable=True)
-LATE = Failure(kind="timeout", message="late", retryable=True)
 WRONG_KEY = Failure(kind="auth", message="wrong key", retryable=False)
 HOUSES = ("onchainpost.example", "defidigest.example", "tokentribune.example")
 
