@@ -24,15 +24,19 @@ AT_HOME = {"zh": "bocha", "en": "tavily"}
 """The provider that knows the pages of a language best."""
 
 
+def role_of(config: Snapshot, event_type: str) -> str:
+    """Return the role that the table of roles gives to an event type."""
+    return next(iter(config.tables.search_roles.get(f"event:{event_type}", ())), DEFAULT_ROLE)
+
+
 def providers_of(config: Snapshot, event_type: str) -> tuple[str, ...]:
     """Return the providers to ask, by priority: the configured ones of the role, or else all configured ones.
 
     ``agents/tables/search_roles.json`` lists the providers of each role, and maps an event type to its role with
-    ``event:<type>``. Every other event has the role ``verification``.
+    ``event:<type>``. Every other event has the role ``verification``. The roles under ``depth:advanced`` search deeper, and
+    under ``order:at_once`` all providers at once, not one after the other.
     """
-    roles = config.tables.search_roles
-    role = next(iter(roles.get(f"event:{event_type}", ())), DEFAULT_ROLE)
-    wanted = roles.get(role, ())
+    wanted = config.tables.search_roles.get(role_of(config, event_type), ())
     return tuple(name for name in config.search_providers if name in wanted) or config.search_providers
 
 
@@ -45,20 +49,26 @@ def one_provider(case: Case) -> str | None:
 
 
 def search_of(case: Case, provider: str, query: str, *, domains: tuple[str, ...] = (), days: int = 0) -> Search:
-    """Return the search of one provider, as of the case's own time. ``domains`` replace the configured ones.
+    """Return the search of one provider, as of the case's own time, at the depth of its event's role.
 
-    ``days`` is the maximum age of a page at that time; 0 means any age.
+    ``domains`` replace the configured ones. ``days`` is the maximum age of a page at that time; 0 means any age.
     """
     return Search(
         provider=provider,
         query=query,
         max_results=case.config.search_max_results,
         as_of=case.as_of,
-        depth=case.config.search_depth,
+        depth=_depth(case),
         include_domains=domains or case.config.search_include_domains,
         language=case.language,
         since=case.as_of - timedelta(days=days) if days else None,
     )
+
+
+def _depth(case: Case) -> str:
+    deep = case.config.tables.search_roles.get("depth:advanced", ())
+    searching = case.triaged is not None and role_of(case.config, case.draft.event_type) in deep
+    return "advanced" if searching else case.config.search_depth
 
 
 def searches_of(case: Case, task: SubTask, replies: Replies) -> tuple[Search, ...]:

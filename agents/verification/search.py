@@ -14,6 +14,7 @@ from agents.planning.retries import why_ask_again
 from agents.planning.rounds import judged_again, may_expand, pages_worth_opening
 from agents.planning.tool_answers import in_time, observed, sentiment
 from agents.planning.tools import Reads, effect_of, tool_of
+from agents.planning.turns import asks_in_turn, tasks_due
 from schemas.effects import Effect, Failure, MarketReply, PageReply, Reply, Search, SearchReply
 from schemas.events import Event, ProviderOutcome, SearchCompleted, SubTask, ToolPlanned
 from schemas.evidence import Findings, Observation, Page
@@ -27,12 +28,13 @@ class SearchEvidence:
     emits = (SearchCompleted,)
 
     def ask(self, case: Case) -> Asked:
-        asked = (e for task in case.plans[-1].tasks for e in _effects_of(case, task, case.replies))
+        asked = (e for task in tasks_due(case, case.replies) for e in _effects_of(case, task, case.replies))
         effects = tuple(dict.fromkeys(asked))
         if not effects:
             return self.tell(case, Replies())
-        # After a search by topic the step is asked again: whether one more follows depends on the answers.
-        return effects[0] if len(effects) == 1 and not case.config.search_by_topic else effects
+        # Where another search may follow, which depends on the answers, the step is asked again.
+        alone = len(effects) == 1 and not case.config.search_by_topic and not asks_in_turn(case)
+        return effects[0] if alone else effects
 
     def tell(self, case: Case, replies: Replies) -> Event:
         searches = _answered(case, replies, "evidence")
@@ -69,7 +71,7 @@ def _effects_of(case: Case, task: SubTask, replies: Replies) -> tuple[Effect, ..
 
 
 def _answered(case: Case, replies: Replies, reads: Reads) -> list[tuple[SubTask, Effect | None, Reply | None]]:
-    tasks = (task for task in case.plans[-1].tasks if (tool := tool_of(task)) and tool.reads == reads)
+    tasks = (task for task in tasks_due(case, replies) if (tool := tool_of(task)) and tool.reads == reads)
     asked = ((task, effect) for task in tasks for effect in _effects_of(case, task, replies) or (None,))
     return [(task, effect, replies.of(effect) if effect else None) for task, effect in asked]
 

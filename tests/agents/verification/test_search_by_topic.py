@@ -95,12 +95,14 @@ def test_official_pages_that_say_nothing_are_no_answer_where_the_search_for_news
     assert skipped_flags([one.outcomes]) == ("search_skipped:auth",)
 
 
-def test_other_providers_and_old_snapshots_are_asked_in_one(at_search, topical):
+def test_other_providers_and_old_snapshots_are_asked_in_one(at_search, topical, hits):
     both = replace(topical, search_providers=("bocha", "tavily"))
-    searches = at_search(tasks=("search:bocha", "search:tavily"), config=both).asked
-    assert [(s.provider, s.topic) for s in searches] == [
-        ("bocha", "general"),
+    spec = at_search(tasks=("search:bocha", "search:tavily"), config=both)
+    event = spec.told(*[hits()] * 4).event
+    assert [(o.provider, o.topic) for o in event.outcomes] == [
+        ("bocha", ""),
         ("tavily", "news"),
+        ("tavily", "official"),
         ("tavily", "general"),
     ]
     old = at_search(config=replace(topical, search_by_topic=())).asked
