@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agents.core.case import Case, Replies
 from agents.evidence.compiled import compiled
 from agents.evidence.stated import claim_of
-from schemas.config import Snapshot
+from schemas.config import Snapshot, Tables
 from schemas.effects import Failure, Reply, Search, SearchReply
 from schemas.events import SubTask
 
@@ -27,6 +27,13 @@ AT_HOME = {"zh": "bocha", "en": "tavily"}
 def role_of(config: Snapshot, event_type: str) -> str:
     """Return the role that the table of roles gives to an event type."""
     return next(iter(config.tables.search_roles.get(f"event:{event_type}", ())), DEFAULT_ROLE)
+
+
+def unreached_roles(tables: Tables) -> tuple[str, ...]:
+    """Return the roles that no event type is mapped to, so that no search is ever made in them."""
+    roles = tables.search_roles
+    reached = {DEFAULT_ROLE, *(role for key, names in roles.items() if key.startswith("event:") for role in names)}
+    return tuple(role for role in roles if ":" not in role and role not in reached)
 
 
 def providers_of(config: Snapshot, event_type: str) -> tuple[str, ...]:

@@ -142,7 +142,11 @@ def _tavily_missing(settings: Settings) -> str | None:
 def _arxiv(settings: Settings) -> Port:
     from infra.search.arxiv import ArxivSearch
 
-    return ArxivSearch(base_url=settings.arxiv_base_url, timeout_s=settings.deep_analysis_tool_timeout)
+    return ArxivSearch(
+        base_url=settings.arxiv_base_url,
+        timeout_s=settings.deep_analysis_tool_timeout,
+        focus_recent=settings.arxiv_focus_recent,
+    )
 
 
 def _searxng(settings: Settings) -> Port:

@@ -14,12 +14,18 @@ class SearchSettings(BaseSettings):
     # Search
     tavily_api_key: SecretStr | None = Field(None)
     tavily_base_url: str = Field("https://api.tavily.com")
-    tavily_search_depth: Literal["basic", "advanced", "fast", "ultra-fast"] = Field("basic")
+    tavily_search_depth: Literal["basic", "advanced", "fast", "ultra-fast"] = Field(
+        "basic", description="The roles of research (search_roles.json) search at advanced, which takes two credits"
+    )
     search_max_results: int = Field(5, ge=1, le=20)
     search_multi_source_threshold: int = Field(
         3, ge=1, description="Pages about a claim that end its search, and supporting sources that confirm it"
     )
-    search_include_domains: str = Field("", description="Comma-separated; empty: the whole web")
+    search_include_domains: str = Field(
+        "",
+        description="Comma-separated; empty: the whole web. A list hides every page elsewhere, and with it most official "
+        "ones; the parties' own domains are searched anyway where a provider has a search of news apart",
+    )
     quality_floor: str = Field(
         "0.7,tavily=0.5,ragflow=0.6",
         description="Share of the best score of an answer that a result needs, 0–1, of live providers: one number, then "
@@ -53,6 +59,7 @@ class SearchSettings(BaseSettings):
     ragflow_api_key: SecretStr | None = Field(None)
     ragflow_dataset_id: str = Field("", description="Comma-separated ids of the datasets to search")
     arxiv_base_url: str = Field("https://export.arxiv.org", description="One request per 3 s and worker")
+    arxiv_focus_recent: bool = Field(False, description="Papers of the year before the case alone")
     searxng_url: str | None = Field(
         None,
         description="Address of your SearXNG, such as http://127.0.0.1:8888; json must be among search.formats of its "

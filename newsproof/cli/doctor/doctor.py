@@ -150,7 +150,7 @@ def _providers(settings: Settings) -> list[Check]:
     ):
         state: State = "ok" if key else "note"
         checks.append(Check(name=name, state=state, found="key is set" if key else "no key", do="" if key else where))
-    checks += _search_providers(settings)
+    checks += [*_search_providers(settings), *_search_roles()]
     if settings.mode == "live" and not settings.deep_analysis_tools_enabled:
         checks.append(
             Check(
@@ -194,3 +194,13 @@ def _search_providers(settings: Settings) -> list[Check]:
             else:
                 checks.append(Check(name=name, state="ok", found=asked))
     return checks
+
+
+def _search_roles() -> list[Check]:
+    """Return a note for each role of searches that no event reaches."""
+    from agents.planning.providers import unreached_roles
+    from agents.tables import load_tables
+
+    do = 'nothing, or give it an event in agents/tables/search_roles.json, such as "event:governance": ["%s"]'
+    roles = unreached_roles(load_tables(demo=False))
+    return [Check(name=f"search role {r}", state="note", found="no event reaches it", do=do % r) for r in roles]

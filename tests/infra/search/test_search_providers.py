@@ -120,6 +120,22 @@ async def test_arxiv_is_asked_for_papers_submitted_before_the_case() -> None:
     assert asked[1]["search_query"][0].startswith("(all:usdc OR all:run OR all:model OR all:stability) AND")
 
 
+async def test_arxiv_keeps_to_the_age_asked_for_and_where_wished_to_the_last_year() -> None:
+    week = msgspec.structs.replace(PAPERS, since=PAPERS.as_of - timedelta(days=7))
+    async with searching("arxiv", FULL["arxiv"]) as (port, server):
+        await port.perform(week)
+    async with searching("arxiv", FULL["arxiv"], focus_recent=True) as (port, recent):
+        await port.perform(PAPERS)
+        await port.perform(week)
+    asked = [parse_qs(urlsplit(r.path).query) for r in (*server.requests, *recent.requests)]
+    assert [one["search_query"][0].partition("submittedDate:")[2] for one in asked] == [
+        "[202411050900 TO 202411120900]",
+        "[202311130900 TO 202411120900]",
+        "[202411050900 TO 202411120900]",
+    ]
+    assert {one["sortBy"][0] for one in asked} == {"relevance"}
+
+
 async def test_a_paper_is_read_on_one_line_with_its_first_date() -> None:
     found = (await reply_of("arxiv", FULL["arxiv"])).results[0]
     assert (found.title, found.url) == ("A run model of USDC", "https://arxiv.org/abs/2305.01234v2")

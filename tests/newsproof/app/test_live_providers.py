@@ -11,7 +11,7 @@ from infra.offline.simulated import Simulated
 from infra.settings import Settings
 from newsproof.app import composition
 from newsproof.cli.doctor.check import Check
-from newsproof.cli.doctor.doctor import _search_providers
+from newsproof.cli.doctor.doctor import _search_providers, _search_roles
 from schemas.effects import FetchMarket, Scrape
 from schemas.errors import ConfigError
 from tests.infra.fakes.tavily import AS_OF
@@ -148,6 +148,12 @@ def test_doctor_says_that_gdelt_is_asked_because_no_key_is_set() -> None:
     assert "TAVILY_API_KEY" in alone.do
     assert "judged by titles: TOOL_SCRAPE_ENABLED=false" in gdelt(tool_scrape_enabled=False).found
     assert gdelt(**TAVILY).found == "set up, not listed"
+
+
+def test_doctor_names_the_role_that_no_event_reaches() -> None:
+    (check,) = _search_roles()
+    assert (check.name, check.state, check.found) == ("search role desk_notes", "note", "no event reaches it")
+    assert "search_roles.json" in check.do
 
 
 def test_no_key_of_a_provider_reaches_the_snapshot() -> None:
