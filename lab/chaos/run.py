@@ -17,6 +17,7 @@ from lab.chaos.installation import Installation, installation
 from lab.chaos.outcome import Outcome
 from lab.chaos.plan import Shape, plan
 from lab.chaos.verdict import verdict
+from lab.chaos.waits import waits
 from lab.chaos.watch import READERS, Watch
 from newsproof.app.servers import Say
 from schemas.errors import NewsproofError, TransientError
@@ -83,8 +84,14 @@ class Run:
             if len(self.watch.ended) != held:
                 held, since = len(self.watch.ended), time.monotonic()
             if time.monotonic() - since > STUCK_S:
+                await self._say_where_everybody_waits()
                 raise TransientError(f"no case has ended for {STUCK_S:g} s; {held} have", kind="internal")
             await asyncio.sleep(0.1)
+
+    async def _say_where_everybody_waits(self) -> None:
+        said = {child.name: await child.waits() for child in [*self._at.workers.values(), self._at.sink]}
+        for name, lines in {**said, "the harness": waits()}.items():
+            self._say("\n".join([f"where {name} waits:", *lines]))
 
     async def _quiet(self) -> None:
         """Wait until every group has committed the journal's end: nothing is open, and all is published and inserted."""

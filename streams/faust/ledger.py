@@ -66,13 +66,6 @@ class LedgerConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
         self._started.set()
         await self.on_start()
         refuse_commits_while_joining(self._consumer)
-        self._consumer._client._sync_task.add_done_callback(self._metadata_ended)
-
-    def _metadata_ended(self, task: asyncio.Task[Any]) -> None:
-        # Without its metadata aiokafka cannot find the group's coordinator again; it says nothing and goes on fetching,
-        # also from partitions that the group has given to others. A failed coordination is reported by aiokafka itself.
-        if not self._stopped.is_set() and not task.cancelled() and (failed := task.exception()) is not None:
-            self.add_future(self.crash(failed))
 
     async def stop(self) -> None:
         if self._thread_started.is_set() and not self._stopped.is_set():

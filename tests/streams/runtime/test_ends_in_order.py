@@ -110,10 +110,7 @@ async def test_a_stalled_partition_ends_the_worker_with_a_status_that_is_started
     assert exits.status_of(error.value) not in (exits.OK, MUST_BE_MENDED)
 
 
-@pytest.mark.parametrize("broken", ["_sync_task", "_coordination_task"])
-async def test_a_worker_whose_consumer_lost_a_background_task_ends_so_that_it_is_started_again(
-    world: World, broken: str
-) -> None:
+async def test_a_worker_whose_consumer_lost_its_coordination_ends_so_that_it_is_started_again(world: World) -> None:
     with pytest.raises(TransientError, match=r"the Kafka consumer ended: .*no such luck") as error:
         async with world.working(plain_registry(asks=True)) as worker:
             await world.until(lambda: worker.assigned)
@@ -122,11 +119,7 @@ async def test_a_worker_whose_consumer_lost_a_background_task_ends_so_that_it_is
             async def fails(*_args: Any) -> None:
                 raise RuntimeError("no such luck")
 
-            if broken == "_sync_task":
-                consumer._client._metadata_update = fails
-                consumer._client.force_metadata_update()
-            else:
-                consumer._coordinator._maybe_do_autocommit = fails
-                consumer._coordinator.coordinator_dead()
+            consumer._coordinator._maybe_do_autocommit = fails
+            consumer._coordinator.coordinator_dead()
             await world.until(lambda: False)  # until it has ended
     assert exits.status_of(error.value) not in (exits.OK, MUST_BE_MENDED)
