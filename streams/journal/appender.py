@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from typing import Any
 
+import structlog
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from infra.kafka.topics import KafkaAddress
@@ -15,6 +17,8 @@ from infra.redaction import redacted
 from schemas.errors import ContractError
 from streams.failpoints import APPEND_BEFORE, APPEND_DONE, hit
 from streams.journal.retry import retry_while_unavailable
+
+log = structlog.get_logger(__name__)
 
 BUSY_APPENDS_PER_S = 1000
 """Append rate above which batches linger."""
@@ -37,7 +41,9 @@ class Appender:
     """
 
     def __init__(self, address: KafkaAddress, *, client_id: str = "newsproof-append") -> None:
-        self._producer = address.producer(client_id=client_id, linger_ms=0)
+        self._make = partial(address.producer, client_id=client_id, linger_ms=0)
+        self._producer = self._make()
+        self._renewing = asyncio.Lock()
         self._open = 0
         self.dead_letters: Counter[str] = Counter()
         self._window = 0.0
@@ -78,7 +84,7 @@ class Appender:
             except KafkaError as failed:
                 if not _mended_by_sending_again(failed):
                     raise
-                again = partial(self._send, topic, value, key, partition, headers)
+                again = partial(self._send_again, topic, value, key, partition, headers)
                 return await retry_while_unavailable(
                     again, f"appending to {topic}", unavailable=_mended_by_sending_again
                 )
@@ -106,6 +112,16 @@ class Appender:
         meta = await sent
         hit(APPEND_DONE)
         return meta.partition, meta.offset
+
+    async def _send_again(self, *record: Any) -> tuple[int, int]:
+        async with self._renewing:
+            if self._producer._sender.sender_task.done():
+                # Its task that sends has failed: this producer takes records, and never sends one again.
+                log.error("a producer that sends no more is replaced", error=repr(self._producer._sender.sender_task))
+                spent, self._producer = self._producer, self._make()
+                await self._producer.start()
+                await _closed(spent)
+        return await self._send(*record)
 
     def _set_linger(self) -> None:
         # Only a busy producer lingers: a single record goes at once.
@@ -152,6 +168,11 @@ class Appender:
             said += [("dl_cut", b"%d" % len(value)), ("dl_sha256", sha256(value).hexdigest().encode())]
             kept, key = value[:KEPT_OF_A_LARGE_RECORD], (record.key or b"")[:1000]
             await self.append(topic, kept, key=key, partition=None, headers=said)
+
+
+async def _closed(producer: Any) -> None:
+    with suppress(Exception):  # what ended its task is raised again
+        await producer.stop()
 
 
 def _mended_by_sending_again(exc: Exception) -> bool:
