@@ -43,7 +43,7 @@ class Appender:
     def __init__(self, address: KafkaAddress, *, client_id: str = "newsproof-append") -> None:
         self._make = partial(address.producer, client_id=client_id, linger_ms=0)
         self._producer = self._make()
-        self._renewing = asyncio.Lock()
+        self._replacing = asyncio.Lock()
         self._open = 0
         self.dead_letters: Counter[str] = Counter()
         self._window = 0.0
@@ -114,14 +114,26 @@ class Appender:
         return meta.partition, meta.offset
 
     async def _send_again(self, *record: Any) -> tuple[int, int]:
-        async with self._renewing:
-            if self._producer._sender.sender_task.done():
-                # Its task that sends has failed: this producer takes records, and never sends one again.
-                log.error("a producer that sends no more is replaced", error=repr(self._producer._sender.sender_task))
-                spent, self._producer = self._producer, self._make()
-                await self._producer.start()
-                await _closed(spent)
-        return await self._send(*record)
+        producer = self._producer
+        try:
+            return await self._send(*record)
+        except KafkaError as exc:
+            if not exc.retriable and _mended_by_sending_again(exc):
+                await self._replace(producer, exc)
+            raise
+
+    async def _replace(self, spent: Any, why: KafkaError) -> None:
+        """Go on with a new producer: to one whose sending task has failed, or whose sequence the broker refuses, this
+        happens with every record from then on."""
+        async with self._replacing:
+            if self._producer is not spent:
+                return
+            log.error("a producer whose records are refused is replaced", error=repr(why))
+            producer = self._make()
+            await producer.start()
+            self._producer = producer
+            with suppress(Exception):  # what ended its task is raised again
+                await spent.stop()
 
     def _set_linger(self) -> None:
         # Only a busy producer lingers: a single record goes at once.
@@ -168,11 +180,6 @@ class Appender:
             said += [("dl_cut", b"%d" % len(value)), ("dl_sha256", sha256(value).hexdigest().encode())]
             kept, key = value[:KEPT_OF_A_LARGE_RECORD], (record.key or b"")[:1000]
             await self.append(topic, kept, key=key, partition=None, headers=said)
-
-
-async def _closed(producer: Any) -> None:
-    with suppress(Exception):  # what ended its task is raised again
-        await producer.stop()
 
 
 def _mended_by_sending_again(exc: Exception) -> bool:
