@@ -6,6 +6,7 @@ It starts nothing, makes no paid request and prints no secret.
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import sys
 from collections.abc import Iterable
@@ -138,7 +139,8 @@ def _providers(settings: Settings) -> list[Check]:
             name="mode",
             state="note",
             found=mode_in_words(settings),
-            do="for real signals set GEMINI_API_KEY and TAVILY_API_KEY, in the environment or in .env",
+            do="for real signals set GEMINI_API_KEY and TAVILY_API_KEY, in the environment or in .env; models of one's own "
+            "need no key: MODEL_LIGHT and MODEL_HEAVY of ollama:… or llamacpp:…",
         )
     try:
         refuse_unusable(settings)
@@ -159,14 +161,21 @@ def _providers(settings: Settings) -> list[Check]:
 
 
 def _model_providers(settings: Settings) -> list[Check]:
-    """Return one check per provider of models: whether its key is set, where it takes one. Nothing is asked."""
+    """Return one check per provider of models: whether its key is set, where it takes one. Nothing is asked.
+
+    Ollama and llama-server, which have an address by default, are left out unless ``MODEL_*`` names them.
+    """
     from infra.models import providers
 
-    keyless = {name for name, one in settings.endpoints().items() if one.key is None and one.missing is None}
-    checks = []
+    chosen = ("light", "heavy", "light_fallback", "heavy_fallback", "tasks")
+    named = ",".join(getattr(settings, f"model_{one}") for one in chosen)
+    endpoints, checks = settings.endpoints(), []
     for name, provider in providers(settings).items():
+        if name in {"ollama", "llamacpp"} and not re.search(rf"(^|[\s,|=]){name}\s*:", named, re.IGNORECASE):
+            continue
+        keyless = name in endpoints and endpoints[name].key is None
         state: State = "ok" if provider.missing is None else "note"
-        found = "no key" if provider.missing else "needs no key at this address" if name in keyless else "key is set"
+        found = "no key" if provider.missing else "needs no key at its address" if keyless else "key is set"
         do = f"{provider.missing}, where MODEL_* names {name}:… models" if provider.missing else ""
         checks.append(Check(name=f"models ({name})", state=state, found=found, do=do))
     return checks

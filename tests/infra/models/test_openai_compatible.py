@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 from msgspec.structs import replace
 
+from agents import prompts
+from infra.models.call_costs import Prices
 from infra.models.openai_client import OpenAICompatibleClient
-from infra.models.openai_compatible import SERVICE, OpenAICompatibleModel
+from infra.models.openai_compatible import SERVICE, Dialect, OpenAICompatibleModel
 from schemas.effects import CallModel, Failure, FunctionCall, ModelReply
 from schemas.errors import ConfigError, NewsproofError, PermanentError, TransientError
 from tests.infra.fakes import openai as fake
 from tests.infra.fakes.gemini import ASK, FORCED, PLAN, SCHEMA, STRUCTURED
 from tests.infra.fakes.openai import openai
-from tests.infra.fakes.server import Behaviour, Drip, Flood, HangUp, Reset, Say, StaySilent
+from tests.infra.fakes.server import Behaviour, Drip, FakeServer, Flood, HangUp, Reset, Say, StaySilent
 
 JSON = '{"confidence": 0.5}'
 
@@ -223,6 +228,43 @@ async def test_reasoning_that_a_server_counts_beside_the_answer_is_paid_too() ->
         within, beside = await model.perform(ASK), await model.perform(ASK)
     assert (within.usage_output_tokens, within.usage_thinking_tokens) == (200, 300)
     assert (beside.usage_output_tokens, beside.usage_thinking_tokens) == (500, 300)
+
+
+ANSWERED: dict[str, Behaviour] = {
+    "plain": fake.text("yes"),
+    "json": fake.text(JSON),
+    "plan": fake.text('{"tools": []}'),
+}
+LARGEST = orjson.loads((Path(prompts.__file__).parent / "critique.v3.schema.json").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("effect", "answer"),
+    [
+        (ASK, "plain"),
+        (FORCED, "plan"),
+        (replace(FORCED, forced_function=None), "plain"),
+        (replace(STRUCTURED, response_schema=LARGEST), "json"),
+    ],
+    ids=["text", "forced", "offered", "structure"],
+)
+@pytest.mark.parametrize("structure", ["json_schema", "json_object", ""])
+@pytest.mark.parametrize("forcing", ["name", "required", "plan"])
+@pytest.mark.parametrize("strict", [True, False])
+async def test_what_is_reserved_covers_every_byte_that_any_dialect_sends(
+    effect: CallModel, answer: str, structure: Any, forcing: Any, strict: bool
+) -> None:
+    dialect = Dialect(structure=structure, forcing=forcing, strict=strict, tools=forcing != "plan")
+    async with FakeServer(ANSWERED[answer]) as server:
+        prices = Prices(provider="openai")
+        client = OpenAICompatibleClient(SERVICE, api_key="k", base_url=f"{server.url}/v1", prices=prices)
+        model = OpenAICompatibleModel(client, model="gpt-5-mini", dialect=dialect)
+        await model.perform(effect)
+        [sent] = server.requests
+        price = prices.worst_case_usd("gpt-5-mini", len(sent.body), sent.json["max_tokens"])
+        reserved = model.worst_case_usd(effect)
+        assert price is not None and reserved is not None and price <= reserved
+        await model.close()
 
 
 USELESS: list[tuple[str, Behaviour, CallModel]] = [
