@@ -96,7 +96,9 @@ class OpenAICompatibleClient(ServiceClient):
         if status == 402 or code in _PLAN_USED_UP:
             text = f"the plan behind {service.key_setting} is used up ({status}: {said}); pay, or name another model"
             return PermanentError(text, kind="plan_limit", status=status)
-        if status in {403, 404} and (code == _NO_MODEL or model in said or (status == 404 and "model" in said.lower())):
+        if status in {403, 404} and (
+            code == _NO_MODEL or _names(said, model) or (status == 404 and "model" in said.lower())
+        ):
             return PermanentError(self._no_model(status, said, model, named_by), kind="invalid_request", status=status)
         if status == 404:
             text = (
@@ -117,7 +119,7 @@ class OpenAICompatibleClient(ServiceClient):
         whom = self.service.key_setting or "this key"
         return (
             f"the model {model!r} is not open to {whom} at {self.host} ({status}: {said}); have it opened there, or correct "
-            f"{named_by}"
+            f"{named_by}: newsproof doctor --live names those that are open"
         )
 
     def _told(self, exc: TransientError) -> TransientError:
@@ -127,3 +129,7 @@ class OpenAICompatibleClient(ServiceClient):
         command = f" ({STARTED_BY[self.provider]})" if self.provider in STARTED_BY else ""
         text = f"nothing answers at {self._base}: start it{command}, or correct {self.service.address_setting}"
         return TransientError(text, kind="network")
+
+
+def _names(said: str, model: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(model)}(?![\w-])", said, re.IGNORECASE) is not None

@@ -139,8 +139,7 @@ def _providers(settings: Settings) -> list[Check]:
             name="mode",
             state="note",
             found=mode_in_words(settings),
-            do="for real signals set GEMINI_API_KEY and TAVILY_API_KEY, in the environment or in .env; models of one's own "
-            "need no key: MODEL_LIGHT and MODEL_HEAVY of ollama:… or llamacpp:…",
+            do="for real signals set GEMINI_API_KEY and TAVILY_API_KEY, in the environment or in .env",
         )
     try:
         refuse_unusable(settings)
