@@ -141,6 +141,6 @@ def _read_overrides(path: Path) -> tuple[PriceOverride, ...]:
         raise ConfigError(
             f"{path} is not a list of price overrides: {exc}. Each entry needs model, since (YYYY-MM-DD), "
             "input_usd and output_usd (USD per million tokens, as strings), such as "
-            '{"model": "gemini-2.5-pro", "since": "2026-11-01", "input_usd": "1.25", "output_usd": "10"}'
+            '{"model": "gemini-3.8-flash", "since": "2027-01-01", "input_usd": "1.50", "output_usd": "7.50"}'
         ) from exc
     return tuple(msgspec.structs.replace(e, model=e.model.lower().removeprefix("models/")) for e in entries)

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from infra.models.call_costs import Prices, TokenUsage
-from infra.models.replies import checked_reply, invalid, priced, refused, unpriced
+from infra.models.replies import checked_reply, cut, invalid, priced, refused, unpriced
 from infra.ports import Answer
 from infra.texts import storable_text
 from schemas.effects import CallModel, FunctionCall
@@ -27,9 +27,8 @@ def read_reply(body: dict[str, Any], effect: CallModel, *, model: str, prices: P
     """Return the ``Answer``.
 
     Raises:
-        UselessAnswerError: invalid_output (truncated, empty, not JSON, not the forced function, or not a chat
-            completion), or
-            refused (by the model or a filter).
+        UselessAnswerError: cut (it ended at its limit of tokens), invalid_output (empty, not JSON, not the forced function,
+            or not a chat completion), or refused (by the model or a filter).
     """
     spent = _spent(body, model, prices, asked_at)
     choices = body.get("choices")
@@ -46,7 +45,7 @@ def read_reply(body: dict[str, Any], effect: CallModel, *, model: str, prices: P
     calls = _calls(message, spent)
     plain = effect.forced_function is None and effect.response_schema is None
     if reason == "length" and not (plain and text):
-        raise invalid(f"the answer to task {effect.task!r} was cut at {effect.max_output_tokens} tokens", spent)
+        raise cut(effect, "", spent)
     if reason not in _ENDED_WELL:
         raise invalid(f"the model ended with {reason}", spent)
     reply = checked_reply(effect, text, calls, reason or "stop", spent, who="the model", answer="the answer")

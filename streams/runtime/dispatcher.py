@@ -162,8 +162,7 @@ class Dispatcher:
             self._append(case, asked)
             return
         for wanted, effect in asked.effects.items():
-            key = (case.case_id, case.head_id, wanted if asked.several else "")
-            self._running.spawn(key, self._answer(step, case, asked, wanted, effect))
+            self._running.spawn((case.case_id, case.head_id, wanted), self._answer(step, case, asked, wanted, effect))
 
     async def drain(self, timeout_s: float) -> int:
         """Start nothing new; wait up to ``timeout_s`` for what runs; return the number of effects still under way."""

@@ -77,7 +77,7 @@ class GeminiEmbedder:
         if ours.kind == "auth":
             text = f"Gemini refuses the key ({ours.status}); write a valid one into {self._client.key_setting}"
             return PermanentError(text, kind="auth", status=ours.status)
-        if ours.status in {400, 404}:
+        if ours.kind == "invalid_request":
             text = (
                 f"Gemini makes no vector of {self._dimensions} numbers with {self.model!r} ({exc.message}); "
                 "correct EMBEDDING_MODEL or EMBEDDING_DIMENSIONS"

@@ -16,6 +16,7 @@ from infra.landlock import FILES_SINCE, NETWORK_SINCE, abi_version
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, mode_in_words, refuse_unusable, topics_of
 from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.app.model_options import ignored_options
 from newsproof.app.servers import running_clickhouse, running_kafka
 from newsproof.cli.doctor.check import Check, State
 from newsproof.cli.doctor.research import chat_sources
@@ -145,6 +146,10 @@ def _providers(settings: Settings) -> list[Check]:
         refuse_unusable(settings)
     except ConfigError as exc:
         checks.append(Check(name="providers", state="missing", found="a key or a name is missing", do=str(exc)))
+    else:
+        ignored = ignored_options(settings)
+        do = "leave it out of MODEL_OPTIONS, or name another model in MODEL_TASKS"
+        checks += [Check(name="MODEL_OPTIONS", state="note", found=one, do=do) for one in ignored]
     checks += _model_providers(settings)
     checks += _search_providers(settings)
     if settings.mode == "live" and not settings.deep_analysis_tools_enabled:

@@ -45,7 +45,7 @@ def settings(**values: object) -> Settings:
 def test_a_name_without_a_provider_is_geminis_and_nothing_is_asked_after_it() -> None:
     assert routes(settings(openai_api_key=None)) == {
         "light": (("gemini", "gemini-2.5-flash-lite"),),
-        "heavy": (("gemini", "gemini-2.5-pro"),),
+        "heavy": (("gemini", "gemini-3.8-flash"),),
     }
 
 
@@ -85,7 +85,7 @@ def test_a_task_without_models_of_its_own_is_asked_of_its_tier_and_one_model_is_
     models, behind = live_models(settings(model_heavy_fallback="openai:m", model_tasks="critique=openai:m"), TASKS)
     made = Ports(models=models, fallbacks=behind, search={}, recall=models["light"], earlier=models["light"])
     heavy = made.chain(ASK)
-    assert [(p.provider, p.model) for p in heavy] == [("gemini", "gemini-2.5-pro"), ("openai", "m")]  # type: ignore[attr-defined]
+    assert [(p.provider, p.model) for p in heavy] == [("gemini", "gemini-3.8-flash"), ("openai", "m")]  # type: ignore[attr-defined]
     critique = CallModel(
         task="critique", tier="heavy", prompt_name="c", prompt_version="1", prompt_hash="0", system="", parts=()
     )

@@ -267,8 +267,15 @@ async def test_what_is_reserved_covers_every_byte_that_any_dialect_sends(
         await model.close()
 
 
+async def test_an_answer_that_ends_at_its_limit_is_cut_which_the_step_mends_and_its_cost_is_not_lost() -> None:
+    async with openai(fake.text('{"confidence"', finish="length")) as (model, _):
+        answer = await model.perform(STRUCTURED)
+    assert isinstance(answer.reply, Failure)
+    assert (answer.reply.kind, answer.reply.retryable) == ("cut", False)
+    assert answer.usage_output_tokens > 0
+
+
 USELESS: list[tuple[str, Behaviour, CallModel]] = [
-    ("cut JSON", fake.text('{"confidence"', finish="length"), STRUCTURED),
     ("not JSON", fake.text("Sure!"), STRUCTURED),
     ("empty", fake.text(""), ASK),
     ("null", fake.completion({}), ASK),

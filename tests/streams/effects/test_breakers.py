@@ -115,6 +115,16 @@ async def test_after_a_429_nothing_is_asked_before_the_time_that_it_named(draw: 
     assert isinstance(await ask(breaker, FINE), Permit) and breaker.view().state == "closed"
 
 
+async def test_a_wait_for_the_next_day_is_not_spread_over_hours() -> None:
+    clock = Clock()
+    _, breaker = made(clock, draw=0.999)
+    await ask(breaker, failure("rate_limit", 20 * 3600))
+    next_probe = breaker.view().next_probe
+    assert next_probe is not None
+    late_s = (next_probe - clock.now()).total_seconds() - 20 * 3600
+    assert 0 < late_s <= POLICY.jitter * POLICY.refused_max_s
+
+
 async def test_a_longer_wish_that_comes_late_is_heeded_and_other_late_failures_change_nothing() -> None:
     clock = Clock()
     _, breaker = made(clock)
