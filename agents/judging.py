@@ -82,8 +82,11 @@ def _is_partly_refuted(critique: EvidenceCritiqued, heard: tuple[Heard, ...]) ->
 
 
 def _why_unchecked(case: Case, asked: tuple[ProviderOutcome, ...], found: Findings) -> str | None:
-    """Return why nothing was found out, None where at least one search was answered or a page was read."""
-    if any(o.failure is None for o in asked) or found.references:
+    """Return why nothing was found out, None where at least one search was answered or a page was read.
+
+    That the parties' own domains were searched, and say nothing, is no answer while the search for news failed.
+    """
+    if any(o.failure is None and o.topic != "official" for o in asked) or found.references:
         return None
     kinds = [o.failure.kind for o in asked if o.failure is not None]
     if "search" in case.denied or "budget" in kinds:
@@ -97,5 +100,5 @@ def _why_unchecked(case: Case, asked: tuple[ProviderOutcome, ...], found: Findin
 
 def _is_half_searched(case: Case, asked: tuple[ProviderOutcome, ...]) -> bool:
     """Whether the provider of the news' language was asked and never answered: others may not know of it."""
-    at_home = [o for o in asked if o.provider == AT_HOME.get(case.language)]
+    at_home = [o for o in asked if o.provider == AT_HOME.get(case.language) and o.topic != "official"]
     return bool(at_home) and all(o.failure is not None for o in at_home)

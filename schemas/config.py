@@ -117,6 +117,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The pinned configuration. Names equal the settings in lower case; docs/verification.md says what its numbers decide.
 
     ``rules``: those that its cases were first decided by (:data:`RULES`); 1 in snapshots from before this was kept.
+    ``search_by_topic``: the providers that are asked for news, for official pages and for the rest apart.
+    ``search_retries``: how often a search that took too long is made again; None: as ``step_max_attempts`` says.
+    ``quality_floors``: provider → the share of the best score of its answer that a page needs; ``quality_min_relevance`` is a
+    score, and holds for the other providers. ``quality_widths``: provider → the least width of a content in columns, 50 else.
     """
 
     provider_mode: ProviderMode = "offline"
@@ -137,12 +141,17 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     deep_analysis_max_tool_calls: int = 3
     max_steps: int = 10
     search_providers: tuple[str, ...] = ("offline",)
+    search_by_topic: tuple[str, ...] = ()
+    search_retries: int | None = None
     search_depth: str = "basic"
     search_max_results: int = 5
     search_multi_source_threshold: int = 3
     search_include_domains: tuple[str, ...] = ()
     quality_min_relevance: float = 0.6
     quality_keep: int = 10
+    quality_floors: dict[str, float] = {}
+    quality_widths: dict[str, int] = {}
+    quality_same_text: float = 0.55
     gate_doubtful: bool = True
     memory_limit: int = 5
     memory_min_confidence: float = 0.0

@@ -81,6 +81,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True, tag="search", omit_defau
     """Ask one search provider. ``as_of`` bounds what an offline or archived search may know.
 
     ``since``: only pages from then on are wanted. A provider may not know how to; results are looked through again.
+    ``topic``: a provider that has a search of news apart is asked for that; its results are dated.
     """
 
     provider: str
@@ -91,6 +92,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True, tag="search", omit_defau
     include_domains: tuple[str, ...] = ()
     language: str = ""
     since: datetime | None = None
+    topic: Literal["general", "news"] = "general"
 
 
 class Scrape(msgspec.Struct, frozen=True, kw_only=True, tag="scrape"):

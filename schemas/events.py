@@ -143,7 +143,10 @@ class ToolPlanned(Event, tag="newsproof.tool_planned", kw_only=True, frozen=True
 
 
 class ProviderOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How one provider did in a round: hits, or the failure that is never "no results"."""
+    """How one provider did in a round: hits, or the failure that is never "no results".
+
+    ``topic``: what it was asked for, where it is asked for news and for the parties' own domains apart.
+    """
 
     provider: str
     query: str
@@ -151,6 +154,7 @@ class ProviderOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     failure: Failure | None = None
     cached: bool = False
     truncated: bool = False
+    topic: Literal["", "news", "official", "general"] = ""
 
 
 class SearchCompleted(Event, tag="newsproof.search_completed", kw_only=True, frozen=True):

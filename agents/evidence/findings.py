@@ -7,7 +7,7 @@ for comparison.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from agents.evidence.claim import Claim
@@ -35,12 +35,13 @@ def assess(
     earlier: Sequence[SearchReference] = (),
     opened: Sequence[Page] = (),
     searched_at: datetime | None = None,
+    weak: Collection[SearchResult] = (),
 ) -> Findings:
     """Judge the results of all searches so far as evidence for or against the claim.
 
     ``earlier`` are the references of earlier rounds; they keep the stance that was read from their whole texts.
     ``opened`` are the main texts of pages among them, which are read in place of the snippets. ``searched_at`` (UTC): when
-    the results were found.
+    the results were found. ``weak``: those of them that are too far below the best of their answer.
 
     References are numbered from 1, best first. Stances are those of the word rules alone, for planning and for want of a
     critic: what the signal says is decided by :mod:`agents.evidence.witnesses`. ``multi_source`` compares the independent
@@ -52,7 +53,7 @@ def assess(
     materials = [*_earlier(earlier, opened), *(Material(r) for r in results)]
     pages = _allowed(judge, claim, materials, dropped, flags)
     flags |= judge.void_compromised(pages)
-    pages = controlled(pages, snapshot, dropped)
+    pages = controlled(pages, snapshot, dropped, weak)
     mark_independent(judge, pages)
     if steers_model(claim.text):
         flags.add("injection_suspected")

@@ -80,11 +80,11 @@ class JudgedPage:
         self.official = self.official_host = self.own_page = self.independent = False
         self.trust, self.quality = 0, 30.0
 
-    def looks_like(self, other: JudgedPage) -> bool:
-        """Whether both contents are one text. Earlier rounds keep only heads, so across rounds heads are compared."""
+    def looks_like(self, other: JudgedPage, same: float) -> bool:
+        """Whether both contents are one text, by the bound ``same`` of :func:`near_duplicates`. Earlier rounds keep only heads, so across rounds heads are compared."""
         if (self.earlier is None) == (other.earlier is None):
-            return near_duplicates(self.shape, other.shape)
-        return near_duplicates(Shape(self.head, folded=True), Shape(other.head, folded=True))
+            return near_duplicates(self.shape, other.shape, same)
+        return near_duplicates(Shape(self.head, folded=True), Shape(other.head, folded=True), same)
 
     @property
     def age(self) -> timedelta | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from agents.evidence.pages import JudgedPage
@@ -11,7 +12,7 @@ from schemas.config import Snapshot
 from schemas.evidence import Credibility, DroppedResult, SearchResult
 
 MIN_WIDTH = 50
-"""Minimum width of a page's content, in columns."""
+"""Minimum width of a page's content, in columns, where the snapshot gives none."""
 _POINTS: dict[Credibility, float] = {"high": 100.0, "medium": 70.0, "unknown": 60.0, "low": 40.0}
 _FIVE_YEARS_H = 5 * 365.25 * 24
 _UNDATED_POINTS = 75.0
@@ -20,11 +21,31 @@ _FULL_WIDTH = 240
 """Width from which a text counts as complete: about the two sentences that carry a news item."""
 
 
-def controlled(pages: list[JudgedPage], snapshot: Snapshot, dropped: list[DroppedResult]) -> list[JudgedPage]:
+def weak_among(answers: Iterable[Sequence[SearchResult]], snapshot: Snapshot) -> frozenset[SearchResult]:
+    """Return the results below the floor of ``quality_floors``: a share of the best score of the answer that they came in.
+
+    A provider's scores have no scale that holds from one question to the next; within an answer they can be compared.
+    """
+    weak, strong = set[SearchResult](), set[SearchResult]()
+    for answer in answers:
+        best = max((r.score for r in answer), default=0.0)
+        for result in answer:
+            floor = snapshot.quality_floors.get(result.provider, 0.0) * best
+            is_weak = result.provider in snapshot.quality_floors and (result.score < floor or result.score <= 0)
+            (weak if is_weak else strong).add(result)
+    return frozenset(weak - strong)
+
+
+def controlled(
+    pages: list[JudgedPage],
+    snapshot: Snapshot,
+    dropped: list[DroppedResult],
+    weak: Collection[SearchResult] = (),
+) -> list[JudgedPage]:
     """Return the best pages with their scores, best first; the others are added to ``dropped`` with the reason.
 
-    A page needs the relevance ``quality_min_relevance`` and ``MIN_WIDTH`` columns of content, and may be no copy of a
-    better one. The ``quality_keep`` best by score are kept.
+    A page must not be ``weak`` (:func:`weak_among`) or, of a provider without a floor, below ``quality_min_relevance``; it
+    needs a content of the least width, and may be no copy of a better one. The ``quality_keep`` best by score are kept.
     """
 
     def drop(page: JudgedPage, reason: str) -> None:
@@ -32,9 +53,11 @@ def controlled(pages: list[JudgedPage], snapshot: Snapshot, dropped: list[Droppe
 
     good: list[JudgedPage] = []
     for page in pages:
-        if page.result.score < snapshot.quality_min_relevance:
+        provider, least = page.result.provider, snapshot.quality_widths.get(page.result.provider, MIN_WIDTH)
+        below = provider not in snapshot.quality_floors and page.result.score < snapshot.quality_min_relevance
+        if below or page.result in weak:
             drop(page, "low_relevance")
-        elif width(page.result.snippet.strip()[: 2 * MIN_WIDTH]) < MIN_WIDTH:
+        elif width(page.result.snippet.strip()[: 2 * least]) < least:
             drop(page, "too_short")
         else:
             good.append(page)
@@ -44,7 +67,7 @@ def controlled(pages: list[JudgedPage], snapshot: Snapshot, dropped: list[Droppe
     for page in sorted(
         good, key=lambda p: (not p.official_host, p.own_page, -p.trust, p.earlier is None, -p.result.score, p.order)
     ):
-        if any(_same_page(page, other) for other in kept):
+        if any(_same_page(page, other, snapshot.quality_same_text) for other in kept):
             drop(page, "duplicate")
         else:
             kept.append(page)
@@ -56,13 +79,13 @@ def controlled(pages: list[JudgedPage], snapshot: Snapshot, dropped: list[Droppe
     return kept[: snapshot.quality_keep]
 
 
-def _same_page(page: JudgedPage, other: JudgedPage) -> bool:
+def _same_page(page: JudgedPage, other: JudgedPage, same: float) -> bool:
     if page.address == other.address:
         return True
     # A text and its negation share nearly all words but are never duplicates.
     if page.shape.singles != other.shape.singles and (page.stance == "denies") != (other.stance == "denies"):
         return False
-    if page.looks_like(other):
+    if page.looks_like(other, same):
         return True
     return page.title == other.title and page.domain == other.domain
 

@@ -18,6 +18,8 @@ from schemas.signals import Draft
 MAX_QUERY = 400
 """Characters; Tavily refuses longer queries."""
 CHINESE_PROVIDERS = frozenset({"bocha", "ragflow"})
+NAMES_FIRST = frozenset({"gdelt"})
+"""Providers that search by English terms, the first of which every page must hold: a name, in quotes where it has several words."""
 _OFFICIAL_EVENTS = frozenset({"hack", "regulation", "partnership"})
 _NEWS_EVENTS = frozenset({"hack", "regulation"})
 _HEAD = 1200
@@ -34,7 +36,7 @@ def build_query(claim: Claim, *, provider: str, tables: Tables) -> str:
     """Return the query for a provider, at most 400 characters: concrete terms first, then the words of the event.
 
     Tavily (and any other web search) gets Chinese and English mixed for Chinese news, Bocha and RAGFlow the language of
-    the news, Arxiv English terms of method. Filler words (news, report, 新闻, 消息) are left out.
+    the news, Arxiv English terms of method, GDELT the English names before the mixed words. Filler words (news, report, 新闻, 消息) are left out.
     """
     known = compiled(tables)
     text = fold(strip_invisible(claim.text[:_HEAD]))
@@ -43,26 +45,60 @@ def build_query(claim: Claim, *, provider: str, tables: Tables) -> str:
     zh = claim.language == "zh" or has_cjk(text)
     chinese_only = provider in CHINESE_PROVIDERS and zh
     mixed = zh and not chinese_only
-    concrete = _concrete(known, claim, text)
+    concrete = [
+        *(_english_names(known, claim, text) if provider in NAMES_FIRST else ()),
+        *_concrete(known, claim, text),
+    ]
     words = zh_keywords(text, 5) if zh else _en_words(known, text, 3)
     terms = [t for t in _event_terms(claim, tables, text) if _fits(t, zh=zh, mixed=mixed)]
     official = _official_words(claim, tables, zh=zh, mixed=mixed)
+    if provider in NAMES_FIRST:
+        terms, official = [_quoted(t) for t in terms], ()
     return _joined(known, [*concrete[:6], *words[:4], *terms, *official, *_venue(known, claim, tables, zh)])
 
 
 def fit_query(keywords: str, claim: Claim, *, provider: str, tables: Tables) -> str:
     """Return a model's keywords in the form that a provider needs, or a built query if they cannot be converted.
 
-    Arxiv always gets method terms. Bocha and RAGFlow get the Chinese of mixed keywords, with the names and the amounts.
+    Arxiv always gets method terms. GDELT gets the names before the keywords: its first term is one that every page must
+    hold. Bocha and RAGFlow get the Chinese of mixed keywords, with the names and the amounts.
     """
     if provider == "arxiv":
         return build_query(claim, provider=provider, tables=tables)
+    if provider in NAMES_FIRST:
+        known, vague = compiled(tables), _vague(tables)
+        words = [w for w in keywords.split() if w.casefold() not in vague]
+        return _joined(known, [*_english_names(known, claim, fold(claim.text[:_HEAD])), *words])
     if provider not in CHINESE_PROVIDERS or not (claim.language == "zh" or has_cjk(claim.text)):
         return keywords
     kept = [w for w in keywords.split() if has_cjk(w) or w != w.lower() or any(c.isdigit() for c in w)]
     if not any(has_cjk(w) for w in kept):
         return build_query(claim, provider=provider, tables=tables)
     return " ".join(kept)
+
+
+def _english_names(known: Compiled, claim: Claim, text: str) -> list[str]:
+    named = known.entities.named(claim.entity) if claim.entity else ()
+    found = {id(e): e for e in (*named, *known.entities.mentioned(text))}
+    names = [_english_name(e.name, e.aliases, text) for e in list(found.values())[:2]]
+    coin = [n for n in (claim.asset_name, *known.asset_names.get(claim.asset.upper(), ())) if n.isascii()]
+    return [_quoted(n) for n in (*names, *coin[:1]) if n]
+
+
+def _english_name(name: str, aliases: tuple[str, ...], text: str) -> str:
+    # As the news writes it; else the shortest, which is how others write it: SEC.
+    english = [n for n in (name, *aliases) if n.isascii() and len(n) > 2]
+    written = [n for n in english if n.casefold() in text.casefold()]
+    return max(written, key=len) if written else min(english, key=len, default="")
+
+
+def _quoted(term: str) -> str:
+    return f'"{term}"' if " " in term and term.isascii() else term
+
+
+def _vague(tables: Tables) -> frozenset[str]:
+    """Return the words that ask for an official page: where any of the terms is enough, they find every statement there is."""
+    return frozenset(w.casefold() for t in tables.lexicon.get("official_query_en", ()) for w in t.split())
 
 
 def fallback_query(draft: Draft) -> str:

@@ -3,27 +3,47 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Literal
 
-from agents.core.case import Case
-from schemas.config import Snapshot
-from schemas.effects import Search
+from msgspec.structs import replace
 
+from agents.core.case import Case, Replies
+from agents.evidence.compiled import compiled
+from agents.evidence.stated import claim_of
+from schemas.config import Snapshot, Tables
+from schemas.effects import Failure, Reply, Search, SearchReply
+from schemas.events import SubTask
+
+ENOUGH = 3
+"""Results of news and of official pages together, from which no general search is added."""
+MAX_DOMAINS = 10
 DEFAULT_ROLE = "verification"
-SITE_BLIND = frozenset({"arxiv", "ragflow"})
-"""Providers with a single collection each. They cannot limit a search to web sites."""
+SITE_BLIND = frozenset({"arxiv", "ragflow", "gdelt"})
+"""Providers with a single collection each, of papers, of documents, of news: no social platform is in it."""
 AT_HOME = {"zh": "bocha", "en": "tavily"}
 """The provider that knows the pages of a language best."""
+
+
+def role_of(config: Snapshot, event_type: str) -> str:
+    """Return the role that the table of roles gives to an event type."""
+    return next(iter(config.tables.search_roles.get(f"event:{event_type}", ())), DEFAULT_ROLE)
+
+
+def unreached_roles(tables: Tables) -> tuple[str, ...]:
+    """Return the roles that no event type is mapped to, so that no search is ever made in them."""
+    roles = tables.search_roles
+    reached = {DEFAULT_ROLE, *(role for key, names in roles.items() if key.startswith("event:") for role in names)}
+    return tuple(role for role in roles if ":" not in role and role not in reached)
 
 
 def providers_of(config: Snapshot, event_type: str) -> tuple[str, ...]:
     """Return the providers to ask, by priority: the configured ones of the role, or else all configured ones.
 
     ``agents/tables/search_roles.json`` lists the providers of each role, and maps an event type to its role with
-    ``event:<type>``. Every other event has the role ``verification``.
+    ``event:<type>``. Every other event has the role ``verification``. The roles under ``depth:advanced`` search deeper, and
+    under ``order:at_once`` all providers at once, not one after the other.
     """
-    roles = config.tables.search_roles
-    role = next(iter(roles.get(f"event:{event_type}", ())), DEFAULT_ROLE)
-    wanted = roles.get(role, ())
+    wanted = config.tables.search_roles.get(role_of(config, event_type), ())
     return tuple(name for name in config.search_providers if name in wanted) or config.search_providers
 
 
@@ -36,17 +56,72 @@ def one_provider(case: Case) -> str | None:
 
 
 def search_of(case: Case, provider: str, query: str, *, domains: tuple[str, ...] = (), days: int = 0) -> Search:
-    """Return the search of one provider, as of the case's own time. ``domains`` replace the configured ones.
+    """Return the search of one provider, as of the case's own time, at the depth of its event's role.
 
-    ``days`` is the maximum age of a page at that time; 0 means any age.
+    ``domains`` replace the configured ones. ``days`` is the maximum age of a page at that time; 0 means any age.
     """
     return Search(
         provider=provider,
         query=query,
         max_results=case.config.search_max_results,
         as_of=case.as_of,
-        depth=case.config.search_depth,
+        depth=_depth(case),
         include_domains=domains or case.config.search_include_domains,
         language=case.language,
         since=case.as_of - timedelta(days=days) if days else None,
     )
+
+
+def _depth(case: Case) -> str:
+    deep = case.config.tables.search_roles.get("depth:advanced", ())
+    searching = case.triaged is not None and role_of(case.config, case.draft.event_type) in deep
+    return "advanced" if searching else case.config.search_depth
+
+
+def searches_of(case: Case, task: SubTask, replies: Replies) -> tuple[Search, ...]:
+    """Return the searches of one sub-task that looks for evidence, as far as the replies so far call for them.
+
+    Most are one. A provider of ``search_by_topic`` is asked for news, whose results are dated; for the plan's own query
+    also on the domains of those who may speak officially, until such a page is there; and without a topic when both
+    together gave fewer than ``ENOUGH`` results, after what took too long was asked again.
+    """
+    tool, _, provider = task.tool.partition(":")
+    plain = search_of(case, provider, task.query, domains=task.domains, days=task.days)
+    if tool != "search" or provider not in case.config.search_by_topic:
+        return (plain,)
+    news = replace(plain, topic="news")
+    first = next(t for t in case.plans[-1].tasks if t.tool == task.tool)
+    domains = official_domains(case) if task == first else ()
+    asked = (news, *((replace(plain, include_domains=domains),) if domains else ()))
+    told = [replies.of(search) for search in asked]
+    answers = [reply for reply in told if isinstance(reply, SearchReply)]
+    few = sum(len(reply.results) for reply in answers) < ENOUGH
+    awaited = None in told or (may_ask_again(case) and any(_is_late(reply) for reply in told))
+    return (*asked, plain) if answers and few and not awaited else asked
+
+
+def may_ask_again(case: Case) -> bool:
+    """Whether a search that took too long may be made again: once more after each of ``search_retries`` failed attempts."""
+    late = sum(1 for f in case.failures if f.step == "search" and f.failure.kind == "timeout")
+    return case.config.search_retries is None or late < case.config.search_retries
+
+
+def _is_late(reply: Reply | None) -> bool:
+    return isinstance(reply, Failure) and reply.kind == "timeout"
+
+
+def topic_of(case: Case, search: Search) -> Literal["", "news", "official", "general"]:
+    """Return what a search was made for; empty where its provider is asked in one."""
+    if search.provider not in case.config.search_by_topic:
+        return ""
+    if search.topic == "news":
+        return "news"
+    return "official" if search.include_domains not in ((), case.config.search_include_domains) else "general"
+
+
+def official_domains(case: Case) -> tuple[str, ...]:
+    """Return the domains of those whose word on the claim is official; none where one of their pages is among the evidence."""
+    if case.searches and any(r.official for r in case.searches[-1].findings.references):
+        return ()
+    speaking = compiled(case.config.tables).entities.speaking(claim_of(case))
+    return tuple(dict.fromkeys(d for entity in speaking for d in entity.domains))[:MAX_DOMAINS]

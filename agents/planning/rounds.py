@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agents.core.case import Case
 from agents.evidence.findings import assess
+from agents.evidence.quality import weak_among
 from agents.evidence.stated import claim_of
 from schemas.events import CaseTriaged, ProviderOutcome
 from schemas.evidence import Findings, Page, SearchResult
@@ -31,11 +32,11 @@ def judged_again(
     case: Case,
     *,
     query: str,
-    found: Sequence[SearchResult] = (),
+    answers: Sequence[Sequence[SearchResult]] = (),
     opened: Sequence[Page] = (),
     searched_at: datetime | None = None,
 ) -> Findings:
-    """Return the findings of all rounds with new search results or new texts of opened pages.
+    """Return the findings of all rounds with new search results, answer by answer, or new texts of opened pages.
 
     A stance read from a page's whole text in an earlier round is kept. Dropped pages stay dropped, and their flags stay
     set: a spoof found once stays found.
@@ -44,12 +45,13 @@ def judged_again(
     known = earlier.references if earlier else ()
     judged = assess(
         claim_of(case),
-        found,
+        tuple(hit for answer in answers for hit in answer),
         query=query,
         snapshot=case.config,
         earlier=known,
         opened=opened,
         searched_at=searched_at,
+        weak=weak_among(answers, case.config),
     )
     if earlier is None:
         return judged
@@ -81,9 +83,20 @@ def may_expand(case: Case, findings: Findings) -> bool:
 
 
 def pages_worth_opening(case: Case, findings: Findings) -> tuple[str, ...]:
-    """Return the addresses of the best unopened references, official ones first."""
+    """Return the addresses of the best unopened references, official ones first, and of these the ones without a date.
+
+    An undated page cannot confirm alone; the page itself mostly names its date.
+    """
     opened = {p.url for p in case.opened_pages}
-    best = sorted(findings.references, key=lambda r: (not r.official, not r.independent, r.reference_number))
+    best = sorted(
+        findings.references,
+        key=lambda r: (
+            not r.official,
+            r.official and r.published_at is not None,
+            not r.independent,
+            r.reference_number,
+        ),
+    )
     return tuple(r.url for r in best if r.url not in opened)[:MAX_PAGES]
 
 
@@ -100,5 +113,6 @@ def judged_as(case: Case, draft: Draft, claim: StatedClaim | None) -> Case:
 
 
 def _why_unanswered(outcomes: tuple[ProviderOutcome, ...]) -> str | None:
-    failures = [o.failure for o in outcomes if o.failure is not None]
-    return failures[-1].kind if outcomes and len(failures) == len(outcomes) else None
+    sought = [o for o in outcomes if o.topic != "official"]
+    failures = [o.failure for o in sought if o.failure is not None]
+    return failures[-1].kind if sought and len(failures) == len(sought) else None

@@ -63,12 +63,12 @@ _MIN_UNITS = 6
 """Shorter texts have too few units for overlap to be meaningful; they must be equal to count as duplicates."""
 
 
-def near_duplicates(a: Shape, b: Shape) -> bool:
+def near_duplicates(a: Shape, b: Shape, same: float = 0.55) -> bool:
     """Whether two contents are the same text, up to small edits.
 
     The thresholds are our own, set on edited copies of newswire sentences against independent reports of one event.
-    Edited copies share over 0.55 of their neighbour pairs (overlap coefficient), independent reports under 0.35, in zh
-    and en alike. The overlap test requires similar lengths, so a report that quotes a notice stays a separate text.
+    Edited copies share over 0.55 of their neighbour pairs (``same``, an overlap coefficient), independent reports under
+    0.35, in zh and en alike. The overlap test requires similar lengths, so a report that quotes a notice stays a separate text.
     """
     if a.singles == b.singles and a.pairs == b.pairs:
         return True
@@ -80,10 +80,10 @@ def near_duplicates(a: Shape, b: Shape) -> bool:
     if large > 1.8 * small:
         return False
     overlap = len(a.pairs & b.pairs) / max(1, min(len(a.pairs), len(b.pairs)))
-    if overlap < 0.4:
+    if overlap < same - 0.15:
         return False
     jaccard = len(a.singles & b.singles) / len(a.singles | b.singles)
-    return jaccard >= 0.72 or (overlap >= 0.55 and jaccard >= 0.5)
+    return jaccard >= 0.72 or (overlap >= same and jaccard >= 0.5)
 
 
 def words_pattern(entries: Iterable[str]) -> str:

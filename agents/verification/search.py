@@ -8,11 +8,13 @@ from typing import Literal
 from msgspec.structs import replace
 
 from agents.core.case import Case, Replies, denied_kinds
-from agents.core.failures import failed
 from agents.core.step import Asked, On, StepFailure
+from agents.planning.providers import searches_of, topic_of
+from agents.planning.retries import why_ask_again
 from agents.planning.rounds import judged_again, may_expand, pages_worth_opening
 from agents.planning.tool_answers import in_time, observed, sentiment
 from agents.planning.tools import Reads, effect_of, tool_of
+from agents.planning.turns import asks_in_turn, tasks_due
 from schemas.effects import Effect, Failure, MarketReply, PageReply, Reply, Search, SearchReply
 from schemas.events import Event, ProviderOutcome, SearchCompleted, SubTask, ToolPlanned
 from schemas.evidence import Findings, Observation, Page
@@ -26,21 +28,28 @@ class SearchEvidence:
     emits = (SearchCompleted,)
 
     def ask(self, case: Case) -> Asked:
-        asked = (effect_of(case, task) for task in case.plans[-1].tasks)
-        effects: tuple[Effect, ...] = tuple(dict.fromkeys(e for e in asked if e is not None))
+        asked = (e for task in tasks_due(case, case.replies) for e in _effects_of(case, task, case.replies))
+        effects = tuple(dict.fromkeys(asked))
         if not effects:
             return self.tell(case, Replies())
-        return effects[0] if len(effects) == 1 else effects
+        # Where another search may follow, which depends on the answers, the step is asked again.
+        alone = len(effects) == 1 and not case.config.search_by_topic and not asks_in_turn(case)
+        return effects[0] if alone else effects
 
     def tell(self, case: Case, replies: Replies) -> Event:
         searches = _answered(case, replies, "evidence")
-        outcomes = tuple(outcome(asked, reply) for _, asked, reply in searches if isinstance(asked, Search))
-        _retry_while_it_helps(case, replies, outcomes)
-        answers = ((task, reply) for task, _, reply in searches if isinstance(reply, SearchReply))
-        found = tuple(hit for task, reply in answers for hit in in_time(reply.results, case, task))
+        outcomes = tuple(
+            replace(outcome(asked, reply), topic=topic_of(case, asked))
+            for _, asked, reply in searches
+            if isinstance(asked, Search)
+        )
+        if (stop := why_ask_again(case, outcomes, now=replies.at or case.head_at)) is not None:
+            raise StepFailure(stop)
+        told = ((task, reply) for task, _, reply in searches if isinstance(reply, SearchReply))
+        answers = tuple(in_time(reply.results, case, task) for task, reply in told)
         pages = tuple(r.page for _, _, r in _answered(case, replies, "page") if isinstance(r, PageReply))
         findings = judged_again(
-            case, query=case.plans[-1].search_keywords, found=found, opened=pages, searched_at=replies.at
+            case, query=case.plans[-1].search_keywords, answers=answers, opened=pages, searched_at=replies.at
         )
         return SearchCompleted(
             round=case.plans[-1].round,
@@ -54,9 +63,16 @@ class SearchEvidence:
         )
 
 
+def _effects_of(case: Case, task: SubTask, replies: Replies) -> tuple[Effect, ...]:
+    if (tool := tool_of(task)) and tool.reads == "evidence":
+        return searches_of(case, task, replies)
+    effect = effect_of(case, task)
+    return () if effect is None else (effect,)
+
+
 def _answered(case: Case, replies: Replies, reads: Reads) -> list[tuple[SubTask, Effect | None, Reply | None]]:
-    tasks = (task for task in case.plans[-1].tasks if (tool := tool_of(task)) and tool.reads == reads)
-    asked = ((task, effect_of(case, task)) for task in tasks)
+    tasks = (task for task in tasks_due(case, replies) if (tool := tool_of(task)) and tool.reads == reads)
+    asked = ((task, effect) for task in tasks for effect in _effects_of(case, task, replies) or (None,))
     return [(task, effect, replies.of(effect) if effect else None) for task, effect in asked]
 
 
@@ -87,18 +103,6 @@ def route_after(case: Case, findings: Findings) -> Literal["scrape", "expand", "
     if case.config.tool_scrape_enabled and pages_worth_opening(case, findings):
         return "scrape"
     return "expand" if may_expand(case, findings) else "critique"
-
-
-def _retry_while_it_helps(case: Case, replies: Replies, outcomes: tuple[ProviderOutcome, ...]) -> None:
-    # All providers are down for now: retry after the earliest retry time while retries are left, then go on without
-    # them.
-    failures = [o.failure for o in outcomes if o.failure is not None]
-    passing = [f for f in failures if f.retryable]
-    if not passing or len(failures) < len(outcomes):
-        return
-    soonest = min(passing, key=lambda f: f.retry_after_s or 0.0)
-    if failed(case, STEP.name, soonest, now=replies.at or case.head_at).outcome == "retry":
-        raise StepFailure(replace(soonest, message=f"every search provider failed: {soonest.message}"))
 
 
 STEP = SearchEvidence()

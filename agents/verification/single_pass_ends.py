@@ -19,9 +19,8 @@ def evidence_of_pass(case: Case, replies: Replies, searched: tuple[ProviderOutco
     if case.critique is not None and case.critique.stances is not None:
         return judged_case(case)
     found = replies.all(SearchReply)
-    hits = tuple(hit for reply in found for hit in reply.results)
     query = next((r.query for r in found), "")
-    findings = judged_again(case, query=query, found=hits, searched_at=replies.at)
+    findings = judged_again(case, query=query, answers=[r.results for r in found], searched_at=replies.at)
     return judged_case(case, findings=findings, outcomes=searched, unread=True)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from agents.core.answers import clean_keywords
 from agents.core.case import Case
 from agents.evidence.query_builder import fallback_query, fit_query
@@ -9,7 +11,7 @@ from agents.evidence.stated import claim_of
 from agents.planning.providers import providers_of, search_of
 from agents.verification.recall import recall_of
 from schemas.config import Snapshot
-from schemas.effects import Effect, FunctionDeclaration, ModelReply
+from schemas.effects import Effect, FunctionDeclaration, ModelReply, Search
 
 FETCH_MEMORIES = FunctionDeclaration(
     name="fetch_memories",
@@ -36,8 +38,14 @@ def chosen_effects(case: Case, reply: ModelReply) -> tuple[Effect, ...]:
     if SEARCH_NEWS.name in calls and case.config.tool_search_enabled:
         wanted = calls[SEARCH_NEWS.name].args.get("query")
         query = clean_keywords(wanted if isinstance(wanted, str) else "") or _fallback(case)
-        effects += [search_of(case, provider, _fitted(case, provider, query)) for provider in _providers(case)]
+        effects += [_search(case, provider, _fitted(case, provider, query)) for provider in _providers(case)]
     return tuple(dict.fromkeys(effects))
+
+
+def _search(case: Case, provider: str, query: str) -> Search:
+    # One search is all that the pass makes: that of news, whose results are dated.
+    found = search_of(case, provider, query)
+    return replace(found, topic="news") if provider in case.config.search_by_topic else found
 
 
 def _providers(case: Case) -> tuple[str, ...]:

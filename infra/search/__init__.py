@@ -12,26 +12,72 @@ from pydantic import SecretStr
 
 from infra.ports import Port
 from infra.settings import Settings
+from schemas.errors import ConfigError
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. ``missing`` says which setting must be set first, None when nothing is missing."""
+    """One row. ``missing`` says which setting must be set first, None when nothing is missing.
+
+    ``by_default``: it is asked as soon as nothing is missing, where ``DEEP_ANALYSIS_SEARCH_PROVIDER`` names none.
+    ``by_topic``: it has a search of news apart, so news, official pages and the rest are asked for one by one.
+    """
 
     name: str
     about: str
     missing: Callable[[Settings], str | None]
     make: Callable[[Settings], Port]
+    by_default: bool = False
+    by_topic: bool = False
+
+
+KEYLESS = "gdelt"
+"""What is asked where ``DEEP_ANALYSIS_SEARCH_PROVIDER`` names none, and no other provider is set up."""
 
 
 def provider_names(settings: Settings) -> tuple[str, ...]:
-    """Return the names in ``DEEP_ANALYSIS_SEARCH_PROVIDER``, lower-case, without duplicates, in order."""
+    """Return the names in ``DEEP_ANALYSIS_SEARCH_PROVIDER``, lower-case, without duplicates, in order.
+
+    Where it names none: every provider ``by_default`` that lacks nothing, else :data:`KEYLESS`.
+    """
     names = (name.strip().lower() for name in settings.deep_analysis_search_provider.split(","))
-    return tuple(dict.fromkeys(name for name in names if name))
+    if written := tuple(dict.fromkeys(name for name in names if name)):
+        return written
+    ready = (one.name for one in PROVIDERS.values() if one.by_default and one.missing(settings) is None)
+    return tuple(ready) or (KEYLESS,)
+
+
+def is_keyless_default(settings: Settings) -> bool:
+    """Return whether :data:`KEYLESS` is asked because nothing else was chosen and no search key is set."""
+    return not settings.deep_analysis_search_provider.strip(" ,") and provider_names(settings) == (KEYLESS,)
 
 
 def include_domains(settings: Settings) -> tuple[str, ...]:
     """Return the domains that live searches are limited to; empty = the whole web."""
     return tuple(d.strip() for d in settings.search_include_domains.split(",") if d.strip())
+
+
+def by_provider(setting: str, written: str, *, most: float) -> dict[str, float]:
+    """Return a number for every provider from a setting such as ``50,gdelt=20``.
+
+    Raises:
+        ConfigError: it has another form, names no provider, or a number is not within 0 and ``most``.
+    """
+    first, *others = (part.strip() for part in written.split(","))
+    named = dict.fromkeys(PROVIDERS, first)
+    for part in others:
+        name, _, number = (one.strip() for one in part.partition("="))
+        if name not in PROVIDERS:
+            raise ConfigError(
+                f"{setting.upper()} has {part!r}: write name=number, the name one of {', '.join(PROVIDERS)}"
+            )
+        named[name] = number
+    try:
+        found = {name: float(number) for name, number in named.items()}
+    except ValueError as exc:
+        raise ConfigError(f"{setting.upper()} is {written!r}: write a number, then others as name=number") from exc
+    if not all(0 <= number <= most for number in found.values()):
+        raise ConfigError(f"{setting.upper()} is {written!r}: write numbers from 0 to {most:g}")
+    return found
 
 
 def _value(secret: SecretStr | None) -> str:
@@ -96,16 +142,61 @@ def _tavily_missing(settings: Settings) -> str | None:
 def _arxiv(settings: Settings) -> Port:
     from infra.search.arxiv import ArxivSearch
 
-    return ArxivSearch(base_url=settings.arxiv_base_url, timeout_s=settings.deep_analysis_tool_timeout)
+    return ArxivSearch(
+        base_url=settings.arxiv_base_url,
+        timeout_s=settings.deep_analysis_tool_timeout,
+        focus_recent=settings.arxiv_focus_recent,
+    )
+
+
+def _searxng(settings: Settings) -> Port:
+    from infra.search.searxng import SearxngSearch
+
+    return SearxngSearch(base_url=settings.searxng_url or "", timeout_s=settings.deep_analysis_tool_timeout)
+
+
+def _searxng_missing(settings: Settings) -> str | None:
+    return None if settings.searxng_url else "set SEARXNG_URL, the address of an instance of your own"
+
+
+def _gdelt(settings: Settings) -> Port:
+    from infra.search.gdelt import GdeltSearch
+    from infra.search.pace import Pace
+
+    return GdeltSearch(
+        base_url=settings.gdelt_base_url,
+        timeout_s=settings.gdelt_timeout_seconds,
+        pace=Pace("GDELT", interval_s=settings.gdelt_interval_seconds, max_wait_s=30.0),
+    )
+
+
+def _nothing(_settings: Settings) -> None:
+    return None
 
 
 PROVIDERS: dict[str, Provider] = {
     one.name: one
     for one in (
-        Provider(name="ragflow", about="own knowledge base", missing=_ragflow_missing, make=_ragflow),
-        Provider(name="bocha", about="Chinese web", missing=_bocha_missing, make=_bocha),
-        Provider(name="tavily", about="international web", missing=_tavily_missing, make=_tavily),
-        Provider(name="arxiv", about="papers; needs no key", missing=lambda _: None, make=_arxiv),
+        Provider(name="ragflow", about="own knowledge base", missing=_ragflow_missing, make=_ragflow, by_default=True),
+        Provider(name="bocha", about="Chinese web", missing=_bocha_missing, make=_bocha, by_default=True),
+        Provider(
+            name="tavily",
+            about="international web",
+            missing=_tavily_missing,
+            make=_tavily,
+            by_default=True,
+            by_topic=True,
+        ),
+        Provider(
+            name="searxng",
+            about="own metasearch",
+            missing=_searxng_missing,
+            make=_searxng,
+            by_default=True,
+            by_topic=True,
+        ),
+        Provider(name="gdelt", about="titles of world news; needs no key", missing=_nothing, make=_gdelt),
+        Provider(name="arxiv", about="papers; needs no key", missing=_nothing, make=_arxiv),
     )
 }
 """Live providers by name, in order of priority: of a page that several find, the first one's is kept."""

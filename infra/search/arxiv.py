@@ -8,7 +8,7 @@ exceeded.".
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from xml.etree import ElementTree
 
@@ -34,7 +34,9 @@ _FREE = {"cost_usd": Decimal(0), "cost_source": "free"}
 _ATOM = "{http://www.w3.org/2005/Atom}"
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]+")
 _OPERATORS = frozenset({"and", "or", "andnot"})
-_FIRST_DAY = "199107010000"
+_FIRST_DAY = datetime(1991, 7, 1, tzinfo=UTC)
+RECENT = timedelta(days=365)
+"""The age up to which a paper is recent."""
 
 
 class ArxivSearch(Free):
@@ -49,18 +51,22 @@ class ArxivSearch(Free):
         base_url: str = DEFAULT_BASE_URL,
         timeout_s: float = 10.0,
         pace: Pace | None = None,
+        focus_recent: bool = False,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
         """``timeout_s`` bounds a request, after the wait for its turn, which ``pace`` bounds (default: 30 s).
 
+        ``focus_recent``: papers of the year before the case alone, still the best match first.
+
         Raises:
             ConfigError: the address is invalid.
         """
+        self._focus_recent = focus_recent
         self._pace = pace or Pace("Arxiv", interval_s=INTERVAL_S, max_wait_s=30.0)
         self._client = ServiceClient(_ARXIV, base_url, timeout_s=timeout_s, max_bytes=max_response_bytes)
 
     async def perform(self, effect: Search) -> Answer:
-        """Search once among papers submitted before ``as_of``. An empty result is an answer.
+        """Search once among papers submitted before ``as_of``, and from ``since`` on. An empty result is an answer.
 
         Raises:
             TransientError: rate_limit (Arxiv's, or the queue here is too long), unavailable, timeout, network.
@@ -68,7 +74,7 @@ class ArxivSearch(Free):
         """
         query = cut_query(effect.query, MAX_QUERY_CHARS)
         params = {
-            "search_query": _expression(query, effect.as_of),
+            "search_query": _expression(query, self._first(effect), effect.as_of),
             "start": "0",
             "max_results": str(max(1, min(effect.max_results, 50))),
             "sortBy": "relevance",
@@ -80,6 +86,10 @@ class ArxivSearch(Free):
             return self._read(response, effect, query)
         except UselessAnswerError as exc:
             return exc.answer
+
+    def _first(self, effect: Search) -> datetime:
+        recent = effect.as_of - RECENT if self._focus_recent else _FIRST_DAY
+        return max(recent, effect.since or _FIRST_DAY)
 
     def _read(self, response: httpx.Response, effect: Search, query: str) -> Answer:
         said = quoted(response.text, 200)
@@ -109,8 +119,8 @@ class ArxivSearch(Free):
         await self._client.close()
 
 
-def _expression(query: str, as_of: datetime) -> str:
-    """Return the words joined by OR (Arxiv sorts by relevance), and the time bound, in GMT to the minute."""
+def _expression(query: str, first: datetime, as_of: datetime) -> str:
+    """Return the words joined by OR (Arxiv sorts by relevance), and the time bounds, in GMT to the minute."""
     words = dict.fromkeys(w.lower() for w in _WORD.findall(query) if w.lower() not in _OPERATORS)
     if not words:
         raise PermanentError(
@@ -118,7 +128,8 @@ def _expression(query: str, as_of: datetime) -> str:
             kind="invalid_request",
         )
     terms = " OR ".join(f"all:{word}" for word in list(words)[:MAX_WORDS])
-    return f"({terms}) AND submittedDate:[{_FIRST_DAY} TO {as_of.astimezone(UTC):%Y%m%d%H%M}]"
+    bounds = (f"{moment.astimezone(UTC):%Y%m%d%H%M}" for moment in (first, as_of))
+    return f"({terms}) AND submittedDate:[{' TO '.join(bounds)}]"
 
 
 def _entries(body: bytes) -> list[ElementTree.Element]:

@@ -59,9 +59,19 @@ def refuse_only_malformed(found: FoundResults, who: str, spent: Mapping[str, Any
 
 
 def result_of(
-    *, provider: str, url: Any, title: Any, content: Any, score: float | None, published_at: datetime | None
+    *,
+    provider: str,
+    url: Any,
+    title: Any,
+    content: Any,
+    score: float | None,
+    published_at: datetime | None,
+    whole: bool = True,
 ) -> SearchResult | None:
-    """Return one result with its texts bounded and storable; None when it has no URL, title, text or score."""
+    """Return one result with its texts bounded and storable; None when it has no URL, title, text or score.
+
+    ``whole``: the content is all that the provider has of the page's text, and not a title in place of it.
+    """
     domain = host_of_link(url)
     if not domain or not isinstance(title, str) or not isinstance(content, str) or score is None:
         return None
@@ -74,15 +84,15 @@ def result_of(
         score=score,
         published_at=published_at,
         provider=provider,
-        content_complete=len(snippet) == len(content),
+        content_complete=whole and len(snippet) == len(content),
     )
 
 
 def lexical_score(query: str, title: str, content: str) -> float:
     """Return a relevance 0-1 for a provider that gives none: 0.4 plus the share of the query's terms in the text.
 
-    Terms are words, and pairs of neighbouring characters in Chinese. So a fifth of the terms is enough for the 0.6 that
-    quality control requires: queries name an event in two languages, and a page is written in one.
+    Terms are words, and pairs of neighbouring characters in Chinese. A query may name an event in two languages, and a page
+    is written in one, so quality control compares scores with the best of their answer (``QUALITY_FLOOR``).
     """
     wanted = _terms(query)
     if not wanted:

@@ -5,7 +5,8 @@ Wire format, errors and limits: https://docs.tavily.com/documentation/api-refere
 
 from __future__ import annotations
 
-from datetime import UTC
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -41,6 +42,11 @@ class TavilySearch(JsonSearch):
     default_url = "https://api.tavily.com"
     path = "/search"
 
+    def __init__(self, *, now: Callable[[], datetime] = lambda: datetime.now(UTC), **given: Any) -> None:
+        """As :class:`JsonSearch`. ``now`` (UTC) says which cases are of another day than today."""
+        super().__init__(**given)
+        self._now = now
+
     def _refused(self, response: httpx.Response) -> TransientError | PermanentError:
         # {"detail": {"error": ...}}
         status, said = response.status_code, error_message(response, "detail", "error")
@@ -71,6 +77,13 @@ class TavilySearch(JsonSearch):
         }
         if domains := self._domains(effect):
             body["include_domains"] = list(domains)
+        if effect.topic != "general":
+            body["topic"] = effect.topic
+        # Results come from "before" this date, so it is the day after the case's. Today nothing can be later, and what has
+        # no date need not be lost.
+        after = effect.as_of.astimezone(UTC).date() + timedelta(days=1)
+        if after <= self._now().date():
+            body["end_date"] = f"{after:%Y-%m-%d}"
         if effect.since is not None:
             body["start_date"] = f"{effect.since.astimezone(UTC):%Y-%m-%d}"
         return body

@@ -57,7 +57,8 @@ class VerificationSettings(BaseSettings):
         "others; unset: hot.env in the data directory",
     )
     deep_analysis_search_provider: str = Field(
-        "tavily",
-        description="Comma-separated: ragflow, bocha, tavily, arxiv; one without its key is left out "
-        "(offline mode uses the bundled corpus)",
+        "",
+        description="Comma-separated: ragflow, bocha, tavily, searxng, gdelt, arxiv; one without its key or address is "
+        "left out. Unset: those of ragflow, bocha, tavily and searxng that have theirs; where none has, gdelt, with "
+        "TOOL_SCRAPE_ENABLED on unless that is set (offline mode uses the bundled corpus)",
     )

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 FULL_PIPELINE: dict[str, object] = {"phase1_rollout_percentage": 1.0, "deep_analysis_tools_enabled": True}
 """Settings that ``up`` and ``demo`` set, and print: every case that passes the gate takes the deep path."""
+FULL_PIPELINE_LIVE: dict[str, object] = FULL_PIPELINE | {"tool_scrape_enabled": True}
+"""Those that ``up`` sets in live mode: undated official pages are opened for their date, and titles for their text."""
 
 SAME_NAMES = tuple(f.name for f in msgspec.structs.fields(Snapshot) if f.name in Settings.model_fields)
 """Snapshot fields taken from the setting of the same name."""
@@ -83,15 +85,17 @@ def clickhouse_of(settings: Settings) -> ClickHouse:
 def search_providers(settings: Settings) -> tuple[str, ...]:
     """Return the search providers of the mode in use.
 
-    A live provider without a key is left out if another one remains.
+    A live provider without a key is left out if another one remains. With search off, what nobody chose is none.
 
     Raises:
         ConfigError: search is on and no provider remains, or a name is unknown.
     """
     if settings.mode != "live":
         return (settings.mode,)
-    from infra.search import PROVIDERS, provider_names
+    from infra.search import PROVIDERS, is_keyless_default, provider_names
 
+    if not settings.tool_search_enabled and is_keyless_default(settings):
+        return ()
     named = provider_names(settings)
     if unknown := [name for name in named if name not in PROVIDERS]:
         raise ConfigError(
@@ -101,12 +105,40 @@ def search_providers(settings: Settings) -> tuple[str, ...]:
     missing = {name: PROVIDERS[name].missing(settings) for name in named}
     usable = tuple(name for name in PROVIDERS if name in missing and missing[name] is None)
     if settings.tool_search_enabled and not usable:
-        ways = "; ".join(f"{name}: {do}" for name, do in missing.items()) or "it names none"
+        ways = "; ".join(f"{name}: {do}" for name, do in missing.items())
         raise ConfigError(
             f"live mode searches, and no provider of DEEP_ANALYSIS_SEARCH_PROVIDER can be used ({ways}): do so, "
-            "or set TOOL_SEARCH_ENABLED=false to judge without searching, or NEWSPROOF_MODE=offline to try things out"
+            "or unset it to search by what is set up (gdelt, without any key), or set TOOL_SEARCH_ENABLED=false to judge without searching, or NEWSPROOF_MODE=offline to try things out"
         )
     return usable
+
+
+def search_in_words(settings: Settings) -> str:
+    """Return whom live mode searches with, and why where nobody chose it; empty in other modes, or with search off.
+
+    Raises:
+        ConfigError: as for :func:`search_providers`.
+    """
+    from infra.search import is_keyless_default
+
+    if settings.mode != "live" or not settings.tool_search_enabled:
+        return ""
+    every = f"{settings.gdelt_interval_seconds:g} s"
+    why = f" because no search key is set: titles of the last three months, one search per {every}"
+    return ", ".join(search_providers(settings)) + (why if is_keyless_default(settings) else "")
+
+
+def opens_pages(settings: Settings) -> bool:
+    """Return whether the best pages are opened: ``TOOL_SCRAPE_ENABLED``; while that is not set, where a search brings titles alone.
+
+    Raises:
+        ConfigError: as for :func:`search_providers`.
+    """
+    from infra.search import KEYLESS
+
+    if "tool_scrape_enabled" in settings.model_fields_set or not settings.tool_search_enabled:
+        return settings.tool_scrape_enabled
+    return search_providers(settings) == (KEYLESS,)
 
 
 def snapshot_of(settings: Settings) -> Snapshot:
@@ -119,18 +151,44 @@ def snapshot_of(settings: Settings) -> Snapshot:
     from agents.tables import load_tables
 
     from_settings = {name: getattr(settings, name) for name in SAME_NAMES if name != "search_include_domains"}
+    from_settings["tool_scrape_enabled"] = opens_pages(settings)
     return Snapshot(
         **from_settings,
         provider_mode=settings.mode,
         code_version=code_version(),
         rules=RULES,
         search_providers=search_providers(settings),
+        search_by_topic=_by_topic(settings),
+        **_quality(settings),
         search_depth=settings.tavily_search_depth if settings.mode == "live" else "basic",
         search_include_domains=include_domains(settings),
         synthesis_choice="model" if settings.mode == "live" or scripted(settings) else "middle",
         prompts=tuned_prompts(settings, load_prompts()),
         tables=load_tables(demo=settings.mode != "live"),
     )
+
+
+def _by_topic(settings: Settings) -> tuple[str, ...]:
+    from infra.search import PROVIDERS
+
+    return tuple(name for name in search_providers(settings) if name in PROVIDERS and PROVIDERS[name].by_topic)
+
+
+def _quality(settings: Settings) -> dict[str, Any]:
+    """Return the bounds of quality control that differ by live provider; offline scores keep the bounds they are made for.
+
+    Raises:
+        ConfigError: ``QUALITY_FLOOR`` or ``QUALITY_MIN_WIDTH`` is malformed.
+    """
+    from infra.search import by_provider
+
+    floors = by_provider("quality_floor", settings.quality_floor, most=1.0)
+    widths = by_provider("quality_min_width", settings.quality_min_width, most=1000.0)
+    asked = search_providers(settings) if settings.mode == "live" else ()
+    return {
+        "quality_floors": {name: floors[name] for name in asked},
+        "quality_widths": {name: int(widths[name]) for name in asked},
+    }
 
 
 def scripted(settings: Settings) -> bool:
@@ -322,6 +380,7 @@ def refuse_unusable(settings: Settings) -> None:
         ConfigError: live mode lacks a key, or a provider is unknown.
     """
     search_providers(settings)
+    _quality(settings)
     options_of(settings)
     if settings.mode == "live":
         models, fallbacks = live_models(settings)

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from infra.embedded.child import DirectoryLock
 from infra.settings import Settings
-from newsproof.app.composition import FULL_PIPELINE, mode_in_words, refuse_unusable
+from newsproof.app.composition import FULL_PIPELINE, FULL_PIPELINE_LIVE, mode_in_words, refuse_unusable, search_in_words
 from newsproof.app.invocation import command_name
 from newsproof.app.processes.supervisor import Pipeline, pipeline
 from newsproof.app.research_composition import refuse_unusable_research
@@ -31,7 +31,8 @@ async def up(settings: Settings, *, workers: int) -> None:
     Raises:
         NewsproofError: the pipeline cannot start; the text says what to correct.
     """
-    changes = {name: value for name, value in FULL_PIPELINE.items() if name not in settings.model_fields_set}
+    wanted = FULL_PIPELINE_LIVE if settings.mode == "live" else FULL_PIPELINE
+    changes = {name: value for name, value in wanted.items() if name not in settings.model_fields_set}
     at = settings.model_copy(update=changes)
     refuse_unusable(at)
     refuse_unusable_research(at)
@@ -70,6 +71,8 @@ def _print_started(running: Pipeline, page: str, changes: dict[str, object], wor
     own = running.servers.own
     say("")
     say(f"Newsproof runs, {mode_in_words(settings)}; {workers} worker(s), one sink. Ctrl-C ends all of it.")
+    if searching := search_in_words(settings):
+        say(f"  Search      {searching}")
     say(f"  Page        {page}")
     say(f"  Kafka       {settings.kafka_bootstrap_servers}{'  (embedded)' if 'kafka' in own else ''}")
     say(

@@ -145,11 +145,12 @@ DECIDED = {
 def _outcomes(event: ev.SearchCompleted) -> str:
     parts = []
     for one in event.outcomes:
+        who = f"{one.provider} ({one.topic})" if one.topic else one.provider
         if one.failure is not None:
-            parts.append(f"{one.provider} FAILED for “{one.query}” ({one.failure.kind}: {one.failure.message})")
+            parts.append(f"{who} FAILED for “{one.query}” ({one.failure.kind}: {one.failure.message})")
         else:
             cached = ", from the cache" if one.cached else ""
-            parts.append(f"{one.provider} gave {one.hits} hits for “{one.query}”{cached}")
+            parts.append(f"{who} gave {one.hits} hits for “{one.query}”{cached}")
     parts += [f"{value.source} says {_plain(value.name)} {value.value:g} {value.unit}" for value in event.market]
     for seen in event.observations:
         answers = len(seen.texts) + len(seen.entries)

@@ -31,13 +31,13 @@ Asking = Callable[[], Awaitable[tuple[Call, ...]]]
 def search_key(search: Search, mode: ProviderMode) -> str:
     """Return the cache key of a search, which is the same for equal searches of any case.
 
-    ``as_of`` limits what an offline search may know, so it is part of that key; a live provider has no such limit.
+    ``as_of`` limits what an offline search may know, so it is part of that key; live providers are asked by the day.
     """
-    as_of = None if mode == "live" else search.as_of
+    as_of = search.as_of.date() if mode == "live" else search.as_of
     what = (search.provider, search.query, search.max_results, search.depth, search.include_domains, search.language)
-    # As providers are asked: by the day, or from day to day for a range with an end.
     days = ((search.since.date(), search.as_of.date()),) if search.since else ()
-    return content_hash(("search", mode, what, as_of, *days))
+    topic = (search.topic,) if search.topic != "general" else ()
+    return content_hash(("search", mode, what, as_of, *days, *topic))
 
 
 class _Flight:

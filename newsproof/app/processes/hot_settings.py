@@ -24,7 +24,7 @@ from schemas.errors import ConfigError, NewsproofError
 LOOK_EVERY_S = 2.0
 ADOPT_AFTER_S = 3 * LOOK_EVERY_S
 """By then every worker has read the file and made its adapters."""
-_BEGINNINGS = ("search_", "tool_", "deep_analysis_search_", *(f"{name}_" for name in PROVIDERS))
+_BEGINNINGS = ("search_", "quality_", "tool_", "deep_analysis_search_", *(f"{name}_" for name in PROVIDERS))
 HOT = frozenset(
     name
     for name in Settings.model_fields
@@ -61,8 +61,9 @@ def overlaid(settings: Settings, file: Path) -> Settings:
         return settings
     # It is in the data directory, which by default is below the working directory, which may belong to someone else.
     refuse_foreign_addresses(file, written, {name for name in SENT_TO if getattr(settings, name)} - set(written))
-    own = {name: getattr(settings, name) for name in Settings.model_fields}
-    return load_settings(**{**own, **written})
+    # Only what was set: a default that is written down counts as a person's choice.
+    own = {name: getattr(settings, name) for name in settings.model_fields_set}
+    return load_settings(**{"_env_file": None, **own, **written})
 
 
 def changed_adapters(before: Settings, now: Settings) -> frozenset[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from infra.landlock import FILES_SINCE, NETWORK_SINCE, abi_version
 from infra.settings import Settings
-from newsproof.app.composition import address_of, clickhouse_of, mode_in_words, refuse_unusable, topics_of
+from newsproof.app.composition import address_of, clickhouse_of, mode_in_words, opens_pages, refuse_unusable, topics_of
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.model_options import ignored_options
 from newsproof.app.servers import running_clickhouse, running_kafka
@@ -140,7 +140,7 @@ def _providers(settings: Settings) -> list[Check]:
             name="mode",
             state="note",
             found=mode_in_words(settings),
-            do="for real signals set GEMINI_API_KEY and TAVILY_API_KEY, in the environment or in .env",
+            do="for real signals set GEMINI_API_KEY, in the environment or in .env; TAVILY_API_KEY adds a search of news",
         )
     try:
         refuse_unusable(settings)
@@ -151,7 +151,7 @@ def _providers(settings: Settings) -> list[Check]:
         do = "leave it out of MODEL_OPTIONS, or name another model in MODEL_TASKS"
         checks += [Check(name="MODEL_OPTIONS", state="note", found=one, do=do) for one in ignored]
     checks += _model_providers(settings)
-    checks += _search_providers(settings)
+    checks += [*_search_providers(settings), *_search_roles()]
     if settings.mode == "live" and not settings.deep_analysis_tools_enabled:
         checks.append(
             Check(
@@ -185,11 +185,15 @@ def _model_providers(settings: Settings) -> list[Check]:
     return checks
 
 
+_WHY_A_KEY = "TAVILY_API_KEY adds news of any age, official pages, and searches side by side"
+
+
 def _search_providers(settings: Settings) -> list[Check]:
     """Return one check per known provider: whether it is queried, and which setting to change so that it is."""
-    from infra.search import PROVIDERS, provider_names
+    from infra.search import KEYLESS, PROVIDERS, is_keyless_default, provider_names
 
     named, checks = provider_names(settings), []
+    by_default = is_keyless_default(settings)
     for provider in PROVIDERS.values():
         name, missing = f"search ({provider.name}, {provider.about})", provider.missing(settings)
         if missing is not None:
@@ -201,5 +205,24 @@ def _search_providers(settings: Settings) -> list[Check]:
             checks.append(Check(name=name, state="ok", found="set up, not listed", do=do))
         else:
             asked = "asked" if settings.mode == "live" else "set up"
-            checks.append(Check(name=name, state="ok", found=asked))
+            if by_default and provider.name == KEYLESS and settings.mode == "live":
+                texts = (
+                    "the best pages are opened"
+                    if opens_pages(settings)
+                    else "judged by titles: TOOL_SCRAPE_ENABLED=false"
+                )
+                found = f"asked because no search key is set; {texts}"
+                checks.append(Check(name=name, state="note", found=found, do=_WHY_A_KEY))
+            else:
+                checks.append(Check(name=name, state="ok", found=asked))
     return checks
+
+
+def _search_roles() -> list[Check]:
+    """Return a note for each role of searches that no event reaches."""
+    from agents.planning.providers import unreached_roles
+    from agents.tables import load_tables
+
+    do = 'nothing, or give it an event in agents/tables/search_roles.json, such as "event:governance": ["%s"]'
+    roles = unreached_roles(load_tables(demo=False))
+    return [Check(name=f"search role {r}", state="note", found="no event reaches it", do=do % r) for r in roles]

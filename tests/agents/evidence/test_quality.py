@@ -7,12 +7,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from agents.evidence.claim import Claim
 from agents.evidence.credibility import CredibilityTable
-from agents.evidence.quality import quality_score, timeliness
+from agents.evidence.findings import assess
+from agents.evidence.quality import quality_score, timeliness, weak_among
 from agents.tables import load_tables
 from agents.text.matching import Shape, near_duplicates, width
-from schemas.evidence import SearchResult
+from schemas.config import Snapshot
+from schemas.evidence import Findings, SearchResult
 
 NOW = datetime(2024, 6, 3, tzinfo=UTC)
 TABLE = CredibilityTable(load_tables(demo=False).credibility)
@@ -79,3 +83,72 @@ def test_the_score_stays_between_30_and_100(
 def test_edited_copies_are_one_text_and_independent_reports_are_not(a: str, b: str, same: bool) -> None:
     assert near_duplicates(Shape(a), Shape(b)) is same
     assert near_duplicates(Shape(b), Shape(a)) is same
+
+
+CLAIM = Claim(text="Binance lists PEPE", language="en", event_type="listing", asset="PEPE", entity="Binance", as_of=NOW)
+OLD = Snapshot(tables=load_tables(demo=False))
+LIVE = replace(OLD, quality_floors={"tavily": 0.5, "gdelt": 0.7}, quality_widths={"tavily": 50, "gdelt": 20})
+TEXTS = (
+    "Binance opens spot trading of PEPE this afternoon, the exchange writes on its announcement page.",
+    "Traders of the frog coin cheer: PEPE has come to the biggest venue, Binance, and volume grows ninefold.",
+    "An order book for PEPE went live at noon, said a spokesman of Binance to the reporters who asked him.",
+)
+
+
+def hit(n: int, score: float, provider: str = "tavily", text: str | None = None) -> SearchResult:
+    told = TEXTS[n % 3] if text is None else text
+    url = f"https://house{n}.example/a"
+    return SearchResult(
+        title=f"No. {n}", url=url, domain=f"house{n}.example", snippet=told, score=score, provider=provider
+    )
+
+
+def judged(*answers: list[SearchResult], snapshot: Snapshot = LIVE) -> Findings:
+    hits = [r for answer in answers for r in answer]
+    return assess(CLAIM, hits, query="q", snapshot=snapshot, weak=weak_among(answers, snapshot))
+
+
+def kept(found: Findings) -> set[str]:
+    return {r.registrable_domain for r in found.references}
+
+
+def test_the_floor_is_a_share_of_the_best_score_of_each_answer() -> None:
+    low = judged([hit(0, 0.42), hit(1, 0.30), hit(2, 0.2)])
+    assert kept(low) == {"house0.example", "house1.example"}
+    assert [(d.url, d.reason) for d in low.dropped] == [("https://house2.example/a", "low_relevance")]
+    assert kept(judged([hit(0, 0.98), hit(1, 0.48)])) == {"house0.example"}
+    assert kept(judged([hit(0, 0.98)], [hit(1, 0.30)])) == {"house0.example", "house1.example"}, "another answer"
+    assert kept(judged([hit(0, 0.5, "gdelt"), hit(1, 0.34, "gdelt"), hit(2, 0.36, "gdelt")])) == {
+        "house0.example",
+        "house2.example",
+    }
+
+
+def test_a_page_that_is_weak_in_one_answer_and_strong_in_another_is_kept() -> None:
+    assert "house1.example" in kept(judged([hit(0, 0.98), hit(1, 0.3)], [hit(1, 0.3)]))
+
+
+def test_what_has_nothing_of_the_query_is_left_out_however_poor_the_answer() -> None:
+    assert kept(judged([hit(0, 0.0, "gdelt"), hit(1, 0.0, "gdelt")])) == set()
+
+
+def test_a_snapshot_without_floors_keeps_its_score() -> None:
+    assert kept(judged([hit(0, 0.61), hit(1, 0.59)], snapshot=OLD)) == {"house0.example"}
+    assert kept(judged([hit(0, 0.61, "offline"), hit(1, 0.59, "offline")])) == {"house0.example"}
+
+
+def test_a_title_is_enough_text_where_the_provider_gives_titles_alone() -> None:
+    title = "Binance Lists PEPE Today"
+    assert kept(judged([hit(0, 0.9, "gdelt", title)])) == {"house0.example"}
+    assert [d.reason for d in judged([hit(0, 0.9, "tavily", title)]).dropped] == ["too_short"]
+    assert [d.reason for d in judged([hit(0, 0.9, "gdelt", "Binance PEPE")]).dropped] == ["too_short"]
+
+
+def test_how_many_are_kept_and_what_counts_as_one_text_are_bounds_of_the_snapshot() -> None:
+    three = [hit(n, 0.9) for n in range(3)]
+    assert len(judged(three, snapshot=replace(LIVE, quality_keep=2)).references) == 2
+    a = "Binance will open spot trading of PEPE on Monday at noon, the exchange said in a notice to its users."
+    b = "Binance opens spot trading of PEPE on Monday at noon, said the exchange in a notice to all users today."
+    pair = [hit(0, 0.9, text=a), hit(1, 0.9, text=b)]
+    assert len(kept(judged(pair))) == 1
+    assert len(kept(judged(pair, snapshot=replace(LIVE, quality_same_text=1.0)))) == 2

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.evidence import Claim, build_query, fallback_query
+from agents.evidence.query_builder import fit_query
 from agents.tables import load_tables
 from schemas.signals import Draft
 
@@ -51,11 +52,30 @@ def test_arxiv_gets_method_terms_and_no_news_words() -> None:
     assert made.isascii()
 
 
+@pytest.mark.parametrize(
+    ("text", "event_type", "asset", "begins"),
+    [
+        ("币安将上线 PEPE", "listing", "PEPE", "Binance "),
+        ("美国证监会批准比特币现货 ETF", "regulation", "BTC", "SEC "),
+        ("Silicon Valley Bank fails, Circle holds reserves there", "depeg", "USDC", '"Silicon Valley Bank" Circle '),
+    ],
+)
+def test_gdelt_gets_the_english_name_first_and_nothing_that_any_statement_says(
+    text: str, event_type: str, asset: str, begins: str
+) -> None:
+    made = query(text, event_type, asset, "gdelt")
+    assert made.startswith(begins), made
+    assert not {"official", "statement", "announcement", "官方声明"} & set(made.split())
+    claim = Claim(text=text, language="zh", event_type=event_type, asset=asset, as_of=datetime(2024, 6, 3, tzinfo=UTC))
+    fitted = fit_query("reserves official statement 官方声明", claim, provider="gdelt", tables=TABLES)
+    assert fitted.startswith(begins) and fitted.endswith("reserves 官方声明")
+
+
 def test_english_news_gets_no_chinese_words() -> None:
     assert query("Kraken adds token LUM", "listing", "LUM").isascii()
 
 
-@pytest.mark.parametrize("provider", ["tavily", "bocha", "ragflow", "arxiv", "offline"])
+@pytest.mark.parametrize("provider", ["tavily", "bocha", "ragflow", "arxiv", "gdelt", "offline"])
 @settings(max_examples=40, deadline=None)
 @given(text=st.text(min_size=1, max_size=3000), event=st.sampled_from(["hack", "listing", "other", "strange"]))
 def test_any_text_gives_a_short_query_without_filler(provider: str, text: str, event: str) -> None:

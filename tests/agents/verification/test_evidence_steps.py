@@ -80,14 +80,18 @@ def test_weak_past_cases_are_left_out_where_the_configuration_says_so(deep, tria
     spec.told(RecallReply(entries=(weak,))).emits(ContextGathered(entries=(), memory="no_match"))
 
 
-def test_one_provider_is_one_effect_and_several_run_side_by_side(deep, triaged, no_memory, planned):
+def test_one_provider_is_one_effect_and_several_run_side_by_side_where_the_role_says_so(
+    deep, triaged, no_memory, planned
+):
     one = given(opened(NEWS), triaged(), no_memory, planned(), config=deep).asked
     assert isinstance(one, Search) and (one.provider, one.as_of, one.query) == (
         "offline",
         START,
         "Poly Network exploit",
     )
-    both = given(opened(NEWS), triaged(), no_memory, planned("search:a", "search:b"), config=deep).asked
+    roles = deep.tables.search_roles | {"order:at_once": ("verification",)}
+    at_once = replace(deep, tables=replace(deep.tables, search_roles=roles))
+    both = given(opened(NEWS), triaged(), no_memory, planned("search:a", "search:b"), config=at_once).asked
     assert [s.provider for s in both] == ["a", "b"]
 
 

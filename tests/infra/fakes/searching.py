@@ -1,4 +1,4 @@
-"""The wire shapes of Bocha, RAGFlow and Arxiv, and their adapters against fakes."""
+"""The wire shapes of Bocha, RAGFlow, Arxiv, GDELT and SearXNG, and their adapters against fakes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 from infra.ports import Port
 from infra.search.arxiv import ArxivSearch
 from infra.search.bocha import BochaSearch
+from infra.search.gdelt import GdeltSearch
 from infra.search.pace import Pace
 from infra.search.ragflow import RagflowSearch
+from infra.search.searxng import SearxngSearch
 from schemas.effects import Search
 from tests.infra.fakes.server import Behaviour, FakeServer, Say
 from tests.infra.fakes.tavily import AS_OF
@@ -98,6 +100,64 @@ def arxiv_error(why: str, status: int = 400) -> Say:
     )
 
 
+EVENT = Search(provider="gdelt", query="Circle USDC depeg 脱锚", max_results=5, as_of=AS_OF, language="zh")
+
+
+def article(**changes: Any) -> dict[str, Any]:
+    """Return one article of GDELT's list (https://blog.gdeltproject.org/gdelt-doc-2-0-api-debuts/)."""
+    full: dict[str, Any] = {
+        "url": "https://www.coindesk.com/markets/usdc-depeg",
+        "url_mobile": "",
+        "title": "Circle Says USDC Reserves Are Whole , Depeg Eases",
+        "seendate": "20241112T083000Z",
+        "socialimage": "https://www.coindesk.com/a.jpg",
+        "domain": "coindesk.com",
+        "language": "English",
+        "sourcecountry": "United States",
+    }
+    return {**full, **changes}
+
+
+def articles(*items: Any) -> Say:
+    """Return GDELT's answer; where nothing was found it is an empty object."""
+    headers = {"content-type": "application/json; charset=utf-8"}
+    return Say({"articles": list(items)} if items else {}, headers=headers)
+
+
+def gdelt_says(text: str, status: int = 200) -> Say:
+    """Return an error as GDELT words it: plain text, mostly with 200."""
+    return Say(f"{text}\n".encode(), status=status, headers={"content-type": "text/html; charset=utf-8"})
+
+
+TOO_FAST = "Please limit requests to one every 5 seconds or contact us for larger queries."
+
+
+def searxng_page(**changes: Any) -> dict[str, Any]:
+    """Return one result as ``MainResult.as_dict`` of searx/result_types/_base.py gives it."""
+    full: dict[str, Any] = {
+        "url": "https://www.coindesk.com/markets/usdc",
+        "title": "Circle denies depeg rumour",
+        "content": "Circle said in an official statement that the reserves of USDC are whole.",
+        "publishedDate": "2024-11-12T08:00:00",
+        "engine": "bing news",
+        "engines": ["bing news", "reuters"],
+        "parsed_url": ["https", "www.coindesk.com", "/markets/usdc", "", "", ""],
+        "template": "default.html",
+        "img_src": "",
+        "thumbnail": "",
+        "priority": "",
+        "positions": [1, 3],
+        "score": 2.6666,
+        "category": "news",
+    }
+    return {**full, **changes}
+
+
+def searxng_results(*items: Any, silent: tuple[tuple[str, str], ...] = ()) -> Say:
+    more: dict[str, Any] = {"answers": [], "corrections": [], "infoboxes": [], "suggestions": []}
+    return Say({"query": "q", "results": list(items), **more, "unresponsive_engines": [list(one) for one in silent]})
+
+
 class FakeTime:
     """A clock that only sleeping moves."""
 
@@ -127,6 +187,10 @@ async def searching(name: str, *script: Behaviour, **settings: Any) -> AsyncIter
         elif name == "ragflow":
             keys = {"api_key": "ragflow-secret", "dataset_ids": ["C7EE74067A2C11EF"], "endpoint": server.url}
             port = RagflowSearch(**{**keys, **given})
+        elif name == "gdelt":
+            port = GdeltSearch(**{"base_url": server.url, "pace": pace(), "now": lambda: AS_OF, **given})
+        elif name == "searxng":
+            port = SearxngSearch(**{"base_url": server.url, "now": lambda: AS_OF, **given})
         else:
             port = ArxivSearch(**{"base_url": server.url, "pace": pace(), **given})
         try:

@@ -1,4 +1,4 @@
-"""Bocha, RAGFlow and Arxiv in their real wire shapes: what is asked, what is read, and every way to fail."""
+"""Bocha, RAGFlow, Arxiv, GDELT and SearXNG in their real wire shapes: what is asked, what is read, and every way to fail."""
 
 from __future__ import annotations
 
@@ -20,20 +20,29 @@ from schemas.effects import Failure, Search, SearchReply
 from schemas.errors import ConfigError, PermanentError, TransientError
 from schemas.topics import MAX_BODY_BYTES
 from tests.infra.fakes import searching as fake
-from tests.infra.fakes.searching import PAPERS, ZH, FakeTime, pace, searching
+from tests.infra.fakes.searching import EVENT, PAPERS, ZH, FakeTime, pace, searching
 from tests.infra.fakes.server import Drip, Flood, HangUp, Reset, Say, StaySilent
 
-NAMES = ("bocha", "ragflow", "arxiv")
+NAMES = ("bocha", "ragflow", "arxiv", "gdelt", "searxng")
 FULL = {
     "bocha": fake.bocha_results(fake.bocha_page()),
     "ragflow": fake.ragflow_chunks(fake.ragflow_chunk()),
     "arxiv": fake.feed(fake.paper()),
+    "gdelt": fake.articles(fake.article()),
+    "searxng": fake.searxng_results(fake.searxng_page()),
 }
-EMPTY = {"bocha": fake.bocha_results(), "ragflow": fake.ragflow_chunks(), "arxiv": fake.feed()}
+EMPTY = {
+    "bocha": fake.bocha_results(),
+    "ragflow": fake.ragflow_chunks(),
+    "arxiv": fake.feed(),
+    "gdelt": fake.articles(),
+    "searxng": fake.searxng_results(),
+}
+ASKED = {"arxiv": PAPERS, "gdelt": EVENT, "searxng": EVENT}
 
 
 def asking(name: str) -> Search:
-    return PAPERS if name == "arxiv" else ZH
+    return ASKED.get(name, ZH)
 
 
 async def reply_of(name: str, behaviour: Any, **settings: Any) -> SearchReply:
@@ -111,6 +120,22 @@ async def test_arxiv_is_asked_for_papers_submitted_before_the_case() -> None:
     assert asked[1]["search_query"][0].startswith("(all:usdc OR all:run OR all:model OR all:stability) AND")
 
 
+async def test_arxiv_keeps_to_the_age_asked_for_and_where_wished_to_the_last_year() -> None:
+    week = msgspec.structs.replace(PAPERS, since=PAPERS.as_of - timedelta(days=7))
+    async with searching("arxiv", FULL["arxiv"]) as (port, server):
+        await port.perform(week)
+    async with searching("arxiv", FULL["arxiv"], focus_recent=True) as (port, recent):
+        await port.perform(PAPERS)
+        await port.perform(week)
+    asked = [parse_qs(urlsplit(r.path).query) for r in (*server.requests, *recent.requests)]
+    assert [one["search_query"][0].partition("submittedDate:")[2] for one in asked] == [
+        "[202411050900 TO 202411120900]",
+        "[202311130900 TO 202411120900]",
+        "[202411050900 TO 202411120900]",
+    ]
+    assert {one["sortBy"][0] for one in asked} == {"relevance"}
+
+
 async def test_a_paper_is_read_on_one_line_with_its_first_date() -> None:
     found = (await reply_of("arxiv", FULL["arxiv"])).results[0]
     assert (found.title, found.url) == ("A run model of USDC", "https://arxiv.org/abs/2305.01234v2")
@@ -137,6 +162,8 @@ async def test_no_more_than_asked_for_is_kept(name: str) -> None:
         "bocha": fake.bocha_results(*[fake.bocha_page()] * 9),
         "ragflow": fake.ragflow_chunks(*[fake.ragflow_chunk()] * 9),
         "arxiv": fake.feed(*[fake.paper()] * 9),
+        "gdelt": fake.articles(*[fake.article(title=f"Depeg of USDC, part {n}") for n in range(9)]),
+        "searxng": fake.searxng_results(*[fake.searxng_page()] * 9),
     }
     assert len((await reply_of(name, many[name])).results) == 5
 
@@ -147,9 +174,23 @@ async def test_a_malformed_result_does_not_lose_the_others_and_only_such_are_no_
         "bocha": [None, {}, fake.bocha_page(url="javascript:x"), fake.bocha_page(name=7), fake.bocha_page(url=None)],
         "ragflow": [None, {}, fake.ragflow_chunk(similarity="high"), fake.ragflow_chunk(content=None)],
         "arxiv": ["<entry/>", fake.paper(id="not an address"), fake.paper(summary="")],
+        "gdelt": [None, {}, fake.article(url="ftp://x"), fake.article(title=" "), fake.article(title=None)],
+        "searxng": [None, {}, fake.searxng_page(url=None), fake.searxng_page(title=""), fake.searxng_page(content=3)],
     }
-    made = {"bocha": fake.bocha_results, "ragflow": fake.ragflow_chunks, "arxiv": fake.feed}[name]
-    good = {"bocha": fake.bocha_page(), "ragflow": fake.ragflow_chunk(), "arxiv": fake.paper()}[name]
+    made = {
+        "bocha": fake.bocha_results,
+        "ragflow": fake.ragflow_chunks,
+        "arxiv": fake.feed,
+        "gdelt": fake.articles,
+        "searxng": fake.searxng_results,
+    }[name]
+    good = {
+        "bocha": fake.bocha_page(),
+        "ragflow": fake.ragflow_chunk(),
+        "arxiv": fake.paper(),
+        "gdelt": fake.article(),
+        "searxng": fake.searxng_page(),
+    }[name]
     assert len((await reply_of(name, made(*bad[name], good))).results) == 1
     async with searching(name, made(*bad[name])) as (port, _):
         answer = await port.perform(asking(name))
@@ -199,12 +240,24 @@ ERRORS = [
     ("arxiv", Say(b"Rate exceeded.", status=429), "rate_limit", True, 429),
     ("arxiv", Say(b"busy", status=503), "unavailable", True, 503),
     ("arxiv", Say(b"no", status=403), "refused", False, 403),
+    ("gdelt", fake.gdelt_says("Your query was too short or too long."), "invalid_request", False, 400),
+    ("gdelt", fake.gdelt_says("Parentheses may only be used around OR'd statements."), "invalid_request", False, 400),
+    ("gdelt", fake.gdelt_says(fake.TOO_FAST), "rate_limit", True, 429),
+    ("gdelt", fake.gdelt_says(fake.TOO_FAST, 429), "rate_limit", True, 429),
+    ("gdelt", Say(b"<html>Service Unavailable</html>", status=503), "unavailable", True, 503),
+    ("gdelt", Say(b"<html>Forbidden</html>", status=403), "refused", False, 403),
+    ("searxng", Say(b"<html>Forbidden</html>", status=403), "not_configured", False, 403),
+    ("searxng", Say({"error": "Invalid value for language"}, status=400), "invalid_request", False, 400),
+    ("searxng", Say({"error": "search error"}, status=500), "unavailable", True, 500),
+    ("searxng", Say(b"Too Many Requests", status=429), "rate_limit", True, 429),
+    ("searxng", Say(b"", status=302, headers={"location": "https://x.example/"}), "not_configured", False, 302),
+    ("searxng", fake.searxng_results(silent=(("google", "Suspended: CAPTCHA"),)), "unavailable", True, None),
 ]
 
 
 @pytest.mark.parametrize(("name", "behaviour", "kind", "transient", "status"), ERRORS)
 async def test_an_error_becomes_a_kind_with_a_way_out(
-    name: str, behaviour: Any, kind: str, transient: bool, status: int
+    name: str, behaviour: Any, kind: str, transient: bool, status: int | None
 ) -> None:
     async with searching(name, behaviour) as (port, server):
         with pytest.raises(TransientError if transient else PermanentError) as caught:
@@ -223,6 +276,8 @@ async def test_an_error_becomes_a_kind_with_a_way_out(
     ids=lambda body: repr(body[:20]),
 )  # fmt: skip
 async def test_a_malformed_body_is_invalid_output_and_worth_another_try(name: str, body: bytes) -> None:
+    if (name, body) == ("gdelt", b"{}"):
+        return  # its way of saying that nothing was found
     async with searching(name, Say(body)) as (port, _):
         answer = await port.perform(asking(name))
     assert isinstance(answer.reply, Failure), answer
@@ -336,7 +391,7 @@ def test_what_cannot_be_a_key_or_an_address_is_refused_at_the_start(make: Any, s
 
 
 def test_the_table_is_in_the_order_of_priority() -> None:
-    assert list(PROVIDERS) == ["ragflow", "bocha", "tavily", "arxiv"]
+    assert list(PROVIDERS) == ["ragflow", "bocha", "tavily", "searxng", "gdelt", "arxiv"]
 
 
 def test_every_provider_has_a_role_or_it_would_never_be_asked() -> None:

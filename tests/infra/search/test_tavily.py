@@ -32,7 +32,26 @@ async def test_a_search_is_one_post_with_the_key_as_bearer() -> None:
         "include_raw_content": False,
         "include_usage": True,
         "include_domains": ["coindesk.com"],
+        "end_date": "2024-11-13",
     }
+
+
+@pytest.mark.parametrize(
+    ("today", "topic", "sent"),
+    [
+        (fake.AS_OF, "general", {}),
+        (fake.AS_OF - timedelta(days=1), "general", {}),
+        (fake.AS_OF + timedelta(days=1), "general", {"end_date": "2024-11-13"}),
+        (fake.AS_OF, "news", {"topic": "news"}),
+        (fake.AS_OF + timedelta(days=9), "news", {"topic": "news", "end_date": "2024-11-13"}),
+    ],
+)
+async def test_news_is_a_topic_and_an_earlier_case_ends_with_its_day(
+    today: datetime, topic: Any, sent: dict[str, str]
+) -> None:
+    async with tavily(fake.results(fake.item()), now=lambda: today) as (search, server):
+        await search.perform(msgspec.structs.replace(SEARCH, topic=topic))
+    assert {k: v for k, v in server.requests[0].json.items() if k in ("topic", "end_date")} == sent
 
 
 async def test_results_come_back_in_order_with_host_date_and_cost() -> None:

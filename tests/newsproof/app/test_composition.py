@@ -59,15 +59,49 @@ def test_live_mode_gets_gemini_for_both_tiers_and_tavily() -> None:
 @pytest.mark.parametrize(
     ("values", "names"),
     [
-        ({"newsproof_mode": "live"}, "TAVILY_API_KEY"),
+        ({"newsproof_mode": "live"}, "GEMINI_API_KEY"),
+        ({**KEYS, "deep_analysis_search_provider": "bocha"}, "BOCHA_API_KEY"),
         ({"newsproof_mode": "live", "tavily_api_key": "k"}, "GEMINI_API_KEY"),
-        ({"gemini_api_key": "k"}, "TAVILY_API_KEY"),
+        ({"gemini_api_key": "k", "deep_analysis_search_provider": "tavily"}, "TAVILY_API_KEY"),
         ({**KEYS, "deep_analysis_search_provider": "tavily,altavista"}, "altavista"),
     ],
 )
 def test_live_mode_without_what_it_needs_is_refused_by_name(values: dict[str, Any], names: str) -> None:
     with pytest.raises(ConfigError, match=names):
         composition.refuse_unusable(settings(**values))
+
+
+def test_one_key_of_a_model_is_enough_and_what_takes_the_place_of_a_search_key_is_said() -> None:
+    at = settings(gemini_api_key="k")
+    composition.refuse_unusable(at)
+    assert set(ports(at).search) == {"gdelt"}
+    snapshot = composition.snapshot_of(at)
+    assert (snapshot.search_providers, snapshot.tool_scrape_enabled) == (("gdelt",), True)
+    assert composition.search_in_words(at).startswith("gdelt because no search key is set")
+    assert composition.search_in_words(settings(**KEYS)) == "tavily"
+    assert composition.search_in_words(settings()) == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "providers", "opens"),
+    [
+        ({"tool_scrape_enabled": False}, ("gdelt",), False),
+        ({"deep_analysis_search_provider": "gdelt"}, ("gdelt",), True),
+        ({"deep_analysis_search_provider": "gdelt", **KEYS}, ("gdelt",), True),
+        ({"deep_analysis_search_provider": "arxiv"}, ("arxiv",), False),
+        ({"searxng_url": "http://127.0.0.1:8888"}, ("searxng",), False),
+        ({"bocha_api_key": "b"}, ("bocha",), False),
+        ({"bocha_api_key": "b", **KEYS}, ("bocha", "tavily"), False),
+        ({"tavily_api_key": "t", "deep_analysis_search_provider": "tavily,gdelt"}, ("tavily", "gdelt"), False),
+    ],
+)
+def test_what_a_person_chose_is_kept_and_what_is_set_up_is_asked(
+    values: dict[str, Any], providers: tuple[str, ...], opens: bool
+) -> None:
+    at = settings(**{"gemini_api_key": "k", **values})
+    composition.refuse_unusable(at)
+    snapshot = composition.snapshot_of(at)
+    assert (snapshot.search_providers, snapshot.tool_scrape_enabled) == (providers, opens)
 
 
 def test_live_mode_without_searching_needs_no_search_key() -> None:

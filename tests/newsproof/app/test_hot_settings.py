@@ -78,7 +78,7 @@ async def test_a_file_that_goes_away_gives_back_the_settings_of_the_start(tmp_pa
     await at.watch.look()
     at.file.unlink()
     await at.watch.look()
-    assert [one.search_providers for one, _ in at.adopted] == [("bocha",), ("tavily",)]
+    assert [one.search_providers for one, _ in at.adopted] == [("bocha",), ("bocha", "tavily")]
     assert at.adopted[1][0].config_hash == composition.snapshot_of(at.started).config_hash
     await at.ports.close()
 
@@ -131,6 +131,14 @@ async def test_a_stop_does_not_wait_for_an_adoption_that_hangs(tmp_path: Path) -
     watch.stop()
     await asyncio.wait_for(running, 60)
     await at.ports.close()
+
+
+def test_what_nobody_set_stays_unset_beside_a_file(tmp_path: Path) -> None:
+    started = settings(tmp_path, tavily_api_key=None, bocha_api_key=None)
+    (tmp_path / "hot.env").write_text("SEARCH_MAX_RESULTS=7\n", "utf-8")
+    assert composition.snapshot_of(overlaid(started, tmp_path / "hot.env")).tool_scrape_enabled
+    (tmp_path / "hot.env").write_text("TOOL_SCRAPE_ENABLED=false\n", "utf-8")
+    assert not composition.snapshot_of(overlaid(started, tmp_path / "hot.env")).tool_scrape_enabled
 
 
 def test_what_is_wrong_in_the_file_at_the_start_refuses_the_start(tmp_path: Path) -> None:

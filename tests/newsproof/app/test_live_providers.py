@@ -10,7 +10,8 @@ from infra.clickhouse.client import connect
 from infra.offline.simulated import Simulated
 from infra.settings import Settings
 from newsproof.app import composition
-from newsproof.cli.doctor.doctor import _search_providers
+from newsproof.cli.doctor.check import Check
+from newsproof.cli.doctor.doctor import _search_providers, _search_roles
 from schemas.effects import FetchMarket, Scrape
 from schemas.errors import ConfigError
 from tests.infra.fakes.tavily import AS_OF
@@ -92,10 +93,67 @@ def test_doctor_says_of_each_provider_whether_it_is_asked_and_what_it_lacks() ->
         ("search (ragflow", "note", "not set up", "set RAGFLOW_ENDPOINT, RAGFLOW_API_KEY, RAGFLOW_DATASET_ID"),
         ("search (bocha", "note", "listed, but left out", "set BOCHA_API_KEY (https://open.bochaai.com)"),
         ("search (tavily", "ok", "asked", ""),
+        ("search (searxng", "note", "not set up", "set SEARXNG_URL, the address of an instance of your own"),
+        ("search (gdelt", "ok", "set up, not listed", "add gdelt to DEEP_ANALYSIS_SEARCH_PROVIDER to ask it"),
         ("search (arxiv", "ok", "set up, not listed", "add arxiv to DEEP_ANALYSIS_SEARCH_PROVIDER to ask it"),
     ]
     off = _search_providers(settings(**BOCHA, bocha_enabled=False))
     assert off[1].do == "set BOCHA_ENABLED=true"
+
+
+def test_which_providers_are_asked_topic_by_topic_is_pinned() -> None:
+    at = settings(**TAVILY, **BOCHA, searxng_url="http://127.0.0.1:8888", deep_analysis_search_provider="")
+    snapshot = composition.snapshot_of(at)
+    assert snapshot.search_providers == ("bocha", "tavily", "searxng")
+    assert snapshot.search_by_topic == ("tavily", "searxng")
+    assert composition.snapshot_of(settings(newsproof_mode="offline")).search_by_topic == ()
+
+
+def test_the_bounds_of_quality_control_are_pinned_for_the_providers_that_are_asked() -> None:
+    at = settings(**TAVILY, deep_analysis_search_provider="tavily,gdelt,arxiv")
+    snapshot = composition.snapshot_of(at)
+    assert snapshot.quality_floors == {"tavily": 0.5, "gdelt": 0.7, "arxiv": 0.7}
+    assert snapshot.quality_widths == {"tavily": 50, "gdelt": 20, "arxiv": 50}
+    other = settings(**TAVILY, quality_floor="0.9", quality_min_width=" 80 , tavily = 30", quality_keep=4)
+    assert composition.snapshot_of(other).quality_floors["tavily"] == 0.9
+    assert composition.snapshot_of(other).quality_widths["tavily"] == 30
+    assert composition.snapshot_of(other).quality_keep == 4
+    offline = composition.snapshot_of(settings(newsproof_mode="offline"))
+    assert (offline.quality_floors, offline.quality_widths, offline.quality_min_relevance) == ({}, {}, 0.6)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"quality_floor": "tavily=0.5"}, "QUALITY_FLOOR"),
+        ({"quality_floor": "0.5,altavista=0.5"}, "altavista"),
+        ({"quality_floor": "0.5,gdelt=1.2"}, "from 0 to 1"),
+        ({"quality_min_width": "50,gdelt"}, "QUALITY_MIN_WIDTH"),
+        ({"quality_min_width": "nan"}, "QUALITY_MIN_WIDTH"),
+    ],
+)
+def test_bounds_that_cannot_be_are_refused_by_name(values: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        composition.refuse_unusable(settings(**TAVILY, **values))
+
+
+def test_doctor_says_that_gdelt_is_asked_because_no_key_is_set() -> None:
+    def gdelt(**values: Any) -> Check:
+        return next(
+            c for c in _search_providers(settings(deep_analysis_search_provider="", **values)) if "gdelt" in c.name
+        )
+
+    alone = gdelt()
+    assert (alone.state, alone.found) == ("note", "asked because no search key is set; the best pages are opened")
+    assert "TAVILY_API_KEY" in alone.do
+    assert "judged by titles: TOOL_SCRAPE_ENABLED=false" in gdelt(tool_scrape_enabled=False).found
+    assert gdelt(**TAVILY).found == "set up, not listed"
+
+
+def test_doctor_names_the_role_that_no_event_reaches() -> None:
+    (check,) = _search_roles()
+    assert (check.name, check.state, check.found) == ("search role desk_notes", "note", "no event reaches it")
+    assert "search_roles.json" in check.do
 
 
 def test_no_key_of_a_provider_reaches_the_snapshot() -> None:

@@ -1,0 +1,212 @@
+"""GDELT DOC 2.0 over httpx: titles of the world's news, dated, without a key. One ``Search`` is one ``GET /api/v2/doc/doc``.
+
+Wire format and operators: https://blog.gdeltproject.org/gdelt-doc-2-0-api-debuts/. Keywords are English alone, and find
+pages of all languages by their translations (https://blog.gdeltproject.org/updates-doc-2-0-api/). Errors and throttling
+come as plain text, with 429 or with 200; nothing found is ``{}``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import httpx
+
+from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, quoted
+from infra.http_json import Service, ServiceClient, refused
+from infra.ports import Answer, Free
+from infra.search.pace import Pace
+from infra.search.results import collected, cut_query, lexical_score, refuse_only_malformed, result_of
+from infra.texts import parse_published
+from schemas.calls import ProviderMode
+from schemas.effects import Search, SearchReply
+from schemas.errors import PermanentError, TransientError
+from schemas.evidence import SearchResult
+
+DEFAULT_BASE_URL = "https://api.gdeltproject.org"
+INTERVAL_S = 6.0
+"""GDELT asks for one request per 5 s; at exactly that it still refuses some, by its own clock."""
+WINDOW = timedelta(days=89)
+"""The three months that can be searched, taken at their shortest."""
+MAX_QUERY_CHARS = 400
+MAX_EXPRESSION_CHARS = 220
+"""GDELT refuses longer expressions: those of about 250 are "too long"."""
+MAX_DOMAINS = 5
+RECORDS = 75
+"""Records asked for, newest first. The best titles of them are kept: GDELT does not sort by our words."""
+_GDELT = Service(name="GDELT", address_setting="GDELT_BASE_URL", correct="correct the keywords")
+_FREE = {"cost_usd": Decimal(0), "cost_source": "free"}
+_HEADERS = {"user-agent": "Newsproof (news verification)"}
+"""Requests without a name of their own are throttled first."""
+_TERM = re.compile(r'"[A-Za-z0-9][^"]*"|[A-Za-z0-9][A-Za-z0-9.&-]*[A-Za-z0-9]')
+_OPERATORS = frozenset({"and", "or", "not"})
+_HOST = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)+")
+_LANGUAGES = {"en": "sourcelang:english", "zh": "(sourcelang:english OR sourcelang:chinese)"}
+"""Whose titles a query in these languages can be compared with. Other news is searched for in every language."""
+_ESCAPE = re.compile(r'\\(["\\/bfnrtu]?)')
+_CJK = "\u3040-\u30ff\u3400-\u9fff"
+_PARTED = re.compile(rf"(?<=[{_CJK}]) (?=[{_CJK}])| (?=[,.;:!?%)])")
+"""Spaces that GDELT puts between Chinese words and before marks."""
+
+
+class GdeltSearch(Free):
+    """Port for ``Search``. Keeps GDELT's rate limit over all searches of this object: use one object per process.
+
+    A result's content is its title, and ``published_at`` the time at which GDELT first saw the page: never before it was
+    published, mostly within minutes.
+    """
+
+    provider = "gdelt"
+    mode: ProviderMode = "live"
+
+    def __init__(
+        self,
+        *,
+        base_url: str = DEFAULT_BASE_URL,
+        timeout_s: float = 20.0,
+        pace: Pace | None = None,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """``timeout_s`` bounds a request, after the wait for its turn, which ``pace`` bounds (default: 30 s).
+
+        Raises:
+            ConfigError: the address is invalid.
+        """
+        self._pace = pace or Pace("GDELT", interval_s=INTERVAL_S, max_wait_s=30.0)
+        self._now = now
+        self._client = ServiceClient(
+            _GDELT, base_url, timeout_s=timeout_s, headers=_HEADERS, max_bytes=max_response_bytes
+        )
+
+    async def perform(self, effect: Search) -> Answer:
+        """Search once among the pages of the last three months that were seen before ``as_of``. Empty is an answer.
+
+        Raises:
+            TransientError: rate_limit (GDELT's, or the queue here is too long), unavailable, timeout, network.
+            PermanentError: invalid_request (no English word, or ``as_of`` lies before the three months), refused,
+                not_configured.
+        """
+        query = cut_query(effect.query, MAX_QUERY_CHARS)
+        params = {
+            "query": _expression(query, effect),
+            "mode": "artlist",
+            "format": "json",
+            "maxrecords": str(RECORDS),
+            **self._window(effect),
+            "sort": "datedesc",
+        }
+        try:
+            async with self._pace.turn():
+                response = await self._client.send("GET", "/api/v2/doc/doc", params=params)
+            return self._read(response, effect, query)
+        except UselessAnswerError as exc:
+            return exc.answer
+
+    def _window(self, effect: Search) -> dict[str, str]:
+        now = self._now()
+        first, end = now - WINDOW, min(effect.as_of, now)
+        if end <= first:
+            raise PermanentError(
+                f"GDELT keeps the last three months, and this case is of {effect.as_of:%Y-%m-%d}: it was not searched; "
+                "for older news set a provider that looks further back, such as TAVILY_API_KEY",
+                kind="invalid_request",
+            )
+        start = max(first, effect.since) if effect.since is not None else first
+        return {"startdatetime": _stamp(start), "enddatetime": _stamp(end)}
+
+    def _read(self, response: httpx.Response, effect: Search, query: str) -> Answer:
+        text = response.text.strip()
+        said = quoted(text, 200)
+        if response.status_code != 200 or "limit requests" in said.lower():
+            raise self._refused(response, said)
+        if text[:1].isalpha():
+            raise refused(_GDELT, 400, said)
+        articles = _articles(text)
+        found = collected(articles, lambda item: _read_item(item, query), self.provider, RECORDS)
+        refuse_only_malformed(found, "GDELT", _FREE)
+        best = _best(found.results, effect.max_results)
+        return Answer(reply=SearchReply(provider=self.provider, query=query, results=best), **_FREE)  # type: ignore[arg-type]
+
+    def _refused(self, response: httpx.Response, said: str) -> TransientError | PermanentError:
+        status = 429 if "limit requests" in said.lower() else response.status_code
+        failure = refused(_GDELT, status, said, response.headers)
+        if isinstance(failure, TransientError) and failure.retry_after_s:
+            self._pace.rest(min(failure.retry_after_s, 60.0))
+        return failure
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def _expression(query: str, effect: Search) -> str:
+    """Return the first English term and at least one of the others, within the domains and languages asked for.
+
+    A term is a word, or words in double quotes. GDELT joins terms by AND, takes OR in parentheses alone, and no term of
+    fewer than three characters.
+    """
+    found = (term for term in _TERM.findall(query) if term.lower() not in _OPERATORS and len(term.strip('"')) > 2)
+    once: dict[str, str] = {}
+    for term in found:
+        once.setdefault(term.lower(), term)
+    terms = list(once.values())
+    if not terms:
+        raise PermanentError(
+            "the search has no English word of three letters, and GDELT knows no others; give it English terms",
+            kind="invalid_request",
+        )
+    hosts = [d for d in effect.include_domains if _HOST.fullmatch(d)][:MAX_DOMAINS]
+    parts = [terms[0], _LANGUAGES.get(effect.language, ""), _either([f"domainis:{host}" for host in hosts])]
+    beside = [part for part in parts if part]
+    others: list[str] = []
+    for term in terms[1:]:
+        if len(" ".join([*beside, _either([*others, term])])) <= MAX_EXPRESSION_CHARS:
+            others.append(term)
+    return " ".join([beside[0], *([_either(others)] if others else []), *beside[1:]])
+
+
+def _either(terms: list[str]) -> str:
+    return f"({' OR '.join(terms)})" if len(terms) > 1 else "".join(terms)
+
+
+def _stamp(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y%m%d%H%M%S}"
+
+
+def _articles(text: str) -> list[Any]:
+    # Titles may hold stray backslashes and control characters, which would lose the whole answer.
+    try:
+        body = json.loads(_ESCAPE.sub(lambda found: found[0] if found[1] else r"\\", text), strict=False)
+    except (ValueError, RecursionError) as exc:
+        raise UselessAnswerError(
+            f"GDELT's answer is not JSON ({type(exc).__name__}); it is asked again", spent=_FREE
+        ) from exc
+    articles = [] if body == {} else body.get("articles") if isinstance(body, dict) else None
+    if not isinstance(articles, list):
+        raise UselessAnswerError("GDELT's answer has no list of articles; it is asked again", spent=_FREE)
+    return articles
+
+
+def _read_item(item: Any, query: str) -> SearchResult | None:
+    if not isinstance(item, dict) or not isinstance(item.get("title"), str) or not item["title"].strip():
+        return None
+    title = _PARTED.sub("", " ".join(item["title"].split()))
+    return result_of(
+        provider="gdelt",
+        url=item.get("url"),
+        title=title,
+        content=title,
+        score=lexical_score(query, title, ""),
+        published_at=parse_published(item.get("seendate")),
+        whole=False,
+    )
+
+
+def _best(results: tuple[SearchResult, ...], limit: int) -> tuple[SearchResult, ...]:
+    """Return the best by score, the newest first among equals; of equal titles, which are one text, the oldest."""
+    once = {result.title.casefold(): result for result in results}
+    return tuple(sorted(once.values(), key=lambda r: -r.score)[: max(1, limit)])

@@ -1,0 +1,138 @@
+"""SearXNG over httpx: the searches of an instance of one's own, without a key. One ``Search`` is one ``GET /search``.
+
+Wire format: https://docs.searxng.org/dev/search_api.html, and ``get_json_response`` of
+https://github.com/searxng/searxng/blob/9fea412/searx/webutils.py. ``json`` must be among ``search.formats`` of the
+instance's settings.yml, which by default lists html alone; it answers 403 else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import httpx
+
+from infra.http import MAX_RESPONSE_BYTES, UselessAnswerError, quoted
+from infra.http_json import Service, ServiceClient, error_message, json_object, refused
+from infra.ports import Answer, Free
+from infra.search.results import collected, cut_query, lexical_score, refuse_only_malformed, result_of
+from infra.texts import parse_published
+from schemas.calls import ProviderMode
+from schemas.effects import Search, SearchReply
+from schemas.errors import PermanentError, TransientError
+from schemas.evidence import SearchResult
+
+MAX_QUERY_CHARS = 400
+MAX_DOMAINS = 10
+_SEARXNG = Service(name="SearXNG", address_setting="SEARXNG_URL")
+_FREE = {"cost_usd": Decimal(0), "cost_source": "own instance"}
+_SYNTAX = re.compile(r"(?:^|(?<=\s))[!?:<]+")
+"""What begins a command to SearXNG itself, such as “!wp”, which is an engine, or “!!g”, which leads away from it."""
+_LANGUAGE = re.compile(r"[a-z]{2}")
+_RANGES = ((1, "day"), (7, "week"), (31, "month"), (366, "year"))
+"""The longest age in days → the range that holds it."""
+
+
+class SearxngSearch(Free):
+    """Port for ``Search`` with one connection pool. Safe for concurrent searches within one event loop.
+
+    Its own score counts the engines that found a page and has no upper bound; the score here is that of the shared words.
+    """
+
+    provider = "searxng"
+    mode: ProviderMode = "live"
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        timeout_s: float = 10.0,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """``timeout_s`` bounds a whole search. ``base_url`` may be a loopback or private address.
+
+        Raises:
+            ConfigError: the address is invalid.
+        """
+        self._now = now
+        self._client = ServiceClient(_SEARXNG, base_url, timeout_s=timeout_s, max_bytes=max_response_bytes)
+
+    async def perform(self, effect: Search) -> Answer:
+        """Search once. An empty result is an answer, unless engines failed: then nothing is known.
+
+        Raises:
+            TransientError: rate_limit, unavailable (also when no engine answered), timeout, network.
+            PermanentError: not_configured (JSON is not enabled), invalid_request.
+        """
+        query = cut_query(_SYNTAX.sub("", effect.query), MAX_QUERY_CHARS)
+        try:
+            response = await self._client.send("GET", "/search", params=self._params(effect, query))
+            if response.status_code != 200:
+                raise _refused(response)
+            return self._read(json_object(response, _SEARXNG), effect, query)
+        except UselessAnswerError as exc:
+            return exc.answer
+
+    def _params(self, effect: Search, query: str) -> dict[str, str]:
+        sites = " OR ".join(f"site:{domain}" for domain in effect.include_domains[:MAX_DOMAINS])
+        params = {
+            "q": f"{query} ({sites})" if " OR " in sites else f"{query} {sites}".strip(),
+            "format": "json",
+            "categories": "news" if effect.topic == "news" else "general",
+        }
+        if _LANGUAGE.fullmatch(effect.language):
+            params["language"] = effect.language
+        if effect.since is not None:
+            age = self._now() - effect.since
+            fitting = [name for days, name in _RANGES if age <= timedelta(days=days)]
+            if fitting:
+                params["time_range"] = fitting[0]
+        return params
+
+    def _read(self, body: dict[str, Any], effect: Search, query: str) -> Answer:
+        items = body.get("results")
+        if not isinstance(items, list):
+            raise UselessAnswerError("SearXNG's answer has no list of results; it is asked again", spent=_FREE)
+        silent = body.get("unresponsive_engines")
+        if not items and silent:
+            raise TransientError(
+                f"none of SearXNG's engines answered ({quoted(silent, 200)}); it is tried again", kind="unavailable"
+            )
+        found = collected(items, lambda item: _read_item(item, query), self.provider, effect.max_results)
+        refuse_only_malformed(found, "SearXNG", _FREE)
+        reply = SearchReply(provider=self.provider, query=query, results=found.results, truncated=found.truncated)
+        return Answer(reply=reply, **_FREE)  # type: ignore[arg-type]
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def _refused(response: httpx.Response) -> TransientError | PermanentError:
+    if response.status_code == 403:
+        text = (
+            "SearXNG answers 403: it gives no JSON; add json to search.formats in its settings.yml and restart it, "
+            "or take searxng off DEEP_ANALYSIS_SEARCH_PROVIDER"
+        )
+        return PermanentError(text, kind="not_configured", status=403)
+    return refused(_SEARXNG, response.status_code, error_message(response, "error"), response.headers)
+
+
+def _read_item(item: Any, query: str) -> SearchResult | None:
+    if not isinstance(item, dict):
+        return None
+    title, content = item.get("title"), item.get("content")
+    if not isinstance(title, str) or not title.strip() or not isinstance(content, str):
+        return None
+    return result_of(
+        provider="searxng",
+        url=item.get("url"),
+        title=title,
+        content=content or title,
+        score=lexical_score(query, title, content),
+        published_at=parse_published(item.get("publishedDate")),
+        whole=bool(content.strip()),
+    )
