@@ -22,6 +22,7 @@ FailureKind = Literal[
     "unavailable",
     "auth",
     "plan_limit",
+    "not_open",
     "invalid_output",
     "cut",
     "invalid_request",

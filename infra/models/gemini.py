@@ -37,7 +37,7 @@ class GeminiModel:
 
         Raises:
             TransientError: rate_limit, unavailable, timeout, network.
-            PermanentError: auth, invalid_request, too_large (the request), not_configured.
+            PermanentError: auth, not_open, invalid_request, too_large (the request), not_configured.
         """
         contents, config = _request(self.model, effect)
         asked_at = datetime.now(UTC)

@@ -138,7 +138,7 @@ def translate_status(exc: vendor.APIError, model: str) -> TransientError | Perma
         return PermanentError(
             f"the model {model!r} is not open to this key ({status}: {said}); write another into MODEL_LIGHT, MODEL_HEAVY or "
             "MODEL_TASKS: newsproof doctor --live names those that are open",
-            kind="invalid_request",
+            kind="not_open",
             status=status,
         )
     if status in {401, 403} or wrong_key:

@@ -99,7 +99,7 @@ class OpenAICompatibleClient(ServiceClient):
         if status in {403, 404} and (
             code == _NO_MODEL or _names(said, model) or (status == 404 and "model" in said.lower())
         ):
-            return PermanentError(self._no_model(status, said, model, named_by), kind="invalid_request", status=status)
+            return PermanentError(self._no_model(status, said, model, named_by), kind="not_open", status=status)
         if status == 404:
             text = (
                 f"{service.name} has nothing at {self._base} ({said}); correct {service.address_setting}, up to and with its "

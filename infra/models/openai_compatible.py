@@ -122,7 +122,7 @@ class OpenAICompatibleModel:
 
         Raises:
             TransientError: rate_limit, unavailable, timeout, network.
-            PermanentError: auth, plan_limit, invalid_request, too_large (the request), not_configured.
+            PermanentError: auth, plan_limit, not_open, invalid_request, too_large (the request), not_configured.
         """
         asked_at = datetime.now(UTC)
         try:

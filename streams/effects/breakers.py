@@ -31,7 +31,7 @@ State = Literal["closed", "open", "half_open"]
 
 UNREACHABLE: frozenset[FailureKind] = frozenset({"timeout", "network", "unavailable"})
 """Counted, because a single one may be an accident."""
-REFUSED: frozenset[FailureKind] = frozenset({"auth", "plan_limit"})
+REFUSED: frozenset[FailureKind] = frozenset({"auth", "plan_limit", "not_open"})
 """Opens the breaker at once and for long: only a person, or the next billing period, can resolve it."""
 PROVIDER_FAILURES = UNREACHABLE | REFUSED | {"rate_limit"}
 """Failures of the provider; another provider may succeed."""

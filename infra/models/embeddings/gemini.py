@@ -34,7 +34,7 @@ class GeminiEmbedder:
 
         Raises:
             TransientError: rate_limit, unavailable, timeout, network.
-            PermanentError: auth, invalid_request, too_large, not_configured.
+            PermanentError: auth, not_open, invalid_request, too_large, not_configured.
             UselessAnswerError: the response is not a vector of these dimensions; it may have been billed.
         """
         asked_at = datetime.now(UTC)

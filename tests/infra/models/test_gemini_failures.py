@@ -123,8 +123,8 @@ async def test_a_malformed_body_is_invalid_output(body: bytes) -> None:
         (fake.error(401, "UNAUTHENTICATED"), "auth", False, "GEMINI_API_KEY"),
         (fake.error(403, "PERMISSION_DENIED"), "auth", False, "GEMINI_API_KEY"),
         (fake.error(404, "NOT_FOUND"), "invalid_request", False, "MODEL_LIGHT or MODEL_HEAVY"),
-        (fake.error(404, "NOT_FOUND", fake.CLOSED), "invalid_request", False, "is not open to this key"),
-        (fake.error(403, "PERMISSION_DENIED", fake.CLOSED), "invalid_request", False, "newsproof doctor --live"),
+        (fake.error(404, "NOT_FOUND", fake.CLOSED), "not_open", False, "is not open to this key"),
+        (fake.error(403, "PERMISSION_DENIED", fake.CLOSED), "not_open", False, "newsproof doctor --live"),
         (
             fake.error(404, "NOT_FOUND", "models/gemini-2.5-pro-max is not found"),
             "invalid_request",

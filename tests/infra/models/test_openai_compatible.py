@@ -325,8 +325,8 @@ REFUSED: list[tuple[Say, type[NewsproofError], str]] = [
     (fake.error(429, "Rate limit reached", headers={"retry-after": "7"}), TransientError, "rate_limit"),
     (fake.error(429, "You exceeded your quota", code="insufficient_quota"), PermanentError, "plan_limit"),
     (fake.error(402, "Insufficient Balance"), PermanentError, "plan_limit"),
-    (fake.error(404, "The model does not exist", code="model_not_found"), PermanentError, "invalid_request"),
-    (fake.error(403, "Project has no access to it", code="model_not_found"), PermanentError, "invalid_request"),
+    (fake.error(404, "The model does not exist", code="model_not_found"), PermanentError, "not_open"),
+    (fake.error(403, "Project has no access to it", code="model_not_found"), PermanentError, "not_open"),
     (fake.error(404, "404 page not found"), PermanentError, "invalid_request"),
     (fake.error(400, "too long", code="context_length_exceeded"), PermanentError, "too_large"),
     (

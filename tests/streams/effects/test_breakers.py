@@ -90,7 +90,7 @@ async def test_failures_that_say_nothing_of_the_provider_never_open_it(kind: Fai
     assert breaker.view().state == "closed"
 
 
-@pytest.mark.parametrize("kind", ["auth", "plan_limit"])
+@pytest.mark.parametrize("kind", ["auth", "plan_limit", "not_open"])
 async def test_a_refused_key_or_plan_opens_it_at_once_and_for_long(kind: FailureKind) -> None:
     clock = Clock()
     _, breaker = made(clock)
