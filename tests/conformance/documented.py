@@ -96,6 +96,28 @@ def query_fault(document: Document, query: Mapping[str, list[str]]) -> Fault | N
     return document.fault({name: values[0] for name, values in query.items()})
 
 
+def in_camel_case(value: Any, schema: Schema) -> Any:
+    """Return the value with the names of fields as Google documents them.
+
+    Its parsers take the original names, such as ``response_json_schema``, too
+    (https://protobuf.dev/programming-guides/json/, 2026-11-23); google-genai sends some of them so.
+    """
+    if isinstance(value, list) and "items" in schema:
+        return [in_camel_case(one, schema["items"]) for one in value]
+    if not isinstance(value, dict) or "properties" not in schema:
+        return value
+    found: dict[str, Any] = {}
+    for name, one in value.items():
+        known = name if name in schema["properties"] or _camel(name) not in schema["properties"] else _camel(name)
+        found[known] = in_camel_case(one, schema["properties"].get(known, {}))
+    return found
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(part.title() for part in others)
+
+
 _PART = closed(
     text=TEXT,
     thought=FLAG,

@@ -21,9 +21,10 @@ from tests.conformance.documented import (
     GEMINI_MODELS,
     Document,
     Fault,
+    in_camel_case,
     query_fault,
 )
-from tests.conformance.server import ConformanceServer, Refusal, body_fault, example_of, path_of, query_of
+from tests.conformance.server import ConformanceServer, Refusal, example_of, path_of, posted_json, query_of
 from tests.infra.fakes.server import Received, Say
 
 _PATH = re.compile(r"^/(?:v1|v1beta)/models(?:/(?P<model>[\w.-]+)(?::(?P<method>\w+))?)?$")
@@ -141,9 +142,11 @@ class GeminiServer(ConformanceServer):
             return Refusal(
                 said, error(404, "NOT_FOUND", f"{said} Call ListModels to see the list of available models.")
             )
-        body, fault = body_fault(request, document)
+        body, unreadable = posted_json(request)
+        fault = Fault("", "type", unreadable) if unreadable else document.fault(in_camel_case(body, document.schema))
         if fault is not None:
             return _refused(fault)
+        body = in_camel_case(body, document.schema)
         return (
             _refused_generation(MODELS[place["model"]], place["model"], body) if document is GEMINI_GENERATE else None
         )
@@ -161,7 +164,7 @@ class GeminiServer(ConformanceServer):
             return _listed(place["model"], query_of(request))
         if place["method"] != "generateContent":
             return self.vectors(request)
-        body = orjson.loads(request.body)
+        body = _read(request)
         return self.reply(request, *_parts(body))
 
     def error(self, status: int, said: str = "said the fake", headers: dict[str, str] | None = None) -> Say:
@@ -204,7 +207,7 @@ class GeminiServer(ConformanceServer):
         """Return a vector for each text, with a direction that depends on it."""
         place = _PATH.match(path_of(request))
         assert place is not None
-        body = orjson.loads(request.body)
+        body = _read(request)
         asked = body.get("requests", [body])
         made = [_vector(one, one.get("outputDimensionality", 3072)) for one in asked]
         tokens = sum(_tokens(part) for one in asked for part in one["content"]["parts"])
@@ -215,7 +218,7 @@ class GeminiServer(ConformanceServer):
     def _thought(self, request: Received) -> tuple[str, dict[str, Any], dict[str, Any]]:
         place = _PATH.match(path_of(request))
         assert place is not None
-        body = orjson.loads(request.body)
+        body = _read(request)
         config = body.get("generationConfig", {})
         thinks = _thinks(MODELS[place["model"]], config.get("thinkingConfig", {}))
         prompt = sum(_tokens(body[name]) for name in ("contents", "systemInstruction", "tools") if name in body)
@@ -236,6 +239,11 @@ class GeminiServer(ConformanceServer):
         self.charge(total, request, prompt=prompt, cached=cached, written=written)
 
 
+def _read(request: Received) -> Any:
+    document = _METHODS[path_of(request).rpartition(":")[2]]
+    return in_camel_case(orjson.loads(request.body), document.schema)
+
+
 def _lists_not(model: str, method: str) -> bool:
     return model not in (MODELS if method == "generateContent" else EMBEDDERS)
 
@@ -248,6 +256,8 @@ def _refused(fault: Fault) -> Refusal:
     if fault.rule == "unknown":
         said = f'Invalid JSON payload received. Unknown name "{name}"' + (f" at '{where}': " if where else ": ")
         said += "Cannot find field."
+    elif not fault.field:
+        said = f"Invalid JSON payload received. {fault.said}"
     elif fault.rule == "missing":
         said = f"* GenerateContentRequest.{fault.field}: {fault.field} is not specified\n"
     detail = {"@type": f"{_RPC}BadRequest", "fieldViolations": [{"field": where, "description": said}]}

@@ -44,8 +44,6 @@ def twice_first(body: bytes) -> bytes:
     return b"{" + names + (b"," if names else b"") + body[1:]
 
 
-GEMINI = ("gemini", "gemini vectors")
-NOT_GEMINI = tuple(name for name in EVERYBODY if name not in GEMINI)
 HTML = b"<!doctype html><html><head><title>Just a moment...</title></head><body>Checking your browser</body></html>"
 GENERAL = (
     Row("good", EVERYBODY, "a good answer", Must(), good),
@@ -120,16 +118,10 @@ GENERAL = (
     ),
     Row("empty body", EVERYBODY, "200 with nothing", USELESS, say(Say(b""))),
     Row(
-        *("204", NOT_GEMINI, "204 without a body: no provider's answer, so something else stands at the address"),
+        *("204", EVERYBODY, "204 without a body: no provider's answer, so something else stands at the address"),
         Must("not_configured", cost="nothing"),
         say(Say(b"", status=204)),
-    ),
-    Row(
-        "204",
-        GEMINI,
-        "204 without a body: Google's library takes every 2xx for an answer",
-        USELESS,
-        say(Say(b"", status=204)),
+        lacks=dict.fromkeys(("gemini", "gemini vectors"), "204 is told as a request that Gemini does not take"),
     ),
     Row(
         *("too large", EVERYBODY, "a body without end"),
