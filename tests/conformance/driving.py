@@ -81,6 +81,7 @@ SEARCH_ASKED: dict[str, Search] = {
     "advanced": msgspec.structs.replace(SEARCH, depth="advanced"),
     "domains": msgspec.structs.replace(SEARCH, include_domains=("circle.com", "sec.gov")),
     "since": msgspec.structs.replace(SEARCH, since=datetime(2026, 11, 1, tzinfo=UTC)),
+    **({"news": msgspec.structs.replace(SEARCH, **{"topic": "news"})} if "topic" in Search.__struct_fields__ else {}),
     "long ago": msgspec.structs.replace(SEARCH, as_of=datetime(2026, 1, 5, tzinfo=UTC)),
 }
 RECALL = Recall(text="USDC loses its peg", asset="USDC", as_of=NOW, limit=5, exclude_case="")

@@ -102,6 +102,26 @@ def without_sampling(server: Any, request: Received) -> Say:
     return gemini.error(418, "UNKNOWN", f"{sorted(sent)} was sent") if sent else good(server, request)
 
 
+def refusing(field: str, kind: type, said: str) -> Situation:
+    """Answer as a server that does not take a field of this type: 400 that names it, else well."""
+
+    def situation(server: Any, request: Received) -> Say:
+        sent = orjson.loads(request.body).get(field)
+        taken = not isinstance(sent, kind) or (isinstance(sent, dict) and sent.get("type") == "json_object")
+        return good(server, request) if taken else openai.error(400, said, param=field)
+
+    return situation
+
+
+def asking_for(wanted: Callable[[dict[str, Any]], bool], what: str) -> Situation:
+    """Answer well if the request is as wanted, else in a way that no row expects."""
+
+    def situation(server: Any, request: Received) -> Say:
+        return good(server, request) if wanted(orjson.loads(request.body)) else openai.error(418, f"no {what} was sent")
+
+    return situation
+
+
 GOOGLE = ("gemini",)
 FLASH, LITE_3, PRO = {"model": "gemini-3.8-flash"}, {"model": "gemini-3.5-flash-lite"}, {"model": "gemini-2.5-pro"}
 GEMINI_ANSWERS = (
@@ -353,21 +373,6 @@ OPENAI_ANSWERS = (
     Row("JSON by schema", COMPATIBLE, "JSON by the schema that was sent", Must(), good, ask="json", reply=gives_data),
     Row("forced function", COMPATIBLE, "a call of the forced function", Must(), good, ask="function", reply=calls_plan),
     Row(
-        *(
-            "reasoning model",
-            COMPATIBLE,
-            "400 for max_tokens, then 400 for temperature, then an answer: refusals cost nothing",
-        ),
-        Must(),
-        good,
-        ask="thinking low",
-        settings=MINI,
-        requests=3,
-        refused=2,
-        reply=says(TEXT),
-        lacks={"openai": THINKS},
-    ),
-    Row(
         *("<think> before the answer", COMPATIBLE, "thoughts of an open model before the text: they are no part of it"),
         Must(),
         message({"content": f"<think>Who said so?</think>\n{TEXT}"}),
@@ -429,6 +434,69 @@ OPENAI_ANSWERS = (
         raw(b'"prompt_tokens":', b'"prompt_tokens":1000000000000000000000000000000,"x":'),
     ),
 )
+OPENAI_DIALECTS = (
+    Row(
+        *(
+            "reasoning model",
+            COMPATIBLE,
+            "400 for max_tokens, then 400 for temperature, then an answer: refusals cost nothing",
+        ),
+        Must("invalid_output", again=True),
+        good,
+        settings=MINI,
+        requests=3,
+        refused=2,
+    ),
+    Row(
+        *("reasoning model told to think little", COMPATIBLE, "an answer whose thoughts are beside its limit"),
+        Must(),
+        asking_for(lambda body: body.get("reasoning_effort") == "low", "reasoning_effort low"),
+        ask="thinking low",
+        settings=MINI,
+        requests=3,
+        refused=2,
+        reply=says(TEXT),
+        lacks={"openai": THINKS},
+    ),
+    Row(
+        *("schema that is strict", COMPATIBLE, "JSON by a schema sent with strict: true, where it can be strict"),
+        Must(),
+        asking_for(lambda body: body["response_format"]["json_schema"].get("strict") is True, "strict schema"),
+        ask="json",
+        lacks={"openai": "schemas go out without strict"},
+    ),
+    Row(
+        *("no JSON Schema", COMPATIBLE, "400 for response_format json_schema, then JSON by json_object"),
+        Must(),
+        refusing("response_format", dict, "'response_format.type' must be 'json_object' or 'text'"),
+        ask="json",
+        requests=2,
+    ),
+    Row(
+        *("no forced function by name", COMPATIBLE, "400 for tool_choice as an object, then a call by required"),
+        Must(),
+        refusing("tool_choice", dict, "tool_choice must be a string"),
+        ask="function",
+        requests=2,
+        reply=calls_plan,
+    ),
+    Row(
+        *("<think> without an end", COMPATIBLE, "thoughts that never end: no answer"),
+        MALFORMED,
+        message({"content": "<think>Who said so? The company"}),
+        lacks={"openai": "an unclosed <think> is taken for the answer"},
+    ),
+    Row(
+        *("two choices", COMPATIBLE, "two choices: the first is taken"),
+        Must(),
+        edited(
+            lambda body: body["choices"].append(
+                {**body["choices"][0], "message": {"role": "assistant", "content": "No."}}
+            )
+        ),
+        reply=says(TEXT),
+    ),
+)
 OPENAI_REFUSALS = (
     Row(
         *("plan used up", COMPATIBLE, "429 with code insufficient_quota: no rate limit, but an unpaid bill"),
@@ -474,5 +542,5 @@ OPENAI_VECTORS = (
 )
 MODEL_ROWS = (
     *(*GEMINI_ANSWERS, *GEMINI_THINKING, *GEMINI_REFUSALS, *GEMINI_VECTORS),
-    *(*OPENAI_ANSWERS, *OPENAI_REFUSALS, *OPENAI_VECTORS),
+    *(*OPENAI_ANSWERS, *OPENAI_DIALECTS, *OPENAI_REFUSALS, *OPENAI_VECTORS),
 )
