@@ -144,7 +144,7 @@ _FUNCTION = closed(
     behavior=one_of("UNSPECIFIED", "BLOCKING", "NON_BLOCKING"),
 )
 GEMINI_GENERATE = Document(
-    "https://ai.google.dev/api/generate-content and https://ai.google.dev/api/caching#Content",
+    "https://ai.google.dev/api/generate-content, by the types of google-genai 3.4.0",
     "2026-11-23",
     closed(
         "contents",
@@ -218,7 +218,7 @@ _EMBED = closed(
         "CODE_RETRIEVAL_QUERY",
     ),
     title=TEXT,
-    outputDimensionality=within(128, 3072),
+    outputDimensionality=within(1, 3072),
 )
 GEMINI_EMBED = Document("https://ai.google.dev/api/embeddings#method:-models.embedcontent", "2026-11-23", _EMBED)
 GEMINI_EMBED_BATCH = Document(
@@ -251,7 +251,8 @@ _MESSAGE = closed(
     name=TEXT,
 )
 OPENAI_CHAT = Document(
-    "https://platform.openai.com/docs/api-reference/chat/create",
+    "https://platform.openai.com/docs/api-reference/chat/create, by its OpenAPI 2.3.0 "
+    "(https://docs.rs/crate/openai-client-base/latest)",
     "2026-11-23",
     closed(
         "model messages",
@@ -273,6 +274,14 @@ OPENAI_CHAT = Document(
         user=TEXT,
         safety_identifier=TEXT,
         prompt_cache_key=TEXT,
+        prompt_cache_retention=TEXT,
+        modalities=many(TEXT),
+        audio=OBJECT,
+        prediction=OBJECT,
+        stream_options=OBJECT,
+        web_search_options=OBJECT,
+        functions=many(OBJECT),
+        function_call={"anyOf": [TEXT, OBJECT]},
         store={"type": ["boolean", "null"]},
         metadata=OBJECT,
         service_tier=one_of("auto", "default", "flex", "scale", "priority"),
@@ -319,7 +328,8 @@ OPENAI_EMBEDDINGS = Document(
 
 _DAY = {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$"}
 TAVILY_SEARCH = Document(
-    "https://docs.tavily.com/documentation/api-reference/endpoint/search",
+    "https://docs.tavily.com/documentation/api-reference/endpoint/search, "
+    "https://novita.ai/docs/api-reference/model-apis-tavily-search",
     "2026-11-23",
     closed(
         "query",
@@ -338,15 +348,15 @@ TAVILY_SEARCH = Document(
         include_images=FLAG,
         include_image_descriptions=FLAG,
         include_favicon=FLAG,
-        include_domains=many(WORDS, maxItems=300),
-        exclude_domains=many(WORDS, maxItems=150),
+        include_domains=many(WORDS),
+        exclude_domains=many(WORDS),
         country=TEXT,
         include_usage=FLAG,
         exact_match=FLAG,
     ),
 )
 BOCHA_SEARCH = Document(
-    "https://open.bochaai.com (Web Search API)",
+    "https://open.bochaai.com (Web Search API), as in https://uni-api.cstcloud.cn/doc/llm/websearch",
     "2026-11-23",
     closed(
         "query",
@@ -361,10 +371,11 @@ BOCHA_SEARCH = Document(
         include=TEXT,
         exclude=TEXT,
         count=within(1, 50),
+        page=within(1, 10_000),
     ),
 )
 RAGFLOW_RETRIEVAL = Document(
-    "https://ragflow.io/docs/http_api_reference#retrieve-chunks",
+    "https://github.com/infiniflow/ragflow/blob/main/docs/references/http_api_reference.md (Retrieve chunks)",
     "2026-11-23",
     closed(
         "question",

@@ -63,8 +63,6 @@ def _tavily_rule(body: dict[str, Any]) -> str | None:
         return "Query is too long. Max query length is 400 characters."
     if "chunks_per_source" in body and body.get("search_depth") != "advanced":
         return "chunks_per_source is only available with search_depth advanced."
-    if "country" in body and body.get("topic", "general") != "general":
-        return "country is only available with topic general."
     if body.get("start_date", "0") > body.get("end_date", "9"):
         return "start_date must be before end_date."
     return None
@@ -88,9 +86,11 @@ class BochaServer(ConformanceServer):
             missing = fault.rule == "missing"
             said = f"Missing parameter {fault.field}" if missing else f"Invalid parameter {fault.field}: {fault.said}"
             return Refusal(said, bocha_error(400, said))
-        domains = [d for name in ("include", "exclude") for d in body.get(name, "").replace(",", "|").split("|")]
-        too_many = len(domains) > 100
-        return Refusal("too many domains", bocha_error(400, "Too many domains")) if too_many else None
+        listed = [body.get(name, "").replace(",", "|").split("|") for name in ("include", "exclude")]
+        too_many = any(len(domains) > 20 for domains in listed)
+        return (
+            Refusal("too many domains", bocha_error(400, "Invalid parameter: at most 20 sites")) if too_many else None
+        )
 
     def error(self, status: int, said: str = "said the fake", headers: dict[str, str] | None = None) -> Say:
         return bocha_error(status, said, headers=headers)

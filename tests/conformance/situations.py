@@ -56,7 +56,8 @@ Written by `docs/generate.py` from the table in `tests/conformance`; do not edit
 HTTP, against a server that is written to the provider's documentation. Such a server checks every request against the
 documented schema (an unknown field, a missing header, a wrong type or value is refused in the provider's own words), counts
 tokens, cuts an answer at its limit with the thinking inside it, and keeps books of what it charges. No key is needed, and no
-provider is called: what the real one does beyond its documentation shows on the first real call alone.
+provider is called: what the real one does beyond its documentation shows on the first real call alone. The words of a refusal
+are the provider's where its documentation or a public report quotes them; else the shape is its own, and the words are ours.
 
 - **Reply**: the answer is used. Else the kind of failure that the case's log records.
 - **Again**: another try may help, and the runtime makes it within the step's deadline; a wait is the provider's own wish.
