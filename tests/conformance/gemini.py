@@ -170,14 +170,18 @@ class GeminiServer(ConformanceServer):
     def error(self, status: int, said: str = "said the fake", headers: dict[str, str] | None = None) -> Say:
         return error(status, _STATUS.get(status, "UNKNOWN"), said, headers=headers)
 
-    def reply(self, request: Received, *parts: dict[str, Any], finish: str = "STOP", **more: Any) -> Say:
+    def reply(
+        self, request: Received, *parts: dict[str, Any], finish: str = "STOP", thinks: int | None = None, **more: Any
+    ) -> Say:
         """Return a response with one candidate of these parts, cut where thinking and answer exceed the limit.
 
-        It is charged. ``more`` replaces fields of the response; None leaves one out.
+        It is charged. ``thinks``: tokens of thought, other than the model and the request let expect. ``more`` replaces
+        fields of the response; None leaves one out.
         """
         name, body, usage = self._thought(request)
-        config = body.get("generationConfig", {})
-        room = config.get("maxOutputTokens", OUTPUT_LIMIT) - usage["thoughtsTokenCount"]
+        limit = body.get("generationConfig", {}).get("maxOutputTokens", OUTPUT_LIMIT)
+        usage["thoughtsTokenCount"] = min(limit, usage["thoughtsTokenCount"] if thinks is None else thinks)
+        room = limit - usage["thoughtsTokenCount"]
         wanted = sum(_tokens(part) for part in parts if not part.get("thought"))
         if wanted > room:
             parts, finish, wanted = _cut(parts, room), "MAX_TOKENS", room
@@ -225,7 +229,7 @@ class GeminiServer(ConformanceServer):
         usage = {
             "promptTokenCount": prompt,
             "cachedContentTokenCount": prompt // 8,
-            "thoughtsTokenCount": min(thinks, config.get("maxOutputTokens", OUTPUT_LIMIT)),
+            "thoughtsTokenCount": thinks,
         }
         return place["model"], body, usage
 

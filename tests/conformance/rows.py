@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
 import orjson
 
 from schemas.errors import FailureKind
 from tests.conformance.server import Situation
-from tests.infra.fakes.server import Say
+from tests.infra.fakes.server import Reset, Say
 
 Cost = Literal["billed", "unknown", "nothing"]
 Effect = Literal["closed", "counts", "opens"]
@@ -24,6 +26,20 @@ SHORT_S = 0.15
 """Timeout of the rows about time: the server would be silent for ever."""
 
 
+def pacific_midnight_s() -> float:
+    """Return the seconds until Google's daily quotas begin anew (https://ai.google.dev/gemini-api/docs/rate-limits)."""
+    now = datetime.now(ZoneInfo("America/Los_Angeles"))
+    day = (now + timedelta(days=1)).date()
+    return (datetime(day.year, day.month, day.day, tzinfo=now.tzinfo).astimezone(UTC) - now).total_seconds()
+
+
+UNTIL: dict[str, Callable[[], float]] = {
+    "a minute from now": lambda: 60.0,
+    "midnight in California": pacific_midnight_s,
+}
+"""Seconds from now."""
+
+
 @dataclass(frozen=True)
 class Must:
     """What the product must make of the answer.
@@ -31,14 +47,16 @@ class Must:
     ``kind``: ``reply``, or the kind of the failure. ``again``: whether the failure is worth another try, which the runtime
     makes. ``cost``: ``billed`` is to the last digit what the provider charges; ``unknown`` keeps the whole reservation,
     and is ``nothing`` where the provider is free. ``breaker``: whether it stays ``closed``, ``counts`` the failure or
-    ``opens`` at once. ``wait_s``: the provider's own wish, kept. ``says``: what the error's text names.
+    ``opens`` at once. ``wait_s``: the provider's own wish, kept; ``until``: the same, as a name of :data:`UNTIL`.
+    ``says``: what the error's text names.
     """
 
-    kind: FailureKind | Literal["reply"] = "reply"
+    kind: FailureKind | Literal["reply", "cut"] = "reply"
     again: bool = False
     cost: Cost = "billed"
     breaker: Effect = "closed"
     wait_s: float | None = None
+    until: str = ""
     says: tuple[str, ...] = ()
 
 
@@ -97,3 +115,9 @@ def with_body(change: Callable[[bytes], bytes], **headers: str) -> Situation:
         return Say(change(body_of(answer)), headers={**answer.headers, **named})
 
     return situation
+
+
+def cut_short(server: Any, request: Any) -> Reset:
+    body = body_of(good(server, request))
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    return Reset(after=head.encode() + body[: len(body) // 2])

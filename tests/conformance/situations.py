@@ -103,8 +103,10 @@ def _line(row: Row) -> str:
 def _again(must: Must) -> str:
     if must.kind == "reply":
         return "–"
+    if must.kind == "cut":
+        return "once, with a larger limit"
     if not must.again:
         return "no"
-    if must.wait_s is None:
-        return "yes"
-    return f"yes, after {must.wait_s:g} s" if must.wait_s < 3600 else "yes, when the day ends"
+    if must.until:
+        return f"yes, after {must.until}"
+    return "yes" if must.wait_s is None else f"yes, after {must.wait_s:g} s"

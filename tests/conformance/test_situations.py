@@ -4,7 +4,7 @@ import pytest
 
 from schemas.effects import Failure
 from tests.conformance.driving import PROVIDERS, Outcome, outcome
-from tests.conformance.rows import Must, Row
+from tests.conformance.rows import UNTIL, Must, Row
 from tests.conformance.situations import ABSENT, ROWS
 
 CASES = [
@@ -41,11 +41,11 @@ def check_answer(got: Outcome, row: Row) -> None:
     assert (reply.kind, reply.retryable) == (must.kind, must.again), reply
     assert [word for word in must.says if word not in reply.message] == [], reply.message
     assert "secret" not in reply.message and "another-key" not in reply.message
-    if must.wait_s is None:
-        assert reply.retry_after_s is None
-    else:
+    if must.until:
         assert reply.retry_after_s is not None
-        assert must.wait_s - 10 < reply.retry_after_s <= must.wait_s
+        assert abs(UNTIL[must.until]() - reply.retry_after_s) < 10
+    else:
+        assert reply.retry_after_s == must.wait_s
 
 
 def check_cost(got: Outcome, must: Must) -> None:
