@@ -218,8 +218,13 @@ class Outcome:
 
 @asynccontextmanager
 async def asked(provider: str, row: Row) -> AsyncIterator[tuple[EffectsHost, Any, ConformanceServer]]:
-    """Return the host with the adapter, what to ask, and the server in the row's situation."""
+    """Return the host with the adapter, what to ask, and the server in the row's situation.
+
+    Raises:
+        RuntimeError: the server itself failed, so that what came of it says nothing of the product.
+    """
     of = PROVIDERS[provider]
+    assert row.ask in of.asked, f"{provider} cannot be asked {row.ask!r} yet"
     async with of.server(row.situation) as server:
         port = of.make(server.url, {"timeout_s": 30.0, **row.settings})
         effect = of.asked[row.ask]
@@ -231,6 +236,8 @@ async def asked(provider: str, row: Row) -> AsyncIterator[tuple[EffectsHost, Any
             yield host, effect, server
         finally:
             await host.close()
+        if server.broken:
+            raise RuntimeError("the server of the test broke; mend it") from server.broken[0]
 
 
 async def outcome(provider: str, row: Row) -> Outcome:

@@ -9,6 +9,7 @@ import orjson
 
 from schemas.effects import ModelReply
 from tests.conformance import gemini, openai
+from tests.conformance.documented import GEMINI_GENERATE, in_camel_case
 from tests.conformance.rows import MALFORMED, USELESS, Must, Row, body_of, good, say
 from tests.conformance.server import Situation
 from tests.infra.fakes.server import Received, Say

@@ -36,7 +36,7 @@ class ConformanceServer(FakeServer, ABC):
     """Checks each request, then does what ``situation`` says; without one it answers well.
 
     ``refusals`` says why requests were refused; ``bills`` holds what was charged, an entry per answer that was made.
-    ``key`` is the only one that is let in. A refused request is not charged.
+    ``key`` is the only one that is let in. A refused request is not charged. ``broken`` holds what went wrong in the server.
     """
 
     key = "secret-key"
@@ -47,17 +47,22 @@ class ConformanceServer(FakeServer, ABC):
         self._situation = situation or (lambda server, request: server.answer(request))
         self.refusals: list[str] = []
         self.bills: list[Bill] = []
+        self.broken: list[Exception] = []
 
     @property
     def billed_usd(self) -> Decimal:
         return sum((bill.usd for bill in self.bills), Decimal(0))
 
     def _chosen(self, request: Received) -> Behaviour:
-        refusal = self.refusal(request)
-        if refusal is not None:
-            self.refusals.append(refusal.why)
-            return refusal.answer
-        return self._situation(self, request)
+        try:
+            refusal = self.refusal(request)
+            if refusal is not None:
+                self.refusals.append(refusal.why)
+                return refusal.answer
+            return self._situation(self, request)
+        except Exception as exc:
+            self.broken.append(exc)
+            raise
 
     @abstractmethod
     def refusal(self, request: Received) -> Refusal | None:

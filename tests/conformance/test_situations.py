@@ -7,12 +7,13 @@ from tests.conformance.driving import PROVIDERS, Outcome, outcome
 from tests.conformance.rows import UNTIL, Must, Row
 from tests.conformance.situations import ABSENT, ROWS
 
+NOT_THERE = (AssertionError, ModuleNotFoundError)
 CASES = [
     pytest.param(
         row,
         provider,
         id=f"{row.name}-{provider}".replace(" ", "_"),
-        marks=[pytest.mark.xfail(strict=True, reason=lacks)]
+        marks=[pytest.mark.xfail(strict=True, raises=NOT_THERE, reason=lacks)]
         if (lacks := row.lacks.get(provider) or ABSENT.get(provider))
         else [],
     )
