@@ -6,6 +6,7 @@ It starts nothing, makes no paid request and prints no secret.
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import sys
 from collections.abc import Iterable
@@ -144,12 +145,7 @@ def _providers(settings: Settings) -> list[Check]:
         refuse_unusable(settings)
     except ConfigError as exc:
         checks.append(Check(name="providers", state="missing", found="a key or a name is missing", do=str(exc)))
-    for name, key, where in (
-        ("models (Gemini)", settings.gemini_api_key, "GEMINI_API_KEY, from https://aistudio.google.com/apikey"),
-        ("models (OpenAI-compatible)", settings.openai_api_key, "OPENAI_API_KEY, where MODEL_* names openai:… models"),
-    ):
-        state: State = "ok" if key else "note"
-        checks.append(Check(name=name, state=state, found="key is set" if key else "no key", do="" if key else where))
+    checks += _model_providers(settings)
     checks += _search_providers(settings)
     if settings.mode == "live" and not settings.deep_analysis_tools_enabled:
         checks.append(
@@ -160,6 +156,27 @@ def _providers(settings: Settings) -> list[Check]:
                 do="set it to true, and PHASE1_ROLLOUT_PERCENTAGE to the share that you want (`up` does both)",
             )
         )
+    return checks
+
+
+def _model_providers(settings: Settings) -> list[Check]:
+    """Return one check per provider of models: whether its key is set, where it takes one. Nothing is asked.
+
+    Ollama and llama-server, which have an address by default, are left out unless ``MODEL_*`` names them.
+    """
+    from infra.models import providers
+
+    chosen = ("light", "heavy", "light_fallback", "heavy_fallback", "tasks")
+    named = ",".join(getattr(settings, f"model_{one}") for one in chosen)
+    endpoints, checks = settings.endpoints(), []
+    for name, provider in providers(settings).items():
+        if name in {"ollama", "llamacpp"} and not re.search(rf"(^|[\s,|=]){name}\s*:", named, re.IGNORECASE):
+            continue
+        keyless = name in endpoints and endpoints[name].key is None
+        state: State = "ok" if provider.missing is None else "note"
+        found = "no key" if provider.missing else "needs no key at its address" if keyless else "key is set"
+        do = f"{provider.missing}, where MODEL_* names {name}:… models" if provider.missing else ""
+        checks.append(Check(name=f"models ({name})", state=state, found=found, do=do))
     return checks
 
 

@@ -21,6 +21,7 @@ from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.found_signals import FoundSignals
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.kafka.topics import KafkaAddress
+from infra.models.openai_thinking import ALLOWANCE
 from infra.settings import Settings, load_settings
 from lab.budget_audit import budget_overshoot
 from newsproof.app.processes.research import serve_research
@@ -154,10 +155,10 @@ async def test_each_task_is_asked_of_its_own_models_in_order_with_its_own_temper
         ("research_route", "openai", "gpt-4o", 0.1, 1000),
         ("research_plan", "gemini", "gemini-2.5-flash", 0.5, 4096),
         ("research_macro", "gemini", "gemini-2.5-flash", 1.0, 50000),
-        ("research_ta", "openai", "gpt-5-mini", 0.6, 8192),
+        ("research_ta", "openai", "gpt-5-mini", 0.6, 8192 + ALLOWANCE["minimal"]),
         ("research_ta", "gemini", "gemini-2.5-pro", 0.6, 8192),
         ("research_onchain", "gemini", "gemini-2.5-flash", 0.7, 8192),
-        ("research_answer", "openai", "gpt-5", 0.25, 8192),
+        ("research_answer", "openai", "gpt-5", 0.25, 8192 + ALLOWANCE["minimal"]),
     }
     assert [one.model for one in models.of("research_ta")] == ["gpt-5-mini", "gemini-2.5-pro"]
     tried = [(c.provider, c.model, c.error, c.cost_usd) for c in model_calls(events) if c.prompt_name == "research_ta"]
