@@ -443,7 +443,6 @@ OPENAI_DIALECTS = (
         settings=MINI,
         requests=3,
         refused=2,
-        lacks={"openai": THINKS},
     ),
     Row(
         *("reasoning model told to think little", COMPATIBLE, "an answer whose thoughts are beside its limit"),
@@ -454,14 +453,12 @@ OPENAI_DIALECTS = (
         requests=3,
         refused=2,
         reply=says(TEXT),
-        lacks={"openai": THINKS},
     ),
     Row(
         *("schema that is strict", COMPATIBLE, "JSON by a schema sent with strict: true, where it can be strict"),
         Must(),
         asking_for(lambda body: body["response_format"]["json_schema"].get("strict") is True, "strict schema"),
         ask="json",
-        lacks={"openai": "schemas go out without strict"},
     ),
     Row(
         *("no JSON Schema", COMPATIBLE, "400 for response_format json_schema, then JSON by json_object"),
@@ -482,7 +479,6 @@ OPENAI_DIALECTS = (
         *("<think> without an end", COMPATIBLE, "thoughts that never end: no answer"),
         MALFORMED,
         message({"content": "<think>Who said so? The company"}),
-        lacks={"openai": "an unclosed <think> is taken for the answer"},
     ),
     Row(
         *("two choices", COMPATIBLE, "two choices: the first is taken"),
