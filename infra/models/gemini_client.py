@@ -191,9 +191,9 @@ def _permanent(status: int, said: str, model: str) -> PermanentError:
         return PermanentError(
             f"the request is too large for Gemini ({said}); send less text", kind="too_large", status=status
         )
-    if 300 <= status < 400:
+    if status < 400:
         return PermanentError(
-            f"Gemini's address answers with a redirect ({status}), which is not followed; "
+            f"Gemini's address answers with {status}, which is no answer of Gemini's and is not followed; "
             "write the final address into GEMINI_BASE_URL",
             kind="not_configured",
             status=status,

@@ -116,7 +116,6 @@ GENERAL = (
         *("204", EVERYBODY, "204 without a body: no provider's answer, so something else stands at the address"),
         Must("not_configured", cost="nothing"),
         say(Say(b"", status=204)),
-        lacks=dict.fromkeys(("gemini", "gemini vectors"), "204 is told as a request that Gemini does not take"),
     ),
     Row(
         *("too large", EVERYBODY, "a body without end"),

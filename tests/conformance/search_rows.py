@@ -44,7 +44,6 @@ TAVILY_ROWS = (
         good,
         ask="news",
         reply=dated,
-        lacks={"tavily": "a search has no topic yet"},
     ),
     Row("no usage", TAVILY, "no credits named: those of the depth are taken", Must(), found(item(), usage=None)),
     Row(
