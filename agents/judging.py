@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from agents.core.case import Case
+from agents.evidence.claim import Claim
 from agents.evidence.measurements import measured, measurements_of
 from agents.evidence.stated import claim_of
 from agents.evidence.verdict import Judgement, Measured, unchecked
@@ -47,7 +48,8 @@ def judged_case(
     """
     found = findings if findings is not None else findings_so_far(case)
     critique = critique or case.critique
-    claim, figures = claim_of(case), _measured(case)
+    claim = claim_of(case)
+    figures = _measured(case, claim)
     said = critique.stances if critique is not None else None
     heard = tuple(hear(claim, found.references, said, case.config))
     asked = (*(o for s in case.searches for o in s.outcomes), *outcomes)
@@ -69,8 +71,7 @@ def judged_case(
     return Judged(judgement=judgement, findings=found, heard=heard, why=why)
 
 
-def _measured(case: Case) -> Measured | None:
-    claim = claim_of(case)
+def _measured(case: Case, claim: Claim) -> Measured | None:
     values = tuple(v for s in case.searches for v in s.market)
     return measured(claim, measurements_of(values, claim)) if values else None
 

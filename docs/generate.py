@@ -1,4 +1,5 @@
-"""Rewrite what is generated in the documentation: the marked blocks of README.md, architecture.md and research-chat.md, and asyncapi.json.
+"""Rewrite what is generated in the documentation: the marked blocks of README.md, architecture.md and research-chat.md,
+asyncapi.json and conformance.md.
 
     ./.venv/bin/python docs/generate.py
 
@@ -23,6 +24,7 @@ from newsproof.app.version import VERSION  # noqa: E402
 from newsproof.cli.exports import json_schemas  # noqa: E402
 from schemas.signals import SIGNAL_SCHEMA_VERSION  # noqa: E402
 from schemas.topics import Topics  # noqa: E402
+from tests.conformance.situations import page as conformance  # noqa: E402
 
 
 def blocks() -> dict[str, dict[str, str]]:
@@ -154,6 +156,7 @@ def main() -> None:
         path = PROJECT / page
         path.write_text(with_blocks(page, path.read_text("utf-8")), "utf-8")
     (PROJECT / "docs" / "asyncapi.json").write_text(asyncapi(), "utf-8")
+    (PROJECT / "docs" / "conformance.md").write_text(conformance(), "utf-8")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -25,11 +25,13 @@ _known: list[str] = []
 
 
 def remember(settings: Any) -> None:
-    """Register the secrets of these settings for redaction: every ``SecretStr``, and passwords in URLs."""
+    """Register the secrets of these settings for redaction: every ``SecretStr``, alone or in a mapping, and passwords in URLs."""
     for name in type(settings).model_fields:
         value = getattr(settings, name)
         if isinstance(value, SecretStr):
             know(value.get_secret_value())
+        elif isinstance(value, Mapping):
+            know(*(one.get_secret_value() for one in value.values()))
         elif isinstance(value, str) and "@" in value:
             know(*(urlsplit(one.strip()).password or "" for one in value.split(",") if "://" in one))
 

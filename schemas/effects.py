@@ -21,6 +21,10 @@ Thinking = Literal["off", "low", "medium", "high"]
 """How much a model thinks before it answers; ``off``: as little as the model can. Adapters add its allowance of tokens."""
 
 
+MOST_OUTPUT_TOKENS = 65_536
+"""No call asks for more: the limit of the largest models, far above what any of our prompts needs."""
+
+
 class Trusted(msgspec.Struct, frozen=True, tag="trusted"):
     """Our own words, such as a rendered prompt."""
 
@@ -65,6 +69,12 @@ class CallModel(msgspec.Struct, frozen=True, kw_only=True, tag="call_model", omi
     functions: tuple[FunctionDeclaration, ...] = ()
     forced_function: str | None = None
     response_schema: dict[str, Any] | None = None
+
+
+def widened(call: CallModel) -> CallModel | None:
+    """Return the same call with twice the limit, for the second ask of a reply that was cut; None at the largest limit."""
+    limit = min(2 * call.max_output_tokens, MOST_OUTPUT_TOKENS)
+    return msgspec.structs.replace(call, max_output_tokens=limit) if limit > call.max_output_tokens else None
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True, tag="search", omit_defaults=True):

@@ -22,7 +22,9 @@ FailureKind = Literal[
     "unavailable",
     "auth",
     "plan_limit",
+    "not_open",
     "invalid_output",
+    "cut",
     "invalid_request",
     "blocked",
     "refused",
@@ -35,7 +37,10 @@ FailureKind = Literal[
     "cancelled",
     "internal",
 ]
-"""Why an effect or a step did not work. Whether to retry is a field of the failure, not a guess by its reader."""
+"""Why an effect or a step did not work. Whether to retry is a field of the failure, not a guess by its reader.
+
+``cut``: a model's reply ended at its limit of tokens; it is asked once more with a larger one.
+"""
 
 
 class NewsproofError(Exception):

@@ -235,7 +235,8 @@ class Worker:
         self.projector.revoke()
         if self.gate is not None:
             self.gate.admission.pause()
-        still = await self.dispatcher.drain(GRACE_ON_REVOKE_S)
+        dropped = bool(revoked) and self.app.consumer.is_dropped
+        still = self.dispatcher.abandon() if dropped else await self.dispatcher.drain(GRACE_ON_REVOKE_S)
         self.repaid_at_rebalance += still
         await self.appender.flush(GRACE_ON_REVOKE_S)
 

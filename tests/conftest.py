@@ -17,6 +17,7 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import KafkaAddress, ensure_topics
 from infra.settings import Settings
+from infra.settings.endpoints import KEY_OF_GATEWAY
 from schemas.topics import Topics
 
 PARTITIONS = 2
@@ -58,7 +59,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _nobodys_settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads the settings or spends the keys of whoever runs it, but those that are marked for it."""
     if request.node.get_closest_marker("integration") is None:
-        for name in [name for name in os.environ if name.lower() in Settings.model_fields]:
+        ours = (n for n in os.environ if n.lower() in Settings.model_fields or n.lower().startswith(KEY_OF_GATEWAY))
+        for name in list(ours):
             monkeypatch.delenv(name)
 
 

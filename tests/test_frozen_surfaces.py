@@ -133,8 +133,10 @@ def test_settings_have_their_names_and_defaults() -> None:
 @pytest.mark.usefixtures("empty_directory")
 def test_every_setting_is_read_from_the_environment_variable_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     particular = {"WEB_TOKEN": "t" * 16, "WEB_TRUSTED_PROXY": "10.0.0.1", "KAFKA_SASL_MECHANISM": "PLAIN"}
+    particular["OPENAI_GATEWAYS"] = "tuzi=https://host/v1"
     for name, default in FROZEN["settings"].items():
-        monkeypatch.setenv(name, default or particular.get(name, "1"))
+        variable = "OPENAI_KEY_TUZI" if name == "OPENAI_KEY" else name  # one for each gateway
+        monkeypatch.setenv(variable, default or particular.get(name, "1"))
     assert {name.upper() for name in load_settings().model_fields_set} == set(FROZEN["settings"])
 
 

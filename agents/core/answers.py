@@ -13,6 +13,7 @@ from agents.core.step import StepFailure, invalid_output, needed
 from schemas.effects import ModelReply, Reply
 from schemas.evidence import Findings, PageStance, ReadStance
 from schemas.signals import (
+    NO_ASSET,
     Action,
     Attribution,
     ClaimAmount,
@@ -256,7 +257,7 @@ def clamped(value: float, low: float, high: float) -> float:
 def ticker(text: str) -> str:
     """Return the first word if it can be a ticker, such as ``BTC`` for ``$btc (Bitcoin)``; otherwise ``UNKNOWN``."""
     found = _TICKER.match(bounded(text, 200).upper().strip().lstrip("$#"))
-    return found[0].rstrip(".-") if found else "UNKNOWN"
+    return found[0].rstrip(".-") if found else NO_ASSET
 
 
 def one_line(text: str, limit: int) -> str:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from schemas.budget import ClaimKind
 from schemas.calls import Call, CallKind
 from schemas.config import Snapshot
-from schemas.effects import Effect, Failure, ModelReply, Reply, request_hash
+from schemas.effects import CallModel, Effect, Failure, ModelReply, Reply, request_hash, widened
 from schemas.events import TERMINAL, EffectCompleted, Event, StepFailed, StepStarted
 from schemas.signals import PromptUse
 
@@ -32,9 +32,14 @@ class Replies(msgspec.Struct, frozen=True):
     calls: tuple[Call, ...] = ()
 
     def of(self, effect: Effect) -> Reply | None:
-        """Return the latest reply to this effect, or None if there is none yet."""
-        wanted = request_hash(effect)
-        return next((c.reply for c in reversed(self.calls) if c.request_hash == wanted), None)
+        """Return the latest reply to this effect, or None if there is none yet.
+
+        A model's reply that was cut is none yet: that to the second ask, with a larger limit, takes its place.
+        """
+        reply = self._latest(request_hash(effect))
+        if is_cut(reply) and isinstance(effect, CallModel) and (again := widened(effect)) is not None:
+            return self._latest(request_hash(again))
+        return reply
 
     def all(self, kind: type[R]) -> tuple[R, ...]:
         """Return all replies of this type, such as ``SearchReply`` or ``Failure``."""
@@ -44,6 +49,14 @@ class Replies(msgspec.Struct, frozen=True):
     def at(self) -> datetime | None:
         """The time of the last reply (UTC): the only clock that a step may read."""
         return max((c.replied_at for c in self.calls), default=None)
+
+    def _latest(self, wanted: str) -> Reply | None:
+        return next((c.reply for c in reversed(self.calls) if c.request_hash == wanted), None)
+
+
+def is_cut(reply: Reply | None) -> bool:
+    """Return whether this is a model's reply that ended at its limit of tokens."""
+    return isinstance(reply, Failure) and reply.kind == "cut"
 
 
 class CaseCore(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,11 +168,12 @@ def moved(case: C, event: Event, *, event_id: str, at: datetime, apply: Apply) -
 
 
 def _replies_kept(case: CaseCore, event: Event) -> Replies:
-    # Replies survive a failed attempt, so a retry asks only for what is missing. A failure counts as a missing reply.
+    # Replies survive a failed attempt, so a retry asks only for what is missing. A failure counts as a missing reply,
+    # except that of a reply that was cut: asked for with the same limit, it would be cut again.
     if not case.replies.calls:
         return case.replies
     if isinstance(event, StepFailed | StepStarted):
-        kept = [c for c in case.replies.calls if not isinstance(c.reply, Failure)]
+        kept = [c for c in case.replies.calls if not isinstance(c.reply, Failure) or is_cut(c.reply)]
         if isinstance(event, StepFailed) and event.failure.kind == "invalid_output":
             # What broke its schema is asked for again: the model's last reply, since each is read before the next is.
             bad = next((c for c in reversed(kept) if isinstance(c.reply, ModelReply)), None)

@@ -8,7 +8,8 @@
 ``ask`` returns an event (nothing is needed), one effect, or a tuple of effects. The reply to one effect goes straight
 to ``tell``. Of a tuple, each reply is logged as it arrives (``EffectCompleted``) and ``ask`` is asked again with the
 replies in ``case.replies``: it may add effects that depend on them (a tool loop, a check before a paid call), and what
-was answered is never asked twice. When everything asked for is answered, ``tell`` gets the logged replies.
+was answered is never asked twice. When everything asked for is answered, ``tell`` gets the logged replies. A model's reply
+that was cut at its limit of tokens is asked for once more with twice that limit (:mod:`agents.core.step_turn`).
 
 Guarantees: both may be called any number of times, in any process; for equal arguments they return equal values. They
 see no clock, no randomness, no environment. ``tell`` is called only with replies that were recorded, so a recorded case

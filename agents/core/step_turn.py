@@ -1,5 +1,8 @@
 """One turn of a step on a case: ask, perform the missing effects, tell the replies. Pure; the driver does the I/O.
 
+A model's reply that was cut at its limit of tokens is asked for once more with twice that limit, within the turn: another
+effect, with a hash of its own, so it is recorded, replayed and paid like any other. Only its reply is told to the step.
+
 The driver supplies the calls and the time, and folds events into the case. When :func:`ask` returns :class:`Missing`,
 the driver passes each reply to :func:`tell`. It folds an ``EffectCompleted`` and asks again; any other event ends the
 turn. An exception ends the turn as ``failed(case, step.name, failure_of(exc), now=…)``, with the calls made so far
@@ -11,10 +14,10 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from agents.core.case_core import CaseCore, Replies
+from agents.core.case_core import CaseCore, Replies, is_cut
 from agents.core.step import Step, StepFailure
 from schemas.calls import Call
-from schemas.effects import Effect, Failure, request_hash
+from schemas.effects import CallModel, Effect, Failure, request_hash, widened
 from schemas.events import EffectCompleted, Event
 from schemas.ids import effect_id, event_id
 
@@ -22,11 +25,13 @@ from schemas.ids import effect_id, event_id
 class Missing(msgspec.Struct, frozen=True):
     """The effects that have no reply yet, by request hash, in the step's order.
 
-    ``several``: the step asked for a tuple, so each reply is logged. The reply to a single effect ends the turn.
+    ``several``: the step asked for a tuple, so each reply is logged. The reply to a single effect ends the turn, unless it
+    was cut. ``again``: those of the effects that are second asks.
     """
 
     effects: dict[str, Effect]
     several: bool
+    again: frozenset[str] = frozenset()
 
 
 def ask(step: Step, case: CaseCore) -> Event | Missing:
@@ -39,11 +44,22 @@ def ask(step: Step, case: CaseCore) -> Event | Missing:
     asked = step.ask(case)
     if isinstance(asked, Event):
         return declared(step, asked)
-    if not isinstance(asked, tuple):
-        return Missing({request_hash(asked): asked}, several=False)
+    effects = asked if isinstance(asked, tuple) else (asked,)
+    several = effects is asked
     answered = {c.request_hash for c in case.replies.calls}
-    missing = {h: e for e in asked if (h := request_hash(e)) not in answered}
-    return Missing(missing, several=True) if missing else declared(step, step.tell(case, case.replies))
+    cut = {c.request_hash for c in case.replies.calls if is_cut(c.reply)}
+    missing: dict[str, Effect] = {}
+    again: set[str] = set()
+    for first in effects:
+        effect, wanted = first, request_hash(first)
+        if wanted in cut and (second := _widened(first)) is not None:
+            effect, wanted = second, request_hash(second)
+            again.add(wanted)
+        if wanted not in answered or not several:
+            missing[wanted] = effect
+    if not missing:
+        return declared(step, step.tell(case, case.replies))
+    return Missing(missing, several=several, again=frozenset(again))
 
 
 def tell(step: Step, case: CaseCore, missing: Missing, wanted: str, calls: tuple[Call, ...]) -> Event:
@@ -52,9 +68,16 @@ def tell(step: Step, case: CaseCore, missing: Missing, wanted: str, calls: tuple
     Raises:
         StepFailure, Exception: as :func:`ask`; never for one of several effects.
     """
-    if missing.several:
+    first_cut = (
+        is_cut(calls[-1].reply) and wanted not in missing.again and _widened(missing.effects[wanted]) is not None
+    )
+    if missing.several or first_cut:
         return EffectCompleted(step=step.name, request_hash=wanted, calls=calls)
     return with_calls(declared(step, step.tell(case, Replies(calls))), calls)
+
+
+def _widened(effect: Effect) -> Effect | None:
+    return widened(effect) if isinstance(effect, CallModel) else None
 
 
 def declared(step: Step, event: Event) -> Event:

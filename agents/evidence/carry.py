@@ -17,6 +17,7 @@ from agents.evidence.entities import tickers_in
 from agents.evidence.stance import ClaimSense, Told
 from agents.text.matching import fold_han
 from schemas.evidence import Stance
+from schemas.signals import NO_ASSET
 
 _SENTENCES = re.compile(r"(?<=[。!?!?;])|(?<=[.])\s|\n")
 DIFFERS = 0.1
@@ -83,7 +84,7 @@ class CarryRules:
         known = self._claim.asset.upper()
         return (
             bool(marked)
-            and known != "UNKNOWN"
+            and known != NO_ASSET
             and known not in marked
             and not any(t in self._claim.text.split() for t in marked)
         )

@@ -14,7 +14,7 @@ import msgspec
 from agents.evidence.verdict import Judgement
 from agents.evidence.witnesses import Heard
 from schemas.evidence import MemoryEntry
-from schemas.signals import ACTED_ON, Action, Adjustment, Draft, Verdict
+from schemas.signals import ACTED_ON, NO_ASSET, Action, Adjustment, Draft, Verdict
 
 MEMORY_SIMILARITY = 0.8
 """A past case counts above this cosine similarity."""
@@ -22,7 +22,6 @@ MEMORY_PULL = 0.10
 """The maximum change of confidence by memory, in either direction."""
 LOW_CONFIDENCE = 0.4
 """Below this confidence the signal carries ``confidence_low``."""
-UNKNOWN_ASSET = "UNKNOWN"
 DIGITS = 4
 
 
@@ -49,18 +48,18 @@ def conclude(
     ``chosen``: the change that a model chose, clamped to the verdict's range and listed where it was outside; without one
     (None, or NaN) the middle applies. An order is left only by a verdict of ``ACTED_ON``, about a known asset.
     """
-    level = start = draft.confidence if math.isfinite(draft.confidence) else 0.0
-    steps: list[Adjustment] = []
-    for step in (*_verdict_steps(judgement, chosen), *_memory_steps(start, judgement, memory, chosen)):
-        steps.append(step)
-        level += step.amount
-    for rule, most in (("cap", judgement.cap), ("bounds", 1.0)):
-        held = min(most, level) if rule == "cap" else min(most, max(0.0, level))
-        if (amount := round(held - level, DIGITS)) != 0.0:
+    level = draft.confidence if math.isfinite(draft.confidence) else 0.0
+    steps = list(_verdict_steps(judgement, chosen))
+    level += sum(step.amount for step in steps)
+    pull = list(_memory_steps(level, judgement, memory))
+    steps += pull
+    level += sum(step.amount for step in pull)
+    for rule, least, most in (("cap", -math.inf, judgement.cap), ("bounds", 0.0, 1.0)):
+        if (amount := round(min(most, max(least, level)) - level, DIGITS)) != 0.0:
             steps.append(Adjustment(rule=rule, amount=amount, reason=_held(rule, judgement)))
             level += amount
     confidence = round(level, DIGITS)
-    acts = judgement.verdict in ACTED_ON and draft.asset != UNKNOWN_ASSET
+    acts = judgement.verdict in ACTED_ON and draft.asset != NO_ASSET
     return Conclusion(
         confidence=confidence,
         action=draft.action if acts else "observe",
@@ -88,9 +87,8 @@ def _verdict_steps(judgement: Judgement, chosen: float | None) -> Iterator[Adjus
         yield Adjustment(rule="choice_clamped", amount=0.0, reason=reason)
 
 
-def _memory_steps(
-    start: float, judgement: Judgement, memory: tuple[MemoryEntry, ...], chosen: float | None
-) -> Iterator[Adjustment]:
+def _memory_steps(level: float, judgement: Judgement, memory: tuple[MemoryEntry, ...]) -> Iterator[Adjustment]:
+    """Yield the pull of the nearest past case on ``level``, the confidence after the verdict."""
     # Cases that the rules of before judged have no verdict, and were sure of what nobody had said.
     near = [
         m
@@ -100,7 +98,6 @@ def _memory_steps(
     if not near or judgement.verdict == "unchecked":
         return
     best = max(near, key=lambda m: (m.similarity, m.decided_at, m.case_id))
-    level = start + _amount(judgement, chosen)
     amount = round(min(MEMORY_PULL, max(-MEMORY_PULL, best.confidence - level)), DIGITS)
     if amount == 0.0 or (amount > 0.0 and judgement.verdict != "confirmed"):
         return

@@ -10,7 +10,7 @@ from agents.evidence.claim import PREDICATES, Claim
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.denial import Telling
 from schemas.config import Tables
-from schemas.signals import ClaimAmount, Draft, EventType, Modality, StatedClaim
+from schemas.signals import NO_ASSET, ClaimAmount, Draft, EventType, Modality, StatedClaim
 
 _TAKEN_FROM = frozenset({"hack"})
 """Types whose amount is what was taken: the subject's own token follows its fate, the taken coin does not."""
@@ -71,8 +71,8 @@ def with_asset(draft: Draft, stated: StatedClaim, tables: Tables) -> Draft:
     taken = {unit} if unit and draft.event_type in _TAKEN_FROM else set[str]()
     own = [e.assets[0] for e in known.entities.exactly(stated.subject) if e.assets] if taken else []
     wanted = [draft.asset, known.ticker_of(stated.asset), *own]
-    better = [a for a in wanted if a and a != "UNKNOWN" and a not in venue | taken]
-    asset = next((a for a in (*better, draft.asset, unit) if a and a != "UNKNOWN"), draft.asset)
+    better = [a for a in wanted if a and a != NO_ASSET and a not in venue | taken]
+    asset = next((a for a in (*better, draft.asset, unit) if a and a != NO_ASSET), draft.asset)
     if asset == draft.asset:
         return draft
     return replace(draft, asset=asset, asset_name=next(iter(known.asset_names.get(asset, ())), asset))

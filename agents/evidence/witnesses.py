@@ -22,6 +22,7 @@ from agents.evidence.verdict import CritiqueVerdict, Judgement, Measured, Readin
 from agents.text.matching import fold_han
 from schemas.config import Entity, Snapshot
 from schemas.evidence import PageStance, ReadStance, SearchReference
+from schemas.signals import NO_ASSET
 
 MAX_FAILED_SHARE = 1 / 3
 """Share of a critic's stances whose quote is not on the page, above which its reading confirms nothing."""
@@ -205,7 +206,7 @@ def _names(claim: Claim, parties: Sequence[Entity], tables: Compiled) -> frozens
     given += names_in(claim.text, tables.name_stopwords) | set(_WORD_NAMES.findall(claim.text))
     given += _QUOTED_NAMES.findall(claim.text)
     given += _HEADED_BY.findall(claim.text) if _KANA.search(claim.text) else []
-    return frozenset(f for n in given if n and n != "UNKNOWN" and len(f := folded(n)) > 1)
+    return frozenset(f for n in given if n and n != NO_ASSET and len(f := folded(n)) > 1)
 
 
 _QUOTED_NAMES = re.compile(r"[“「『‘\"]([^”」』’\"]{3,30})[”」』’\"]")

@@ -18,7 +18,7 @@ from agents.research.answers import AgentAnswer, IndicatorAnswer
 from agents.research.asking import sent
 from agents.research.turn import Turn
 from schemas.calls import Call
-from schemas.effects import CallModel, Failure, ModelReply, request_hash
+from schemas.effects import CallModel, Failure, ModelReply, request_hash, widened
 from schemas.evidence import MarketValue
 from schemas.ids import canonical_json
 from schemas.research_events import AgentName, AgentResult, DataCollected, Indicator, Level
@@ -143,7 +143,8 @@ def _unsupported(turn: Turn, data: DataCollected, agent: AgentName, words: str) 
 def _asked(turn: Turn, agent: AgentName, call: Call) -> CallModel:
     before = seen_by(turn, agent)
     asked = [question(turn, agent, before, again=again) for again in (False, True)]
-    return next((one for one in asked if request_hash(one) == call.request_hash), asked[0])
+    forms = ((one, form) for one in asked for form in (one, widened(one)) if form is not None)
+    return next((one for one, form in forms if request_hash(form) == call.request_hash), asked[0])
 
 
 def _response(call: Call) -> str:

@@ -15,7 +15,6 @@ from agents.verification.critic import (
     candidates_of,
     claim_verdict,
     critique_call,
-    heard_by,
     shown,
     stances_of,
 )
@@ -72,15 +71,18 @@ class CritiqueEvidence:
         critique = EvidenceCritiqued(
             claims=claims,
             stances=stances,
-            unquoted=tuple(h.reference.reference_number for h in heard_by(case, stances) if h.dropped_quote),
             verdict=said.verdict if said.verdict in {c.verdict for c in claims} else "not_enough_evidence",
             contradictions=tuple(one_line(c, 300) for c in said.contradictions[:MAX_CONTRADICTIONS]),
             timeliness=said.timeliness,
         )
         judged = judged_case(case, critique=critique)
         concerned = chosen(case, earlier, said.concerned) if is_believed(judged) else ()
-        route = "retract" if concerned else "synthesize"
-        return msgspec.structs.replace(critique, concerned=concerned, route=route)
+        return msgspec.structs.replace(
+            critique,
+            unquoted=tuple(h.reference.reference_number for h in judged.heard if h.dropped_quote),
+            concerned=concerned,
+            route="retract" if concerned else "synthesize",
+        )
 
 
 def is_believed(judged: Judged) -> bool:

@@ -1,5 +1,5 @@
 """Kafka by plain clients: address and login, topics, bulk reads, consumer groups."""
 
-from infra.kafka.lost_connections import report_lost_connections
+from infra.kafka.lost_connections import survive_lost_connections
 
-report_lost_connections()
+survive_lost_connections()

@@ -11,6 +11,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import (
     GroupCoordinatorNotAvailableError,
+    KafkaConnectionError,
     KafkaError,
     LeaderNotAvailableError,
     NotCoordinatorForGroupError,
@@ -148,7 +149,11 @@ async def read_range(
 
 
 async def offsets_of(address: KafkaAddress, topic: str, **more: Any) -> dict[TopicPartition, tuple[int, int]]:
-    """Return partition → (first offset, end offset) of a topic; empty when the topic does not exist."""
+    """Return partition → (first offset, end offset) of a topic; empty when the topic does not exist.
+
+    Raises:
+        KafkaConnectionError: no broker answered.
+    """
     async with address.reading(**more) as consumer:
         tps = [TopicPartition(topic, p) for p in await partitions_of(consumer, topic)]
         if not tps:
@@ -158,9 +163,20 @@ async def offsets_of(address: KafkaAddress, topic: str, **more: Any) -> dict[Top
 
 
 async def partitions_of(consumer: AIOKafkaConsumer, topic: str) -> list[int]:
-    """Return a topic's partition numbers, ascending; empty when it does not exist. ``consumer`` must be started."""
-    await consumer._client.add_topic(topic)
-    return sorted(consumer._client.cluster.partitions_for_topic(topic) or ())
+    """Return a topic's partition numbers, ascending; empty when it does not exist. ``consumer`` must be started.
+
+    Raises:
+        KafkaConnectionError: no broker answered, so that nothing is known of the topic.
+    """
+    client = consumer._client
+    answered = await client.add_topic(topic)
+    if (known := client.cluster.partitions_for_topic(topic)) is None:
+        # Unknown to the broker, or the client never heard: only an answered request tells.
+        answered = await client.force_metadata_update()
+        known = client.cluster.partitions_for_topic(topic)
+    if not answered:
+        raise KafkaConnectionError(f"no broker says what partitions {topic} has")
+    return sorted(known or ())
 
 
 class Committed(msgspec.Struct, frozen=True):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 
 import msgspec
 
 from infra.ports import Port
 from infra.settings import Settings
+from infra.settings.endpoints import Endpoint
 from schemas.errors import ConfigError
 
 
@@ -15,7 +17,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """One row. ``missing`` says which setting must be set first, None when nothing is missing."""
 
     name: str
-    missing: Callable[[Settings], str | None]
+    missing: str | None
     make: Callable[[Settings, str], Port]
 
 
@@ -33,35 +35,33 @@ def _gemini(settings: Settings, model: str) -> Port:
     return GeminiModel(client, model=model, prices=Prices())
 
 
-def _openai(settings: Settings, model: str) -> Port:
-    from infra.models.openai_client import OpenAICompatibleClient
-    from infra.models.openai_compatible import SERVICE, OpenAICompatibleModel
-
-    assert settings.openai_api_key is not None
-    client = OpenAICompatibleClient(
-        SERVICE,
-        api_key=settings.openai_api_key.get_secret_value(),
-        base_url=settings.openai_base_url,
-        timeout_s=settings.model_timeout_seconds,
-    )
-    return OpenAICompatibleModel(client, model=model)
-
-
 def _gemini_missing(settings: Settings) -> str | None:
     return None if settings.gemini_api_key else "set GEMINI_API_KEY (https://aistudio.google.com/apikey)"
 
 
-def _openai_missing(settings: Settings) -> str | None:
-    return (
-        None if settings.openai_api_key else "set OPENAI_API_KEY (and OPENAI_BASE_URL for another endpoint than OpenAI)"
+def _compatible(endpoint: Endpoint, settings: Settings, model: str) -> Port:
+    from infra.models.openai_client import OpenAICompatibleClient
+    from infra.models.openai_compatible import DIALECTS, LOCAL, OpenAICompatibleModel, service_of
+
+    client = OpenAICompatibleClient(
+        service_of(endpoint),
+        api_key=None if endpoint.key is None else endpoint.key.get_secret_value(),
+        base_url=endpoint.url,
+        provider=endpoint.provider,
+        timeout_s=settings.local_model_timeout_seconds if endpoint.local else settings.model_timeout_seconds,
     )
+    dialect = DIALECTS.get(endpoint.provider, LOCAL if endpoint.local else None)
+    return OpenAICompatibleModel(client, model=model, dialect=dialect)
 
 
-PROVIDERS: dict[str, Provider] = {
-    "gemini": Provider(name="gemini", missing=_gemini_missing, make=_gemini),
-    "openai": Provider(name="openai", missing=_openai_missing, make=_openai),
-}
-"""Live providers by the name that precedes a model in settings, as in ``openai:gpt-5-mini``."""
+def providers(settings: Settings) -> dict[str, Provider]:
+    """Return the live providers by the name that precedes a model in settings, as in ``openai:gpt-5-mini``."""
+    found = [Provider(name="gemini", missing=_gemini_missing(settings), make=_gemini)]
+    for name, endpoint in settings.endpoints().items():
+        found.append(Provider(name=name, missing=endpoint.missing, make=partial(_compatible, endpoint)))
+    return {one.name: one for one in found}
+
+
 DEFAULT = "gemini"
 """Provider of a model that is named without one."""
 
@@ -75,21 +75,21 @@ def routes(settings: Settings, tasks: frozenset[str] = frozenset()) -> dict[str,
     Raises:
         ConfigError: names the setting, and what to write there or which key is missing.
     """
-    found = {
-        "light": _route("MODEL_LIGHT", settings.model_light, "MODEL_LIGHT_FALLBACK", settings.model_light_fallback),
-        "heavy": _route("MODEL_HEAVY", settings.model_heavy, "MODEL_HEAVY_FALLBACK", settings.model_heavy_fallback),
-    }
+    known = providers(settings)
+    light = "MODEL_LIGHT", settings.model_light, "MODEL_LIGHT_FALLBACK", settings.model_light_fallback
+    heavy = "MODEL_HEAVY", settings.model_heavy, "MODEL_HEAVY_FALLBACK", settings.model_heavy_fallback
+    found = {"light": _route(known, *light), "heavy": _route(known, *heavy)}
     for entry in filter(None, (e.strip() for e in settings.model_tasks.split(","))):
         task, equals, models = (part.strip() for part in entry.partition("="))
         if not equals or task not in tasks:
-            known = ", ".join(sorted(tasks))
+            of_ours = ", ".join(sorted(tasks))
             raise ConfigError(
-                f"MODEL_TASKS has {entry!r}: write task=provider:model|provider:model,…, the task one of {known}"
+                f"MODEL_TASKS has {entry!r}: write task=provider:model|provider:model,…, the task one of {of_ours}"
             )
         first, *behind = models.split("|")
-        found[task] = _route("MODEL_TASKS", first, "MODEL_TASKS", "|".join(behind))
+        found[task] = _route(known, "MODEL_TASKS", first, "MODEL_TASKS", "|".join(behind))
     for provider, model in dict.fromkeys(one for route in found.values() for one in route):
-        if (missing := PROVIDERS[provider].missing(settings)) is not None:
+        if (missing := known[provider].missing) is not None:
             raise ConfigError(
                 f"live mode asks {provider}:{model}, which needs a key: {missing}, name another model, "
                 "or NEWSPROOF_MODE=offline to try things out without one"
@@ -105,25 +105,26 @@ def live_models(
     Raises:
         ConfigError: as :func:`routes`, or a key or an address is invalid.
     """
-    wanted = routes(settings, tasks)
-    made = {one: PROVIDERS[one[0]].make(settings, one[1]) for one in {o for route in wanted.values() for o in route}}
+    wanted, known = routes(settings, tasks), providers(settings)
+    made = {one: known[one[0]].make(settings, one[1]) for one in {o for route in wanted.values() for o in route}}
     first = {name: made[route[0]] for name, route in wanted.items()}
     behind = {name: tuple(made[one] for one in route[1:]) for name, route in wanted.items() if len(route) > 1}
     return first, behind
 
 
-def _route(setting: str, first: str, behind_setting: str, behind: str) -> Route:
-    rest = (_model(behind_setting, one) for one in behind.split("|") if one.strip())
-    return tuple(dict.fromkeys((_model(setting, first), *rest)))
+def _route(known: Collection[str], setting: str, first: str, behind_setting: str, behind: str) -> Route:
+    rest = (_model(known, behind_setting, one) for one in behind.split("|") if one.strip())
+    return tuple(dict.fromkeys((_model(known, setting, first), *rest)))
 
 
-def _model(setting: str, written: str) -> tuple[str, str]:
+def _model(known: Collection[str], setting: str, written: str) -> tuple[str, str]:
+    """Return (provider, model). Only the first colon separates: ``ollama:qwen3:8b``."""
     provider, colon, model = (part.strip() for part in written.partition(":"))
     if not colon:
         provider, model = DEFAULT, provider
-    if provider.lower() not in PROVIDERS or not model:
+    if provider.lower() not in known or not model:
         raise ConfigError(
-            f"{setting} is {written.strip()!r}: write provider:model, the provider one of {', '.join(PROVIDERS)}, "
-            "such as openai:gpt-5-mini"
+            f"{setting} is {written.strip()!r}: write provider:model, the provider one of {', '.join(known)} (others go into "
+            "OPENAI_GATEWAYS), such as openai:gpt-5-mini"
         )
     return provider.lower(), model

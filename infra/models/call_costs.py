@@ -21,6 +21,7 @@ from schemas.errors import ConfigError
 OVERRIDES_PATH = Path(__file__).with_name("price_overrides.json")
 """Optional JSON list of :class:`PriceOverride`, for use where the bundled table is wrong or outdated."""
 UNKNOWN = "unknown"
+LOCAL = "local, free"
 _PER_MTOK = Decimal(1_000_000)
 
 
@@ -55,15 +56,18 @@ class PriceOverride(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Prices:
-    """The price list of one provider. ``provider`` is its id in ``genai-prices``, such as ``google``."""
+    """The price list of one provider. ``provider`` is its id in ``genai-prices``, such as ``google``.
 
-    def __init__(self, overrides: Path = OVERRIDES_PATH, *, provider: str = "google") -> None:
+    ``free``: what no override prices costs nothing, since it runs on a machine of one's own.
+    """
+
+    def __init__(self, overrides: Path = OVERRIDES_PATH, *, provider: str = "google", free: bool = False) -> None:
         """Read the overrides if the file exists.
 
         Raises:
             ConfigError: the file exists and is not a list of :class:`PriceOverride`.
         """
-        self._provider = provider
+        self._provider, self.free = provider, free
         self._overrides = _read_overrides(overrides)
         # Loading the list takes a fifth of a second: do it now, not within the first call of an event loop.
         get_snapshot()
@@ -75,6 +79,8 @@ class Prices:
         override = self._override(model, day)
         if override is not None:
             return Cost(_override_usd(override, usage), f"override of {override.since.isoformat()}")
+        if self.free:
+            return Cost(Decimal(0), LOCAL)
         found = self._look_up(model, usage, at)
         if found is None:
             return Cost(None, UNKNOWN)
@@ -135,6 +141,6 @@ def _read_overrides(path: Path) -> tuple[PriceOverride, ...]:
         raise ConfigError(
             f"{path} is not a list of price overrides: {exc}. Each entry needs model, since (YYYY-MM-DD), "
             "input_usd and output_usd (USD per million tokens, as strings), such as "
-            '{"model": "gemini-2.5-pro", "since": "2026-11-01", "input_usd": "1.25", "output_usd": "10"}'
+            '{"model": "gemini-3.8-flash", "since": "2027-01-01", "input_usd": "1.50", "output_usd": "7.50"}'
         ) from exc
     return tuple(msgspec.structs.replace(e, model=e.model.lower().removeprefix("models/")) for e in entries)

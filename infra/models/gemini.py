@@ -13,6 +13,7 @@ from infra.http import UselessAnswerError
 from infra.models import untrusted
 from infra.models.call_costs import Prices
 from infra.models.gemini_client import GeminiClient, translate_status
+from infra.models.gemini_parameters import output_limit, takes_sampling, thinking_config
 from infra.models.gemini_reply import read_reply
 from infra.models.prompt_size import most_input_tokens
 from infra.ports import Answer
@@ -36,9 +37,9 @@ class GeminiModel:
 
         Raises:
             TransientError: rate_limit, unavailable, timeout, network.
-            PermanentError: auth, invalid_request, too_large (the request), not_configured.
+            PermanentError: auth, not_open, invalid_request, too_large (the request), not_configured.
         """
-        contents, config = _request(effect)
+        contents, config = _request(self.model, effect)
         asked_at = datetime.now(UTC)
         try:
             response = await self._ask(contents, config)
@@ -47,16 +48,36 @@ class GeminiModel:
             return exc.answer
 
     def worst_case_usd(self, effect: CallModel) -> Decimal | None:
-        """Return the price of the longest possible prompt of this text and of every output token; None when unknown.
+        """Return the price of the longest possible prompt of this text and of every output token, thinking included.
 
-        ``max_output_tokens`` bounds thinking and response together (googleapis/python-genai issues 811 and 2062), both
-        billed as output.
+        None when the price is unknown.
         """
-        return self._prices.worst_case_usd(self.model, most_input_tokens(effect), effect.max_output_tokens)
+        limit = output_limit(self.model, effect.max_output_tokens, effect.thinking)
+        return self._prices.worst_case_usd(self.model, most_input_tokens(effect), limit)
 
     def quota_units(self, effect: CallModel) -> int:
         """Return 0: a model call is not a tool call."""
         return 0
+
+    async def listed_models(self) -> tuple[str, ...]:
+        """Return the names of the models that are open to the key, embedding models among them: one GET per 1,000.
+
+        Raises:
+            TransientError, PermanentError: as :meth:`perform`.
+            UselessAnswerError: the answer is no list of models.
+        """
+        return await self._client.ask(
+            self._listed(),
+            doing="asking Gemini for its models",
+            refused=lambda exc: translate_status(exc, self.model),
+            useless=lambda exc: UselessAnswerError(
+                f"Gemini's answer is no list of models ({type(exc).__name__}); check GEMINI_BASE_URL"
+            ),
+        )
+
+    async def _listed(self) -> tuple[str, ...]:
+        pages = await self._client.models.list(config=types.ListModelsConfig(page_size=1000))
+        return tuple([model.name.removeprefix("models/") async for model in pages if model.name])
 
     async def _ask(self, contents: types.Content, config: types.GenerateContentConfig) -> types.GenerateContentResponse:
         return await self._client.ask(
@@ -73,7 +94,7 @@ class GeminiModel:
         await self._client.close()
 
 
-def _request(effect: CallModel) -> tuple[types.Content, types.GenerateContentConfig]:
+def _request(model: str, effect: CallModel) -> tuple[types.Content, types.GenerateContentConfig]:
     mark = untrusted.new_mark()
     system = effect.system
     if any(isinstance(part, Untrusted) for part in effect.parts):
@@ -82,11 +103,11 @@ def _request(effect: CallModel) -> tuple[types.Content, types.GenerateContentCon
     try:
         config = types.GenerateContentConfig(
             system_instruction=system or None,
-            temperature=effect.temperature,
-            max_output_tokens=effect.max_output_tokens,
-            candidate_count=1,
+            max_output_tokens=output_limit(model, effect.max_output_tokens, effect.thinking),
+            thinking_config=thinking_config(model, effect.thinking),
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
             automatic_continuation=False,
+            **_sampling(model, effect),
             **_functions(effect),
             **_structure(effect),
         )
@@ -95,6 +116,10 @@ def _request(effect: CallModel) -> tuple[types.Content, types.GenerateContentCon
             f"the request of task {effect.task!r} is not one that Gemini takes: {exc}", kind="invalid_request"
         ) from exc
     return types.Content(role="user", parts=parts), config
+
+
+def _sampling(model: str, effect: CallModel) -> dict[str, Any]:
+    return {"temperature": effect.temperature, "candidate_count": 1} if takes_sampling(model) else {}
 
 
 def _functions(effect: CallModel) -> dict[str, Any]:

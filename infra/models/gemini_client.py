@@ -4,15 +4,17 @@ By default the library sends more requests: it retries connection errors over ai
 continues long responses. All three are off, so that every attempt is an event of the case and every cost is recorded.
 
 Wire format of an error: ``{"error": {"code", "message", "status", "details": [{"@type", …}]}}`` (google.rpc.Status).
-The relevant details are ``ErrorInfo.reason`` and ``RetryInfo.retryDelay``.
+The relevant details are ``ErrorInfo.reason``, ``RetryInfo.retryDelay`` and ``QuotaFailure.violations[].quotaId``.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
 
 import httpx
 from google import genai
@@ -37,6 +39,8 @@ from schemas.errors import NewsproofError, PermanentError, TransientError
 DEFAULT_BASE_URL = "https://generativelanguage.googleapis.com/"
 _KEY_REASONS = {"API_KEY_INVALID", "API_KEY_EXPIRED", "API_KEY_SERVICE_BLOCKED", "API_KEY_HTTP_REFERRER_BLOCKED"}
 """A wrong key comes as 400 INVALID_ARGUMENT with one of these reasons, not as 401."""
+_QUOTA_ZONE = ZoneInfo("America/Los_Angeles")
+"""A day's quota begins anew at midnight there (https://ai.google.dev/gemini-api/docs/rate-limits, 2026-11-23)."""
 _Response = TypeVar("_Response")
 
 
@@ -129,19 +133,22 @@ def translate_status(exc: vendor.APIError, model: str) -> TransientError | Perma
     now = datetime.now(UTC)
     status = exc.code if isinstance(exc.code, int) else 0
     said = quoted(exc.message or exc.status or "no reason given")
-    if status in {401, 403} or any(d.get("reason") in _KEY_REASONS for d in _details(exc)):
+    wrong_key = any(d.get("reason") in _KEY_REASONS for d in _details(exc))
+    if not wrong_key and status in {403, 404} and _names(said, model):
+        return PermanentError(
+            f"the model {model!r} is not open to this key ({status}: {said}); write another into MODEL_LIGHT, MODEL_HEAVY or "
+            "MODEL_TASKS: newsproof doctor --live names those that are open",
+            kind="not_open",
+            status=status,
+        )
+    if status in {401, 403} or wrong_key:
         return PermanentError(
             f"Gemini refuses the key ({status}: {said}); write a valid one into GEMINI_API_KEY",
             kind="auth",
             status=status,
         )
     if status == 429:
-        return TransientError(
-            f"Gemini's rate limit is reached ({said}); it is tried again later",
-            kind="rate_limit",
-            status=status,
-            retry_after_s=_wanted_delay_s(exc, now),
-        )
+        return _rate_limited(exc, said, model, now)
     if status == 408 or status >= 500:
         return TransientError(
             f"Gemini is unavailable ({status}: {said}); it is tried again",
@@ -152,10 +159,31 @@ def translate_status(exc: vendor.APIError, model: str) -> TransientError | Perma
     return _permanent(status, said, model)
 
 
+def _rate_limited(exc: vendor.APIError, said: str, model: str, now: datetime) -> TransientError:
+    if not _is_of_the_day(exc):
+        text, wait_s = f"Gemini's rate limit is reached ({said}); it is tried again later", _wanted_delay_s(exc, now)
+        return TransientError(text, kind="rate_limit", status=429, retry_after_s=wait_s)
+    # Its RetryInfo may say some seconds all the same (github.com/voideditor/void/issues/557).
+    return TransientError(
+        f"the day's quota of {model!r} is used up ({said}); it is asked again after midnight in California, when the quota "
+        "begins anew: enable billing for the key and start again, or name another model",
+        kind="rate_limit",
+        status=429,
+        retry_after_s=quota_day_left_s(now),
+    )
+
+
+def quota_day_left_s(now: datetime) -> float:
+    """Return the seconds until a daily quota begins anew. ``now`` is timezone-aware."""
+    day = now.astimezone(_QUOTA_ZONE).date() + timedelta(days=1)
+    return (datetime(day.year, day.month, day.day, tzinfo=_QUOTA_ZONE).astimezone(UTC) - now).total_seconds()
+
+
 def _permanent(status: int, said: str, model: str) -> PermanentError:
     if status == 404:
         return PermanentError(
-            f"Gemini has no model {model!r} ({said}); write another into MODEL_LIGHT or MODEL_HEAVY",
+            f"Gemini has nothing at this address or no model {model!r} ({said}); correct GEMINI_BASE_URL, or MODEL_LIGHT or "
+            "MODEL_HEAVY",
             kind="invalid_request",
             status=status,
         )
@@ -163,9 +191,9 @@ def _permanent(status: int, said: str, model: str) -> PermanentError:
         return PermanentError(
             f"the request is too large for Gemini ({said}); send less text", kind="too_large", status=status
         )
-    if 300 <= status < 400:
+    if status < 400:
         return PermanentError(
-            f"Gemini's address answers with a redirect ({status}), which is not followed; "
+            f"Gemini's address answers with {status}, which is no answer of Gemini's and is not followed; "
             "write the final address into GEMINI_BASE_URL",
             kind="not_configured",
             status=status,
@@ -189,6 +217,17 @@ def _wanted_delay_s(exc: vendor.APIError, now: datetime) -> float | None:
             except ValueError:
                 continue
     return None
+
+
+def _names(said: str, model: str) -> bool:
+    name = re.escape(model.removeprefix("models/"))
+    return re.search(rf"(?<![\w-]){name}(?![\w-])", said, re.IGNORECASE) is not None
+
+
+def _is_of_the_day(exc: vendor.APIError) -> bool:
+    violations = (d.get("violations") for d in _details(exc))
+    named = (v for listed in violations if isinstance(listed, list) for v in listed if isinstance(v, dict))
+    return any("PerDay" in str(v.get("quotaId")) for v in named)
 
 
 def _details(exc: vendor.APIError) -> Iterator[dict[str, Any]]:

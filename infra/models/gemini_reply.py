@@ -13,7 +13,7 @@ from google.genai import types
 
 from infra.http import UselessAnswerError
 from infra.models.call_costs import Prices, TokenUsage
-from infra.models.replies import checked_reply, invalid, priced, refused, unpriced
+from infra.models.replies import checked_reply, cut, invalid, priced, refused, unpriced
 from infra.ports import Answer
 from infra.texts import storable_text
 from schemas.effects import CallModel, FunctionCall
@@ -41,8 +41,8 @@ def read_reply(
     """Return the ``Answer``.
 
     Raises:
-        UselessAnswerError: invalid_output (truncated, malformed, empty, not JSON, or not the forced function), or
-            refused (the prompt or the response was blocked).
+        UselessAnswerError: cut (it ended at its limit of tokens), invalid_output (malformed, empty, not JSON, or not the
+            forced function), or refused (the prompt or the response was blocked).
     """
     spent = _spent(response, model, prices, asked_at)
     candidate = response.candidates[0] if response.candidates else None
@@ -58,11 +58,7 @@ def read_reply(
     calls = tuple(_call(p.function_call, spent) for p in parts if p.function_call)
     plain = effect.forced_function is None and effect.response_schema is None
     if reason == "MAX_TOKENS" and not (plain and text):
-        raise invalid(
-            f"Gemini's answer to task {effect.task!r} was cut at {effect.max_output_tokens} tokens, "
-            "its thinking included; raise max_output_tokens of this task",
-            spent,
-        )
+        raise cut(effect, " and what it may think", spent)
     if reason not in {"STOP", "MAX_TOKENS", "FINISH_REASON_UNSPECIFIED"}:
         raise invalid(f"Gemini ended with {reason} ({candidate.finish_message or 'no further word'})", spent)
     reply = checked_reply(effect, text, calls, reason.lower(), spent, who="Gemini", answer="Gemini's answer")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,11 +10,12 @@ import httpx
 import orjson
 
 from infra.http import MAX_RESPONSE_BYTES
-from infra.http_json import Service, ServiceClient, error_message
+from infra.http_json import Service, ServiceClient, error_message, exchange
 from infra.models.call_costs import Prices
-from schemas.errors import PermanentError
+from infra.settings.endpoints import OPENAI_URL, is_local
+from schemas.errors import PermanentError, TransientError
 
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
+DEFAULT_BASE_URL = OPENAI_URL
 PRICE_LISTS = {
     "api.openai.com": "openai",
     "api.deepseek.com": "deepseek",
@@ -25,54 +27,109 @@ PRICE_LISTS = {
 }
 """Host → its id in ``genai-prices``. Prices of other hosts are unknown, unless a dated override names the model."""
 UNLISTED = "unlisted"
+STARTED_BY = {"ollama": "ollama serve", "llamacpp": "llama-server -m model.gguf"}
+"""Provider → the command that starts its server."""
 _PLAN_USED_UP = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
+_NO_MODEL = "model_not_found"
 
 
 class OpenAICompatibleClient(ServiceClient):
-    """One key at one address."""
+    """One key, or none, at one address."""
 
     def __init__(
         self,
         service: Service,
         *,
-        api_key: str,
+        api_key: str | None,
         base_url: str | None = None,
+        provider: str = "openai",
         timeout_s: float = 30.0,
         prices: Prices | None = None,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
     ) -> None:
         """``base_url`` None = OpenAI's own address. ``prices`` None = the price list of the address' host, if known.
 
+        Without a key nothing is billed at a local address, so models cost nothing there.
+
         Raises:
             ConfigError: the key or the address is invalid; names the settings of ``service``.
         """
         address = base_url or DEFAULT_BASE_URL
         super().__init__(service, address, api_key=api_key, timeout_s=timeout_s, max_bytes=max_response_bytes)
-        self.host = urlsplit(address).hostname or ""
-        self.prices = prices or Prices(provider=PRICE_LISTS.get(self.host, UNLISTED))
+        self.provider, self.host, self.local = provider, urlsplit(address).hostname or "", is_local(address)
+        free = api_key is None and self.local
+        self.prices = prices or Prices(provider=PRICE_LISTS.get(self.host, UNLISTED), free=free)
 
     async def post(self, path: str, body: dict[str, Any], *, timeout_s: float) -> httpx.Response:
         """Send one request; return the response with any status.
 
         Raises:
-            TransientError, PermanentError, UselessAnswerError: as :func:`infra.http_json.exchange`.
+            TransientError, PermanentError, UselessAnswerError: as :func:`infra.http_json.exchange`; a server of one's own that
+                is not running is told with the command that starts it.
         """
         headers = {"content-type": "application/json"}
-        return await self.send("POST", path, timeout_s=timeout_s, content=orjson.dumps(body), headers=headers)
+        try:
+            return await self.send("POST", path, timeout_s=timeout_s, content=orjson.dumps(body), headers=headers)
+        except TransientError as exc:
+            raise self._told(exc) from exc.__cause__
+
+    async def get(self, path: str) -> httpx.Response:
+        """Send one GET to the address with this path, or with one that begins with ``//`` to its host, less the version.
+
+        Raises:
+            TransientError, PermanentError, UselessAnswerError: as :meth:`post`.
+        """
+        root = re.sub(r"/v\d+$", "", self._base) if path.startswith("//") else self._base
+        request = self._http.build_request("GET", root + path.replace("//", "/", 1))
+        try:
+            return await exchange(self._http, request, self.service, self.timeout_s)
+        except TransientError as exc:
+            raise self._told(exc) from exc.__cause__
 
     def unavailable(self, response: httpx.Response, said: str, model: str, *, named_by: str) -> PermanentError | None:
-        """Return the error for an exhausted plan or a missing model; None when the response is neither.
+        """Return the error for an exhausted plan, a model that is not open, or a key that is asked for; None for any other.
 
         ``said`` is the server's own message; ``named_by`` is the setting that names the model.
         """
         status, service = response.status_code, self.service
-        if status == 402 or error_message(response, "error", "code") in _PLAN_USED_UP:
+        code = error_message(response, "error", "code")
+        if status == 402 or code in _PLAN_USED_UP:
             text = f"the plan behind {service.key_setting} is used up ({status}: {said}); pay, or name another model"
             return PermanentError(text, kind="plan_limit", status=status)
+        if status in {403, 404} and (
+            code == _NO_MODEL or _names(said, model) or (status == 404 and "model" in said.lower())
+        ):
+            return PermanentError(self._no_model(status, said, model, named_by), kind="not_open", status=status)
         if status == 404:
             text = (
-                f"{service.name}'s server has no {model!r} at this address ({said}); "
-                f"correct {named_by} or {service.address_setting}"
+                f"{service.name} has nothing at {self._base} ({said}); correct {service.address_setting}, up to and with its "
+                f"version (https://host/v1), or {named_by}"
             )
             return PermanentError(text, kind="invalid_request", status=status)
+        if status == 401 and not service.key_setting:
+            text = f"{service.name} asks for a key ({said}); name its address in OPENAI_GATEWAYS and the key in OPENAI_KEY_NAME"
+            return PermanentError(text, kind="auth", status=status)
         return None
+
+    def _no_model(self, status: int, said: str, model: str, named_by: str) -> str:
+        if self.provider == "ollama":
+            return f"Ollama has no {model!r} ({said}); fetch it: ollama pull {model}, or correct {named_by}"
+        if self.local:
+            return f"{self.service.name} has no {model!r} ({said}); load it there, or correct {named_by}"
+        whom = self.service.key_setting or "this key"
+        return (
+            f"the model {model!r} is not open to {whom} at {self.host} ({status}: {said}); have it opened there, or correct "
+            f"{named_by}: newsproof doctor --live names those that are open"
+        )
+
+    def _told(self, exc: TransientError) -> TransientError:
+        """Return the error, or one that says how to start a server of one's own that refuses the connection."""
+        if not self.local or not isinstance(exc.__cause__, httpx.ConnectError):
+            return exc
+        command = f" ({STARTED_BY[self.provider]})" if self.provider in STARTED_BY else ""
+        text = f"nothing answers at {self._base}: start it{command}, or correct {self.service.address_setting}"
+        return TransientError(text, kind="network")
+
+
+def _names(said: str, model: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(model)}(?![\w-])", said, re.IGNORECASE) is not None

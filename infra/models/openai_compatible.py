@@ -9,9 +9,11 @@ it. Apart from that, one ``CallModel`` is one request.
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Container
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import msgspec
@@ -20,10 +22,14 @@ import orjson
 from infra.http import UselessAnswerError
 from infra.http_json import Service, error_message, json_object, refused
 from infra.models import untrusted
+from infra.models.openai_asking import as_asked, as_wanted, strictly
 from infra.models.openai_client import OpenAICompatibleClient
+from infra.models.openai_models import ListedModel, listed_models
 from infra.models.openai_reply import read_reply
+from infra.models.openai_thinking import effort_of
 from infra.models.prompt_size import most_input_tokens
 from infra.ports import Answer
+from infra.settings.endpoints import Endpoint
 from schemas.calls import ProviderMode
 from schemas.effects import CallModel, Untrusted
 from schemas.errors import NewsproofError, PermanentError
@@ -36,43 +42,78 @@ SERVICE = Service(
     key_setting="OPENAI_API_KEY",
     correct="correct the prompt, the schema or the model's settings",
 )
-_TOO_LONG = {"context_length_exceeded", "string_above_max_length"}
+_NAMES = {"openai": SERVICE.name, "ollama": "Ollama", "llamacpp": "llama-server"}
+_TOO_LONG = {"context_length_exceeded", "string_above_max_length", "exceed_context_size_error"}
+
+
+def service_of(endpoint: Endpoint) -> Service:
+    """Return the endpoint's name and settings, as error messages show them."""
+    return Service(
+        name=_NAMES.get(endpoint.provider, f"The gateway {endpoint.provider}"),
+        address_setting=endpoint.address_setting,
+        key_setting=endpoint.key_setting,
+        correct=SERVICE.correct,
+    )
 
 
 class Dialect(msgspec.Struct):
-    """The features that the server is assumed to accept: all at first, reduced by its rejections."""
+    """The features that the server is assumed to accept: all at first, reduced by its rejections.
+
+    ``forcing``: a function by its ``name``, as the only one that is ``required``, or as a ``plan``: its arguments as an answer
+    by JSON schema, without tools.
+    """
 
     limit: str = "max_tokens"
     other_limit: str = "max_completion_tokens"
-    structure: str = "json_schema"
-    forcing: str = "named"
+    structure: Literal["json_schema", "json_object", ""] = "json_schema"
+    forcing: Literal["name", "required", "plan"] = "name"
+    tools: bool = True
+    strict: bool = True
+    effort: bool = True
     temperature: bool = True
 
-    def without(self, said: str) -> bool:
-        """Drop the feature that the rejection names; False when it names none that can be dropped."""
+    def without(self, said: str, sent: Container[str]) -> bool:
+        """Drop the feature that the rejection of a body with these fields names; False when it names none to be dropped."""
+        structured = "response_format" in sent and re.search(
+            r"response_format|json.(schema|object)|grammar", said, re.I
+        )
+        schemas = "response_format" in sent or "tools" in sent
         if self.limit in said and self.other_limit:
             self.limit, self.other_limit = self.other_limit, ""  # never dropped: the budget reserves by it
         elif "temperature" in said and self.temperature:
             self.temperature = False
-        elif ("response_format" in said or "json_schema" in said or "json_object" in said) and self.structure:
+        elif schemas and self.strict and re.search(r"\bstrict\b|[Ii]nvalid schema for", said):
+            self.strict = False
+        elif structured and self.structure:
             self.structure = "json_object" if self.structure == "json_schema" else ""
-        elif "tool_choice" in said and self.forcing:
-            self.forcing = "required" if self.forcing == "named" else ""
+        elif "tools" in sent and "tool_choice" in said and self.forcing != "plan":
+            self.forcing = "required" if self.forcing == "name" else "plan"
+        elif "tools" in sent and re.search(r"\btools?\b|function.call", said):
+            self.tools, self.forcing = False, "plan"
+        elif "reasoning_effort" in sent and re.search(r"reasoning|thinking", said):
+            self.effort = False
         else:
             return False
         return True
 
 
+DIALECTS = {"ollama": Dialect(forcing="plan")}
+"""Ollama ignores ``tool_choice`` (https://docs.ollama.com/api/openai-compatibility), so it cannot be learned by a rejection."""
+LOCAL = Dialect(forcing="required")
+"""llama.cpp takes an object in ``tool_choice`` for "auto" (oaicompat_chat_params_parse in its tools/server/server-common.cpp),
+and LM Studio rejects one (lmstudio-ai/lmstudio-bug-tracker issue 670)."""
+
+
 class OpenAICompatibleModel:
     """Port for ``CallModel``: one model, one connection pool. Safe for concurrent calls in one event loop."""
 
-    provider = "openai"
     mode: ProviderMode = "live"
 
-    def __init__(self, client: OpenAICompatibleClient, *, model: str) -> None:
-        self.model = model
+    def __init__(self, client: OpenAICompatibleClient, *, model: str, dialect: Dialect | None = None) -> None:
+        """``dialect``: what the server is known to accept; None: all, until it says otherwise."""
+        self.model, self.provider = model, client.provider
         self._client, self._prices = client, client.prices
-        self._dialect = Dialect()
+        self._dialect = msgspec.structs.replace(dialect or Dialect())
         if client.host == "api.openai.com":
             self._dialect = Dialect(limit="max_completion_tokens", other_limit="max_tokens")
 
@@ -81,18 +122,32 @@ class OpenAICompatibleModel:
 
         Raises:
             TransientError: rate_limit, unavailable, timeout, network.
-            PermanentError: auth, plan_limit, invalid_request, too_large (the request), not_configured.
+            PermanentError: auth, plan_limit, not_open, invalid_request, too_large (the request), not_configured.
         """
         asked_at = datetime.now(UTC)
         try:
-            body = await self._ask(effect)
-            return read_reply(body, effect, model=self.model, prices=self._prices, asked_at=asked_at)
+            body, asked = await self._ask(effect)
+            answer = read_reply(body, asked, model=self.model, prices=self._prices, asked_at=asked_at)
+            return msgspec.structs.replace(answer, reply=as_wanted(answer.reply, effect))
         except UselessAnswerError as exc:
             return exc.answer
 
+    async def listed_models(self) -> tuple[ListedModel, ...]:
+        """Return the models that the server lists for this key.
+
+        Raises:
+            TransientError, PermanentError: as :meth:`perform`.
+            UselessAnswerError: the answer is no list of models.
+        """
+        return await listed_models(self._client, self.model, self._failure)
+
     def worst_case_usd(self, effect: CallModel) -> Decimal | None:
-        """Return the price of the longest possible prompt of this text and of every output token; None when unknown."""
-        return self._prices.worst_case_usd(self.model, most_input_tokens(effect), effect.max_output_tokens)
+        """Return the price of the longest possible prompt of this text and of every output token; None when unknown.
+
+        Both as they are sent: the schemas in their strict form, and the limit with room for thinking.
+        """
+        longest = max(most_input_tokens(effect), most_input_tokens(strictly(effect)))
+        return self._prices.worst_case_usd(self.model, longest, self._limit(effect))
 
     def quota_units(self, effect: CallModel) -> int:
         """Return 0: a model call is not a tool call."""
@@ -101,49 +156,68 @@ class OpenAICompatibleModel:
     async def close(self) -> None:
         await self._client.close()
 
-    async def _ask(self, effect: CallModel) -> dict[str, Any]:
+    async def _ask(self, effect: CallModel) -> tuple[dict[str, Any], CallModel]:
+        """Return the response and the effect in the form in which the server was asked for it."""
         mark = untrusted.new_mark()
         deadline = asyncio.get_running_loop().time() + self._client.timeout_s
         while True:
             spoken = msgspec.structs.replace(self._dialect)
-            body = _body(effect, self.model, mark, spoken)
+            asked = as_asked(effect, forcing=spoken.forcing, strict=spoken.strict)
+            body = self._body(asked, mark, spoken)
             left_s = max(deadline - asyncio.get_running_loop().time(), 0.001)
             response = await self._client.post("/chat/completions", body, timeout_s=left_s)
             if SCRIPTED_HEADER in response.headers and self.mode == "live":
                 raise PermanentError(
-                    "OPENAI_BASE_URL is the scripted model server, whose answers are no model's: set "
+                    f"{self._client.service.address_setting} is the scripted model server, whose answers are no model's: set "
                     "NEWSPROOF_MODE=simulated and SCRIPTED_MODEL_URL to try things out with it, or name a real endpoint",
                     kind="not_configured",
                 )
             if response.status_code == 200:
-                return json_object(response, self._client.service)
+                return json_object(response, self._client.service), asked
             said = error_message(response, "error", "message")
             named = f"{error_message(response, 'error', 'param')} {said}"
-            if response.status_code in {400, 422} and (self._dialect != spoken or self._dialect.without(named)):
+            if _names_features(response.status_code, said) and (
+                self._dialect != spoken or self._dialect.without(named, body)
+            ):
                 continue  # a concurrent call may have learned it meanwhile
             raise self._failure(response, said)
+
+    def _body(self, effect: CallModel, mark: str, dialect: Dialect) -> dict[str, Any]:
+        body = _body(effect, self.model, mark, dialect) | {dialect.limit: self._limit(effect)}
+        effort, _ = effort_of(self.model, effect.thinking, local=self._client.local)
+        return body | {"reasoning_effort": effort} if effort and dialect.effort else body
+
+    def _limit(self, effect: CallModel) -> int:
+        """Return the tokens of the answer and of thinking, which servers count together."""
+        return effect.max_output_tokens + effort_of(self.model, effect.thinking, local=self._client.local)[1]
 
     def _failure(self, response: httpx.Response, said: str) -> NewsproofError:
         status = response.status_code
         if (ended := self._client.unavailable(response, said, self.model, named_by="the model's name")) is not None:
             return ended
-        if status == 413 or error_message(response, "error", "code") in _TOO_LONG:
+        kinds = {error_message(response, "error", "code"), error_message(response, "error", "type")}
+        if status == 413 or kinds & _TOO_LONG or (status == 400 and "context length" in said):
             text = f"the request is too large for {self.model} ({said}); send less text"
             return PermanentError(text, kind="too_large", status=status)
         return refused(self._client.service, status, said, response.headers)
+
+
+def _names_features(status: int, said: str) -> bool:
+    """Return whether a rejection may name a feature: OpenRouter's comes as 404, that of llama-server without --jinja as 500."""
+    return status in {400, 422} or "No endpoints found that support" in said or "requires --jinja" in said
 
 
 def _body(effect: CallModel, model: str, mark: str, dialect: Dialect) -> dict[str, Any]:
     system = [effect.system]
     if any(isinstance(part, Untrusted) for part in effect.parts):
         system.append(untrusted.explain(mark))
-    body: dict[str, Any] = {"model": model, "stream": False, dialect.limit: effect.max_output_tokens}
+    body: dict[str, Any] = {"model": model, "stream": False}
     if dialect.temperature:
         body["temperature"] = effect.temperature
-    if effect.functions:
+    if effect.functions and dialect.tools:
         body |= _functions(effect, dialect)
-        if effect.forced_function and dialect.forcing != "named":
-            system.append(f"Answer by calling the function {effect.forced_function}, and in no other way.")
+    elif effect.functions:
+        system.append("No function can be called here: answer from what is given.")
     if effect.response_schema is not None:
         body |= _structure(effect, dialect)
         if dialect.structure != "json_schema":
@@ -155,20 +229,28 @@ def _body(effect: CallModel, model: str, mark: str, dialect: Dialect) -> dict[st
 
 
 def _functions(effect: CallModel, dialect: Dialect) -> dict[str, Any]:
+    forced, named = effect.forced_function, dialect.forcing == "name"
     tools = [
-        {"type": "function", "function": {"name": f.name, "description": f.description, "parameters": f.parameters}}
+        {
+            "type": "function",
+            "function": {"name": f.name, "description": f.description, "parameters": f.parameters}
+            | _strictness(f.parameters, dialect),
+        }
         for f in effect.functions
+        if forced in {None, f.name} or named
     ]
-    if effect.forced_function is None or not dialect.forcing:
+    if forced is None:
         return {"tools": tools}
-    if dialect.forcing == "required":
-        only = [t for t in tools if t["function"]["name"] == effect.forced_function]  # type: ignore[index]
-        return {"tools": only, "tool_choice": "required"}
-    return {"tools": tools, "tool_choice": {"type": "function", "function": {"name": effect.forced_function}}}
+    return {"tools": tools, "tool_choice": {"type": "function", "function": {"name": forced}} if named else "required"}
 
 
 def _structure(effect: CallModel, dialect: Dialect) -> dict[str, Any]:
-    if dialect.structure == "json_schema":
-        named = {"name": effect.task[:64], "schema": effect.response_schema}
+    schema = effect.response_schema
+    if dialect.structure == "json_schema" and schema is not None:
+        named = {"name": effect.task[:64], "schema": schema} | _strictness(schema, dialect)
         return {"response_format": {"type": "json_schema", "json_schema": named}}
     return {"response_format": {"type": "json_object"}} if dialect.structure else {}
+
+
+def _strictness(schema: dict[str, Any], dialect: Dialect) -> dict[str, bool]:
+    return {"strict": schema.get("additionalProperties") is False} if dialect.strict else {}

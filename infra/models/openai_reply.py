@@ -12,13 +12,14 @@ from typing import Any
 import orjson
 
 from infra.models.call_costs import Prices, TokenUsage
-from infra.models.replies import checked_reply, invalid, priced, refused, unpriced
+from infra.models.replies import checked_reply, cut, invalid, priced, refused, unpriced
 from infra.ports import Answer
 from infra.texts import storable_text
 from schemas.effects import CallModel, FunctionCall
 
-_THOUGHT = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
-"""Some servers put the thinking of open models in front of the response."""
+_THOUGHT = re.compile(r"<(think|thinking|thought)>.*?(</\1>|\Z)", re.DOTALL)
+_REST_OF_A_THOUGHT = re.compile(r"\A.*</(think|thinking|thought)>", re.DOTALL)
+"""Templates of some models open the tag within the prompt."""
 _ENDED_WELL = {"stop", "tool_calls", "function_call", "eos", "length", ""}
 
 
@@ -26,9 +27,8 @@ def read_reply(body: dict[str, Any], effect: CallModel, *, model: str, prices: P
     """Return the ``Answer``.
 
     Raises:
-        UselessAnswerError: invalid_output (truncated, empty, not JSON, not the forced function, or not a chat
-            completion), or
-            refused (by the model or a filter).
+        UselessAnswerError: cut (it ended at its limit of tokens), invalid_output (empty, not JSON, not the forced function,
+            or not a chat completion), or refused (by the model or a filter).
     """
     spent = _spent(body, model, prices, asked_at)
     choices = body.get("choices")
@@ -41,15 +41,25 @@ def read_reply(body: dict[str, Any], effect: CallModel, *, model: str, prices: P
         raise refused(f"the model refused: {message['refusal']}", spent)
     if reason == "content_filter":
         raise refused("the provider's filter stopped the answer", spent)
-    text = _THOUGHT.sub("", storable_text(_text(message.get("content"))))
+    text = without_thoughts(storable_text(_text(message.get("content"))))
     calls = _calls(message, spent)
     plain = effect.forced_function is None and effect.response_schema is None
     if reason == "length" and not (plain and text):
-        raise invalid(f"the answer to task {effect.task!r} was cut at {effect.max_output_tokens} tokens", spent)
+        raise cut(effect, "", spent)
     if reason not in _ENDED_WELL:
         raise invalid(f"the model ended with {reason}", spent)
     reply = checked_reply(effect, text, calls, reason or "stop", spent, who="the model", answer="the answer")
     return Answer(reply=reply, **spent)
+
+
+def without_thoughts(text: str) -> str:
+    """Return the answer without the thinking that servers of open models leave in it, closed or not. JSON stays as it is."""
+    for thought in (_THOUGHT, _REST_OF_A_THOUGHT):
+        try:
+            orjson.loads(text)
+        except orjson.JSONDecodeError:
+            text = thought.sub("", text).strip() if thought.search(text) else text
+    return text
 
 
 def _text(content: Any) -> str:
@@ -87,14 +97,15 @@ def _spent(body: dict[str, Any], model: str, prices: Prices, asked_at: datetime)
     answered_by = storable_text(named) if isinstance(named, str) and named else model
     used = body.get("usage")
     if not isinstance(used, dict) or not _count(used, "prompt_tokens"):
-        return unpriced(answered_by)
+        return priced(TokenUsage(), answered_by, model, prices, asked_at) if prices.free else unpriced(answered_by)
     thinking = _count(used.get("completion_tokens_details"), "reasoning_tokens")
-    written = _count(used, "completion_tokens")
+    read, written = _count(used, "prompt_tokens"), _count(used, "completion_tokens")
+    # completion_tokens includes the reasoning tokens. Where the total says that a server counts them apart, the sum counts.
+    apart = thinking > written or _count(used, "total_tokens") >= read + written + thinking
     usage = TokenUsage(
-        input=_count(used, "prompt_tokens"),
+        input=read,
         cached=_count(used.get("prompt_tokens_details"), "cached_tokens") or _count(used, "prompt_cache_hit_tokens"),
-        # completion_tokens includes the reasoning tokens; where a server reports otherwise, the larger sum counts.
-        output=written - thinking if thinking <= written else written,
+        output=written if apart else written - thinking,
         thinking=thinking,
     )
     return priced(usage, answered_by, model, prices, asked_at)

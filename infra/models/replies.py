@@ -78,6 +78,15 @@ def invalid(message: str, spent: dict[str, Any]) -> UselessAnswerError:
     return UselessAnswerError(f"{quoted(message, 400)}; it is asked again", spent=spent)
 
 
+def cut(effect: CallModel, beside: str, spent: dict[str, Any]) -> UselessAnswerError:
+    """Return the error for a response that ended at its limit of tokens. ``beside`` says what else the limit held."""
+    text = (
+        f"the answer to task {effect.task!r} was cut at {effect.max_output_tokens} tokens{beside}; a step asks once more with "
+        f"twice as many: set MODEL_OPTIONS={effect.task}=max_output_tokens:… if that is too few, or happens often"
+    )
+    return UselessAnswerError(text, kind="cut", retryable=False, spent=spent)
+
+
 def refused(message: str, spent: dict[str, Any]) -> UselessAnswerError:
     """Return the error for a response that a policy stopped; not retryable."""
     text = f"{quoted(message, 400)}; asking again would end alike, read the case's text or use another model"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from infra.redaction import remember
 from infra.settings.budget import BudgetSettings
@@ -68,7 +68,14 @@ class Settings(
     """The settings of one process. Units are in the names or the descriptions."""
 
     model_config = SettingsConfigDict(
-        env_file=".env", extra="ignore", case_sensitive=False, frozen=True, env_ignore_empty=True
+        env_file=".env",
+        extra="ignore",
+        case_sensitive=False,
+        frozen=True,
+        env_ignore_empty=True,
+        # OPENAI_KEY_TUZI is the entry "tuzi" of openai_key, the only setting that is a mapping.
+        env_nested_delimiter="_",
+        env_nested_max_split=1,
     )
 
     @classmethod
@@ -82,20 +89,33 @@ class Settings(
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Read ``.env`` literally, without interpolating environment variables."""
         file = getattr(dotenv_settings, "env_file", None)
-        return init_settings, env_settings, WrittenSource(settings_cls, env_file=file)
+        read: tuple[EnvSettingsSource, ...] = (
+            EnvSettingsSource(settings_cls),
+            WrittenSource(settings_cls, env_file=file),
+        )
+        for source in read:
+            # OPENAI_KEY alone is another program's: taken for the whole mapping, it would hide its entries.
+            source.env_vars = {name: value for name, value in source.env_vars.items() if name != "openai_key"}
+        return init_settings, *read
 
     @property
     def mode(self) -> Literal["live", "offline", "simulated"]:
-        """The effective mode. ``auto`` means live exactly when the light model has its key.
+        """The effective mode. ``auto`` means live exactly when the light model has its key, or needs none.
 
-        Without that key, ``auto`` means simulated if a scripted model server is configured, else offline.
+        Otherwise ``auto`` means simulated if a scripted model server is configured, else offline. A light model of an unknown
+        provider is live, where it is refused by name.
         """
-        if self.newsproof_mode == "auto":
-            light = self.model_light.partition(":")[0].strip().lower()
-            if self.openai_api_key if light == "openai" else self.gemini_api_key:
-                return "live"
-            return "simulated" if self.scripted_model_url else "offline"
-        return self.newsproof_mode
+        if self.newsproof_mode != "auto":
+            return self.newsproof_mode
+        provider, colon, _ = (part.strip().lower() for part in self.model_light.partition(":"))
+        if not colon or provider == "gemini":
+            ready = self.gemini_api_key is not None
+        else:
+            endpoint = self.endpoints().get(provider)
+            ready = endpoint is None or endpoint.missing is None
+        if ready:
+            return "live"
+        return "simulated" if self.scripted_model_url else "offline"
 
     @property
     def topic_prefix(self) -> str:
@@ -125,6 +145,6 @@ def _shown(error: Any) -> str:
     # An invalid secret is not repeated, nor is a URL, which may contain a password.
     name = str(error["loc"][0]).lower() if error["loc"] else ""
     field = Settings.model_fields.get(name)
-    if field is None or "SecretStr" in str(field.annotation) or name.endswith("_url"):
+    if field is None or "SecretStr" in str(field.annotation) or name.endswith(("_url", "_gateways")):
         return ""
     return f" (is {error['input']!r})"

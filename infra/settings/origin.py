@@ -16,11 +16,13 @@ from pathlib import Path
 from dotenv import dotenv_values
 from pydantic_settings import DotEnvSettingsSource
 
+from infra.settings.endpoints import KEY_OF_GATEWAY
 from schemas.errors import ConfigError
 
 SENT_TO: Mapping[str, tuple[str, ...]] = {
     "gemini_api_key": ("gemini_base_url", "embedding_base_url"),
     "openai_api_key": ("openai_base_url", "embedding_base_url"),
+    "openai_key": ("openai_gateways",),
     "embedding_api_key": ("embedding_base_url", "gemini_base_url", "openai_base_url"),
     "tavily_api_key": ("tavily_base_url",),
     "bocha_api_key": ("bocha_base_url",),
@@ -33,7 +35,10 @@ SENT_TO: Mapping[str, tuple[str, ...]] = {
     "kafka_sasl_password": ("kafka_bootstrap_servers", "kafka_ssl_ca_file"),
     "clickhouse_analyst_password": ("clickhouse_url",),
 }
-"""Secret → the settings that decide who receives it. Secrets that are not sent anywhere are not listed."""
+"""Secret → the settings that decide who receives it. Secrets that are not sent anywhere are not listed.
+
+``openai_key`` stands for the key of every gateway, ``openai_key_tuzi`` and so on.
+"""
 
 
 def refuse_foreign_addresses(file: Path, in_file: Collection[str], elsewhere: Collection[str]) -> None:
@@ -56,8 +61,9 @@ def refuse_foreign_addresses(file: Path, in_file: Collection[str], elsewhere: Co
             f"{file.absolute()} {danger}, so {_names(addresses)} is not taken from it: make it yours alone (chown, "
             "chmod o-w), or set that in the environment"
         )
-    for secret in sorted(set(SENT_TO) & set(elsewhere)):
-        if foreign := [address for address in SENT_TO[secret] if address in in_file]:
+    for secret in sorted(elsewhere):
+        sent_to = SENT_TO.get("openai_key" if secret.startswith(KEY_OF_GATEWAY) else secret, ())
+        if foreign := [address for address in sent_to if address in in_file]:
             raise ConfigError(
                 f"{secret.upper()} comes from the environment or the command line, but {_names(foreign)} from "
                 f"{file.absolute()}, which would be sent it: set {_names(foreign)} in the environment too, or put "
@@ -83,8 +89,8 @@ class WrittenSource(DotEnvSettingsSource):
 
 
 def given_by_environment() -> frozenset[str]:
-    """Return the lower-case names of all non-empty environment variables."""
-    return frozenset(name.lower() for name, value in os.environ.items() if value)
+    """Return the lower-case names of all non-empty environment variables, ``OPENAI_KEY`` left out: it is no setting."""
+    return frozenset(name.lower() for name, value in os.environ.items() if value) - {"openai_key"}
 
 
 def _danger(file: Path) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from infra.embedded.child import ChildProcess
 from lab.chaos.inflight import Counters, read_counters
+from lab.chaos.waits import WAITS
 from newsproof.app.processes.supervisor import SAYS
 from schemas.errors import ConfigError
 
@@ -98,6 +99,14 @@ class Child:
         self.struck = True
         self.signal(signal.SIGCONT)
         return await self._process.stop(timeout_s=30.0)
+
+    async def waits(self) -> list[str]:
+        """Return where the process' tasks wait, as it says itself; empty when it does not answer."""
+        if not self.running:
+            return ["it does not run"]
+        self.signal(signal.SIGUSR2)
+        await asyncio.sleep(1.0)  # an event loop that is blocked says nothing, and there is no sign of the last line
+        return [line.removeprefix(WAITS) for line in self._process.log_tail(200).splitlines() if line.startswith(WAITS)]
 
     def last_words(self) -> str:
         """Return the command line's error message, else the last line of the log."""

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from aiokafka.errors import KafkaError
@@ -17,6 +18,7 @@ from lab.chaos.installation import Installation, installation
 from lab.chaos.outcome import Outcome
 from lab.chaos.plan import Shape, plan
 from lab.chaos.verdict import verdict
+from lab.chaos.waits import waits
 from lab.chaos.watch import READERS, Watch
 from newsproof.app.servers import Say
 from schemas.errors import NewsproofError, TransientError
@@ -83,8 +85,14 @@ class Run:
             if len(self.watch.ended) != held:
                 held, since = len(self.watch.ended), time.monotonic()
             if time.monotonic() - since > STUCK_S:
+                await self._say_where_everybody_waits()
                 raise TransientError(f"no case has ended for {STUCK_S:g} s; {held} have", kind="internal")
             await asyncio.sleep(0.1)
+
+    async def _say_where_everybody_waits(self) -> None:
+        said = {child.name: await child.waits() for child in [*self._at.workers.values(), self._at.sink]}
+        for name, lines in {**said, "the harness": waits()}.items():
+            self._say("\n".join([f"where {name} waits:", *lines]))
 
     async def _quiet(self) -> None:
         """Wait until every group has committed the journal's end: nothing is open, and all is published and inserted."""
@@ -102,23 +110,27 @@ class Run:
 
     async def _feed(self) -> None:
         """Publish news up to the backlog ahead of the next fault, then a trickle, so that the workers are never idle."""
-        async with self._at.address.producer(linger_ms=5) as producer:
-            while not self._all_injected or self.sent < self._shape.cases:
-                upto = min(self.sent + 200, self._gate)
-                if upto <= self.sent:
-                    await asyncio.sleep(TRICKLE / TRICKLE_PER_S)
-                    upto = self.sent + TRICKLE if self.sent - len(self.watch.ended) < self._backlog else self.sent
-                batch = range(self.sent, upto)
-                try:
-                    futures = [
-                        await producer.send(self._at.topics.news, value, key=key) for key, value in map(news, batch)
-                    ]
-                    await asyncio.gather(*futures)
-                    self.sent = upto
-                except KafkaError:
-                    pass  # the broker is down: send the same news again; repeated news is one case
-            self._fed.set()
-            await asyncio.get_running_loop().create_future()  # wait for cancellation: returning would end the run
+        while not self._is_fed():
+            try:
+                async with self._at.address.producer(linger_ms=5) as producer:
+                    await self._feed_by(producer)
+            except KafkaError:
+                await asyncio.sleep(0.2)  # the broker is down, or refuses this producer; repeated news is one case
+        self._fed.set()
+        await asyncio.get_running_loop().create_future()  # wait for cancellation: returning would end the run
+
+    async def _feed_by(self, producer: Any) -> None:
+        while not self._is_fed():
+            upto = min(self.sent + 200, self._gate)
+            if upto <= self.sent:
+                await asyncio.sleep(TRICKLE / TRICKLE_PER_S)
+                upto = self.sent + TRICKLE if self.sent - len(self.watch.ended) < self._backlog else self.sent
+            batch = map(news, range(self.sent, upto))
+            await asyncio.gather(*[await producer.send(self._at.topics.news, value, key=key) for key, value in batch])
+            self.sent = upto
+
+    def _is_fed(self) -> bool:
+        return self._all_injected and self.sent >= self._shape.cases
 
     async def _report(self) -> None:
         while True:

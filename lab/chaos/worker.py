@@ -16,6 +16,7 @@ from infra.settings import load_settings
 from lab.chaos.adapter import ProviderClient, chaos_ports
 from lab.chaos.graph import chaos_registry
 from lab.chaos.inflight import InFlight
+from lab.chaos.waits import WAITS, waits
 from newsproof.app import exits
 from newsproof.app.invocation import run
 from newsproof.app.processes.services import run_sink, run_worker
@@ -49,8 +50,14 @@ def main() -> None:
 
 def _listen(control: Path) -> None:
     failpoints.listen(control)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, _say_waits)
     # From now on SIGUSR1 arms a failpoint; earlier it would have ended the process.
     control.with_suffix(".ready").write_text(str(os.getpid()), "ascii")
+
+
+def _say_waits() -> None:
+    for line in waits():
+        print(f"{WAITS}{line}", file=sys.stderr, flush=True)
 
 
 async def _worker(args: argparse.Namespace) -> None:

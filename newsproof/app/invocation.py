@@ -105,6 +105,11 @@ async def _ends_for_sure(work: Coroutine[Any, Any, T]) -> T:
         return await work
     except Exception as exc:
         why = str(exc)
+        if exits.status_of(exc) == exits.INTERNAL:
+            import structlog
+
+            # Nobody can run a service again with --debug and see the same.
+            structlog.get_logger(__name__).exception("a fault of Newsproof ends this process: report it")
         raise
     finally:
 

@@ -9,11 +9,9 @@ import msgspec
 
 from infra.settings import Settings
 from schemas.config import Prompt
-from schemas.effects import Thinking
+from schemas.effects import MOST_OUTPUT_TOKENS, Thinking
 from schemas.errors import ConfigError
 
-MAX_OUTPUT_TOKENS = 65_536
-"""More than any of our prompts needs: with a typing error, one call would reserve the month's budget."""
 MAX_TEMPERATURE = 2.0
 """The maximum of the providers' APIs."""
 
@@ -22,7 +20,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Overrides for one task; None: the prompt's own value."""
 
     temperature: Annotated[float, msgspec.Meta(ge=0, le=MAX_TEMPERATURE)] | None = None
-    max_output_tokens: Annotated[int, msgspec.Meta(ge=1, le=MAX_OUTPUT_TOKENS)] | None = None
+    max_output_tokens: Annotated[int, msgspec.Meta(ge=1, le=MOST_OUTPUT_TOKENS)] | None = None
     thinking: Thinking | None = None
 
 
@@ -67,6 +65,31 @@ def tuned_prompts(settings: Settings, prompts: Mapping[str, Prompt]) -> dict[str
     }
 
 
+def ignored_options(settings: Settings) -> tuple[str, ...]:
+    """Return a sentence for each task with a temperature in ``MODEL_OPTIONS`` that a model which it may ask ignores.
+
+    Raises:
+        ConfigError: as for :func:`options_of` and :func:`infra.models.routes`.
+    """
+    tasks = [task for task, options in options_of(settings).items() if options.temperature is not None]
+    if not tasks or settings.mode != "live":
+        return ()
+    from agents.prompts import every_task, load_prompts
+    from infra.models import routes
+    from infra.models.gemini_parameters import takes_sampling
+
+    found, news, chat = routes(settings, every_task()), load_prompts(), load_prompts("research")
+    notes = []
+    for task in tasks:
+        tiers = {(news.get(task) or chat[task]).tier} | (
+            {"heavy"} if task in news else set()
+        )  # long news is read by it
+        asked = [one for name in ((task,) if task in found else sorted(tiers)) for one in found[name]]
+        if deaf := dict.fromkeys(m for provider, m in asked if provider == "gemini" and not takes_sampling(m)):
+            notes.append(f"{task}: temperature is ignored by {', '.join(deaf)}, as by every Gemini from version 3 on")
+    return tuple(notes)
+
+
 def _options(entry: str, written: str) -> Options:
     values = {name.strip(): value.strip() for name, _, value in (one.partition(":") for one in written.split("|"))}
     try:
@@ -77,5 +100,5 @@ def _options(entry: str, written: str) -> Options:
     except msgspec.ValidationError as exc:
         raise ConfigError(
             f"MODEL_OPTIONS has {entry!r} ({exc}): write temperature:0.2 (0 to {MAX_TEMPERATURE:g}), max_output_tokens:3000 (1 "
-            f"to {MAX_OUTPUT_TOKENS}) or thinking:low ({', '.join(get_args(Thinking))}), with | between"
+            f"to {MOST_OUTPUT_TOKENS}) or thinking:low ({', '.join(get_args(Thinking))}), with | between"
         ) from exc

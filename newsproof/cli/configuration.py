@@ -14,6 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from infra.settings import SUBJECTS, Settings
+from infra.settings.endpoints import gateways, key_name
 from newsproof.app.invocation import markdown_table
 
 MASK = "••••••••"
@@ -38,22 +39,27 @@ def views(settings: Settings, *, given: frozenset[str] = frozenset()) -> list[Se
     file = {name.upper() for name, value in dotenv_values(".env").items() if value}
     shown = []
     for name, field in Settings.model_fields.items():
-        origin: Origin = "default"
-        if name in given:
-            origin = "command line"
-        elif name.upper() in environment:
-            origin = "environment"
-        elif name.upper() in file:
-            origin = ".env"
-        shown.append(
-            SettingView(
-                name=name.upper(),
-                value=masked(getattr(settings, name)),
-                origin=origin,
-                description=field.description or "",
+        for variable, value in _variables(settings, name):
+            origin: Origin = "default"
+            if name in given:
+                origin = "command line"
+            elif variable in environment:
+                origin = "environment"
+            elif variable in file:
+                origin = ".env"
+            shown.append(
+                SettingView(name=variable, value=masked(value), origin=origin, description=field.description or "")
             )
-        )
     return shown
+
+
+def _variables(settings: Settings, name: str) -> list[tuple[str, Any]]:
+    """Return (variable, value): one, or one for each key of the gateways, set or not."""
+    value = getattr(settings, name)
+    if isinstance(value, dict):
+        entries = dict.fromkeys([*map(key_name, gateways(settings.openai_gateways)), *value])
+        return [(f"{name}_{one}".upper(), value.get(one)) for one in entries] or [(name.upper(), None)]
+    return [(name.upper(), value)]
 
 
 def masked(value: Any) -> str | None:
@@ -108,6 +114,8 @@ def _default(field: FieldInfo) -> str:
 
 
 def _accepts(field: FieldInfo) -> str:
+    if get_origin(field.annotation) is dict:
+        return "secret"
     kinds = [one for one in (get_args(field.annotation) or (field.annotation,)) if one is not type(None)]
     if get_origin(field.annotation) is Literal:
         return ", ".join(f"`{one}`" for one in kinds)

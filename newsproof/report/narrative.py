@@ -11,6 +11,7 @@ import msgspec
 from agents.evidence.witnesses import counted
 from schemas import events as ev
 from schemas.calls import Call
+from schemas.effects import Failure
 from schemas.evidence import Findings, PageStance, ReadStance, SearchReference
 from schemas.signals import Adjustment, Signal, StatedClaim
 from streams.journal.case_reading import JournalRecord
@@ -312,6 +313,8 @@ PATHS = {
 
 def _told_aside(event: Any) -> tuple[str, str, str]:
     match event:
+        case ev.EffectCompleted(calls=(*_, Call(reply=Failure(kind="cut", message=message)))):
+            return "recovering", f"{event.step}: a model's reply was cut at its limit of tokens.", message
         case ev.EffectCompleted():
             kinds = ", ".join(c.kind.replace("_", " ") for c in event.calls) or "call"
             return "asking", f"{event.step}: a reply came ({kinds}).", ""

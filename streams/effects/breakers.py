@@ -31,7 +31,7 @@ State = Literal["closed", "open", "half_open"]
 
 UNREACHABLE: frozenset[FailureKind] = frozenset({"timeout", "network", "unavailable"})
 """Counted, because a single one may be an accident."""
-REFUSED: frozenset[FailureKind] = frozenset({"auth", "plan_limit"})
+REFUSED: frozenset[FailureKind] = frozenset({"auth", "plan_limit", "not_open"})
 """Opens the breaker at once and for long: only a person, or the next billing period, can resolve it."""
 PROVIDER_FAILURES = UNREACHABLE | REFUSED | {"rate_limit"}
 """Failures of the provider; another provider may succeed."""
@@ -42,8 +42,9 @@ MAX_RETRY_AFTER_S = 86_400.0
 class BreakerPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """When a breaker opens, and for how long. Times in seconds; each opening in a row lasts twice as long as the last.
 
-    ``jitter`` is the largest share by which a time is lengthened at random, so that workers do not probe in step. It
-    never shortens a time, because a provider's Retry-After must have passed.
+    ``jitter`` is the largest share by which a time is lengthened at random, so that workers do not probe in step: a share of
+    ``refused_max_s`` at most, for a day's quota may be half a day away. It never shortens a time, because a provider's
+    Retry-After must have passed.
     """
 
     failures_in_a_row: int = 5
@@ -195,7 +196,8 @@ class Breaker:
         closed_for_s = max(min(first * 2 ** min(self._in_a_row, 16), most), _retry_after(failure))
         self._in_a_row += 1
         self._opened += 1
-        self._until = self._clock() + closed_for_s * (1.0 + policy.jitter * self._draw())
+        spread_s = policy.jitter * min(closed_for_s, policy.refused_max_s)
+        self._until = self._clock() + closed_for_s + spread_s * self._draw()
         self._reason, self._said = failure.kind, failure.message
         self._become("open")
 

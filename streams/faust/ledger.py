@@ -66,11 +66,12 @@ class LedgerConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
         self._started.set()
         await self.on_start()
         refuse_commits_while_joining(self._consumer)
-        self._consumer._client._sync_task.add_done_callback(self._metadata_ended)
+        for task in (self._consumer._coordinator._coordination_task, self._consumer._fetcher._fetch_task):
+            task.add_done_callback(self._task_ended)
 
-    def _metadata_ended(self, task: asyncio.Task[Any]) -> None:
-        # Without its metadata aiokafka cannot find the group's coordinator again; it says nothing and goes on fetching,
-        # also from partitions that the group has given to others. A failed coordination is reported by aiokafka itself.
+    def _task_ended(self, task: asyncio.Task[Any]) -> None:
+        # aiokafka reports a failed coordination at the next commit, which an idle worker does not make, and a failed
+        # fetch never; Faust asks for neither.
         if not self._stopped.is_set() and not task.cancelled() and (failed := task.exception()) is not None:
             self.add_future(self.crash(failed))
 
@@ -108,6 +109,11 @@ class LedgerConsumer(FaustConsumer):  # type: ignore[misc]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._pressure: dict[Any, tuple[Callable[[], None], Callable[[], None]]] = {}
         super().__init__(*args, **kwargs)
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether the group has gone on without this member, so that others own its partitions already."""
+        return bool(self._thread._consumer._coordinator.generation < 0)
 
     def _new_consumer_thread(self) -> LedgerConsumerThread:
         return LedgerConsumerThread(self, loop=self.loop, thread_loop=self.loop, beacon=self.beacon)

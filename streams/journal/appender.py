@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from typing import Any
 
+import structlog
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from infra.kafka.topics import KafkaAddress
@@ -15,6 +17,8 @@ from infra.redaction import redacted
 from schemas.errors import ContractError
 from streams.failpoints import APPEND_BEFORE, APPEND_DONE, hit
 from streams.journal.retry import retry_while_unavailable
+
+log = structlog.get_logger(__name__)
 
 BUSY_APPENDS_PER_S = 1000
 """Append rate above which batches linger."""
@@ -37,7 +41,9 @@ class Appender:
     """
 
     def __init__(self, address: KafkaAddress, *, client_id: str = "newsproof-append") -> None:
-        self._producer = address.producer(client_id=client_id, linger_ms=0)
+        self._make = partial(address.producer, client_id=client_id, linger_ms=0)
+        self._producer = self._make()
+        self._replacing = asyncio.Lock()
         self._open = 0
         self.dead_letters: Counter[str] = Counter()
         self._window = 0.0
@@ -78,7 +84,7 @@ class Appender:
             except KafkaError as failed:
                 if not _mended_by_sending_again(failed):
                     raise
-                again = partial(self._send, topic, value, key, partition, headers)
+                again = partial(self._send_again, topic, value, key, partition, headers)
                 return await retry_while_unavailable(
                     again, f"appending to {topic}", unavailable=_mended_by_sending_again
                 )
@@ -106,6 +112,28 @@ class Appender:
         meta = await sent
         hit(APPEND_DONE)
         return meta.partition, meta.offset
+
+    async def _send_again(self, *record: Any) -> tuple[int, int]:
+        producer = self._producer
+        try:
+            return await self._send(*record)
+        except KafkaError as exc:
+            if not exc.retriable and _mended_by_sending_again(exc):
+                await self._replace(producer, exc)
+            raise
+
+    async def _replace(self, spent: Any, why: KafkaError) -> None:
+        """Go on with a new producer: to one whose sending task has failed, or whose sequence the broker refuses, this
+        happens with every record from then on."""
+        async with self._replacing:
+            if self._producer is not spent:
+                return
+            log.error("a producer whose records are refused is replaced", error=repr(why))
+            producer = self._make()
+            await producer.start()
+            self._producer = producer
+            with suppress(Exception):  # what ended its task is raised again
+                await spent.stop()
 
     def _set_linger(self) -> None:
         # Only a busy producer lingers: a single record goes at once.

@@ -3,6 +3,13 @@
 Every worker hosts a publisher; the one that holds the lease (a one-partition group) is active. It starts its producer
 with the fixed transactional id, which fences a predecessor, and rebuilds what was published from ``signals`` itself.
 Then it folds the journal from its own watermark, and writes signals and watermark in one transaction.
+
+Kafka 4.3 may complete a transaction without a marker on its partitions: while a broker starts, a partition without a leader
+is taken for a deleted one (``KRaftMetadataCache.getPartitionLeaderEndpoint`` is empty where it was ``Node.noNode`` before;
+https://github.com/apache/kafka/blob/4.3.1/metadata/src/main/java/org/apache/kafka/metadata/KRaftMetadataCache.java).
+Subscribers then read up to its first record and no further, and the next marker of the same producer lets them read its
+records after all: 48 signals were seen twice in a chaos run. So a publisher aborts what it finds hanging before it reads
+what is published, and starts over when what it published stays out of sight.
 """
 
 from __future__ import annotations
@@ -18,8 +25,9 @@ from aiokafka.errors import KafkaError, ProducerFenced
 from aiokafka.structs import OffsetAndMetadata
 from msgspec.structs import replace
 
-from infra.kafka.topics import KafkaAddress, committed_by
+from infra.kafka.topics import KafkaAddress, committed_by, offsets_of
 from schemas import envelope as wire
+from schemas.errors import TransientError
 from schemas.events import WIRE_NAMES, CaseDropped, CaseFailed, CaseTriaged, RetractionFound, SignalSynthesized
 from schemas.ids import signal_id, uuid5
 from schemas.published import CAUSE, OFFSET, PARTITION, REVISION, SIGNAL_TYPE, TOPIC
@@ -46,6 +54,8 @@ time from the end of a case to its signal.
 """
 COMMIT_IDLE_S = 5.0
 """Interval of watermark commits when there is nothing to publish."""
+LOOK_S = 5.0
+"""Interval at which a publisher looks whether subscribers see what it published."""
 LEASE_SESSION_S = 6.0
 _TRIAGED = WIRE_NAMES[CaseTriaged]
 _ENDS_WITHOUT = frozenset({WIRE_NAMES[CaseDropped], WIRE_NAMES[CaseFailed]})
@@ -84,6 +94,8 @@ class Publisher:
         self.published = 0
         self.ignored = 0
         self.active = False
+        self._unseen: dict[TopicPartition, int] = {}
+        """Partition of ``signals`` → the last offset published there that subscribers were not seen to reach."""
         self._lease = _Lease()
         self._reader = JournalReader(KafkaLog(address), topics.cases, tombstones)
 
@@ -145,6 +157,8 @@ class Publisher:
         )
         await producer.start()
         try:
+            await self._abort_hanging(producer)
+            self._unseen.clear()
             known = await committed_by(self._address, self._group)
             parts = await self._reader.begin({tp: done.offset for tp, done in known.items()})
             starts = {tp: p.position for tp, p in parts.items()}
@@ -159,6 +173,49 @@ class Publisher:
             self.active = False
             await producer.stop()
 
+    async def _abort_hanging(self, producer: Any) -> None:
+        """End what was left open on ``signals`` under this producer's id; no transaction of it is known to its broker.
+
+        Raises:
+            TransientError: a transaction of somebody else is open: what is published cannot be read to its end.
+        """
+        if not (hanging := await self._held()):
+            return
+        log.warning(
+            "transactions that the broker left open are aborted", partitions=sorted(tp.partition for tp in hanging)
+        )
+        await producer.begin_transaction()
+        for sent in [await producer.send(tp.topic, b"", partition=tp.partition) for tp in hanging]:
+            await sent
+        await producer.abort_transaction()
+        if held := await self._held():
+            raise TransientError(
+                f"a transaction of somebody else holds up the readers of {self._topics.signals} in partitions "
+                f"{sorted(tp.partition for tp in held)}; publishing waits until it ends: allow nobody else to write there"
+            )
+
+    async def _held(self) -> set[TopicPartition]:
+        """Return the partitions of ``signals`` that subscribers cannot read to the end."""
+        topic = self._topics.signals
+        seen = await offsets_of(self._address, topic, isolation_level="read_committed")
+        written = await offsets_of(self._address, topic)
+        return {tp for tp, (_, end) in written.items() if seen[tp][1] < end}
+
+    async def _look(self, before: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return where subscribers are held up before what was published; ``before``: the same, of the last time.
+
+        Raises:
+            TransientError: they have been held up at the same place since.
+        """
+        if not self._unseen:
+            return {}
+        ends = await offsets_of(self._address, self._topics.signals, isolation_level="read_committed")
+        held = {tp: ends[tp][1] for tp, offset in self._unseen.items() if ends[tp][1] <= offset}
+        self._unseen = {tp: self._unseen[tp] for tp in held}
+        if stuck := dict(held.items() & before.items()):
+            raise TransientError(f"subscribers do not see what was published since {LOOK_S:g} s ago: {stuck}")
+        return held
+
     async def _follow(
         self,
         producer: Any,
@@ -167,7 +224,8 @@ class Publisher:
         published: Published,
     ) -> None:
         loop = asyncio.get_running_loop()
-        committed_at = loop.time()
+        committed_at = looked_at = loop.time()
+        held: dict[TopicPartition, int] = {}
         waiting = Retractions(cursor, parts)
         while True:
             got = await cursor.next(1.0)
@@ -180,6 +238,8 @@ class Publisher:
             if batch.items or loop.time() - committed_at > COMMIT_IDLE_S:
                 await self._commit(producer, batch.items, parts, published, waiting)
                 committed_at = loop.time()
+            if loop.time() - looked_at > LOOK_S:
+                held, looked_at = await self._look(held), loop.time()
 
     async def _take(
         self, batch: Batch, waiting: Retractions, env: wire.Envelope, tp: TopicPartition, record: Any
@@ -232,6 +292,7 @@ class Publisher:
         for of, revision, future in sent:
             meta = await future
             published.places[of] = Place(revision, meta.partition, meta.offset)
+            self._unseen[TopicPartition(meta.topic, meta.partition)] = meta.offset
         self.published += len(items)
 
 

@@ -120,7 +120,8 @@ class ReplayCursor:
         if self._left or not isinstance(effect, CallModel):
             return ()
         for calls in self._calls[self._at]:
-            if calls[-1].kind == "model" and calls[-1].prompt_name == effect.prompt_name:
+            # One that was cut was asked for again, and has its answer behind it.
+            if calls[-1].kind == "model" and calls[-1].prompt_name == effect.prompt_name and calls[-1].error != "cut":
                 return calls
         return ()
 

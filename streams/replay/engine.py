@@ -171,7 +171,7 @@ class Replay:
                 for wanted in self._cursor.completed_next(asked.effects) or asked.effects:
                     calls = yield from self._answer(case, step, asked.effects[wanted], wanted)
                     event = tell(step, case, asked, wanted, calls)
-                    if not asked.several:
+                    if not isinstance(event, ev.EffectCompleted):
                         return case, event
                     case, calls = fold(case, event, event_id="", at=case.head_at), ()
             return case, asked
@@ -183,7 +183,7 @@ class Replay:
     def _what_was_answered(self, case: Case, step: Step) -> Case:
         """Fold the replies that came before something ended the step from outside, without new requests."""
         try:
-            while not isinstance(asked := ask(step, case), ev.Event) and asked.several:
+            while not isinstance(asked := ask(step, case), ev.Event):
                 hashes = self._cursor.completed_next(asked.effects)
                 if not hashes:
                     return case

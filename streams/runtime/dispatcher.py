@@ -162,18 +162,32 @@ class Dispatcher:
             self._append(case, asked)
             return
         for wanted, effect in asked.effects.items():
-            key = (case.case_id, case.head_id, wanted if asked.several else "")
-            self._running.spawn(key, self._answer(step, case, asked, wanted, effect))
+            self._running.spawn((case.case_id, case.head_id, wanted), self._answer(step, case, asked, wanted, effect))
 
     async def drain(self, timeout_s: float) -> int:
         """Start nothing new; wait up to ``timeout_s`` for what runs; return the number of effects still under way."""
-        self._live_since.clear()
-        self._queued.clear()
-        self._crash_isolation.clear()
+        self._start_nothing()
         still = await self._running.wait(timeout_s)
         hit(DRAINED)
         await self._hand_back_suspect()
         return still
+
+    def abandon(self) -> int:
+        """Start nothing new and end what runs, without a result; return how much that was.
+
+        For a worker that its group has gone on without: its late results would come before those of the new owners, whose
+        calls would be paid for nothing.
+        """
+        self._start_nothing()
+        running = len(self._running)
+        self._running.cancel(lambda _case_id: True)
+        hit(DRAINED)
+        return running
+
+    def _start_nothing(self) -> None:
+        self._live_since.clear()
+        self._queued.clear()
+        self._crash_isolation.clear()
 
     async def _hand_back_suspect(self) -> None:
         # Before the partitions are released: otherwise their next owner would assume a crash.

@@ -8,7 +8,7 @@ from infra.models.embeddings.port import Embedder
 from infra.settings import Settings
 from schemas.errors import ConfigError
 
-DEFAULT_MODELS = {"gemini": "gemini-embedding-001", "openai": "text-embedding-3-small"}
+DEFAULT_MODELS = {"gemini": "gemini-embedding-2", "openai": "text-embedding-3-small"}
 
 
 def _gemini(settings: Settings) -> Embedder:

@@ -34,7 +34,7 @@ class GeminiEmbedder:
 
         Raises:
             TransientError: rate_limit, unavailable, timeout, network.
-            PermanentError: auth, invalid_request, too_large, not_configured.
+            PermanentError: auth, not_open, invalid_request, too_large, not_configured.
             UselessAnswerError: the response is not a vector of these dimensions; it may have been billed.
         """
         asked_at = datetime.now(UTC)
@@ -77,12 +77,12 @@ class GeminiEmbedder:
         if ours.kind == "auth":
             text = f"Gemini refuses the key ({ours.status}); write a valid one into {self._client.key_setting}"
             return PermanentError(text, kind="auth", status=ours.status)
-        if ours.status in {400, 404}:
+        if ours.kind in {"invalid_request", "not_open"}:
             text = (
                 f"Gemini makes no vector of {self._dimensions} numbers with {self.model!r} ({exc.message}); "
                 "correct EMBEDDING_MODEL or EMBEDDING_DIMENSIONS"
             )
-            return PermanentError(text, kind="invalid_request", status=ours.status)
+            return PermanentError(text, kind=ours.kind, status=ours.status)
         return ours
 
     def _useless(self, exc: Exception) -> UselessAnswerError:

@@ -46,7 +46,7 @@ class OpenAICompatibleEmbedder:
 
         Raises:
             TransientError: rate_limit, unavailable, timeout, network.
-            PermanentError: auth, plan_limit, invalid_request, too_large, not_configured.
+            PermanentError: auth, plan_limit, not_open, invalid_request, too_large, not_configured.
             UselessAnswerError: the response is not a vector of these dimensions; it may have been billed.
         """
         asked_at = datetime.now(UTC)

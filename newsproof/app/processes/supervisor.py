@@ -230,8 +230,15 @@ def _port(settings: Settings, number: int) -> dict[str, str]:
 
 
 def environment_of(settings: Settings) -> dict[str, str]:
-    """Return every setting as an environment variable; unset ones are empty."""
-    return {name.upper(): _as_text(getattr(settings, name)) for name in Settings.model_fields}
+    """Return every setting as an environment variable; unset ones are empty. A mapping is a variable for each entry."""
+    found: dict[str, str] = {}
+    for name in Settings.model_fields:
+        value = getattr(settings, name)
+        if isinstance(value, dict):
+            found |= {f"{name}_{entry}".upper(): _as_text(one) for entry, one in value.items()}
+        else:
+            found[name.upper()] = _as_text(value)
+    return found
 
 
 def _as_text(value: object) -> str:

@@ -6,6 +6,7 @@ It starts nothing, makes no paid request and prints no secret.
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import sys
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from infra.landlock import FILES_SINCE, NETWORK_SINCE, abi_version
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, mode_in_words, opens_pages, refuse_unusable, topics_of
 from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.app.model_options import ignored_options
 from newsproof.app.servers import running_clickhouse, running_kafka
 from newsproof.cli.doctor.check import Check, State
 from newsproof.cli.doctor.research import chat_sources
@@ -144,12 +146,11 @@ def _providers(settings: Settings) -> list[Check]:
         refuse_unusable(settings)
     except ConfigError as exc:
         checks.append(Check(name="providers", state="missing", found="a key or a name is missing", do=str(exc)))
-    for name, key, where in (
-        ("models (Gemini)", settings.gemini_api_key, "GEMINI_API_KEY, from https://aistudio.google.com/apikey"),
-        ("models (OpenAI-compatible)", settings.openai_api_key, "OPENAI_API_KEY, where MODEL_* names openai:… models"),
-    ):
-        state: State = "ok" if key else "note"
-        checks.append(Check(name=name, state=state, found="key is set" if key else "no key", do="" if key else where))
+    else:
+        ignored = ignored_options(settings)
+        do = "leave it out of MODEL_OPTIONS, or name another model in MODEL_TASKS"
+        checks += [Check(name="MODEL_OPTIONS", state="note", found=one, do=do) for one in ignored]
+    checks += _model_providers(settings)
     checks += [*_search_providers(settings), *_pages(settings), *_search_roles()]
     if settings.mode == "live" and not settings.deep_analysis_tools_enabled:
         checks.append(
@@ -160,6 +161,27 @@ def _providers(settings: Settings) -> list[Check]:
                 do="set it to true, and PHASE1_ROLLOUT_PERCENTAGE to the share that you want (`up` does both)",
             )
         )
+    return checks
+
+
+def _model_providers(settings: Settings) -> list[Check]:
+    """Return one check per provider of models: whether its key is set, where it takes one. Nothing is asked.
+
+    Ollama and llama-server, which have an address by default, are left out unless ``MODEL_*`` names them.
+    """
+    from infra.models import providers
+
+    chosen = ("light", "heavy", "light_fallback", "heavy_fallback", "tasks")
+    named = ",".join(getattr(settings, f"model_{one}") for one in chosen)
+    endpoints, checks = settings.endpoints(), []
+    for name, provider in providers(settings).items():
+        if name in {"ollama", "llamacpp"} and not re.search(rf"(^|[\s,|=]){name}\s*:", named, re.IGNORECASE):
+            continue
+        keyless = name in endpoints and endpoints[name].key is None
+        state: State = "ok" if provider.missing is None else "note"
+        found = "no key" if provider.missing else "needs no key at its address" if keyless else "key is set"
+        do = f"{provider.missing}, where MODEL_* names {name}:… models" if provider.missing else ""
+        checks.append(Check(name=f"models ({name})", state=state, found=found, do=do))
     return checks
 
 

@@ -18,7 +18,7 @@ from agents.evidence.measurements import Measurement
 from schemas.errors import ContractError
 from schemas.evidence import Findings, SearchResult
 from schemas.news import News, language_of
-from schemas.signals import Draft, Modality
+from schemas.signals import NO_ASSET, Draft, Modality
 
 FIELDS = (
     *("independent_sources", "official_confirmed", "denied", "conflict", "stale", "delta", "risk_flags"),
@@ -208,7 +208,7 @@ def draft_of(case: JudgedCase) -> Draft:
     """Return the result of triage as a draft."""
     first = case.preliminary
     return Draft(
-        summary="", event_type=first.event_type, asset=first.asset or "UNKNOWN", asset_name="", action=first.action,  # type: ignore[arg-type]
+        summary="", event_type=first.event_type, asset=first.asset or NO_ASSET, asset_name="", action=first.action,  # type: ignore[arg-type]
         direction="neutral", confidence=first.confidence, strength="medium", timeframe="short", entity=case.entity or None,
     )  # fmt: skip
 

@@ -5,12 +5,23 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from agents.core.case import fold
-from agents.core.step import StepFailure, invalid_output
+from agents.core.failures import failed
+from agents.core.step import StepFailure, invalid_output, needed, only_reply
 from agents.core.step_turn import Missing, ask, attempt_of, failure_of, successor_id, tell
 from agents.specification import START, call_of, case_after, opened
-from schemas.effects import EarlierReply, FindEarlier, request_hash
+from schemas.effects import (
+    MOST_OUTPUT_TOKENS,
+    CallModel,
+    EarlierReply,
+    Failure,
+    FindEarlier,
+    ModelReply,
+    request_hash,
+    widened,
+)
 from schemas.events import CaseDropped, ContextGathered, EffectCompleted, StepFailed
 from schemas.ids import effect_id, event_id
 
@@ -53,6 +64,70 @@ def test_a_step_whose_effects_are_all_answered_is_told_the_logged_replies() -> N
 def test_the_event_after_the_one_effect_holds_its_calls() -> None:
     missing = Missing({request_hash(ONE): ONE}, several=False)
     assert tell(step(ONE), CASE, missing, request_hash(ONE), (CALL,)).calls == (CALL,)
+
+
+# A reply that was cut at its limit of tokens
+
+PROMPT = CallModel(
+    task="plan", tier="light", prompt_name="plan", prompt_version="1", prompt_hash="0", system="", parts=(),
+    max_output_tokens=800,
+)  # fmt: skip
+WIDER = widened(PROMPT)
+assert WIDER is not None
+CUT = Failure(kind="cut", message="cut at 800 tokens", retryable=False)
+ANSWER = ModelReply(text="whole")
+
+
+def answered(case, asking, reply):
+    """Answer the step's first missing effect; return the effect and the event."""
+    missing = ask(asking, case)
+    assert isinstance(missing, Missing)
+    wanted, effect = next(iter(missing.effects.items()))
+    return effect, tell(asking, case, missing, wanted, (call_of(effect, reply),))
+
+
+@pytest.mark.parametrize("asked", [PROMPT, (PROMPT,)], ids=["one", "several"])
+def test_a_cut_reply_is_logged_and_asked_for_once_more_with_twice_the_limit(asked) -> None:
+    def tells(_case, replies):
+        assert replies.of(PROMPT) == ANSWER if isinstance(asked, tuple) else only_reply(replies) == ANSWER
+        return GATHERED
+
+    asking = step(asked, tells)
+    effect, event = answered(CASE, asking, CUT)
+    assert effect == PROMPT and isinstance(event, EffectCompleted) and event.calls[0].error == "cut"
+    case = fold(CASE, event, event_id="", at=START)
+    assert case.head_id == CASE.head_id and case.failures == () and case.replies.of(PROMPT) is None
+    effect, event = answered(case, asking, ANSWER)
+    assert (effect, WIDER.max_output_tokens) == (WIDER, 1_600)
+    end = ask(asking, fold(case, event, event_id="", at=START)) if isinstance(event, EffectCompleted) else event
+    assert type(end) is ContextGathered
+
+
+@pytest.mark.parametrize("asked", [PROMPT, (PROMPT,)], ids=["one", "several"])
+def test_a_reply_that_is_cut_again_is_told_to_the_step_and_degrades_the_case(asked) -> None:
+    asking = step(asked, lambda _case, replies: needed(replies.of(PROMPT) or only_reply(replies), ModelReply))
+    case = fold(CASE, answered(CASE, asking, CUT)[1], event_id="", at=START)
+    with pytest.raises(StepFailure) as stop:
+        _, event = answered(case, asking, CUT)
+        ask(asking, fold(case, event, event_id="", at=START))
+    assert stop.value.failure == CUT
+    assert failed(case, "recall", CUT, now=START).outcome == "degrade"
+
+
+def test_a_retry_asks_for_what_was_cut_with_the_larger_limit_alone() -> None:
+    asking = step(PROMPT)
+    case = fold(CASE, answered(CASE, asking, CUT)[1], event_id="", at=START)
+    down = Failure(kind="timeout", message="late", retryable=True)
+    retried = StepFailed(step="recall", failure=down, attempt=1, outcome="retry")
+    assert answered(fold(case, retried, event_id="next", at=START), asking, ANSWER)[0] == WIDER
+
+
+def test_a_reply_that_was_cut_at_the_largest_limit_is_told_at_once() -> None:
+    nearly, most = (replace(PROMPT, max_output_tokens=n) for n in (MOST_OUTPUT_TOKENS - 1, MOST_OUTPUT_TOKENS))
+    assert widened(nearly) == most and widened(most) is None
+    asking = step(most, lambda _case, replies: needed(only_reply(replies), ModelReply))
+    with pytest.raises(StepFailure, match="cut at 800 tokens"):
+        answered(CASE, asking, CUT)
 
 
 @pytest.mark.parametrize(

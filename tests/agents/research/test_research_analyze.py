@@ -240,3 +240,12 @@ def test_an_indicators_extra_names_are_those_that_the_sources_gave(turn, judged)
     extra = turn("OnChainAgent", onchain=(value("hash_rate", 1.1e9, "TH/s", "blockchain.info"),))
     (result,) = extra.told(judged(indicators=[{"name": "hash_rate", "impact": "BULLISH", "weight": 0.4}])).event.results
     assert result.indicators["hash_rate"].value == 1.1e9 and result.indicators["hash_rate"].weight == 0.4
+
+
+def test_an_agent_whose_reply_was_cut_is_asked_once_more_before_those_that_see_its_result(turn, judged):
+    cut = Failure(kind="cut", message="the answer was cut", retryable=False)
+    event = turn("TAAgent", after=("MacroAgent",)).told(cut, judged(reasoning="whole"), judged()).event
+    assert ([r.agent_name for r in event.results], event.failed) == (["TAAgent", "MacroAgent"], ())
+    assert "whole" in event.results[1].prompt_sent and event.results[0].prompt_sent.startswith("You are TAAgent")
+    twice = turn("MacroAgent").told(cut, cut).event
+    assert (twice.results, twice.failed) == ((), (("MacroAgent", "cut: the answer was cut"),))

@@ -26,6 +26,7 @@ from schemas.events import (
     CancelRequested,
     CaseDegraded,
     CaseFailed,
+    EffectCompleted,
     EvidenceCritiqued,
     ProviderOutcome,
     SignalSynthesized,
@@ -331,6 +332,37 @@ def test_an_invalid_reply_is_asked_for_once_more_and_then_degrades(deep, judged)
     run = run_case(opened(NEWS), world(model), config=deep)
     assert [e.outcome for e in run.events if isinstance(e, StepFailed)] == ["retry", "degrade"]
     assert "degraded:invalid_output" in run.case.head.signal.risk_flags
+
+
+CUT = Failure(kind="cut", message="the answer was cut", retryable=False)
+
+
+def test_a_cut_reply_is_asked_for_once_with_twice_the_limit_and_the_log_says_so(deep, triaged, judged):
+    asked = []
+
+    def model(call):
+        asked.append((call.task, call.max_output_tokens))
+        if call.task == "triage" and len(asked) == 1:
+            return CUT
+        return judged() if call.task in ("triage", "single_pass_final") else DOWN
+
+    run = run_case(opened(NEWS), world(model), config=deep)
+    limit = deep.prompts["triage"].max_output_tokens
+    assert asked[:2] == [("triage", limit), ("triage", 2 * limit)] and asked[2][0] != "triage"
+    assert run.case.triaged is not None
+    assert [e.calls[0].error for e in run.events if isinstance(e, EffectCompleted)][:3] == [None, "cut", None]
+
+
+def test_a_reply_that_is_cut_twice_degrades_the_case(deep, judged):
+    asked = []
+
+    def model(call):
+        asked.append(call.task)
+        return CUT if call.task == "triage" else judged() if call.task == "single_pass_final" else ModelReply(text="no")
+
+    run = run_case(opened(NEWS), world(model), config=deep)
+    assert [(e.failure.kind, e.outcome) for e in run.events if isinstance(e, StepFailed)] == [("cut", "degrade")]
+    assert asked.count("triage") == 2 and "degraded:cut" in run.case.head.signal.risk_flags
 
 
 OPEN = Failure(kind="breaker_open", message="left alone", retryable=True, retry_after_s=20.0)

@@ -59,6 +59,25 @@ WRONG_KEY = error(
 )
 """What Google really answers to a wrong key: 400, not 401."""
 RETRY_INFO = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}
+BLOCKED_KEY = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_SERVICE_BLOCKED"}
+CLOSED = (
+    "This model models/gemini-2.5-pro is no longer available to new users. Please update your code to use a newer model "
+    "for the latest features and improvements."
+)
+"""What Google says of a deprecated model (github.com/sohzm/cheating-daddy/issues/476)."""
+
+
+def quota(quota_id: str, value: str = "20") -> dict[str, Any]:
+    """Return the detail of a 429 (github.com/ogkalu2/comic-translate/issues/403)."""
+    violated = {
+        "quotaMetric": "generativelanguage.googleapis.com/generate_content_free_tier_requests",
+        "quotaId": quota_id,
+        "quotaDimensions": {"model": "gemini-2.5-pro", "location": "global"},
+        "quotaValue": value,
+    }
+    return {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [violated]}
+
+
 BLOCKED_PROMPT = Say(
     {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 1000}}
 )

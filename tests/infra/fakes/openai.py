@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -41,6 +41,11 @@ def error(status: int, message: str = "said the fake", *, headers: dict[str, str
     """Return an error as the API sends it; ``more`` are its ``type``, ``param`` and ``code``."""
     body = {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None, **more}}
     return Say(body, status=status, headers=headers or {})
+
+
+def listed(models: Mapping[str, Mapping[str, Any]]) -> Say:
+    """Return the list of ``GET /models``: name → what the server adds to the row."""
+    return Say({"object": "list", "data": [{"id": name, "object": "model", **more} for name, more in models.items()]})
 
 
 @asynccontextmanager

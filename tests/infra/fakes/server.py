@@ -153,10 +153,12 @@ class FakeServer:
             try:
                 while not writer.is_closing():
                     self.requests.append(await _receive(reader))
-                    behaviour = self._script.pop(0) if len(self._script) > 1 else self._script[0]
-                    await behaviour.respond(reader, writer)
+                    await self._chosen(self.requests[-1]).respond(reader, writer)
             finally:
                 writer.close()
+
+    def _chosen(self, request: Received) -> Behaviour:
+        return self._script.pop(0) if len(self._script) > 1 else self._script[0]
 
 
 async def _receive(reader: asyncio.StreamReader) -> Received:

@@ -41,15 +41,6 @@ class Site(FakeServer):
     def paths(self) -> list[str]:
         return [r.path for r in self.requests if r.path != "/robots.txt"]
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            try:
-                while not writer.is_closing():
-                    self.requests.append(await _receive(reader))
-                    await self._chosen(self.requests[-1]).respond(reader, writer)
-            finally:
-                writer.close()
-
     def _chosen(self, request: Received) -> Behaviour:
         script = self._routes.get(request.path, [NOTHING])
         return script.pop(0) if len(script) > 1 else script[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from typing import Any
 
 import pytest
 import uvloop
@@ -12,7 +13,7 @@ from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.metadata import MetadataRequest
 
-import infra.kafka.address  # noqa: F401  (what every client of the project imports)
+from infra.kafka.address import KafkaAddress
 
 
 async def _answer_versions_and_reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -58,3 +59,22 @@ async def _request_while_the_loss_is_unread() -> None:
 def test_a_request_on_a_connection_that_was_just_closed_is_a_lost_connection() -> None:
     with pytest.raises(KafkaConnectionError):
         uvloop.run(asyncio.wait_for(_request_while_the_loss_is_unread(), 10))
+
+
+async def test_a_client_whose_metadata_update_failed_asks_again(address: KafkaAddress) -> None:
+    async with address.reading() as consumer:
+        client = consumer._client
+        update, asked = client._metadata_update, 0
+
+        async def fails_once(*args: Any) -> Any:
+            nonlocal asked
+            asked += 1
+            if asked == 1:
+                raise RuntimeError("no such luck")
+            return await update(*args)
+
+        client._metadata_update = fails_once
+        async with asyncio.timeout(20):
+            assert await client.force_metadata_update() is False, "who waits is told"
+            assert await client.force_metadata_update() is True
+        assert asked == 2 and not client._sync_task.done()

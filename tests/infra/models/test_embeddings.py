@@ -198,7 +198,7 @@ def test_only_live_mode_asks_a_provider_and_only_one_that_is_named() -> None:
     assert embedder_of(settings(embedding_provider="offline", gemini_api_key="g")) is None
     named = embedder_of(settings(gemini_api_key="g", embedding_dimensions=768))
     assert named is not None
-    assert named.rows == "gemini:gemini-embedding-001:768"
+    assert named.rows == "gemini:gemini-embedding-2:768"
 
 
 def test_a_provider_may_have_a_key_an_address_and_a_model_of_its_own() -> None:

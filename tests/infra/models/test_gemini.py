@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from infra.http import UselessAnswerError
 from infra.models.call_costs import Prices
 from infra.models.gemini import GeminiModel
 from infra.models.gemini_client import GeminiClient
@@ -34,7 +35,6 @@ async def test_a_call_is_one_post_to_the_model_with_the_key_in_its_header() -> N
     (request,) = server.requests
     assert (request.method, request.path) == ("POST", "/v1/models/gemini-2.5-pro:generateContent")
     assert request.headers["x-goog-api-key"] == "AIza-secret"
-    assert request.json["generationConfig"] == {"temperature": 0.2, "maxOutputTokens": 500, "candidateCount": 1}
     assert "tools" not in request.json
     assert request.json["contents"][0]["role"] == "user"
     assert request.json["contents"][0]["parts"][0] == {"text": "Judge this:"}
@@ -175,6 +175,31 @@ async def test_what_the_journal_cannot_hold_is_replaced() -> None:
     body = b'{"candidates": [{"content": {"parts": [{"text": "a\\ud800b"}]}, "finishReason": "STOP"}]}'
     reply = await reply_of(Say(body), ASK)
     assert msgspec.json.decode(msgspec.json.encode(reply), type=ModelReply).text == "a?b"
+
+
+# Which models there are
+
+
+async def test_the_models_that_are_open_to_the_key_are_listed_page_by_page() -> None:
+    first = {
+        "models": [{"name": "models/gemini-3.8-flash"}, {"name": "models/gemini-embedding-2"}],
+        "nextPageToken": "p2",
+    }
+    async with gemini(Say(first), Say({"models": [{"name": "models/gemini-2.5-flash-lite"}]})) as (model, server):
+        names = await model.listed_models()
+    assert names == ("gemini-3.8-flash", "gemini-embedding-2", "gemini-2.5-flash-lite")
+    assert [(r.method, r.path) for r in server.requests] == [
+        ("GET", "/v1/models?pageSize=1000"),
+        ("GET", "/v1/models?pageSize=1000&pageToken=p2"),
+    ]
+    assert {r.headers["x-goog-api-key"] for r in server.requests} == {"AIza-secret"}
+
+
+@pytest.mark.parametrize("body", [b"<html>", {"models": 3}, {"models": [7]}])
+async def test_what_is_no_list_of_models_is_said_to_be_none(body: Any) -> None:
+    async with gemini(Say(body)) as (model, _):
+        with pytest.raises(UselessAnswerError, match="no list of models"):
+            await model.listed_models()
 
 
 @pytest.mark.integration

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime
 
 import pytest
 
 from infra.models.call_costs import Prices
 from infra.models.gemini import GeminiModel
-from infra.models.gemini_client import GeminiClient
+from infra.models.gemini_client import GeminiClient, quota_day_left_s
 from schemas.effects import CallModel, Failure, ModelReply
 from schemas.errors import ConfigError, PermanentError, TransientError
 from tests.infra.fakes import gemini as fake
@@ -21,9 +22,6 @@ INVALID: list[tuple[str, Behaviour, CallModel]] = [
     ("other", fake.text("x", finish="OTHER"), ASK),
     ("continuation", fake.text("x", finish="CONTINUATION", candidate={"continuationToken": "dG9r"}), ASK),
     ("a reason of next year", fake.text("x", finish="BORED"), ASK),
-    ("cut without text", fake.reply(finish="MAX_TOKENS"), ASK),
-    ("cut JSON", fake.text('{"confidence": 0.', finish="MAX_TOKENS"), STRUCTURED),
-    ("cut call", fake.call(PLAN.name, {}, finish="MAX_TOKENS"), FORCED),
     ("no candidate", fake.NO_CANDIDATE, ASK),
     ("no parts", fake.reply(), ASK),
     ("only thoughts", fake.reply({"text": "hmm", "thought": True}), ASK),
@@ -50,6 +48,26 @@ async def test_a_useless_answer_is_worth_another_try_and_its_cost_is_not_lost(
     assert answer.usage_output_tokens == 200
     assert answer.cost_usd is not None
     assert answer.cost_usd > 0
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "effect"),
+    [
+        (fake.reply(finish="MAX_TOKENS"), ASK),
+        (fake.text('{"confidence": 0.', finish="MAX_TOKENS"), STRUCTURED),
+        (fake.call(PLAN.name, {}, finish="MAX_TOKENS"), FORCED),
+    ],
+    ids=["without text", "JSON", "call"],
+)
+async def test_an_answer_that_ends_at_its_limit_is_cut_which_the_step_mends_and_its_cost_is_not_lost(
+    behaviour: Behaviour, effect: CallModel
+) -> None:
+    async with gemini(behaviour) as (model, _):
+        answer = await model.perform(effect)
+    assert isinstance(answer.reply, Failure)
+    assert (answer.reply.kind, answer.reply.retryable) == ("cut", False)
+    assert "500 tokens" in answer.reply.message and "MODEL_OPTIONS=triage=max_output_tokens" in answer.reply.message
+    assert answer.cost_usd is not None and answer.cost_usd > 0
 
 
 @pytest.mark.parametrize(
@@ -105,6 +123,20 @@ async def test_a_malformed_body_is_invalid_output(body: bytes) -> None:
         (fake.error(401, "UNAUTHENTICATED"), "auth", False, "GEMINI_API_KEY"),
         (fake.error(403, "PERMISSION_DENIED"), "auth", False, "GEMINI_API_KEY"),
         (fake.error(404, "NOT_FOUND"), "invalid_request", False, "MODEL_LIGHT or MODEL_HEAVY"),
+        (fake.error(404, "NOT_FOUND", fake.CLOSED), "not_open", False, "is not open to this key"),
+        (fake.error(403, "PERMISSION_DENIED", fake.CLOSED), "not_open", False, "newsproof doctor --live"),
+        (
+            fake.error(404, "NOT_FOUND", "models/gemini-2.5-pro-max is not found"),
+            "invalid_request",
+            False,
+            "GEMINI_BASE_URL",
+        ),
+        (
+            fake.error(403, "PERMISSION_DENIED", f"{fake.CLOSED} blocked", fake.BLOCKED_KEY),
+            "auth",
+            False,
+            "GEMINI_API_KEY",
+        ),
         (fake.error(413, "X"), "too_large", False, "less text"),
         (fake.error(429, "RESOURCE_EXHAUSTED"), "rate_limit", True, "later"),
         (fake.error(500, "INTERNAL"), "unavailable", True, "tried again"),
@@ -147,6 +179,35 @@ async def test_the_wait_is_the_providers_own_wish(behaviour: Behaviour, seconds:
         with pytest.raises(TransientError) as caught:
             await model.perform(ASK)
     assert caught.value.retry_after_s == seconds
+
+
+@pytest.mark.parametrize(
+    ("now", "hours"),
+    [
+        (datetime(2026, 11, 23, 5, tzinfo=UTC), 3.0),
+        (datetime(2026, 7, 1, 6, 59, 59, tzinfo=UTC), 1 / 3600),
+        (datetime(2026, 7, 1, 7, tzinfo=UTC), 24.0),
+        (datetime(2026, 11, 1, 7, 30, tzinfo=UTC), 24.5),
+        (datetime(2026, 3, 8, 8, 30, tzinfo=UTC), 22.5),
+    ],
+    ids=["winter", "last second", "first second", "the day of 25 hours", "the day of 23 hours"],
+)
+def test_a_quotas_day_ends_at_midnight_in_california(now: datetime, hours: float) -> None:
+    assert quota_day_left_s(now) == pytest.approx(hours * 3600)
+
+
+async def test_a_quota_of_the_day_is_asked_again_when_its_day_is_over_whatever_its_retry_info_says() -> None:
+    minute, day = (fake.quota(f"GenerateRequestsPer{unit}PerProjectPerModel-FreeTier") for unit in ("Minute", "Day"))
+    waits = []
+    for violated in (minute, day):
+        async with gemini(fake.error(429, "RESOURCE_EXHAUSTED", "quota", violated, fake.RETRY_INFO)) as (model, _):
+            with pytest.raises(TransientError) as caught:
+                await model.perform(ASK)
+        assert caught.value.kind == "rate_limit"
+        waits.append(caught.value.retry_after_s)
+    assert waits[0] == 34.5
+    assert waits[1] == pytest.approx(quota_day_left_s(datetime.now(UTC)), abs=60)
+    assert "day's quota of 'gemini-2.5-pro' is used up" in str(caught.value)
 
 
 TROUBLE: list[tuple[Behaviour, str]] = [

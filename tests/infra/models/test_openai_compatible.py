@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 from msgspec.structs import replace
 
+from agents import prompts
+from infra.models.call_costs import Prices
 from infra.models.openai_client import OpenAICompatibleClient
-from infra.models.openai_compatible import SERVICE, OpenAICompatibleModel
+from infra.models.openai_compatible import SERVICE, Dialect, OpenAICompatibleModel
 from schemas.effects import CallModel, Failure, FunctionCall, ModelReply
 from schemas.errors import ConfigError, NewsproofError, PermanentError, TransientError
 from tests.infra.fakes import openai as fake
 from tests.infra.fakes.gemini import ASK, FORCED, PLAN, SCHEMA, STRUCTURED
 from tests.infra.fakes.openai import openai
-from tests.infra.fakes.server import Behaviour, Drip, Flood, HangUp, Reset, Say, StaySilent
+from tests.infra.fakes.server import Behaviour, Drip, FakeServer, Flood, HangUp, Reset, Say, StaySilent
 
 JSON = '{"confidence": 0.5}'
 
@@ -34,7 +39,7 @@ async def test_a_plain_question_goes_out_with_the_key_and_marks_and_comes_back_w
     )
     assert "[[UNTRUSTED" in said["content"] and "SEC 批准比特币现货 ETF" in said["content"]
     sent = {k: asked.json[k] for k in ("model", "max_tokens", "temperature", "stream")}
-    assert sent == {"model": "gpt-5-mini", "max_tokens": 500, "temperature": 0.2, "stream": False}
+    assert sent == {"model": "gpt-5-mini", "max_tokens": 500 + 512, "temperature": 0.2, "stream": False}
     assert "tools" not in asked.json and "response_format" not in asked.json
     assert answer.reply == ModelReply(text="yes", finish_reason="stop")
     assert (answer.model, answer.usage_input_tokens, answer.usage_cached_tokens) == ("gpt-5-mini-2025-08-07", 1000, 400)
@@ -53,13 +58,21 @@ async def test_a_forced_function_is_forced_by_its_name_and_its_arguments_are_rea
 
 
 @pytest.mark.parametrize(
-    ("words", "repaired"), [(JSON, False), (f"```json\n{JSON}\n```", True), (f"<think>hm</think>\n{JSON}", False)]
+    ("words", "repaired"),
+    [
+        (JSON, False),
+        (f"```json\n{JSON}\n```", True),
+        (f"<think>hm</think>\n{JSON}", False),
+        (f"the template opened the tag</think>\n{JSON}", False),
+        (f"<think>{{}}</think>```json\n{JSON}\n```", True),
+    ],
 )
 async def test_a_structured_answer_is_asked_for_by_its_schema_and_parsed(words: str, repaired: bool) -> None:
     async with openai(fake.text(words)) as (model, server):
         answer = await model.perform(STRUCTURED)
     wanted = server.requests[0].json["response_format"]
-    assert wanted == {"type": "json_schema", "json_schema": {"name": "triage", "schema": SCHEMA}}
+    strict = {**SCHEMA, "additionalProperties": False}
+    assert wanted == {"type": "json_schema", "json_schema": {"name": "triage", "schema": strict, "strict": True}}
     assert isinstance(answer.reply, ModelReply)
     assert (answer.reply.data, answer.reply.repaired) == ({"confidence": 0.5}, repaired)
 
@@ -94,24 +107,175 @@ async def test_the_name_of_the_token_limit_is_learned_and_the_limit_never_droppe
         with pytest.raises(PermanentError):
             await model.perform(ASK)
     limits = [(r.json.get("max_tokens"), r.json.get("max_completion_tokens")) for r in server.requests]
-    assert limits == [(500, None), (None, 500), (None, 500)]
+    assert limits == [(1012, None), (None, 1012), (None, 1012)], (
+        "500 for the answer, 512 for what gpt-5-mini thinks at least"
+    )
 
 
-async def test_a_server_that_forces_no_function_by_name_is_offered_only_that_one_or_told_so() -> None:
+async def test_a_server_that_forces_no_function_by_name_is_offered_only_that_one_and_else_asked_for_a_plan() -> None:
     script = (
         unsupported("tool_choice"),
         unsupported("tool_choice"),
-        fake.call(PLAN.name, '{"tools": [], "reason": ""}'),
+        fake.text('{"tools": [], "reason": "r", "search_keywords": null}'),
     )
     async with openai(*script) as (model, server):
         answer = await model.perform(FORCED)
-    assert [r.json.get("tool_choice") for r in server.requests][1:] == ["required", None]
-    assert PLAN.name in server.requests[-1].json["messages"][0]["content"]
-    assert isinstance(answer.reply, ModelReply) and answer.reply.function_calls
+    named, required, plan = (r.json for r in server.requests)
+    assert (named["tool_choice"]["type"], required["tool_choice"]) == ("function", "required")
+    assert [t["function"]["name"] for t in required["tools"]] == [PLAN.name]
+    assert "tools" not in plan and plan["response_format"]["json_schema"]["strict"] is True
+    assert PLAN.name in plan["messages"][0]["content"] and PLAN.description in plan["messages"][0]["content"]
+    assert isinstance(answer.reply, ModelReply) and answer.reply.data is None
+    assert answer.reply.function_calls[0].name == PLAN.name
+    assert answer.reply.function_calls[0].args["tools"] == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        fake.error(400, "registry.ollama.ai/library/gemma:2b does not support tools"),
+        fake.error(404, "No endpoints found that support tool use. Try disabling decide_next_tools"),
+        fake.error(500, "tools param requires --jinja flag", type="server_error"),
+    ],
+    ids=["Ollama", "OpenRouter", "llama-server"],
+)
+async def test_a_server_without_tools_is_asked_for_a_plan_and_for_an_answer_from_what_is_given(said: Say) -> None:
+    async with openai(said, fake.text('{"tools": [], "reason": "r"}'), fake.text("hm")) as (model, server):
+        planned = await model.perform(FORCED)
+        free = await model.perform(replace(FORCED, forced_function=None))
+    assert isinstance(planned.reply, ModelReply) and planned.reply.function_calls
+    assert free.reply == ModelReply(text="hm", finish_reason="stop")
+    assert [("tools" in r.json) for r in server.requests] == [True, False, False]
+    assert "No function can be called here" in server.requests[-1].json["messages"][0]["content"]
+
+
+async def test_a_plan_that_is_no_object_is_useless_and_paid() -> None:
+    async with openai(unsupported("tools"), fake.text("[]")) as (model, _):
+        answer = await model.perform(FORCED)
+    assert isinstance(answer.reply, Failure) and answer.reply.kind == "invalid_output" and answer.reply.retryable
+    assert answer.cost_usd
+
+
+async def test_a_server_that_takes_no_strict_schema_gets_ours_as_it_is() -> None:
+    refusal = fake.error(400, "Invalid schema for response_format 'triage': 'minimum' is not permitted.")
+    async with openai(refusal, fake.text(JSON)) as (model, server):
+        answer = await model.perform(STRUCTURED)
+    assert server.requests[1].json["response_format"]["json_schema"] == {"name": "triage", "schema": SCHEMA}
+    assert isinstance(answer.reply, ModelReply) and answer.reply.data == {"confidence": 0.5}
+
+
+async def test_a_schema_that_cannot_be_strict_is_said_to_be_none() -> None:
+    free = {"type": "object", "properties": {"of": {"type": "object"}}, "required": ["of"]}
+    async with openai(fake.text('{"of": {"a": null}}')) as (model, server):
+        answer = await model.perform(replace(STRUCTURED, response_schema=free))
+    sent = server.requests[0].json["response_format"]["json_schema"]
+    assert sent == {"name": "triage", "schema": free, "strict": False}
+    assert isinstance(answer.reply, ModelReply) and answer.reply.data == {"of": {"a": None}}
+
+
+async def test_thinking_has_room_of_its_own_beside_the_answer_and_in_the_worst_case() -> None:
+    thoughtful = replace(ASK, thinking="medium")
+    async with openai(fake.text("yes")) as (model, server):
+        await model.perform(ASK)
+        await model.perform(thoughtful)
+        least, most = model.worst_case_usd(ASK), model.worst_case_usd(thoughtful)
+        priced = model._prices.worst_case_usd("gpt-5-mini", 0, 4096 - 512)
+    asked = [(r.json["reasoning_effort"], r.json["max_tokens"]) for r in server.requests]
+    assert asked == [("minimal", 500 + 512), ("medium", 500 + 4096)]
+    assert least is not None and most is not None and most - least == priced
+
+
+async def test_an_effort_that_a_server_refuses_by_name_is_left_out_and_the_limit_stays_as_reserved() -> None:
+    refusal = fake.error(400, '"llama3" does not support thinking')
+    async with openai(refusal, fake.text("yes"), model="llama3") as (model, server):
+        await model.perform(replace(ASK, thinking="low"))
+        await model.perform(replace(ASK, thinking="low"))
+    assert [r.json.get("reasoning_effort") for r in server.requests] == ["low", None, None]
+    assert {r.json["max_tokens"] for r in server.requests} == {500 + 1024}
+
+
+THOUGHTS = [
+    ("<think>a\nb</think>\nyes", "yes"),
+    ("  <think>a</think>yes<think>b</think>", "yes"),
+    ("ye<thinking>a</thinking>s", "yes"),
+    ("a, or b?</think>\n\nyes", "yes"),
+    ("yes<think>never closed", "yes"),
+    ('"<think> is a word"', '"<think> is a word"'),
+    ("yes", "yes"),
+]
+
+
+@pytest.mark.parametrize(("said", "answered"), THOUGHTS)
+async def test_thinking_is_kept_out_of_the_answer_wherever_a_server_leaves_it(said: str, answered: str) -> None:
+    message = {"content": said, "reasoning_content": "hm", "reasoning": "hm"}
+    async with openai(fake.completion(message)) as (model, _):
+        answer = await model.perform(ASK)
+    assert answer.reply == ModelReply(text=answered, finish_reason="stop")
+
+
+@pytest.mark.parametrize(
+    "message", [{"content": "<think>only this"}, {"content": "", "reasoning_content": "only this"}]
+)
+async def test_thoughts_alone_are_no_answer(message: dict[str, str]) -> None:
+    async with openai(fake.completion(message)) as (model, _):
+        answer = await model.perform(ASK)
+    assert isinstance(answer.reply, Failure) and answer.reply.kind == "invalid_output" and answer.cost_usd
+
+
+async def test_reasoning_that_a_server_counts_beside_the_answer_is_paid_too() -> None:
+    apart = {**fake.USAGE, "completion_tokens": 500, "total_tokens": 1800}
+    async with openai(fake.text("yes"), fake.text("yes", usage=apart)) as (model, _):
+        within, beside = await model.perform(ASK), await model.perform(ASK)
+    assert (within.usage_output_tokens, within.usage_thinking_tokens) == (200, 300)
+    assert (beside.usage_output_tokens, beside.usage_thinking_tokens) == (500, 300)
+
+
+ANSWERED: dict[str, Behaviour] = {
+    "plain": fake.text("yes"),
+    "json": fake.text(JSON),
+    "plan": fake.text('{"tools": []}'),
+}
+LARGEST = orjson.loads((Path(prompts.__file__).parent / "critique.v3.schema.json").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("effect", "answer"),
+    [
+        (ASK, "plain"),
+        (FORCED, "plan"),
+        (replace(FORCED, forced_function=None), "plain"),
+        (replace(STRUCTURED, response_schema=LARGEST), "json"),
+    ],
+    ids=["text", "forced", "offered", "structure"],
+)
+@pytest.mark.parametrize("structure", ["json_schema", "json_object", ""])
+@pytest.mark.parametrize("forcing", ["name", "required", "plan"])
+@pytest.mark.parametrize("strict", [True, False])
+async def test_what_is_reserved_covers_every_byte_that_any_dialect_sends(
+    effect: CallModel, answer: str, structure: Any, forcing: Any, strict: bool
+) -> None:
+    dialect = Dialect(structure=structure, forcing=forcing, strict=strict, tools=forcing != "plan")
+    async with FakeServer(ANSWERED[answer]) as server:
+        prices = Prices(provider="openai")
+        client = OpenAICompatibleClient(SERVICE, api_key="k", base_url=f"{server.url}/v1", prices=prices)
+        model = OpenAICompatibleModel(client, model="gpt-5-mini", dialect=dialect)
+        await model.perform(effect)
+        [sent] = server.requests
+        price = prices.worst_case_usd("gpt-5-mini", len(sent.body), sent.json["max_tokens"])
+        reserved = model.worst_case_usd(effect)
+        assert price is not None and reserved is not None and price <= reserved
+        await model.close()
+
+
+async def test_an_answer_that_ends_at_its_limit_is_cut_which_the_step_mends_and_its_cost_is_not_lost() -> None:
+    async with openai(fake.text('{"confidence"', finish="length")) as (model, _):
+        answer = await model.perform(STRUCTURED)
+    assert isinstance(answer.reply, Failure)
+    assert (answer.reply.kind, answer.reply.retryable) == ("cut", False)
+    assert answer.usage_output_tokens > 0
 
 
 USELESS: list[tuple[str, Behaviour, CallModel]] = [
-    ("cut JSON", fake.text('{"confidence"', finish="length"), STRUCTURED),
     ("not JSON", fake.text("Sure!"), STRUCTURED),
     ("empty", fake.text(""), ASK),
     ("null", fake.completion({}), ASK),
@@ -161,8 +325,16 @@ REFUSED: list[tuple[Say, type[NewsproofError], str]] = [
     (fake.error(429, "Rate limit reached", headers={"retry-after": "7"}), TransientError, "rate_limit"),
     (fake.error(429, "You exceeded your quota", code="insufficient_quota"), PermanentError, "plan_limit"),
     (fake.error(402, "Insufficient Balance"), PermanentError, "plan_limit"),
-    (fake.error(404, "The model does not exist", code="model_not_found"), PermanentError, "invalid_request"),
+    (fake.error(404, "The model does not exist", code="model_not_found"), PermanentError, "not_open"),
+    (fake.error(403, "Project has no access to it", code="model_not_found"), PermanentError, "not_open"),
+    (fake.error(404, "404 page not found"), PermanentError, "invalid_request"),
     (fake.error(400, "too long", code="context_length_exceeded"), PermanentError, "too_large"),
+    (
+        fake.error(400, "exceeds the available context size", type="exceed_context_size_error"),
+        PermanentError,
+        "too_large",
+    ),
+    (fake.error(400, "This model's maximum context length is 4096 tokens."), PermanentError, "too_large"),
     (fake.error(413), PermanentError, "too_large"),
     (fake.error(400, "Invalid schema"), PermanentError, "invalid_request"),
     (fake.error(500), TransientError, "unavailable"),
@@ -182,6 +354,8 @@ async def test_every_status_becomes_one_of_our_errors(
             await model.perform(ASK)
     assert getattr(caught.value, "kind", None) == kind and len(server.requests) == 1
     assert "sk-secret" not in str(caught.value)
+    names_the_key = "valid one into OPENAI_API_KEY" in str(caught.value)
+    assert names_the_key == (kind == "auth"), "a model that is not open is never told as a wrong key"
     if "retry-after" in said.headers:
         assert getattr(caught.value, "retry_after_s", None) == 7.0
 

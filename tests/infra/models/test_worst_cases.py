@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from infra.models.call_costs import Prices, TokenUsage
 from infra.models.gemini import GeminiModel
 from infra.models.gemini_client import GeminiClient
+from infra.models.gemini_parameters import output_limit
 from infra.models.prompt_size import most_input_tokens
 from infra.models.untrusted import explain, new_mark, render
 from infra.offline.model import OfflineModel
@@ -47,16 +48,22 @@ def test_the_input_is_bounded_by_the_bytes_of_what_is_really_sent(text: str) -> 
 
 
 @pytest.mark.parametrize("effect", [ASK, FORCED, STRUCTURED], ids=["text", "function", "structure"])
-async def test_a_call_that_uses_all_that_it_may_costs_what_was_reserved_and_no_more(effect: CallModel) -> None:
+@pytest.mark.parametrize("name", ["gemini-3.8-flash", "gemini-2.5-pro", "gemini-2.5-flash-lite"])
+async def test_a_call_that_uses_all_that_it_may_costs_what_was_reserved_and_no_more(
+    effect: CallModel, name: str
+) -> None:
+    limit = output_limit(name, effect.max_output_tokens, "high")
+    effect = replace(effect, thinking="high")
     used = {
         "promptTokenCount": most_input_tokens(effect),
         "candidatesTokenCount": effect.max_output_tokens // 4,
-        "thoughtsTokenCount": effect.max_output_tokens - effect.max_output_tokens // 4,
+        "thoughtsTokenCount": limit - effect.max_output_tokens // 4,
     }
-    body: Any = fake.text("{}", finish="MAX_TOKENS", usageMetadata=used)
+    body: Any = fake.text("{}", finish="MAX_TOKENS", usageMetadata=used, modelVersion=name)
     assert isinstance(body, Say)
-    async with gemini(body) as (port, _):
+    async with gemini(body, model=name) as (port, server):
         answer = await port.perform(effect)
+        assert server.requests[0].json["generationConfig"]["maxOutputTokens"] == limit > effect.max_output_tokens
         worst = port.worst_case_usd(effect)
         assert port.quota_units(effect) == 0
     assert answer.cost_usd is not None and worst is not None

@@ -17,7 +17,13 @@ pytestmark = pytest.mark.security
 
 NOT_SENT = {"web_token", "kafka_ssl_key_password"}
 """Compared, or used, on this machine alone."""
-VALUES = {"kafka_bootstrap_servers": "evil.example:9092", "kafka_ssl_ca_file": "evil.pem"}
+VALUES = {
+    "kafka_bootstrap_servers": "evil.example:9092",
+    "kafka_ssl_ca_file": "evil.pem",
+    "openai_gateways": "tuzi=https://evil.example",
+}
+WRITTEN_AS = {"openai_key": "OPENAI_KEY_TUZI"}
+"""A secret whose setting is one of several."""
 PAIRS = [(secret, address) for secret, addresses in SENT_TO.items() for address in addresses]
 
 
@@ -38,19 +44,32 @@ def line(address: str) -> str:
 def test_a_secret_of_the_environment_is_not_sent_to_an_address_of_a_file(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, secret: str, address: str
 ) -> None:
-    monkeypatch.setenv(secret.upper(), "geheim-geheim")
+    variable = WRITTEN_AS.get(secret, secret.upper())
+    monkeypatch.setenv(variable, "geheim-geheim")
     elsewhere.write_text(line(address))
     with pytest.raises(ConfigError, match=address.upper()) as refused:
         load_settings()
-    assert secret.upper() in str(refused.value) and "geheim" not in str(refused.value)
+    assert variable in str(refused.value) and "geheim" not in str(refused.value)
     monkeypatch.setenv(address.upper(), VALUES.get(address, "https://mine.example"))
     assert str(getattr(load_settings(), address)) == VALUES.get(address, "https://mine.example")
 
 
 @pytest.mark.parametrize(("secret", "address"), PAIRS)
 def test_a_file_may_name_a_secret_together_with_its_address(elsewhere: Path, secret: str, address: str) -> None:
-    elsewhere.write_text(line(address) + f"{secret.upper()}=of-this-file\n")
+    elsewhere.write_text(line(address) + f"{WRITTEN_AS.get(secret, secret.upper())}=of-this-file\n")
     assert str(getattr(load_settings(), address)) == VALUES.get(address, "https://evil.example")
+
+
+def test_a_key_of_one_gateway_from_elsewhere_is_refused_beside_one_of_the_file(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere.write_text(
+        "OPENAI_GATEWAYS=tuzi=https://mine.example,openrouter=https://evil.example\nOPENAI_KEY_TUZI=of-this-file\n"
+    )
+    assert load_settings().openai_key["tuzi"].get_secret_value() == "of-this-file"
+    monkeypatch.setenv("OPENAI_KEY_OPENROUTER", "geheim-geheim")
+    with pytest.raises(ConfigError, match="OPENAI_KEY_OPENROUTER comes from the environment"):
+        load_settings()
 
 
 def test_a_secret_of_the_command_line_counts_as_one_from_elsewhere(elsewhere: Path) -> None:
@@ -112,7 +131,7 @@ def test_no_secret_and_no_address_is_forgotten_in_the_table() -> None:
     secrets = {name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)}
     assert secrets == set(SENT_TO) | NOT_SENT
     assert {address for addresses in SENT_TO.values() for address in addresses} <= set(Settings.model_fields)
-    for secret in secrets - NOT_SENT:
+    for secret in secrets - NOT_SENT - set(WRITTEN_AS):
         stem = secret.partition("_")[0]
         own = {n for n in Settings.model_fields if n.startswith(f"{stem}_") and n.endswith(("_base_url", "_endpoint"))}
         assert own - {"fred_base_url"} <= set(SENT_TO[secret]), secret  # FRED without a key is asked at another address

@@ -29,12 +29,15 @@ _DAY, _STEP = timedelta(days=1), timedelta(minutes=5)
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """One call of a model as it came over the wire. ``words`` is all that the model read."""
+    """One call of a model as it came over the wire. ``words`` is all that the model read.
+
+    ``temperature`` None: none was sent.
+    """
 
     provider: str
     model: str
     task: str
-    temperature: float
+    temperature: float | None
     max_tokens: int
     words: str
 
@@ -87,7 +90,7 @@ def _asked(request: Received) -> Asked:
         system = "".join(part["text"] for part in body["systemInstruction"]["parts"])
         said = "\n\n".join(part["text"] for content in body["contents"] for part in content["parts"])
         config, model = body["generationConfig"], request.path.split("/models/")[1].partition(":")[0]
-        provider, warmth, most = "gemini", config["temperature"], config["maxOutputTokens"]
+        provider, warmth, most = "gemini", config.get("temperature"), config["maxOutputTokens"]
     else:
         assert request.path.endswith("/chat/completions"), request.path
         system, said = (message["content"] for message in body["messages"])

@@ -50,7 +50,7 @@ def test_live_mode_gets_gemini_for_both_tiers_and_tavily() -> None:
     made = ports(settings(**KEYS))
     assert {tier: one.model for tier, one in made.models.items()} == {
         "light": "gemini-2.5-flash-lite",
-        "heavy": "gemini-2.5-pro",
+        "heavy": "gemini-3.8-flash",
     }
     assert set(made.search) == {"tavily"}
     assert composition.snapshot_of(settings(**KEYS)).provider_mode == "live"

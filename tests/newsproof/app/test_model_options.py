@@ -11,7 +11,7 @@ from agents.specification import call_of, given, opened
 from agents.verification.triage import STEP as TRIAGE
 from infra.settings import Settings
 from newsproof.app.composition import refuse_unusable, snapshot_of
-from newsproof.app.model_options import tuned_prompts
+from newsproof.app.model_options import ignored_options, tuned_prompts
 from schemas.effects import CallModel, EarlierReply
 from schemas.errors import ConfigError
 
@@ -45,6 +45,19 @@ def test_the_same_options_give_the_same_hash_and_an_option_equal_to_the_file_cha
     own = load_prompts()["plan"]
     same = tuned_prompts(settings(f"plan=temperature:{own.temperature}"), load_prompts())
     assert same["plan"] == own
+
+
+def test_a_temperature_that_a_model_ignores_is_said_to_be_ignored() -> None:
+    def notes(options: str, **models: str) -> tuple[str, ...]:
+        live = {"newsproof_mode": "live", "gemini_api_key": "g", "openai_api_key": "o", **models}
+        return ignored_options(Settings(_env_file=None, model_options=options, **live))  # type: ignore[call-arg, arg-type]
+
+    ignored = "triage: temperature is ignored by gemini-3.8-flash, as by every Gemini from version 3 on"
+    assert notes("triage=temperature:0.4,critique=thinking:high") == (ignored,), "long news is read by the heavy model"
+    assert notes("triage=temperature:0.4", model_tasks="triage=gemini-2.5-flash-lite") == ()
+    assert notes("research_route=temperature:0.4", model_light="openai:gpt-5") == ()
+    assert notes("triage=thinking:low", model_light="gemini-3.5-flash-lite") == ()
+    assert ignored_options(settings("triage=temperature:0.4")) == (), "nothing is asked of Gemini offline"
 
 
 def test_thinking_is_an_option_of_a_task() -> None:

@@ -32,8 +32,10 @@ from tests.newsproof.command import COMMAND, NOBODY_OUTSIDE, environment, newspr
 
 pytestmark = pytest.mark.slow
 
+OF_A_GATEWAY = {"openai_key": "openai_key_tuzi"}
+"""The keys of gateways are one setting each."""
 SECRETS = {
-    name: f"Canary/{number}+{name.replace('_', '-')}~{os.urandom(6).hex()}"
+    OF_A_GATEWAY.get(name, name): f"Canary/{number}+{name.replace('_', '-')}~{os.urandom(6).hex()}"
     for number, name in enumerate(Settings.model_fields)
     if "SecretStr" in str(Settings.model_fields[name].annotation)
 }

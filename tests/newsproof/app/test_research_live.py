@@ -21,6 +21,7 @@ from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.found_signals import FoundSignals
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.kafka.topics import KafkaAddress
+from infra.models.openai_thinking import ALLOWANCE
 from infra.settings import Settings, load_settings
 from lab.budget_audit import budget_overshoot
 from newsproof.app.processes.research import serve_research
@@ -142,9 +143,10 @@ async def test_each_task_is_asked_of_its_own_models_in_order_with_its_own_temper
         "openai_api_key": "sk-live",
         "allow_unpriced": True,  # nobody lists what a gateway of one's own costs
         "model_light": "openai:gpt-4o",
-        "model_heavy": "gemini-2.5-flash",
-        "model_tasks": "research_ta=openai:gpt-5-mini|gemini:gemini-2.5-pro, research_answer=openai:gpt-5",
-        "model_options": "research_route=temperature:0.1|max_output_tokens:1000, research_answer=temperature:0.25",
+        "model_heavy": "gemini-2.5-flash-lite",
+        "model_tasks": "research_ta=openai:gpt-5-mini|gemini:gemini-3.8-flash, research_answer=openai:gpt-5",
+        "model_options": "research_route=temperature:0.1|max_output_tokens:1000, research_answer=temperature:0.25,"
+        "research_plan=thinking:low",
     }
     async with outside(Market(), models) as (at, _), chatting(world, tmp_path, at, **chosen) as chat:
         events = await chat.asked()
@@ -152,17 +154,17 @@ async def test_each_task_is_asked_of_its_own_models_in_order_with_its_own_temper
     sent = {(a.task, a.provider, a.model, a.temperature, a.max_tokens) for a in models.asked}
     assert sent == {
         ("research_route", "openai", "gpt-4o", 0.1, 1000),
-        ("research_plan", "gemini", "gemini-2.5-flash", 0.5, 4096),
-        ("research_macro", "gemini", "gemini-2.5-flash", 1.0, 50000),
-        ("research_ta", "openai", "gpt-5-mini", 0.6, 8192),
-        ("research_ta", "gemini", "gemini-2.5-pro", 0.6, 8192),
-        ("research_onchain", "gemini", "gemini-2.5-flash", 0.7, 8192),
-        ("research_answer", "openai", "gpt-5", 0.25, 8192),
+        ("research_plan", "gemini", "gemini-2.5-flash-lite", 0.5, 4096 + 1024),
+        ("research_macro", "gemini", "gemini-2.5-flash-lite", 1.0, 50000),
+        ("research_ta", "openai", "gpt-5-mini", 0.6, 8192 + ALLOWANCE["minimal"]),
+        ("research_ta", "gemini", "gemini-3.8-flash", None, 8192 + 4096),
+        ("research_onchain", "gemini", "gemini-2.5-flash-lite", 0.7, 8192),
+        ("research_answer", "openai", "gpt-5", 0.25, 8192 + ALLOWANCE["minimal"]),
     }
-    assert [one.model for one in models.of("research_ta")] == ["gpt-5-mini", "gemini-2.5-pro"]
+    assert [one.model for one in models.of("research_ta")] == ["gpt-5-mini", "gemini-3.8-flash"]
     tried = [(c.provider, c.model, c.error, c.cost_usd) for c in model_calls(events) if c.prompt_name == "research_ta"]
     assert tried[0] == ("openai", None, "unavailable", 0)
-    assert tried[1][:3] == ("gemini", "gemini-2.5-pro", None) and tried[1][3]
+    assert tried[1][:3] == ("gemini", "gemini-3.8-flash", None) and tried[1][3]
     unpriced = {c.prompt_name for c in model_calls(events) if c.cost_usd is None}
     assert unpriced == {"research_route", "research_answer"}, "an unknown price is not zero"
 
@@ -170,11 +172,11 @@ async def test_each_task_is_asked_of_its_own_models_in_order_with_its_own_temper
 async def test_the_macro_agent_is_asked_of_the_light_model_when_the_heavy_one_is_away_and_nothing_is_configured(
     world: World, tmp_path: Path
 ) -> None:
-    models = Models(("gemini-2.5-pro", "research_macro"))
+    models = Models(("gemini-3.8-flash", "research_macro"))
     async with outside(Market(), models) as (at, _), chatting(world, tmp_path, at) as chat:
         events = await chat.asked()
-    assert [one.model for one in models.of("research_macro")] == ["gemini-2.5-pro", "gemini-2.5-flash-lite"]
-    assert {one.model for task in AGENTS[1:] for one in models.of(task)} == {"gemini-2.5-pro"}
+    assert [one.model for one in models.of("research_macro")] == ["gemini-3.8-flash", "gemini-2.5-flash-lite"]
+    assert {one.model for task in AGENTS[1:] for one in models.of(task)} == {"gemini-3.8-flash"}
     assert "MacroAgent" in events[-1].metadata.agents and events[-1].metadata.path == "complete"
     tried = [(c.model, c.error) for c in model_calls(events) if c.prompt_name == "research_macro"]
     assert tried == [(None, "unavailable"), ("gemini-2.5-flash-lite", None)]

@@ -11,6 +11,7 @@ import pytest
 
 from newsproof.report import narrative
 from schemas import events as ev
+from schemas.calls import Call
 from schemas.effects import Failure
 from schemas.envelope import Envelope
 from schemas.evidence import (
@@ -56,6 +57,16 @@ FOUND = Findings(
     triggered=True,
 )
 TIMEOUT = Failure(kind="timeout", message="no answer within 10 s", retryable=True)
+CUT = Call(
+    kind="model",
+    provider="gemini",
+    mode="live",
+    request_hash="h",
+    reply=Failure(kind="cut", message="the answer was cut at 800 tokens", retryable=False),
+    latency_ms=1.0,
+    replied_at=NOW,
+    cost_usd=None,
+)
 MEMORY = MemoryEntry(
     case_id="c", summary="old hack", event_type="hack", asset="ETH", confidence=0.8, similarity=0.91, decided_at=NOW
 )
@@ -198,6 +209,11 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
         "deadline",
     ),
     (ev.EffectCompleted(step="triage", request_hash="h"), "triage: a reply came (call).", ""),
+    (
+        ev.EffectCompleted(step="triage", request_hash="h", calls=(CUT,)),
+        "triage: a model's reply was cut at its limit of tokens.",
+        "the answer was cut at 800 tokens",
+    ),
     (
         ev.StepFailed(step="search", failure=TIMEOUT, attempt=2, outcome="retry", retry_at=NOW),
         "search did not work (attempt 2): it is tried again at 12:00:00.",

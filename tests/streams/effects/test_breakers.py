@@ -90,7 +90,7 @@ async def test_failures_that_say_nothing_of_the_provider_never_open_it(kind: Fai
     assert breaker.view().state == "closed"
 
 
-@pytest.mark.parametrize("kind", ["auth", "plan_limit"])
+@pytest.mark.parametrize("kind", ["auth", "plan_limit", "not_open"])
 async def test_a_refused_key_or_plan_opens_it_at_once_and_for_long(kind: FailureKind) -> None:
     clock = Clock()
     _, breaker = made(clock)
@@ -113,6 +113,16 @@ async def test_after_a_429_nothing_is_asked_before_the_time_that_it_named(draw: 
     assert refusal.retry_after_s is not None and refusal.retry_after_s > 0
     clock.s += refusal.retry_after_s + 0.01
     assert isinstance(await ask(breaker, FINE), Permit) and breaker.view().state == "closed"
+
+
+async def test_a_wait_for_the_next_day_is_not_spread_over_hours() -> None:
+    clock = Clock()
+    _, breaker = made(clock, draw=0.999)
+    await ask(breaker, failure("rate_limit", 20 * 3600))
+    next_probe = breaker.view().next_probe
+    assert next_probe is not None
+    late_s = (next_probe - clock.now()).total_seconds() - 20 * 3600
+    assert 0 < late_s <= POLICY.jitter * POLICY.refused_max_s
 
 
 async def test_a_longer_wish_that_comes_late_is_heeded_and_other_late_failures_change_nothing() -> None:

@@ -110,7 +110,7 @@ def tried(calls: tuple[Call, ...]) -> list[tuple[str, FailureKind | None]]:
     return [(c.provider, c.error) for c in calls]
 
 
-@pytest.mark.parametrize("kind", ["timeout", "network", "unavailable", "rate_limit", "auth", "plan_limit"])
+@pytest.mark.parametrize("kind", ["timeout", "network", "unavailable", "rate_limit", "auth", "plan_limit", "not_open"])
 async def test_a_provider_that_fails_is_followed_by_the_next_and_both_are_recorded(kind: FailureKind) -> None:
     calls = await perform(host(Provider("a", TransientError("x", kind=kind)), Provider("b")))
     assert tried(calls) == [("a", kind), ("b", None)]

@@ -7,16 +7,23 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from aiokafka import TopicPartition
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import ProducerFenced
 
 from infra.kafka.topics import offsets_of
 from lab.bench.graph import plain_registry
+from schemas.errors import TransientError
 from streams.audit.audit import audit
 from streams.journal.log import KafkaLog
+from streams.publish import publisher
 from streams.publish.publisher import TRANSACTION_TIMEOUT_MS, Publisher
 from tests.streams.world import World
 
@@ -102,6 +109,113 @@ async def test_a_publisher_killed_inside_a_transaction_publishes_nothing_twice_a
     assert len(seen) == CASES and set(seen.values()) == {1}
     report = await audit(KafkaLog(world.address), world.topics)
     assert (report.signals, report.duplicate_signals, report.lost) == (CASES, 0, 0)
+
+
+@asynccontextmanager
+async def unverified_transactions(world: World) -> AsyncIterator[None]:
+    """Let the broker take records of a transaction that does not know their partition."""
+    check = "transaction.partition.verification.enable"
+    async with world.address.admin() as admin:
+        await admin.alter_configs([ConfigResource(ConfigResourceType.BROKER, "1", {check: "false"})])
+        try:
+            yield
+        finally:
+            await admin.alter_configs([ConfigResource(ConfigResourceType.BROKER, "1", {check: "true"})])
+
+
+class HangingOnce:
+    """The address of the world. Its first transactional producer hangs, as when Kafka 4.3 ends a transaction while it starts.
+
+    The coordinator does not know the transaction, the partitions have its records, and no marker ends them.
+    """
+
+    def __init__(self, world: World, commit: Callable[[Any], Awaitable[None]]) -> None:
+        self._world, self._commit = world, commit
+        self.hung = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._world.address, name)
+
+    def producer(self, **more: Any) -> Any:
+        producer = self._world.address.producer(**more)
+        if self.hung:
+            return producer
+        plain = producer.send
+
+        async def send(topic: str, *args: Any, **kwargs: Any) -> Any:
+            for partition in await producer.partitions_for(topic):
+                producer._txn_manager._txn_partitions.add(TopicPartition(topic, partition))
+            self.hung += 1
+            return await plain(topic, *args, **kwargs)
+
+        async def flush(*_args: Any) -> None:
+            await producer.flush()
+
+        producer.send, producer.send_offsets_to_transaction = send, flush
+        producer.commit_transaction = partial(self._commit, producer)
+        return producer
+
+
+async def die(producer: Any) -> None:
+    raise ProducerFenced
+
+
+async def believe_it_is_committed(producer: Any) -> None:
+    producer._txn_manager.committing_transaction()
+    producer._txn_manager.complete_transaction()
+
+
+@pytest.mark.slow
+async def test_signals_that_the_broker_left_hanging_are_published_once_and_hold_nobody_up(world: World) -> None:
+    hanging = Publisher(world.address, world.topics)
+    hanging._address = HangingOnce(world, die)  # type: ignore[assignment]
+    async with closed_cases(world, *range(CASES)):
+        async with unverified_transactions(world):
+            with pytest.raises(ProducerFenced):
+                await hanging._publish()
+        assert hanging._address.hung > 0 and await holds_readers(world)
+        async with world.publishing():
+            await signals_reach(world, CASES)
+    assert not await holds_readers(world)
+    seen = Counter((s.signal_id, s.revision) for s in await world.signals())
+    assert len(seen) == CASES and set(seen.values()) == {1}
+
+
+@pytest.mark.slow
+async def test_a_publisher_whose_committed_signals_stay_out_of_sight_starts_over(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publisher, "LOOK_S", 0.2)
+    hanging = Publisher(world.address, world.topics)
+    hanging._address = HangingOnce(world, believe_it_is_committed)  # type: ignore[assignment]
+    async with closed_cases(world, *range(CASES)), unverified_transactions(world):
+        running = asyncio.create_task(hanging.run())
+        await signals_reach(world, CASES)
+        hanging.stop()
+        await running
+    assert hanging._address.hung > 0 and not await holds_readers(world)
+    seen = Counter((s.signal_id, s.revision) for s in await world.signals())
+    assert len(seen) == CASES and set(seen.values()) == {1}
+
+
+@pytest.mark.slow
+async def test_a_transaction_of_somebody_else_makes_a_publisher_wait_and_publish_nothing_twice(world: World) -> None:
+    async with closed_cases(world, *range(5)), world.publishing():
+        await signals_reach(world, 5)
+    stranger = world.address.producer(transactional_id=f"{world.topics.prefix}-stranger")
+    await stranger.start()
+    await stranger.begin_transaction()
+    for partition in await stranger.partitions_for(world.topics.signals):
+        await stranger.send_and_wait(world.topics.signals, b"{}", partition=partition)
+    successor = Publisher(world.address, world.topics)
+    with pytest.raises(TransientError, match="allow nobody else to write there"):
+        await successor._publish()
+    await stranger.abort_transaction()
+    await stranger.stop()
+    async with world.publishing() as again, world.working(plain_registry(asks=False)):
+        await world.publish(9)
+        await signals_reach(world, 6)
+    assert again.published == 1
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from newsproof.app.composition import snapshot_of
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import LogSource, recordings
 from newsproof.evaluation.backtest.verify import same, verify
-from schemas.effects import request_hash
+from schemas.effects import CallModel, Failure, request_hash
 from schemas.errors import PermanentError, TransientError
 from schemas.events import CaseDegraded, EffectCompleted, SignalSynthesized, StepFailed
 from streams.journal.log import KafkaLog
@@ -55,6 +56,8 @@ class Unreliable:
         if wanted[0] in "123" and wanted not in self._failed:
             self._failed.add(wanted)
             raise TransientError("try again", kind="timeout")
+        if wanted[0] in "456" and isinstance(effect, CallModel):
+            return Answer(reply=Failure(kind="cut", message="cut", retryable=False), cost_usd=Decimal(0))
         answer: Answer = await self._port.perform(effect)
         return answer
 
@@ -100,7 +103,7 @@ async def test_hundreds_of_cases_come_out_byte_for_byte_as_the_runtime_decided_t
     kinds: Counter[str] = Counter()
     as_recorded = Deciding(verification(), source.snapshots, Change())
     async for recording in recordings(source, lambda _id: True):
-        kinds.update({type(r.event).__name__ for r in recording.records} | outcomes(recording))
+        kinds.update({type(r.event).__name__ for r in recording.records} | outcomes(recording) | cuts(recording))
         replayed = reused_alone(as_recorded.replay(recording).run())
         assert same(recording, replayed)
         assert (replayed.unused, replayed.diverged_at) == (0, "")
@@ -110,7 +113,16 @@ async def test_hundreds_of_cases_come_out_byte_for_byte_as_the_runtime_decided_t
     assert all(kinds[t.__name__] >= 10 for t in wanted), kinds
     assert kinds["retry"] >= 10, kinds
     assert kinds["degrade"] >= 3, kinds
+    assert kinds["cut, then answered"] >= 10 and kinds["cut twice"] >= 3, kinds
 
 
 def outcomes(recording: Recording) -> set[str]:
     return {r.event.outcome for r in recording.records if isinstance(r.event, StepFailed)}
+
+
+def cuts(recording: Recording) -> set[str]:
+    twice = {
+        "cut twice" for r in recording.records if isinstance(r.event, StepFailed) and r.event.failure.kind == "cut"
+    }
+    logged = any(c.error == "cut" for r in recording.records for c in r.event.calls)
+    return twice or ({"cut, then answered"} if logged else set())

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from infra.kafka.topics import members_of
+from infra.offline.simulated import Simulated
+from infra.ports import Answer, Ports
 from lab.bench.graph import plain_registry
 from newsproof.app import exits
 from newsproof.app.processes.supervisor import MUST_BE_MENDED
@@ -110,11 +112,44 @@ async def test_a_stalled_partition_ends_the_worker_with_a_status_that_is_started
     assert exits.status_of(error.value) not in (exits.OK, MUST_BE_MENDED)
 
 
-@pytest.mark.parametrize("broken", ["_sync_task", "_coordination_task"])
+class Held(Simulated):
+    """Answers no call before it is let go, and counts those that were given up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = self.given_up = 0
+        self.go = asyncio.Event()
+
+    async def perform(self, effect: Any) -> Answer:
+        self.asked += 1
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.given_up += 1
+            raise
+        return await super().perform(effect)
+
+
+async def test_a_worker_that_its_group_has_dropped_gives_up_what_runs_and_appends_nothing_of_it(world: World) -> None:
+    held = Held()
+    ports = Ports(models={"light": held, "heavy": held}, search={}, recall=held, earlier=held)
+    async with world.working(plain_registry(asks=True), ports=ports) as worker:
+        await world.publish(1)
+        await world.until(lambda: held.asked == 1)
+        worker.app.consumer._thread._consumer._coordinator.reset_generation()  # as after a heartbeat of an unknown member
+        await world.until(lambda: held.given_up == 1 and held.asked == 2)
+        held.go.set()
+        report = await world.until_closed(1)
+    assert (report.repeated_records, worker.repaid_at_rebalance) == (0, 1)
+
+
+@pytest.mark.parametrize("broken", ["coordination", "fetch"])
 async def test_a_worker_whose_consumer_lost_a_background_task_ends_so_that_it_is_started_again(
     world: World, broken: str
 ) -> None:
-    with pytest.raises(TransientError, match=r"the Kafka consumer ended: .*no such luck") as error:
+    with pytest.raises(
+        TransientError, match=r"the Kafka consumer ended: .*(no such luck|during data retrieval)"
+    ) as error:
         async with world.working(plain_registry(asks=True)) as worker:
             await world.until(lambda: worker.assigned)
             consumer = worker.app.consumer._thread._consumer
@@ -122,11 +157,10 @@ async def test_a_worker_whose_consumer_lost_a_background_task_ends_so_that_it_is
             async def fails(*_args: Any) -> None:
                 raise RuntimeError("no such luck")
 
-            if broken == "_sync_task":
-                consumer._client._metadata_update = fails
-                consumer._client.force_metadata_update()
-            else:
+            if broken == "coordination":
                 consumer._coordinator._maybe_do_autocommit = fails
                 consumer._coordinator.coordinator_dead()
+            else:
+                consumer._fetcher._proc_fetch_request = fails
             await world.until(lambda: False)  # until it has ended
     assert exits.status_of(error.value) not in (exits.OK, MUST_BE_MENDED)

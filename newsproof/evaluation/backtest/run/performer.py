@@ -20,7 +20,7 @@ from streams.replay import Miss, Need, Recording, Replayed
 
 WEATHER: frozenset[FailureKind] = frozenset({"timeout", "network", "rate_limit", "unavailable", "breaker_open"})
 """Transient provider failures. They say nothing about the prompt, so they are retried, not replayed."""
-MENDED: frozenset[FailureKind] = frozenset({"auth", "plan_limit", "not_configured"})
+MENDED: frozenset[FailureKind] = frozenset({"auth", "plan_limit", "not_open", "not_configured"})
 """Failures that every further call would meet too, until somebody repairs the cause."""
 OF_THE_JOURNAL = (FindEarlier, FindConcerned)
 """Queries against the journal of the case's time. Today's answers would be about other cases, so they are never

@@ -172,6 +172,8 @@ def test_what_a_model_may_have_read_in_its_training_is_flagged() -> None:
     assert not known_to_training(["gemini-2.5-pro"], end + timedelta(seconds=1))
     assert not known_to_training(["a-model-nobody-knows"], AT)
     assert cutoff_of("gpt-5-mini-2025") != cutoff_of("gpt-5")
+    defaults = [Settings.model_fields[name].default for name in ("model_light", "model_heavy")]
+    assert all(cutoff_of(name) is not None for name in defaults), "whose news would all pass for unread"
 
 
 def test_the_cost_limit_holds_the_worst_case_of_what_is_under_way() -> None:

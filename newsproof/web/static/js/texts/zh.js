@@ -481,6 +481,7 @@ export default {
   "term.auth": "密钥无效",
   "term.plan_limit": "套餐额度用尽",
   "term.invalid_output": "输出无效",
+  "term.cut": "回复被截断",
   "term.invalid_request": "请求无效",
   "term.blocked": "被拦截",
   "term.refused": "被拒绝",

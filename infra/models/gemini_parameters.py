@@ -1,0 +1,78 @@
+"""What each Gemini model takes of a request: thinking, sampling, and the tokens that one answer may have.
+
+Looked up 2026-11-23. Levels: the "Supported thinking levels" of Google's developer guides,
+https://docs.cloud.google.com/gemini-enterprise-agent-platform/models/guides/gemini-3-8-flash (likewise 3-5-flash, 3-6-flash,
+3-7-flash). Budgets: https://ai.google.dev/gemini-api/docs/generate-content/thinking. Both at once are refused, as is a level
+that the model does not have. Sampling: https://ai.google.dev/gemini-api/docs/generate-content/whats-new-gemini-3.7.
+"""
+
+from __future__ import annotations
+
+import re
+
+from google.genai import types
+
+from schemas.effects import MOST_OUTPUT_TOKENS, Thinking
+
+_VERSION = re.compile(r"gemini-(\d+)(?:\.(\d+))?\b")
+_WITH_MINIMAL = re.compile(r"gemini-3(\.[56])?-flash\b|gemini-[\d.]+-flash-lite\b")
+"""Models of version 3 whose lowest level is minimal; of the others, and of names that nobody knows yet, it is low."""
+_LEVELS: dict[Thinking, types.ThinkingLevel] = {
+    "off": types.ThinkingLevel.LOW,
+    "low": types.ThinkingLevel.LOW,
+    "medium": types.ThinkingLevel.MEDIUM,
+    "high": types.ThinkingLevel.HIGH,
+}
+_BUDGETS: dict[Thinking, int] = {"off": 0, "low": 1_024, "medium": 8_192, "high": 24_576}
+"""Tokens of thinking for 2.5, as Google maps effort to them (https://ai.google.dev/gemini-api/docs/openai)."""
+_LEAST_OF_PRO = 128
+"""2.5 Pro cannot stop thinking: its range begins here."""
+_ALLOWANCES = {
+    types.ThinkingLevel.MINIMAL: 1_024,
+    types.ThinkingLevel.LOW: 4_096,
+    types.ThinkingLevel.MEDIUM: 8_192,
+    types.ThinkingLevel.HIGH: 24_576,
+}
+"""Room for each level. Google names no numbers: what bounds thinking is ``max_output_tokens``, which counts it too."""
+_LEAST_ROOM = 1_024
+"""Room for a budget above 0, which is a wish: a model may think for longer."""
+
+
+def thinking_config(model: str, thinking: Thinking) -> types.ThinkingConfig | None:
+    """Return a budget for 2.5, a level from 3 on (and for a name without a version), None for what does not think."""
+    version = _version(model)
+    if version is None or version < (2, 5):
+        return None
+    if version < (3, 0):
+        pro = "pro" in model and thinking == "off"
+        return types.ThinkingConfig(thinking_budget=_LEAST_OF_PRO if pro else _BUDGETS[thinking])
+    minimal = thinking == "off" and _WITH_MINIMAL.search(model.lower()) is not None
+    return types.ThinkingConfig(thinking_level=types.ThinkingLevel.MINIMAL if minimal else _LEVELS[thinking])
+
+
+def output_limit(model: str, answer_tokens: int, thinking: Thinking) -> int:
+    """Return ``max_output_tokens`` of the request: the answer's tokens and room for thinking, at most 65,536.
+
+    The model bounds both together by it (googleapis/python-genai issues 811 and 2062), so it bounds the cost, too.
+    """
+    config = thinking_config(model, thinking)
+    room = 0
+    if config is not None and config.thinking_level is not None:
+        room = _ALLOWANCES[config.thinking_level]
+    elif config is not None and config.thinking_budget:
+        room = max(config.thinking_budget, _LEAST_ROOM)
+    return min(answer_tokens + room, MOST_OUTPUT_TOKENS)
+
+
+def takes_sampling(model: str) -> bool:
+    """Return whether ``temperature`` and ``candidate_count`` have an effect: from 3 on they are ignored or refused."""
+    version = _version(model)
+    return version is None or version < (3, 0)
+
+
+def _version(model: str) -> tuple[int, int] | None:
+    """Return (major, minor); that of 3 for a Gemini without a version (``gemini-flash-latest``), None for no Gemini."""
+    name = model.lower()
+    if (found := _VERSION.search(name)) is not None:
+        return int(found[1]), int(found[2] or 0)
+    return (3, 0) if "gemini" in name else None

@@ -1,0 +1,112 @@
+"""What outside providers answer, and what the product must make of it: one row each.
+
+docs/conformance.md is written from this table, and every row is a test of the real adapter over HTTP. To add one, add a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.conformance import documented
+from tests.conformance.documented import Document
+from tests.conformance.general_rows import GENERAL
+from tests.conformance.model_rows import (
+    GEMINI_ANSWERS,
+    GEMINI_REFUSALS,
+    GEMINI_THINKING,
+    GEMINI_VECTORS,
+    OPENAI_ANSWERS,
+    OPENAI_DIALECTS,
+    OPENAI_REFUSALS,
+    OPENAI_VECTORS,
+)
+from tests.conformance.rows import EVERYBODY, JSON, WITH_KEY, Must, Row
+from tests.conformance.search_rows import ARXIV_ROWS, BOCHA_ROWS, GDELT_ROWS, RAGFLOW_ROWS, SEARXNG_ROWS, TAVILY_ROWS
+
+ABSENT: dict[str, str] = {}
+"""Providers whose adapter is not there yet: all their tests must fail until it is."""
+GROUPS: dict[str, Sequence[Row]] = {
+    "Every provider": GENERAL,
+    "Gemini: answers": GEMINI_ANSWERS,
+    "Gemini: thinking and limits": GEMINI_THINKING,
+    "Gemini: refusals": GEMINI_REFUSALS,
+    "Gemini: embeddings": GEMINI_VECTORS,
+    "OpenAI-compatible: answers": OPENAI_ANSWERS,
+    "OpenAI-compatible: what a server does not take": OPENAI_DIALECTS,
+    "OpenAI-compatible: refusals": OPENAI_REFUSALS,
+    "OpenAI-compatible: embeddings": OPENAI_VECTORS,
+    "Tavily": TAVILY_ROWS,
+    "Bocha": BOCHA_ROWS,
+    "RAGFlow": RAGFLOW_ROWS,
+    "Arxiv": ARXIV_ROWS,
+    "GDELT": GDELT_ROWS,
+    "SearXNG": SEARXNG_ROWS,
+}
+ROWS: tuple[Row, ...] = tuple(row for rows in GROUPS.values() for row in rows)
+_WHOM = {EVERYBODY: "all", JSON: "all that answer in JSON", WITH_KEY: "all with a key"}
+_COST = {
+    "billed": "what the provider charges, to the last digit",
+    "unknown": "unknown: the whole reservation is kept",
+    "nothing": "nothing",
+}
+_BREAKER = {"closed": "stays closed", "counts": "counts it", "opens": "opens at once"}
+_HEAD = """# What providers answer, and what Newsproof makes of it
+
+Written by `docs/generate.py` from the table in `tests/conformance`; do not edit. Each row is a test: the real adapter, over
+HTTP, against a server that is written to the provider's documentation. Such a server checks every request against the
+documented schema (an unknown field, a missing header, a wrong type or value is refused in the provider's own words), counts
+tokens, cuts an answer at its limit with the thinking inside it, and keeps books of what it charges. No key is needed, and no
+provider is called: what the real one does beyond its documentation shows on the first real call alone. The words of a refusal
+are the provider's where its documentation or a public report quotes them; else the shape is its own, and the words are ours.
+
+- **Reply**: the answer is used. Else the kind of failure that the case's log records.
+- **Again**: another try may help, and the runtime makes it within the step's deadline; a wait is the provider's own wish.
+- **Cost**: unknown keeps the whole reservation in the budget; it is nothing where the provider is free.
+- **Breaker**: of this provider and model. Five failures in a row open it; a rate limit, a refused key or an unpaid plan at once.
+- **Not yet**: the product does otherwise today; the row's test fails as soon as it does so.
+
+## What requests are checked by
+
+| request | documentation | looked up |
+|---|---|---|
+"""
+
+
+def page() -> str:
+    """Return docs/conformance.md."""
+    named = {name: value for name, value in vars(documented).items() if isinstance(value, Document)}
+    sources = "".join(
+        f"| {name.replace('_', ' ').lower()} | {one.source} | {one.looked_up} |\n" for name, one in named.items()
+    )
+    return _HEAD + sources + "".join(_section(title, rows) for title, rows in GROUPS.items())
+
+
+def _section(title: str, rows: Sequence[Row]) -> str:
+    head = "| situation | provider | answers | Newsproof | again | cost | breaker |\n|---|---|---|---|---|---|---|\n"
+    return f"\n## {title}\n\n{head}" + "".join(_line(row) for row in rows)
+
+
+def _line(row: Row) -> str:
+    missing = {p: why for p in row.providers if (why := row.lacks.get(p) or ABSENT.get(p))}
+    not_yet = "".join(
+        f" **Not yet** for {p}: {why}." for p, why in missing.items() if p not in ABSENT or len(row.providers) == 1
+    )
+    whom = _WHOM.get(row.providers, ", ".join(row.providers))
+    must = row.must
+    does = "reply" if must.kind == "reply" else f"`{must.kind}`"
+    says = f", naming {', '.join(f'“{word}”' for word in must.says)}" if must.says else ""
+    breaker = "none" if all("vectors" in p for p in row.providers) else _BREAKER[must.breaker]
+    cells = (row.name, whom, row.answers, f"{does}{says}{not_yet}", _again(must), _COST[must.cost], breaker)
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("<think>", "`<think>`") for cell in cells) + " |\n"
+
+
+def _again(must: Must) -> str:
+    if must.kind == "reply":
+        return "–"
+    if must.kind == "cut":
+        return "once, with a larger limit"
+    if not must.again:
+        return "no"
+    if must.until:
+        return f"yes, after {must.until}"
+    return "yes" if must.wait_s is None else f"yes, after {must.wait_s:g} s"
