@@ -151,7 +151,7 @@ def _providers(settings: Settings) -> list[Check]:
         do = "leave it out of MODEL_OPTIONS, or name another model in MODEL_TASKS"
         checks += [Check(name="MODEL_OPTIONS", state="note", found=one, do=do) for one in ignored]
     checks += _model_providers(settings)
-    checks += [*_search_providers(settings), *_search_roles()]
+    checks += [*_search_providers(settings), *_pages(settings), *_search_roles()]
     if settings.mode == "live" and not settings.deep_analysis_tools_enabled:
         checks.append(
             Check(
@@ -216,6 +216,23 @@ def _search_providers(settings: Settings) -> list[Check]:
             else:
                 checks.append(Check(name=name, state="ok", found=asked))
     return checks
+
+
+def _pages(settings: Settings) -> list[Check]:
+    """Return a note where live searches are judged by their results alone, which mostly do not date official pages."""
+    if (
+        settings.mode != "live"
+        or not settings.tool_search_enabled
+        or "tool_scrape_enabled" in settings.model_fields_set
+    ):
+        return []
+    try:
+        if opens_pages(settings):
+            return []
+    except ConfigError:
+        return []  # no provider can be asked: that is a line of its own
+    found = "not opened: an official page without a date confirms nothing alone"
+    return [Check(name="pages", state="note", found=found, do="set TOOL_SCRAPE_ENABLED=true (`up` does)")]
 
 
 def _search_roles() -> list[Check]:

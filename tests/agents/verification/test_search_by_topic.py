@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from msgspec.structs import replace
 
 from agents.specification import START, given, opened
 from agents.tables import load_tables
-from schemas.effects import Failure, Search, request_hash
+from schemas.effects import Failure, Scrape, Search, SearchReply, request_hash
 from schemas.events import PagesScraped, SearchCompleted, SubTask
+from schemas.evidence import SearchResult
 from tests.agents.conftest import NEWS
 
 CLAIM = "Binance lists PEPE, trading opens today"
@@ -140,3 +143,39 @@ def test_the_single_pass_searches_for_news(topical):
     assert [
         e.topic for e in chosen_effects(given(opened(NEWS), config=replace(topical, search_by_topic=())).case, calls)
     ] == ["general"]
+
+
+def test_titles_alone_become_references_whose_pages_are_opened(topical, triaged, no_memory, planned):
+    config = replace(
+        topical,
+        search_providers=("gdelt",),
+        search_by_topic=(),
+        quality_floors={"gdelt": 0.7},
+        quality_widths={"gdelt": 20},
+        tool_scrape_enabled=True,
+    )
+    about = triaged(event_type="listing", asset="PEPE", asset_name="Pepe", entity="Binance")
+    path = (opened(CLAIM), about, no_memory, planned("search:gdelt", keywords="Binance PEPE listing"))
+    titles = ("Binance Lists PEPE", "Binance Will List PEPE, Trading Opens Monday", "Weather in Oslo: Rain, Says Met")
+    hits = tuple(
+        SearchResult(
+            title=title,
+            url=f"https://house{n}.example/a",
+            domain=f"house{n}.example",
+            snippet=title,
+            score=score,
+            published_at=START - timedelta(hours=1),
+            provider="gdelt",
+            content_complete=False,
+        )
+        for n, (title, score) in enumerate(zip(titles, (0.5, 0.73, 0.4), strict=True))
+    )
+    spec = given(*path, config=config)
+    assert (spec.asked.provider, spec.asked.topic) == ("gdelt", "general")
+    event = spec.told(SearchReply(provider="gdelt", query="q", results=hits)).event
+    assert [(d.url, d.reason) for d in event.findings.dropped] == [
+        ("https://house0.example/a", "low_relevance"),
+        ("https://house2.example/a", "low_relevance"),
+    ]
+    assert event.route == "scrape"
+    given(*path, event, config=config).ask_gives(Scrape(url="https://house1.example/a"))

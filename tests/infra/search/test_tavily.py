@@ -117,6 +117,15 @@ async def test_domains_of_the_search_win_over_those_of_the_settings() -> None:
     assert server.requests[0].json["start_date"] == f"{since:%Y-%m-%d}"
 
 
+async def test_each_search_of_a_topic_is_a_unit_of_the_day_at_the_price_of_its_depth() -> None:
+    searches = [SEARCH, msgspec.structs.replace(SEARCH, topic="news")]
+    searches += [msgspec.structs.replace(SEARCH, include_domains=("circle.com",))]
+    async with tavily(fake.results()) as (search, _):
+        assert [(search.quota_units(s), search.worst_case_usd(s)) for s in searches] == [(1, Decimal("0.008"))] * 3
+        deep = msgspec.structs.replace(searches[1], depth="advanced")
+        assert (search.quota_units(deep), search.worst_case_usd(deep)) == (1, Decimal("0.016"))
+
+
 MALFORMED_ITEMS = [
     None,
     "text",

@@ -11,7 +11,7 @@ from infra.offline.simulated import Simulated
 from infra.settings import Settings
 from newsproof.app import composition
 from newsproof.cli.doctor.check import Check
-from newsproof.cli.doctor.doctor import _search_providers, _search_roles
+from newsproof.cli.doctor.doctor import _pages, _search_providers, _search_roles
 from schemas.effects import FetchMarket, Scrape
 from schemas.errors import ConfigError
 from tests.infra.fakes.tavily import AS_OF
@@ -148,6 +148,21 @@ def test_doctor_says_that_gdelt_is_asked_because_no_key_is_set() -> None:
     assert "TAVILY_API_KEY" in alone.do
     assert "judged by titles: TOOL_SCRAPE_ENABLED=false" in gdelt(tool_scrape_enabled=False).found
     assert gdelt(**TAVILY).found == "set up, not listed"
+
+
+@pytest.mark.parametrize(
+    ("values", "noted"),
+    [
+        (TAVILY, True),
+        ({**TAVILY, "tool_scrape_enabled": False}, False),
+        ({**TAVILY, "tool_scrape_enabled": True}, False),
+        ({"deep_analysis_search_provider": "gdelt"}, False),
+        ({"deep_analysis_search_provider": "tavily"}, False),
+        ({**TAVILY, "newsproof_mode": "offline"}, False),
+    ],
+)
+def test_doctor_says_where_official_pages_stay_without_a_date(values: dict[str, Any], noted: bool) -> None:
+    assert [c.name for c in _pages(settings(**values))] == (["pages"] if noted else [])
 
 
 def test_doctor_names_the_role_that_no_event_reaches() -> None:

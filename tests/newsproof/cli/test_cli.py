@@ -55,7 +55,13 @@ def test_the_sdk_loads_no_faust_even_when_it_is_used() -> None:
         (["worker"], {}, exits.USAGE, "KAFKA_BOOTSTRAP_SERVERS is not set"),
         (["prompts", "nonsense"], {}, exits.USAGE, "there is no prompt 'nonsense'"),
         (["prompts", "plan@99"], {}, exits.USAGE, "agents/prompts/plan.v99.md"),
-        (["up"], {"NEWSPROOF_MODE": "live"}, exits.USAGE, "TAVILY_API_KEY"),
+        (["up"], {"NEWSPROOF_MODE": "live"}, exits.USAGE, "GEMINI_API_KEY"),
+        (
+            ["up"],
+            {"GEMINI_API_KEY": "k" * 20, "DEEP_ANALYSIS_SEARCH_PROVIDER": "tavily"},
+            exits.USAGE,
+            "TAVILY_API_KEY",
+        ),
         (["up"], {"NEWSPROOF_MODE": "live", "TAVILY_API_KEY": "k"}, exits.USAGE, "GEMINI_API_KEY"),
     ],
 )
