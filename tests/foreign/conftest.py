@@ -14,7 +14,7 @@ from schemas.errors import ConfigError
 from tests.foreign.llama_build import built_server
 from tests.foreign.tiny_gguf import write_tiny_model
 
-KEY = "only-for-this-test"
+NAME = "tiny"
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +50,7 @@ def _server(program: Path, model: Path) -> tuple[str, ChildProcess]:
     (port,) = free_ports(1)
     # One slot, so that a call which does not end would keep all others waiting.
     command = [str(program), "-m", str(model), "--port", str(port), "--parallel", "1", "--threads", "1", "--metrics"]
+    command += ["--alias", NAME]  # without one, the model's name is the path as it is given
     return f"http://127.0.0.1:{port}", ChildProcess("llama-server", command, log_file=model.with_name("server.log"))
 
 

@@ -1,7 +1,8 @@
 """A model of random weights in GGUF (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md), small enough to make on the spot.
 
 Its words mean nothing. Its vocabulary is bytes with a few pairs of letters, as of a byte-level BPE. Whatever ends a string, a
-list or an object is made likely, so that JSON under a grammar comes to its end.
+list or an object is made likely, so that JSON under a grammar comes to its end; and so is a call of a tool as the first word,
+for the server's grammar of a forced tool allows any text before the call.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ CONTEXT, WIDTH, INNER, HEADS, LAYERS = 16_384, 64, 128, 4, 2
 PAIRS = [vowel + consonant for vowel in "aeiou" for consonant in "nrstlmdc"]
 TEMPLATE = "models/templates/Qwen-Qwen2.5-7B-Instruct.jinja"
 """Of a model that many run at home; it knows tools."""
+CALLS = ("<tool_call>", "</tool_call>")
+"""Words of the template, each one token as in its own model."""
 SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 LIKELY = {'"': 8.0, "}": 7.0, "]": 7.0, ",": 6.0, "<|im_end|>": 5.0}
 """Token → what is added to its logit; the random part has a deviation of about 0.4."""
@@ -28,7 +31,7 @@ def write_tiny_model(path: Path, *, llama_cpp: Path, seed: int = 1) -> None:
     finally:
         sys.path.pop(0)
 
-    tokens = [*(_as_letter(byte) for byte in range(256)), *PAIRS, *SPECIALS]
+    tokens = [*(_as_letter(byte) for byte in range(256)), *PAIRS, *CALLS, *SPECIALS]
     writer = GGUFWriter(path, "llama")
     writer.add_name("tiny")
     writer.add_context_length(CONTEXT)
@@ -43,8 +46,8 @@ def write_tiny_model(path: Path, *, llama_cpp: Path, seed: int = 1) -> None:
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(tokens)
     writer.add_token_merges([" ".join(pair) for pair in PAIRS])
-    ordinary = [TokenType.NORMAL] * (len(tokens) - len(SPECIALS))
-    writer.add_token_types([*ordinary, *(TokenType.CONTROL for _ in SPECIALS)])
+    kinds = {**dict.fromkeys(CALLS, TokenType.USER_DEFINED), **dict.fromkeys(SPECIALS, TokenType.CONTROL)}
+    writer.add_token_types([kinds.get(token, TokenType.NORMAL) for token in tokens])
     writer.add_eos_token_id(tokens.index("<|im_end|>"))
     writer.add_add_bos_token(False)
     writer.add_chat_template((llama_cpp / TEMPLATE).read_text("utf-8"))
@@ -64,6 +67,10 @@ def _weights(tokens: list[str], seed: int) -> dict[str, np.ndarray]:
     # Number 0 of every state is about 7 after the last norm: a place for what the output adds to each token.
     embedding[:, 0] = 4.0
     output[:, 0] = [LIKELY.get(token, 0.0) / 7 for token in tokens]
+    # Number 1 is there after a line's end alone, with which the template ends.
+    embedding[:, 1] = output[:, 1] = 0.0
+    embedding[tokens.index(_as_letter(10)), 1] = 4.0
+    output[tokens.index("<tool_call>"), 1] = 12 / 5
     found = {"token_embd.weight": embedding, "output.weight": output, "output_norm.weight": np.ones(WIDTH)}
     for layer in range(LAYERS):
         shapes = {f"attn_{one}": (WIDTH, WIDTH) for one in ("q", "k", "v", "output")}
