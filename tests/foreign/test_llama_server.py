@@ -71,11 +71,15 @@ async def test_the_forced_function_is_called_with_arguments_of_its_schema(model:
     jsonschema.validate(answer.reply.function_calls[0].args, PLAN.parameters)
 
 
-async def test_an_object_as_tool_choice_forces_nothing(llama: httpx.AsyncClient) -> None:
+@pytest.mark.parametrize("choice", ["required", "auto", {"type": "function", "function": {"name": PLAN.name}}])
+async def test_only_the_word_required_keeps_the_model_from_ending_without_a_call(
+    llama: httpx.AsyncClient, choice: Any
+) -> None:
+    [end] = (await llama.post("/tokenize", json={"content": "<|im_end|>", "parse_special": True})).json()["tokens"]
     tool = {"type": "function", "function": {"name": PLAN.name, "parameters": PLAN.parameters}}
-    named = {"type": "function", "function": {"name": PLAN.name}}
-    said = (await chat(llama, tools=[tool], tool_choice=named, max_tokens=50)).json()
-    assert "tool_calls" not in said["choices"][0]["message"]
+    wants_to_end = {"logit_bias": [[end, 50]], "ignore_eos": False, "max_tokens": 20}
+    said = (await chat(llama, tools=[tool], tool_choice=choice, **wants_to_end)).json()
+    assert said["choices"][0]["finish_reason"] == ("length" if choice == "required" else "stop")
 
 
 async def test_usage_is_counted_as_the_server_tokenizes_and_costs_nothing(
