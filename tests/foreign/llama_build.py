@@ -37,7 +37,7 @@ def folder() -> Path:
 
 
 def built_server(progress: Callable[[str], None]) -> tuple[Path, Path]:
-    """Return the program, and the folder of llama.cpp's source. Blocking: some 25 minutes on two cores, once.
+    """Return the program, and the folder of llama.cpp's source. Blocking: 20 minutes to an hour on two cores, once.
 
     An interrupted build goes on where it was. ``progress`` receives a line for the user before whatever takes long.
 
@@ -99,7 +99,7 @@ def _build(source: Path, build: Path, progress: Callable[[str], None]) -> None:
     if missing := [tool for tool in ("cmake", "c++") if shutil.which(tool) is None]:
         raise ConfigError(f"llama-server cannot be built without {' and '.join(missing)}: install it and start again")
     log = build.with_name("build.log")
-    progress(f"Building llama-server, once (some 25 minutes on two cores); its log is {log} …")
+    progress(f"Building llama-server, once (20 minutes to an hour on two cores); its log is {log} …")
     gently = ["nice", "-n", "19"]
     _run([*gently, "cmake", "-S", str(source), "-B", str(build), *FLAGS], log, "built")
     jobs = str(os.cpu_count() or 1)
