@@ -146,6 +146,7 @@ TWO_PROCESSES = ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
         ((), [*TWO_PROCESSES, "-m", "not slow"]),
         (("--all",), TWO_PROCESSES),
         (("--all", "-k", "a b"), [*TWO_PROCESSES, "-k", "a b"]),
+        (("--foreign", "-x"), ["-m", "foreign", "-rs", "-x"]),
         (("tests/agents", "-k", "a b"), ["tests/agents", "-k", "a b"]),
         (("",), [""]),
     ],
