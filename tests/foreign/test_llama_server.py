@@ -101,7 +101,7 @@ async def test_usage_is_counted_as_the_server_tokenizes_and_costs_nothing(
 
 async def test_json_that_is_cut_is_no_answer_but_is_counted(model: OpenAICompatibleModel) -> None:
     answer = await model.perform(replace(ASK, response_schema=STRUCTURED[0].schema, max_output_tokens=5))
-    assert isinstance(answer.reply, Failure) and answer.reply.kind == "invalid_output"
+    assert isinstance(answer.reply, Failure) and answer.reply.kind == "cut"
     assert "cut at 5 tokens" in answer.reply.message and answer.usage_output_tokens == 5
 
 
