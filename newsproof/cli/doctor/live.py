@@ -20,7 +20,7 @@ from infra.redaction import redacted
 from newsproof.cli.doctor.calls import Call, ModelList, Plan
 from newsproof.cli.doctor.check import Check, State, Tried
 from schemas.effects import Failure, MarketReply, ModelReply, PageReply, SearchReply
-from schemas.errors import NewsproofError, PermanentError, TransientError
+from schemas.errors import ConfigError, NewsproofError, PermanentError, TransientError
 
 USUAL_CONTEXT = 8_192
 """Tokens. The longest prompt of the 42 sample items has 3,056; its answer may have 3,000, thinking 1,024 beside it."""
@@ -186,6 +186,20 @@ async def listed(one: ModelList, heard: list[Overheard]) -> list[Check]:
             return [_no_list(name, exc)]
     heard += here
     return [_listed(name, one, model, found) for model in one.wanted]
+
+
+async def refuse_silent_servers(plan: Plan) -> None:
+    """Ask the model servers of one's own for their lists, which costs nothing.
+
+    Raises:
+        ConfigError: one does not answer, or does not have a configured model; the text says what to do.
+    """
+    try:
+        rows = [row for one in plan.lists if one.local for row in await listed(one, [])]
+    finally:
+        await plan.close()
+    if missing := [f"{row.name}: {row.found}; {row.do}" for row in rows if row.state == "missing"]:
+        raise ConfigError("\n".join(missing))
 
 
 def _no_list(name: str, exc: NewsproofError) -> Check:
