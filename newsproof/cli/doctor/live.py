@@ -66,7 +66,7 @@ async def _try(call: Call, heard: list[Overheard]) -> Tried:
     heard += here
     if isinstance(answer, Answer) and isinstance(answer.reply, Failure):
         error = answer.reply
-    told = answer.model if isinstance(answer, Answer) else call.model if answer is not None else None
+    told = (answer.model if isinstance(answer, Answer) else None) or call.model if answer is not None else None
     state, found, do = _failed(error, here) if error is not None else _said(call, answer, told)
     quota = quota_left(here[-1].headers) if here else ()
     cost = answer.cost_usd if answer is not None else Decimal(0) if call.worst_usd == 0 else None
@@ -80,7 +80,7 @@ async def _try(call: Call, heard: list[Overheard]) -> Tried:
         latency_ms=round(took_s * 1000, 1),
         worst_usd=call.worst_usd,
         cost_usd=cost,
-        model=told,
+        model=told or None,
         quota=quota,
         skew_s=skew_s(here[-1]) if here else None,
     )
@@ -96,22 +96,19 @@ def _said(call: Call, answer: Answer | Embedded | None, told: str | None) -> tup
     if isinstance(answer, Embedded):
         return "ok", f"answered by {call.model}: a vector of {len(answer.vector)} numbers", ""
     reply = answer.reply if answer is not None else None
-    if isinstance(reply, ModelReply) and told is not None:
-        if is_same_model(call.model, told):
-            return "ok", f"answered by {told}", ""
+    if isinstance(reply, ModelReply):
+        if told is None or is_same_model(call.model, told):
+            return "ok", f"answered by {told or call.model}", ""
         do = f"look whether that is the model that you want: {call.model} was asked for"
         return "note", f"answered by {told}, which is another name", do
     if isinstance(reply, SearchReply):
-        return "ok", f"answered: {len(reply.results)} result(s)", ""
+        return "ok" if reply.results else "note", f"answered: {len(reply.results)} result(s) for {reply.query!r}", ""
     if isinstance(reply, PageReply):
         return "ok", f"answered: {len(reply.page.text)} characters of text", ""
     assert isinstance(reply, MarketReply)
     if not reply.values:
-        return (
-            "missing",
-            "answered with no figure",
-            f"{'; '.join(reply.unknown)}; correct its address, or switch its tool off",
-        )
+        do = f"{'; '.join(reply.unknown)}; correct its address or its key, or switch its tool off"
+        return "missing", "answered with no figure", do
     lacking = f"; not {'; '.join(reply.unknown)}" if reply.unknown else ""
     return "note" if lacking else "ok", f"answered: {len(reply.values)} figure(s){lacking}", ""
 

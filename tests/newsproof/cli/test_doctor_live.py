@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import pty
+import subprocess
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from email.utils import format_datetime
@@ -23,7 +26,7 @@ from newsproof.cli.doctor.live import is_same_model, quota_left, tried
 from schemas.errors import ConfigError
 from tests.infra.fakes import embeddings, gemini, openai, tavily
 from tests.infra.fakes.server import Behaviour, FakeServer, Say, StaySilent
-from tests.newsproof.command import NOBODY_OUTSIDE, newsproof
+from tests.newsproof.command import COMMAND, NOBODY_OUTSIDE, environment, newsproof
 
 OK = json.dumps({"ok": True})
 LIGHT, HEAVY = "gemini-2.5-flash-lite", "gemini-3.8-flash"
@@ -288,6 +291,46 @@ async def test_a_gateway_without_a_list_is_a_note_when_its_models_answer() -> No
         own = {"openai_gateways": f"own={server.url}/v1", "model_light": "own:qwen", "model_heavy": "own:qwen"}
         rows = await rows_of(live(**own))
     assert [row.state for name, row in rows.items() if name.startswith("models of own")] == ["note"]
+
+
+async def test_a_key_of_the_chats_data_is_tried_and_a_refused_one_is_said() -> None:
+    async with FakeServer(
+        Say({"error_code": 400, "error_message": "Bad Request. The value for api_key is not registered."}, status=400)
+    ) as fred:
+        rows = await of_gemini(
+            answered(LIGHT), models(LIGHT), model_heavy=LIGHT, fred_api_key="f", fred_api_base_url=fred.url
+        )
+        assert fred.requests, "it was asked"
+    row = call(rows, "chat, economy")
+    assert row.state == "missing" and "FRED_API_KEY" in row.do
+
+
+@pytest.mark.parametrize("status", [200, 503])
+async def test_a_key_that_a_provider_sends_back_is_shown_nowhere(status: int) -> None:
+    """In its words, in what it calls its model, in a header that is shown, and in its list of models."""
+    body = gemini.text(OK, modelVersion="gemini-geheim").body | {"error": {"code": 503, "message": "got gemini-geheim"}}
+    echo = Say(body, status=status, headers={"x-ratelimit-remaining-requests": "gemini-geheim"})
+    async with FakeServer(echo, models("gemini-geheim")) as server:
+        rows = await rows_of(live(gemini_api_key="gemini-geheim", gemini_base_url=server.url, model_heavy=LIGHT))
+        assert server.requests[0].headers["x-goog-api-key"] == "gemini-geheim"
+    assert "[secret]" in str(rows), "what was sent back did come through here"
+    assert "geheim" not in str(rows)
+
+
+async def test_at_a_terminal_it_asks_first_and_no_means_no(tmp_path: Path) -> None:
+    async with FakeServer(Say(status=500)) as server:
+        env = {"GEMINI_API_KEY": "g", "GEMINI_BASE_URL": server.url, "TOOL_SEARCH_ENABLED": "false"} | NOBODY_OUTSIDE
+        ours, theirs = pty.openpty()
+        os.write(ours, b"n\n")
+        command = [*COMMAND, "doctor", "--live", "--json"]
+        done = await asyncio.to_thread(
+            subprocess.run, command, cwd=tmp_path, env=environment(**env), stdin=theirs, capture_output=True, text=True
+        )
+        os.close(ours)
+        os.close(theirs)
+        assert server.requests == []
+    assert "USD: go on? [y/N]" in done.stderr
+    assert done.stdout.count("configured, not tried") == 2 and done.returncode == exits.OK
 
 
 @pytest.mark.parametrize(
