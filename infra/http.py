@@ -6,18 +6,21 @@ retries. A body that trickles in ends at the caller's own deadline (``asyncio.ti
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import ipaddress
 import ssl
 import urllib.request
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import msgspec
 
 from infra.ports import Answer
 from infra.redaction import credentials_in, without_credentials
@@ -53,6 +56,34 @@ class UselessAnswerError(NewsproofError):
         super().__init__(message)
         reply = Failure(kind=kind, message=message, retryable=retryable, status=200)
         self.answer = Answer(reply=reply, **(spent or {"cost_usd": None, "cost_source": "unknown"}))
+
+
+class Overheard(msgspec.Struct, frozen=True):
+    """The head of one response; ``at`` (UTC) is when its body was read."""
+
+    host: str
+    status: int
+    headers: httpx.Headers
+    at: datetime
+
+
+_listening: ContextVar[list[Overheard] | None] = ContextVar("listening", default=None)
+
+
+@contextlib.contextmanager
+def overhearing() -> Iterator[list[Overheard]]:
+    """Collect the responses to what guarded clients send within this block: headers that are no part of an ``Answer``."""
+    heard: list[Overheard] = []
+    token = _listening.set(heard)
+    try:
+        yield heard
+    finally:
+        _listening.reset(token)
+
+
+async def _overhear(response: httpx.Response) -> None:
+    if (heard := _listening.get()) is not None:
+        heard.append(Overheard(response.request.url.host, response.status_code, response.headers, datetime.now(UTC)))
 
 
 class BoundedTransport(httpx.AsyncBaseTransport):
@@ -187,6 +218,7 @@ def guarded_client(
         timeout=timeout_s,
         headers={"accept-encoding": "gzip", **(headers or {})},
         follow_redirects=False,
+        event_hooks={"response": [_overhear]},
     )
 
 

@@ -43,7 +43,7 @@ from newsproof.cli.access.kafka import _ways, login_of
 from newsproof.cli.configuration import SettingView, views
 from newsproof.cli.data.memory import Rebuilt
 from newsproof.cli.data.outcomes import ImportReport
-from newsproof.cli.doctor.check import Check
+from newsproof.cli.doctor.check import Check, Tried
 from newsproof.cli.log.budget import as_document as budget_document
 from newsproof.cli.log.dead_letters import DeadLetter
 from newsproof.cli.log.dead_letters import _document as letter_document
@@ -324,6 +324,7 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("chaos", ChaosOutcome),
         ("config", SettingView),
         ("doctor", Check),
+        ("doctor --live", Tried),
         ("eval", Evaluation),
         ("hostile", HostileOutcome),
         ("memory rebuild", Rebuilt),

@@ -15,6 +15,7 @@ from infra.models.call_costs import Prices
 from infra.models.gemini_client import GeminiClient, translate_status
 from infra.models.gemini_parameters import output_limit, takes_sampling, thinking_config
 from infra.models.gemini_reply import read_reply
+from infra.models.listing import ListedModel
 from infra.models.prompt_size import most_input_tokens
 from infra.ports import Answer
 from schemas.calls import ProviderMode
@@ -59,8 +60,8 @@ class GeminiModel:
         """Return 0: a model call is not a tool call."""
         return 0
 
-    async def listed_models(self) -> tuple[str, ...]:
-        """Return the names of the models that are open to the key, embedding models among them: one GET per 1,000.
+    async def listed_models(self) -> tuple[ListedModel, ...]:
+        """Return the models that are open to the key, embedding models among them: one GET per 1,000.
 
         Raises:
             TransientError, PermanentError: as :meth:`perform`.
@@ -75,9 +76,15 @@ class GeminiModel:
             ),
         )
 
-    async def _listed(self) -> tuple[str, ...]:
+    async def _listed(self) -> tuple[ListedModel, ...]:
         pages = await self._client.models.list(config=types.ListModelsConfig(page_size=1000))
-        return tuple([model.name.removeprefix("models/") async for model in pages if model.name])
+        return tuple(
+            [
+                ListedModel(model.name.removeprefix("models/"), model.input_token_limit)
+                async for model in pages
+                if model.name
+            ]
+        )
 
     async def _ask(self, contents: types.Content, config: types.GenerateContentConfig) -> types.GenerateContentResponse:
         return await self._client.ask(

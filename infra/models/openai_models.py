@@ -6,22 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
-import msgspec
 
 from infra.http import UselessAnswerError
 from infra.http_json import error_message, json_object
+from infra.models.listing import ListedModel
 from infra.models.openai_client import OpenAICompatibleClient
 from schemas.errors import NewsproofError
 
 _CONTEXT = ("max_model_len", "context_length", "context_window", "max_context_length")
 """vLLM; OpenRouter and Together; Groq; Mistral."""
-
-
-class ListedModel(msgspec.Struct, frozen=True):
-    """One model. ``context``: most tokens of prompt and answer together; None: the server does not tell."""
-
-    name: str
-    context: int | None = None
 
 
 async def listed_models(

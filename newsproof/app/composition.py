@@ -223,7 +223,7 @@ def ports_of(settings: Settings, clickhouse: ClickHouse, earlier: Port, concerne
             fallbacks=fallbacks,
             search=live_search(settings),
             **ours,
-            scrape=_live_pages(settings),
+            scrape=live_pages(settings),
             market=_live_market(settings),
         )
     if settings.mode == "offline":
@@ -269,7 +269,7 @@ def live_search(settings: Settings) -> dict[str, Port]:
     return {name: PROVIDERS[name].make(settings) for name in search_providers(settings)}
 
 
-def _live_pages(settings: Settings) -> Port:
+def live_pages(settings: Settings) -> Port:
     from infra.pages.port import LivePages
 
     return LivePages(
@@ -386,7 +386,7 @@ def refuse_unusable(settings: Settings) -> None:
         models, fallbacks = live_models(settings)
         _refuse_unpriced(settings, (*models.values(), *(p for behind in fallbacks.values() for p in behind)))
         _refuse_unpriced_vectors(settings)
-        for port in (*live_search(settings).values(), _live_pages(settings), _live_market(settings)):
+        for port in (*live_search(settings).values(), live_pages(settings), _live_market(settings)):
             del port  # created as a check: an invalid key or address is refused here
         return
     without = ("tool_price_enabled", "tool_macro_enabled", "tool_onchain_enabled")

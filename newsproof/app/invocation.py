@@ -145,6 +145,22 @@ async def _cancelled_by_signals(work: Coroutine[Any, Any, T]) -> T:
     return await task
 
 
+def agreed(what: str, *, yes: bool) -> bool:
+    """Say on standard error what is about to happen, and return whether the user wants it. ``yes``: said so beforehand.
+
+    Raises:
+        ConfigError: there is no terminal to ask at.
+    """
+    if yes:
+        print(f"{what}.", file=sys.stderr, flush=True)
+        return True
+    if not sys.stdin.isatty():
+        from schemas.errors import ConfigError
+
+        raise ConfigError(f"{what}, and there is no terminal to ask at: add --yes")
+    return typer.confirm(f"{what}: go on?", err=True)
+
+
 def command_name() -> str:
     """Return the command as the user types it: its script if installed, otherwise the checkout's ``run``."""
     script = Path(__file__).resolve().parents[2] / "run"

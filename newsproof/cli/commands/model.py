@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from newsproof.app.invocation import of, run
+from newsproof.app import exits
+from newsproof.app.invocation import agreed, of, run
 
 HERE = "Prompts and models"
 
@@ -34,19 +35,32 @@ def model_server(
 
 def acceptance(
     ctx: typer.Context,
-    scripted: Annotated[
-        bool, typer.Option("--scripted", help="The scripted server although live providers are configured.")
+    live: Annotated[
+        bool, typer.Option("--live", help="Ask the configured live providers, within --max-cost; else nobody is paid.")
     ] = False,
+    max_cost: Annotated[
+        float, typer.Option("--max-cost", min=0.0, help="USD: the budget of a --live run, which no call may exceed.")
+    ] = 1.0,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before a --live run.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one last line of JSON instead of tables.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
 ) -> None:
     """Send 16 messages of eight kinds through the pipeline; latency, calls, tokens and cost beside the targets.
 
-    Asks the configured live providers, which costs money; without a key the scripted model server.
+    The scripted model server answers, whatever keys are set; with --live the configured providers do.
     """
+    from newsproof.cli.doctor.calls import planned
+    from newsproof.cli.doctor.live import refuse_silent_servers
     from newsproof.evaluation.acceptance.run import acceptance as run_acceptance
+    from newsproof.evaluation.acceptance.run import live_question
 
-    status = run(run_acceptance(of(ctx).settings(), scripted=scripted, as_json=as_json, markdown=markdown))
+    settings = of(ctx).settings()
+    if live:
+        question = live_question(settings, max_cost)
+        run(refuse_silent_servers(planned(settings)))
+        if not agreed(question, yes=yes):
+            raise typer.Exit(exits.OK)
+    status = run(run_acceptance(settings, max_cost=max_cost if live else None, as_json=as_json, markdown=markdown))
     raise typer.Exit(status)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from newsproof.app import exits
-from newsproof.app.invocation import json_line, of, run, say_result, table
+from newsproof.app.invocation import agreed, json_line, of, run, say_result, table
 
 HERE = "Operate"
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, one document a line.")]
@@ -114,9 +115,30 @@ def budget(ctx: typer.Context, as_json: AsJson = False) -> None:
     run(show_budget(of(ctx), as_json=as_json))
 
 
-def doctor(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Say what is configured, reachable and missing, and what to write where. Exit status 1 when something is missing."""
-    from newsproof.cli.doctor.doctor import diagnose
+def doctor(
+    ctx: typer.Context,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Make one cheap call to everything that live mode asks; the price is said first."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before the calls of --live.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say what is configured, reachable and missing, and what to write where. Exit status 1 when something is missing.
 
-    healthy = run(diagnose(of(ctx), as_json=as_json))
+    Without --live it sends nothing that costs or carries a key. The calls of --live are not booked in the budget.
+    """
+    from newsproof.cli.doctor.calls import Plan, planned
+    from newsproof.cli.doctor.doctor import diagnose
+    from schemas.errors import ConfigError
+
+    invocation = of(ctx)
+    try:
+        plan = planned(invocation.settings())
+    except ConfigError:
+        plan = Plan()  # a check says what is wrong
+    if live and not plan.calls:
+        print("Nothing is called: live mode is off, or cannot start as it is set up.", file=sys.stderr)
+    live = live and bool(plan.calls) and agreed(plan.question(), yes=yes)
+    healthy = run(diagnose(invocation, plan, live=live, as_json=as_json))
     raise typer.Exit(exits.OK if healthy else exits.FINDING)

@@ -1,6 +1,6 @@
 """``newsproof doctor``: checks what is configured, reachable and missing, and says what to write where.
 
-It starts nothing, makes no paid request and prints no secret.
+It starts nothing, makes no paid request (but for ``--live``, :mod:`newsproof.cli.doctor.live`) and prints no secret.
 """
 
 from __future__ import annotations
@@ -18,31 +18,53 @@ from newsproof.app.composition import address_of, clickhouse_of, mode_in_words, 
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.model_options import ignored_options
 from newsproof.app.servers import running_clickhouse, running_kafka
+from newsproof.cli.doctor.calls import Plan
 from newsproof.cli.doctor.check import Check, State
+from newsproof.cli.doctor.live import listed, tried
 from newsproof.cli.doctor.research import chat_sources
 from schemas.errors import ConfigError, NewsproofError
 
 FREE_BYTES = 2 * 1024**3
 
 
-async def diagnose(invocation: Invocation, *, as_json: bool) -> bool:
-    """Print every check; return True if nothing is missing."""
+async def diagnose(invocation: Invocation, plan: Plan, *, live: bool, as_json: bool) -> bool:
+    """Print every check; return True if nothing is missing.
+
+    ``plan``: what live mode asks, with ``live`` asked now; else named, and of it only the lists of local model servers read.
+    """
     settings = invocation.settings()
-    kafka, clickhouse, sources = await asyncio.gather(_kafka(settings), _clickhouse(settings), chat_sources(settings))
+    kafka, clickhouse, sources, asked = await asyncio.gather(
+        _kafka(settings), _clickhouse(settings), chat_sources(settings), tried(plan) if live else _not_tried(plan)
+    )
+    await plan.close()
     fence = [] if settings.clickhouse_url else [engine_fence(abi_version())]
-    checks = [_python(), _disk(settings), kafka, clickhouse, *fence, *_providers(settings), *sources]
-    _print(checks, as_json=as_json)
+    checks = [_python(), _disk(settings), kafka, clickhouse, *fence, *_providers(settings), *sources, *asked]
+    _print(checks, as_json=as_json, live=live)
     return all(check.state != "missing" for check in checks)
 
 
-def _print(checks: Iterable[Check], *, as_json: bool) -> None:
+async def _not_tried(plan: Plan) -> list[Check]:
+    found = await asyncio.gather(*(listed(one, []) for one in plan.lists if one.local))
+    calls = [Check(name=one.name, state="note", found="configured, not tried", do=_TRY) for one in plan.calls]
+    return [*calls, *(check for of_list in found for check in of_list)]
+
+
+_TRY = "newsproof doctor --live"
+
+
+def _print(checks: Iterable[Check], *, as_json: bool, live: bool) -> None:
     if as_json:
         for check in checks:
             json_line(check)
         return
     table(("", "what", "found", "what to do"), [(c.state, c.name, c.found, c.do) for c in checks])
     missing = [c.name for c in checks if c.state == "missing"]
-    say_result(f"To mend: {', '.join(missing)}." if missing else "Nothing is missing.")
+    notes = sum(c.state == "note" for c in checks)
+    say_result(
+        f"To mend: {', '.join(missing)}."
+        if missing
+        else f"{'Every call was answered' if live else 'Nothing is missing that can be seen without a call'}; {notes} note(s)."
+    )
 
 
 def _python() -> Check:
@@ -75,8 +97,9 @@ def _writable(directory: Path) -> bool:
 async def _kafka(settings: Settings) -> Check:
     if not settings.kafka_bootstrap_servers:
         address = await running_kafka(settings.newsproof_data_dir / "kafka")
-        found = f"embedded, runs at {address}" if address else _embedded_java()
-        return Check(name="Kafka", state="ok", found=found, do="" if address else "nothing: commands start it")
+        if address is None:
+            return _embedded_java()
+        return Check(name="Kafka", state="ok", found=f"embedded, runs at {address}")
     try:
         async with asyncio.timeout(15), address_of(settings).admin() as admin:
             topics = set(await admin.list_topics())
@@ -105,14 +128,15 @@ def engine_fence(version: int) -> Check:
 _START_KAFKA = "start it, correct KAFKA_BOOTSTRAP_SERVERS, or unset it to use an embedded Kafka"
 
 
-def _embedded_java() -> str:
+def _embedded_java() -> Check:
     from infra.embedded.kafka.java import find_java
 
     try:
         java = find_java()
     except ConfigError as exc:
-        return f"embedded, but no Java works: {exc}"
-    return f"embedded, not running (Java {java.major} at {java.path})"
+        return Check(name="Kafka", state="missing", found="embedded, but no Java works", do=str(exc))
+    found = f"embedded, not running (Java {java.major} at {java.path})"
+    return Check(name="Kafka", state="ok", found=found, do="nothing: commands start it")
 
 
 async def _clickhouse(settings: Settings) -> Check:
@@ -151,7 +175,7 @@ def _providers(settings: Settings) -> list[Check]:
         do = "leave it out of MODEL_OPTIONS, or name another model in MODEL_TASKS"
         checks += [Check(name="MODEL_OPTIONS", state="note", found=one, do=do) for one in ignored]
     checks += _model_providers(settings)
-    checks += [*_search_providers(settings), *_pages(settings), *_search_roles()]
+    checks += [*_search_providers(settings), *_pages(settings), *_search_roles(), *_left_off(settings)]
     if settings.mode == "live" and not settings.deep_analysis_tools_enabled:
         checks.append(
             Check(
@@ -162,6 +186,30 @@ def _providers(settings: Settings) -> list[Check]:
             )
         )
     return checks
+
+
+def _left_off(settings: Settings) -> list[Check]:
+    """Return a note for each source that live mode could ask and does not, with what it would add."""
+    if settings.mode != "live":
+        return []
+    off: tuple[tuple[bool, str, str], ...] = (
+        (
+            not (settings.model_light_fallback or settings.model_heavy_fallback),
+            "fallback models",
+            "MODEL_LIGHT_FALLBACK and MODEL_HEAVY_FALLBACK: who is asked while a provider does not answer",
+        ),
+        (
+            settings.embedding_provider == "offline",
+            "vectors of memory",
+            "EMBEDDING_PROVIDER: past cases are found by meaning and across languages, not by words alone; each recall is paid for",
+        ),
+        (
+            not (settings.tool_price_enabled and settings.tool_macro_enabled and settings.tool_onchain_enabled),
+            "market figures",
+            "TOOL_PRICE_ENABLED, TOOL_MACRO_ENABLED, TOOL_ONCHAIN_ENABLED=true: figures to hold claims against; free",
+        ),
+    )
+    return [Check(name=name, state="note", found="not set up, or in part", do=do) for lacks, name, do in off if lacks]
 
 
 def _model_providers(settings: Settings) -> list[Check]:

@@ -92,7 +92,7 @@ async def _check(place: Place, settings: Settings) -> Check:
         return Check(
             name=name, state="note", found="switched off", do="set COINMETRICS_ENABLED=true (non-commercial use)"
         )
-    key = "" if not place.key else ", key is set" if has_key else ", no key needed"
+    key = "" if not place.key else ", key is set (not tried here)" if has_key else ", no key needed"
     try:
         status = await _status(place, getattr(settings, place.address))
     except NewsproofError as exc:

@@ -17,7 +17,8 @@ SOURCE = "acceptance"
 class Message(msgspec.Struct, frozen=True):
     """One message in both languages. ``kind`` names it in tables; neither it nor what follows enters the pipeline.
 
-    ``searched``: the requirements say that it triggers a search. ``false``: it is made up.
+    ``searched``: the requirements say that it triggers a search. ``false``: it is made up. ``unconfirmed``: as no source can
+    have it, it ends so.
     """
 
     kind: str
@@ -25,6 +26,7 @@ class Message(msgspec.Struct, frozen=True):
     en: str
     searched: bool = False
     false: bool = False
+    unconfirmed: bool = False
 
 
 MESSAGES = (
@@ -34,6 +36,7 @@ MESSAGES = (
         "Coinbase is about to list the XYZ token, insiders say it will be announced next week",
         searched=True,
         false=True,
+        unconfirmed=True,
     ),
     Message(
         "policy",

@@ -15,7 +15,10 @@ from newsproof.report.data import StepFigures
 
 
 class AcceptanceReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The line that ``--json`` prints. ``mode``: live, or simulated with scripted answers. ``met`` counts ``targets``."""
+    """The line that ``--json`` prints. ``mode``: live, or simulated with scripted answers. ``met`` counts ``targets``.
+
+    ``cost_usd``: of the calls whose price is known. ``max_cost_usd``: what a live run might cost; None where nobody is paid.
+    """
 
     mode: str
     messages: int
@@ -27,12 +30,21 @@ class AcceptanceReport(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[StepFigures, ...]
     cases: tuple[CaseMeasure, ...]
     seconds: float
+    searches: int
+    cost_usd: float
+    unpriced_calls: int
+    max_cost_usd: float | None
 
 
 def report_of(
-    mode: str, run: Measured, targets: Sequence[Verdict], criteria: Sequence[Verdict], seconds: float
+    mode: str,
+    run: Measured,
+    targets: Sequence[Verdict],
+    criteria: Sequence[Verdict],
+    seconds: float,
+    max_cost_usd: float | None,
 ) -> AcceptanceReport:
-    """Return the report of a run that took ``seconds``."""
+    """Return the report of a run that took ``seconds``. ``max_cost_usd`` None: nobody is paid."""
     return AcceptanceReport(
         mode=mode,
         messages=len(run.cases),
@@ -44,6 +56,10 @@ def report_of(
         steps=run.steps,
         cases=run.cases,
         seconds=round(seconds, 2),
+        searches=run.searches_answered,
+        cost_usd=sum(c.cost_usd or 0.0 for c in run.cases),
+        unpriced_calls=sum(c.unpriced_calls for c in run.cases),
+        max_cost_usd=max_cost_usd,
     )
 
 
@@ -85,6 +101,9 @@ def print_report(report: AcceptanceReport, *, markdown: bool) -> None:
         f"{report.met} of {len(report.targets)} targets and {held} of {len(report.criteria)} criteria met; "
         f"{report.mode}, {report.deep} messages deep"
     )
+    of_most = "simulated" if report.max_cost_usd is None else f"of at most {report.max_cost_usd:g}"
+    cost = _usd(report.cost_usd, report.unpriced_calls)
+    say_result(f"{cost} USD, {of_most}; {report.searches} searches answered; {report.seconds:g} s")
 
 
 def _lines(verdicts: Sequence[Verdict]) -> list[tuple[str, ...]]:

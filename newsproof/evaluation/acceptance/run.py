@@ -5,31 +5,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 from agents.graphs import verification
+from agents.prompts import every_task
 from infra.clickhouse.client import ClickHouse
+from infra.models import routes
 from infra.offline.scripted.server import ScriptedServer
 from infra.settings import Settings
 from newsproof.app import exits
 from newsproof.app.composition import (
     FULL_PIPELINE,
+    FULL_PIPELINE_LIVE,
     address_of,
     clickhouse_of,
     mode_in_words,
     refuse_unusable,
+    search_providers,
     topics_of,
 )
 from newsproof.app.invocation import json_line
 from newsproof.app.processes.supervisor import Pipeline, empty, pipeline, watched
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.evaluation.acceptance.measures import Measured, ended, measured
-from newsproof.evaluation.acceptance.messages import acceptance_news
+from newsproof.evaluation.acceptance.messages import MESSAGES, acceptance_news
 from newsproof.evaluation.acceptance.report import AcceptanceReport, print_report, report_of
 from newsproof.evaluation.acceptance.targets import criteria, verdicts
 from newsproof.sdk.client import checked_news
-from schemas.errors import TransientError
+from schemas.errors import ConfigError, TransientError
 from schemas.news import News
 
 DIRECTORY = "acceptance"
@@ -40,22 +43,47 @@ END_WITHIN_S = 600.0
 LOOK_EVERY_S = 0.25
 
 
-async def acceptance(settings: Settings, *, scripted: bool, as_json: bool, markdown: bool) -> int:
+def live_question(settings: Settings, max_cost: float) -> str:
+    """Return whom a live run asks and what it costs at most, as a sentence without its end. Nothing is sent.
+
+    Raises:
+        ConfigError: there are no live providers, or no worker could start with them; the text says what to set.
+    """
+    if settings.mode != "live":
+        raise ConfigError(
+            f"acceptance --live asks real providers, and the mode is {settings.mode}: set GEMINI_API_KEY, or MODEL_LIGHT and "
+            "MODEL_HEAVY to models of your own such as ollama:qwen3:8b; without --live a scripted server answers"
+        )
+    at = _live(settings, max_cost)
+    refuse_unusable(at)
+    asked = dict.fromkeys(model for route in routes(at, every_task()).values() for model in route)
+    models = ", ".join(f"{provider}:{model}" for provider, model in asked)
+    beside = ", and ALLOW_UNPRICED leaves calls of unknown price uncounted" if at.allow_unpriced else ""
+    searches = ", ".join(search_providers(at)) if at.tool_search_enabled else "no search"
+    return f"This sends {2 * len(MESSAGES)} messages to {models}; {searches}; at most {max_cost:g} USD{beside}"
+
+
+async def acceptance(settings: Settings, *, max_cost: float | None, as_json: bool, markdown: bool) -> int:
     """Run it; return the exit status: 0, or 1 when a target or criterion is missed or a message got no signal.
 
-    Live providers, if configured, are used and cost money; with ``scripted`` or without a key the scripted server
-    answers.
+    ``max_cost`` (USD): the live providers are asked, and their budget is that; None: the scripted server is, whatever is
+    configured, and nobody is paid.
 
     Raises:
         NewsproofError: a server or a child process does not start, or a message does not end.
     """
-    async with _providers(settings, scripted=scripted or settings.mode != "live") as at:
+    async with contextlib.AsyncExitStack() as stack:
+        if max_cost is None:
+            server = await stack.enter_async_context(ScriptedServer(latency="realistic"))
+            at = _scripted(settings, server.url)
+        else:
+            at = _live(settings, max_cost)
         refuse_unusable(at)
         say(f"Acceptance run: {mode_in_words(at)}.")
         empty(at.newsproof_data_dir)
         async with pipeline(at) as running:
             say(f"Servers run (data in {at.newsproof_data_dir}). Sending the messages.")
-            report = await watched(running, _run(running))
+            report = await watched(running, _run(running, max_cost))
     if as_json:
         json_line(report)
     else:
@@ -64,9 +92,8 @@ async def acceptance(settings: Settings, *, scripted: bool, as_json: bool, markd
     return exits.OK if met and not report.failed else exits.FINDING
 
 
-@contextlib.asynccontextmanager
-async def _providers(settings: Settings, *, scripted: bool) -> AsyncIterator[Settings]:
-    own = {
+def _own(settings: Settings) -> dict[str, object]:
+    return {
         **FULL_PIPELINE,
         "newsproof_data_dir": settings.newsproof_data_dir / DIRECTORY,
         "kafka_bootstrap_servers": None,
@@ -76,22 +103,26 @@ async def _providers(settings: Settings, *, scripted: bool) -> AsyncIterator[Set
         "publish_preliminary": False,
         "hot_settings_file": None,
     }
-    if not scripted:
-        yield settings.model_copy(update=own)
-        return
-    async with ScriptedServer(latency="realistic") as server:
-        yield settings.model_copy(
-            update=own
-            | {
-                "newsproof_mode": "simulated",
-                "scripted_model_url": server.url,
-                "offline_latency_seconds": SEARCH_MEDIAN_S,
-                **{f"tool_{name}_enabled": False for name in ("price", "macro", "onchain")},
-            }
-        )
 
 
-async def _run(running: Pipeline) -> AcceptanceReport:
+def _live(settings: Settings, max_cost: float) -> Settings:
+    as_up = {name: value for name, value in FULL_PIPELINE_LIVE.items() if name not in settings.model_fields_set}
+    # The reserve for triage would come on top of the budget.
+    budget = {"deep_analysis_monthly_budget": max_cost, "triage_reserve_usd": 0.0}
+    return settings.model_copy(update=as_up | _own(settings) | budget)
+
+
+def _scripted(settings: Settings, url: str) -> Settings:
+    simulated = {
+        "newsproof_mode": "simulated",
+        "scripted_model_url": url,
+        "offline_latency_seconds": SEARCH_MEDIAN_S,
+        **{f"tool_{name}_enabled": False for name in ("price", "macro", "onchain")},
+    }
+    return settings.model_copy(update=_own(settings) | simulated)
+
+
+async def _run(running: Pipeline, max_cost: float | None) -> AcceptanceReport:
     settings = running.settings
     items = acceptance_news(datetime.now(UTC))
     began = time.monotonic()
@@ -100,7 +131,8 @@ async def _run(running: Pipeline) -> AcceptanceReport:
         await _until_ended(tables, {str(item.external_id) for item in items})
         order = {step: place for place, step in enumerate(_flow_order())}
         found: Measured = await measured(tables, order)
-    return report_of(mode_in_words(settings), found, verdicts(found), criteria(found), time.monotonic() - began)
+    took_s = time.monotonic() - began
+    return report_of(mode_in_words(settings), found, verdicts(found), criteria(found), took_s, max_cost)
 
 
 async def _publish(settings: Settings, items: list[News]) -> None:
@@ -122,7 +154,8 @@ async def _until_ended(tables: ClickHouse, wanted: set[str]) -> None:
                 await asyncio.sleep(LOOK_EVERY_S)
     except TimeoutError as exc:
         raise TransientError(
-            f"{', '.join(sorted(wanted - seen))} did not end within {END_WITHIN_S:g} s: look into the worker's log"
+            f"{', '.join(sorted(wanted - seen))} did not end within {END_WITHIN_S:g} s: look into the worker's log, which says so "
+            "where news waits because --max-cost is used up"
         ) from exc
 
 

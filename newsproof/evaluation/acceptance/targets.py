@@ -71,8 +71,11 @@ def criteria(run: Measured) -> list[Verdict]:
     searched = {name for name in to_search if name in cases and cases[name].searches > 0}
     false = _names(m for m in MESSAGES if m.false)
     observed = {name for name in false if name in cases and cases[name].action == "observe"}
+    unsourced = _names(m for m in MESSAGES if m.unconfirmed)
+    unconfirmed = {name for name in unsourced if name in cases and cases[name].verdict == "unconfirmed"}
     return [
         _all_of("searched: what the requirements say triggers a search", to_search, searched),
+        _all_of("listing rumour without sources: ends unconfirmed", unsourced, unconfirmed),
         _all_of("made up: ends with observe", false, observed),
     ]
 

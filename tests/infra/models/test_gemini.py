@@ -187,7 +187,7 @@ async def test_the_models_that_are_open_to_the_key_are_listed_page_by_page() -> 
     }
     async with gemini(Say(first), Say({"models": [{"name": "models/gemini-2.5-flash-lite"}]})) as (model, server):
         names = await model.listed_models()
-    assert names == ("gemini-3.8-flash", "gemini-embedding-2", "gemini-2.5-flash-lite")
+    assert [one.name for one in names] == ["gemini-3.8-flash", "gemini-embedding-2", "gemini-2.5-flash-lite"]
     assert [(r.method, r.path) for r in server.requests] == [
         ("GET", "/v1/models?pageSize=1000"),
         ("GET", "/v1/models?pageSize=1000&pageToken=p2"),

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from infra.http import UselessAnswerError
 from infra.models import live_models
+from infra.models.listing import ListedModel
 from infra.models.openai_compatible import OpenAICompatibleModel
-from infra.models.openai_models import ListedModel
 from infra.settings import Settings
 from schemas.effects import ModelReply
 from schemas.errors import NewsproofError, PermanentError, TransientError

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from aiohttp import web
 
+from infra.embedded.child import free_ports
+from infra.offline.scripted import HEAVY, LIGHT, SCRIPTED_HEADER
+from infra.offline.scripted.server import ScriptedServer
 from newsproof.app import exits
 from newsproof.evaluation.acceptance.measures import CaseMeasure, Measured
 from newsproof.evaluation.acceptance.messages import MESSAGES, acceptance_news, ids_of
 from newsproof.evaluation.acceptance.targets import criteria, verdicts
+from tests.infra.fakes import tavily
+from tests.infra.fakes.server import FakeServer, Say
 from tests.newsproof.command import newsproof, processes_in
 
 SECONDS = {"recall": 0.1, "plan": 1.5, "search": 1.0, "synthesize": 2.0}
@@ -75,6 +83,7 @@ def all_messages(**changed: dict[str, object]) -> Measured:
     cases = []
     for message in MESSAGES:
         ended = {"action": "observe" if message.false else "buy", "searches": int(message.searched)}
+        ended["verdict"] = "unconfirmed" if message.unconfirmed else "confirmed"
         for name in ids_of(message):
             fields = {"message": name, **ended, **changed.get(name.replace("-", "_"), {})}
             cases.append(msgspec.structs.replace(case(5.0, 0.01), **fields))
@@ -88,16 +97,17 @@ def test_the_lines_of_the_requirements_are_searched_and_made_up_news_ends_with_o
         "XXX DeFi 协议遭受闪电贷攻击,损失超过 $100M USDC",
     }
     assert {m.zh for m in MESSAGES if m.searched} == lines
-    assert [(c.met, c.measured) for c in criteria(all_messages())] == [(True, 6), (True, 6)]
+    assert [(c.met, c.measured) for c in criteria(all_messages())] == [(True, 6), (True, 2), (True, 6)]
 
 
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"rumour_en": {"searches": 0}}, ["not so: rumour-en", ""]),
-        ({"policy_zh": {"searches": 0}, "hack_zh": {"searches": 0}}, ["not so: policy-zh, hack-zh", ""]),
-        ({"hack_en": {"action": "sell"}}, ["", "not so: hack-en"]),
-        ({"airdrop_zh": {"action": "", "verdict": ""}}, ["", "not so: airdrop-zh"]),
+        ({"rumour_en": {"searches": 0}}, ["not so: rumour-en", "", ""]),
+        ({"policy_zh": {"searches": 0}, "hack_zh": {"searches": 0}}, ["not so: policy-zh, hack-zh", "", ""]),
+        ({"rumour_zh": {"verdict": "likely"}}, ["", "not so: rumour-zh", ""]),
+        ({"hack_en": {"action": "sell"}}, ["", "", "not so: hack-en"]),
+        ({"airdrop_zh": {"action": "", "verdict": ""}}, ["", "", "not so: airdrop-zh"]),
     ],
 )
 def test_a_criterion_that_does_not_hold_names_the_messages(
@@ -109,7 +119,7 @@ def test_a_criterion_that_does_not_hold_names_the_messages(
 
 
 def test_a_message_that_is_missing_meets_no_criterion() -> None:
-    assert [(c.met, c.measured) for c in criteria(run())] == [(False, 0), (False, 0)]
+    assert [(c.met, c.measured) for c in criteria(run())] == [(False, 0)] * 3
 
 
 def test_the_messages_are_of_every_kind_in_both_languages() -> None:
@@ -147,5 +157,83 @@ def test_a_run_without_a_key_measures_every_message_and_says_that_it_is_simulate
         *("mean cost", "mean latency", "mean recall", "mean plan", "mean search", "mean synthesize"),
         *("searches, first round", "search success"),
     }
-    assert [c["met"] for c in report["criteria"]] == [True, True], report["criteria"]
+    assert [c["met"] for c in report["criteria"]] == [True] * 3, report["criteria"]
     assert processes_in(tmp_path) == []
+
+
+# Live
+
+
+class Unmarked(ScriptedServer):
+    """A server of OpenAI's wire shape that does not say that it is scripted."""
+
+    async def _complete(self, request: web.Request) -> web.Response:
+        said = await super()._complete(request)
+        del said.headers[SCRIPTED_HEADER]
+        return said
+
+
+@pytest.mark.parametrize(
+    ("env", "status", "says"),
+    [
+        ({}, exits.USAGE, "set GEMINI_API_KEY, or MODEL_LIGHT"),
+        ({"GEMINI_API_KEY": "k", "TAVILY_API_KEY": "two words"}, exits.USAGE, "TAVILY_API_KEY"),
+        ({"GEMINI_API_KEY": "k"}, exits.USAGE, "at most 0.5 USD, and there is no terminal to ask at: add --yes"),
+        ({"MODEL_LIGHT": "ollama:q", "MODEL_HEAVY": "ollama:q"}, exits.USAGE, "ollama serve"),
+    ],
+)
+def test_live_needs_providers_that_can_be_asked_and_a_yes(
+    tmp_path: Path, env: dict[str, str], status: int, says: str
+) -> None:
+    (port,) = free_ports(1)
+    nobody = {"OLLAMA_BASE_URL": f"http://127.0.0.1:{port}/v1"}
+    done = newsproof("acceptance", "--live", "--max-cost", "0.5", cwd=tmp_path, env=nobody | env)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert says in done.stderr and not (tmp_path / ".data").exists()
+
+
+async def live_run(cwd: Path, max_cost: str) -> tuple[dict[str, Any], int, str]:
+    """Run it against local servers, whose models are free; return the report, the searches billed, and standard error."""
+    async with Unmarked() as models, FakeServer(tavily.results(tavily.item())) as searching:
+        env = {
+            **{"OPENAI_GATEWAYS": f"own={models.url}", "MODEL_LIGHT": f"own:{LIGHT}", "MODEL_HEAVY": f"own:{HEAVY}"},
+            **{"TAVILY_API_KEY": "t", "TAVILY_BASE_URL": searching.url, "TOOL_SCRAPE_ENABLED": "false"},
+        }
+        arguments = ("acceptance", "--live", "--max-cost", max_cost, "--yes", "--json")
+        done = await asyncio.to_thread(newsproof, *arguments, cwd=cwd, env=env, timeout_s=600)
+        billed = len(searching.requests)
+    assert done.returncode in (exits.OK, exits.FINDING), done.stderr
+    return json.loads(done.stdout.splitlines()[-1]), billed, done.stderr
+
+
+@pytest.mark.slow
+async def test_a_live_run_costs_no_more_than_it_may(tmp_path: Path) -> None:
+    report, billed, said = await live_run(tmp_path, "0.05")
+    assert f"This sends 16 messages to own:{LIGHT}, own:{HEAVY}; tavily; at most 0.05 USD." in said
+    assert report["mode"].startswith("live") and (report["messages"], report["failed"]) == (16, 0)
+    assert billed == 6, "0.05 USD are room for six searches of 0.008 USD"
+    assert report["cost_usd"] == pytest.approx(0.008 * billed)
+    assert (report["searches"], report["max_cost_usd"], report["unpriced_calls"]) == (billed, 0.05, 0)
+    assert processes_in(tmp_path) == []
+
+
+@pytest.mark.slow
+async def test_a_live_run_with_money_enough_says_whether_each_criterion_holds(tmp_path: Path) -> None:
+    report, billed, _ = await live_run(tmp_path, "1")
+    assert report["cost_usd"] == pytest.approx(0.008 * billed)
+    assert [c["met"] for c in report["criteria"]] == [True] * 3, report["criteria"]
+
+
+@pytest.mark.slow
+async def test_a_key_alone_makes_no_run_paid(tmp_path: Path) -> None:
+    async with FakeServer(Say(status=500)) as server:
+        env = {
+            "GEMINI_API_KEY": "k",
+            "GEMINI_BASE_URL": server.url,
+            "TAVILY_API_KEY": "t",
+            "TAVILY_BASE_URL": server.url,
+        }
+        done = await asyncio.to_thread(newsproof, "acceptance", "--json", cwd=tmp_path, env=env, timeout_s=600)
+        assert server.requests == []
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report["mode"].startswith("SIMULATED") and report["max_cost_usd"] is None
