@@ -56,7 +56,7 @@ QUIET = {"METRICS_PORT": "0", "WEB_PORT": "0", **NOBODY_OUTSIDE}
 
 async def test_one_key_of_gemini_judges_live(tmp_path: Path) -> None:
     async with GeminiServer(judging) as gemini, GdeltServer(seen_today, now=datetime.now(UTC)) as gdelt:
-        own = {"GEMINI_API_KEY": gemini.key, "GEMINI_BASE_URL": gemini.url, "GDELT_BASE_URL": gdelt.url, **QUIET}
+        own = QUIET | {"GEMINI_API_KEY": gemini.key, "GEMINI_BASE_URL": gemini.url, "GDELT_BASE_URL": gdelt.url}
         async with up(tmp_path, own) as said:
             assert "live (real models and search)" in said and "gdelt because no search key is set" in said
             case = await judged(tmp_path, own)
@@ -68,7 +68,7 @@ async def test_one_key_of_gemini_judges_live(tmp_path: Path) -> None:
 async def test_a_local_model_judges_live_without_any_key_and_for_nothing(tmp_path: Path) -> None:
     async with OllamaServer(judging) as ollama, GdeltServer(seen_today, now=datetime.now(UTC)) as gdelt:
         models = {"MODEL_LIGHT": f"ollama:{PULLED}", "MODEL_HEAVY": f"ollama:{PULLED}"}
-        own = {"OLLAMA_BASE_URL": f"{ollama.url}/v1", "GDELT_BASE_URL": gdelt.url, **models, **QUIET}
+        own = QUIET | models | {"OLLAMA_BASE_URL": f"{ollama.url}/v1", "GDELT_BASE_URL": gdelt.url}
         async with up(tmp_path, own) as said:
             assert "live (real models and search)" in said
             case = await judged(tmp_path, own)

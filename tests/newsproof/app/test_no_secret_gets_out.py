@@ -125,7 +125,7 @@ async def test_no_canary_is_found_in_any_topic_log_table_page_or_output(
             NEWSPROOF_MODE="live", NEWSPROOF_TOPIC_PREFIX=topics.prefix, NEWSPROOF_DATA_DIR=str(tmp_path / "data"),
             GEMINI_BASE_URL=models.url, TAVILY_BASE_URL=search.url, TOPIC_PARTITIONS="2", METRICS_PORT="0",
             DEEP_ANALYSIS_TOOLS_ENABLED="true", PHASE1_ROLLOUT_PERCENTAGE="1.0", LOG_LEVEL="DEBUG", WORKER_SLOT="0",
-            **NOBODY_OUTSIDE,
+            **(NOBODY_OUTSIDE | {"BOCHA_BASE_URL": search.url}),
         )  # fmt: skip
         texts = await ran(stack, settings, address, topics, tmp_path)
     assert any("x-goog-api-key" in r.headers for r in models.requests), "the model was asked, with its key"
