@@ -161,4 +161,4 @@ async def test_ten_thousand_calls_with_kills_settle_to_what_was_billed(
     assert lost, "a kill came between an answer and its settlement"
     figures = {"calls": len(server.requests), "settled": len(exact), "lost": len(lost), "paid": paid, "held": held}
     for name, value in {**figures, "billed": server.billed_usd}.items():
-        record_property(name, value)
+        record_property(name, str(value))
