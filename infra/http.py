@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import ipaddress
+import re
 import ssl
 import urllib.request
 import zlib
@@ -62,7 +63,6 @@ class Overheard(msgspec.Struct, frozen=True):
     """The head of one response; ``at`` (UTC) is when its body was read."""
 
     host: str
-    status: int
     headers: httpx.Headers
     at: datetime
 
@@ -83,7 +83,7 @@ def overhearing() -> Iterator[list[Overheard]]:
 
 async def _overhear(response: httpx.Response) -> None:
     if (heard := _listening.get()) is not None:
-        heard.append(Overheard(response.request.url.host, response.status_code, response.headers, datetime.now(UTC)))
+        heard.append(Overheard(response.request.url.host, response.headers, datetime.now(UTC)))
 
 
 class BoundedTransport(httpx.AsyncBaseTransport):
@@ -274,3 +274,9 @@ def quoted(words: object, limit: int = 300) -> str:
     """Return a service's message for an error text: one line, no control characters, at most ``limit`` characters."""
     line = " ".join(str(words).split())[:limit]
     return "".join(c if c.isprintable() else "?" for c in line)
+
+
+def names(words: str, model: str) -> bool:
+    """Return whether a service's message names the model, as a whole word."""
+    name = re.escape(model.removeprefix("models/"))
+    return re.search(rf"(?<![\w-]){name}(?![\w-])", words, re.IGNORECASE) is not None

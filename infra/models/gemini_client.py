@@ -10,7 +10,6 @@ The relevant details are ``ErrorInfo.reason``, ``RetryInfo.retryDelay`` and ``Qu
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -29,6 +28,7 @@ from infra.http import (
     checked_key,
     guarded_client,
     kind_of_server_error,
+    names,
     quoted,
     retry_after_s,
     tls_context,
@@ -134,7 +134,7 @@ def translate_status(exc: vendor.APIError, model: str) -> TransientError | Perma
     status = exc.code if isinstance(exc.code, int) else 0
     said = quoted(exc.message or exc.status or "no reason given")
     wrong_key = any(d.get("reason") in _KEY_REASONS for d in _details(exc))
-    if not wrong_key and status in {403, 404} and _names(said, model):
+    if not wrong_key and status in {403, 404} and names(said, model):
         return PermanentError(
             f"the model {model!r} is not open to this key ({status}: {said}); write another into MODEL_LIGHT, MODEL_HEAVY or "
             "MODEL_TASKS: newsproof doctor --live names those that are open",
@@ -217,11 +217,6 @@ def _wanted_delay_s(exc: vendor.APIError, now: datetime) -> float | None:
             except ValueError:
                 continue
     return None
-
-
-def _names(said: str, model: str) -> bool:
-    name = re.escape(model.removeprefix("models/"))
-    return re.search(rf"(?<![\w-]){name}(?![\w-])", said, re.IGNORECASE) is not None
 
 
 def _is_of_the_day(exc: vendor.APIError) -> bool:

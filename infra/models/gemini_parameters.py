@@ -55,13 +55,15 @@ def output_limit(model: str, answer_tokens: int, thinking: Thinking) -> int:
 
     The model bounds both together by it (googleapis/python-genai issues 811 and 2062), so it bounds the cost, too.
     """
+    return min(answer_tokens + room_for(model, thinking), MOST_OUTPUT_TOKENS)
+
+
+def room_for(model: str, thinking: Thinking) -> int:
+    """Return the tokens that thinking may take beside the answer."""
     config = thinking_config(model, thinking)
-    room = 0
     if config is not None and config.thinking_level is not None:
-        room = _ALLOWANCES[config.thinking_level]
-    elif config is not None and config.thinking_budget:
-        room = max(config.thinking_budget, _LEAST_ROOM)
-    return min(answer_tokens + room, MOST_OUTPUT_TOKENS)
+        return _ALLOWANCES[config.thinking_level]
+    return max(config.thinking_budget, _LEAST_ROOM) if config is not None and config.thinking_budget else 0
 
 
 def takes_sampling(model: str) -> bool:

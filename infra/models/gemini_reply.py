@@ -86,7 +86,7 @@ def _spent(response: types.GenerateContentResponse, model: str, prices: Prices, 
     """Return the fields of ``Answer`` other than its reply. Without usage the cost is unknown, not 0."""
     answered_by = storable_text(response.model_version or model)
     used = response.usage_metadata
-    if used is None:
+    if used is None or used.prompt_token_count is None:
         return unpriced(answered_by)
     usage = TokenUsage(
         input=(used.prompt_token_count or 0) + (used.tool_use_prompt_token_count or 0),

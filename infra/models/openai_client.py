@@ -9,13 +9,12 @@ from urllib.parse import urlsplit
 import httpx
 import orjson
 
-from infra.http import MAX_RESPONSE_BYTES
+from infra.http import MAX_RESPONSE_BYTES, names
 from infra.http_json import Service, ServiceClient, error_message, exchange
 from infra.models.call_costs import Prices
 from infra.settings.endpoints import OPENAI_URL, is_local
 from schemas.errors import PermanentError, TransientError
 
-DEFAULT_BASE_URL = OPENAI_URL
 PRICE_LISTS = {
     "api.openai.com": "openai",
     "api.deepseek.com": "deepseek",
@@ -49,12 +48,12 @@ class OpenAICompatibleClient(ServiceClient):
     ) -> None:
         """``base_url`` None = OpenAI's own address. ``prices`` None = the price list of the address' host, if known.
 
-        Without a key nothing is billed at a local address, so models cost nothing there.
+        Without a key, models at a local address are counted as free: what stands behind it, such as a proxy, nobody can see.
 
         Raises:
             ConfigError: the key or the address is invalid; names the settings of ``service``.
         """
-        address = base_url or DEFAULT_BASE_URL
+        address = base_url or OPENAI_URL
         super().__init__(service, address, api_key=api_key, timeout_s=timeout_s, max_bytes=max_response_bytes)
         self.provider, self.host, self.local = provider, urlsplit(address).hostname or "", is_local(address)
         free = api_key is None and self.local
@@ -97,7 +96,7 @@ class OpenAICompatibleClient(ServiceClient):
             text = f"the plan behind {service.key_setting} is used up ({status}: {said}); pay, or name another model"
             return PermanentError(text, kind="plan_limit", status=status)
         if status in {403, 404} and (
-            code == _NO_MODEL or _names(said, model) or (status == 404 and "model" in said.lower())
+            code == _NO_MODEL or names(said, model) or (status == 404 and "model" in said.lower())
         ):
             return PermanentError(self._no_model(status, said, model, named_by), kind="not_open", status=status)
         if status == 404:
@@ -129,7 +128,3 @@ class OpenAICompatibleClient(ServiceClient):
         command = f" ({STARTED_BY[self.provider]})" if self.provider in STARTED_BY else ""
         text = f"nothing answers at {self._base}: start it{command}, or correct {self.service.address_setting}"
         return TransientError(text, kind="network")
-
-
-def _names(said: str, model: str) -> bool:
-    return re.search(rf"(?<![\w-]){re.escape(model)}(?![\w-])", said, re.IGNORECASE) is not None

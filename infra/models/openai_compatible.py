@@ -32,7 +32,7 @@ from infra.models.prompt_size import most_input_tokens
 from infra.ports import Answer
 from infra.settings.endpoints import Endpoint
 from schemas.calls import ProviderMode
-from schemas.effects import CallModel, Untrusted
+from schemas.effects import MOST_OUTPUT_TOKENS, CallModel, Untrusted
 from schemas.errors import NewsproofError, PermanentError
 
 SCRIPTED_HEADER = "x-newsproof-scripted"
@@ -57,6 +57,12 @@ def service_of(endpoint: Endpoint) -> Service:
     )
 
 
+_UNKNOWN = re.compile(
+    r"unsupported|not supported|unknown|unrecogni[sz]ed|unexpected|extra|not permitted", re.IGNORECASE
+)
+"""How servers say that they do not know a field, rather than that its value is wrong."""
+
+
 class Dialect(msgspec.Struct):
     """The features that the server is assumed to accept: all at first, reduced by its rejections.
 
@@ -79,7 +85,7 @@ class Dialect(msgspec.Struct):
             r"response_format|json.(schema|object)|grammar", said, re.I
         )
         schemas = "response_format" in sent or "tools" in sent
-        if self.limit in said and self.other_limit:
+        if self.other_limit and self.limit in said and (self.other_limit in said or _UNKNOWN.search(said)):
             self.limit, self.other_limit = self.other_limit, ""  # never dropped: the budget reserves by it
         elif "temperature" in said and self.temperature:
             self.temperature = False
@@ -189,8 +195,9 @@ class OpenAICompatibleModel:
         return body | {"reasoning_effort": effort} if effort and dialect.effort else body
 
     def _limit(self, effect: CallModel) -> int:
-        """Return the tokens of the answer and of thinking, which servers count together."""
-        return effect.max_output_tokens + effort_of(self.model, effect.thinking, local=self._client.local)[1]
+        """Return the tokens of the answer and of thinking, which servers count together; at most 65,536."""
+        room = effort_of(self.model, effect.thinking, local=self._client.local)[1]
+        return min(effect.max_output_tokens + room, MOST_OUTPUT_TOKENS)
 
     def _failure(self, response: httpx.Response, said: str) -> NewsproofError:
         status = response.status_code

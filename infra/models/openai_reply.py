@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from infra.models.call_costs import Prices, TokenUsage
+from infra.models.call_costs import LOCAL, Prices, TokenUsage
 from infra.models.replies import checked_reply, cut, invalid, priced, refused, unpriced
 from infra.ports import Answer
 from infra.texts import storable_text
@@ -97,7 +97,8 @@ def _spent(body: dict[str, Any], model: str, prices: Prices, asked_at: datetime)
     answered_by = storable_text(named) if isinstance(named, str) and named else model
     used = body.get("usage")
     if not isinstance(used, dict) or not _count(used, "prompt_tokens"):
-        return priced(TokenUsage(), answered_by, model, prices, asked_at) if prices.free else unpriced(answered_by)
+        free = prices.free and prices.cost(model, TokenUsage(), asked_at).source == LOCAL
+        return priced(TokenUsage(), answered_by, model, prices, asked_at) if free else unpriced(answered_by)
     thinking = _count(used.get("completion_tokens_details"), "reasoning_tokens")
     read, written = _count(used, "prompt_tokens"), _count(used, "completion_tokens")
     # completion_tokens includes the reasoning tokens. Where the total says that a server counts them apart, the sum counts.

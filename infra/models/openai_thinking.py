@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from infra.models.gemini_parameters import room_for
 from schemas.effects import Thinking
 
 Effort = Literal["none", "minimal", "low", "medium", "high"]
@@ -14,8 +15,13 @@ ALLOWANCE: dict[Effort, int] = {"none": 0, "minimal": 512, "low": 1024, "medium"
 EFFORTS: tuple[Effort, ...] = tuple(ALLOWANCE)
 """From the least on."""
 
-_ALWAYS = re.compile(r"(?<!non-)(think|reason)|(^|[-/])r1\b|qwq|magistral")
-"""Models whose name says that they think, whatever is asked: claude-…-thinking, deepseek-reasoner, deepseek-r1:14b."""
+_ALWAYS = re.compile(
+    r"(?<!non-)(think|reason)|(^|[-/])r1\b|qwq|magistral"
+    r"|grok-[4-9](?!.*non-reasoning)|kimi-k2\.[5-9]|glm-(4\.[5-9]|[5-9])|minimax-m|deepseek-v[4-9]"
+)
+"""Models that think whatever is asked: their name says so (claude-…-thinking, deepseek-reasoner, deepseek-r1:14b), or they
+do so unless told otherwise in words of their own (https://github.com/BerriAI/litellm-docs/pull/559).
+"""
 _OPENAI = re.compile(r"gpt-(\d+)(?:\.(\d+))?")
 _GEMINI = re.compile(r"gemini-(\d+)(?:\.\d+)?(-pro)?")
 
@@ -35,6 +41,8 @@ def effort_of(model: str, thinking: Thinking, *, local: bool) -> tuple[Effort | 
     wanted: Effort = "none" if thinking == "off" else thinking
     asked = (least or "none", wanted)
     effort = None if least is None and thinking == "off" else max(asked, key=EFFORTS.index)
+    if effort is not None and "gemini" in name:
+        return effort, room_for(name, thinking)
     return effort, ALLOWANCE["high"] if always else ALLOWANCE[effort or "none"]
 
 

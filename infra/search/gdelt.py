@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -35,7 +35,6 @@ WINDOW = timedelta(days=89)
 MAX_QUERY_CHARS = 400
 MAX_EXPRESSION_CHARS = 220
 """GDELT refuses longer expressions: those of about 250 are "too long"."""
-MAX_DOMAINS = 5
 RECORDS = 75
 """Records asked for, newest first. The best titles of them are kept: GDELT does not sort by our words."""
 _GDELT = Service(name="GDELT", address_setting="GDELT_BASE_URL", correct="correct the keywords")
@@ -152,21 +151,38 @@ def _expression(query: str, effect: Search) -> str:
     found = (term for term in _TERM.findall(query) if term.lower() not in _OPERATORS and len(term.strip('"')) > 2)
     once: dict[str, str] = {}
     for term in found:
-        once.setdefault(term.lower(), term)
+        # Other clients of GDELT quote words with a hyphen, which may be an operator; GDELT itself does not say.
+        once.setdefault(term.lower(), f'"{term}"' if re.search(r"^[^\"].*[-&]", term) else term)
     terms = list(once.values())
     if not terms:
         raise PermanentError(
             "the search has no English word of three letters, and GDELT knows no others; give it English terms",
             kind="invalid_request",
         )
-    hosts = [d for d in effect.include_domains if _HOST.fullmatch(d)][:MAX_DOMAINS]
-    parts = [terms[0], _LANGUAGES.get(effect.language, ""), _either([f"domainis:{host}" for host in hosts])]
-    beside = [part for part in parts if part]
+    beside = [part for part in (terms[0], _LANGUAGES.get(effect.language, "")) if part]
+    if effect.include_domains:
+        beside.append(_within(effect.include_domains, MAX_EXPRESSION_CHARS - len(" ".join(beside)) - 1))
     others: list[str] = []
     for term in terms[1:]:
         if len(" ".join([*beside, _either([*others, term])])) <= MAX_EXPRESSION_CHARS:
             others.append(term)
     return " ".join([beside[0], *([_either(others)] if others else []), *beside[1:]])
+
+
+def _within(domains: Iterable[str], room: int) -> str:
+    """Return the first of these domains, as many as there is room for."""
+    hosts: list[str] = []
+    for domain in domains:
+        host = domain.lower().rpartition("://")[2].partition("/")[0]
+        one = f"domainis:{host}"
+        if _HOST.fullmatch(host) and one not in hosts and len(_either([*hosts, one])) <= room:
+            hosts.append(one)
+    if not hosts:
+        raise PermanentError(
+            f"GDELT can search none of the domains asked for ({quoted(', '.join(domains), 200)}); write them like sec.gov",
+            kind="invalid_request",
+        )
+    return _either(hosts)
 
 
 def _either(terms: list[str]) -> str:

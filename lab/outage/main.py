@@ -17,7 +17,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("trouble", nargs="?", default="search", choices=get_args(Trouble), help="who is away")
     parser.add_argument("--fallback", action="store_true", help="another provider stands behind it (models only)")
     parser.add_argument("--kind", default="unavailable", choices=["unavailable", "timeout", "rate_limit", "network"])
+    parser.add_argument("--says-until", action="store_true", help="its failures name their end, as a day's quota does")
     chosen = parser.parse_args(argv)
     configure_logs()
-    print(outage(chosen.trouble, fallback=chosen.fallback, kind=chosen.kind).table())
+    print(outage(chosen.trouble, fallback=chosen.fallback, kind=chosen.kind, says_until=chosen.says_until).table())
     return 0

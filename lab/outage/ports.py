@@ -22,10 +22,19 @@ class Troubled(Free, Port):
     mode: ProviderMode = "offline"
 
     def __init__(
-        self, inner: Port, *, name: str, away: Callable[[], bool], kind: FailureKind, latency_s: float
+        self,
+        inner: Port,
+        *,
+        name: str,
+        away: Callable[[], bool],
+        kind: FailureKind,
+        latency_s: float,
+        until_s: float | None = None,
     ) -> None:
+        """``until_s``: the simulated second that its failures name as the end (Retry-After), as a day's quota does."""
         self.provider = self.model = name
         self._inner, self._away, self._kind, self._latency_s = inner, away, kind, latency_s
+        self._until_s = until_s
         self.asked: Counter[int] = Counter()
         self.failed: Counter[int] = Counter()
 
@@ -36,7 +45,8 @@ class Troubled(Free, Port):
         if self._away():
             self.failed[minute] += 1
             await asyncio.sleep(FAILS_AFTER_S.get(self._kind, 0.1))
-            raise TransientError(f"{self.provider} is away", kind=self._kind)
+            left_s = None if self._until_s is None else max(0.0, self._until_s - virtual_s())
+            raise TransientError(f"{self.provider} is away", kind=self._kind, retry_after_s=left_s)
         await asyncio.sleep(self._latency_s)
         return await self._inner.perform(effect)
 

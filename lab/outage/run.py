@@ -42,6 +42,7 @@ def outage(
     *,
     fallback: bool = False,
     kind: FailureKind = "unavailable",
+    says_until: bool = False,
     before_min: int = 3,
     away_min: int = 10,
     after_min: int = 5,
@@ -51,19 +52,27 @@ def outage(
 
     The worker's parts (dispatcher, fold, results, admission, effects host, breakers) and all their delays are those of
     production; the journal is in memory. The providers are the offline ones, each answering after half a second.
+    ``says_until``: the failures name the end of the outage, as a day's quota does.
     """
     began = time.perf_counter()
-    run = _Run(trouble, fallback, kind, (before_min, away_min, after_min), news_per_min)
+    run = _Run(trouble, fallback, kind, says_until, (before_min, away_min, after_min), news_per_min)
     simulated_s = run_virtually(run.go())
     return run.report(simulated_s, time.perf_counter() - began)
 
 
 class _Run:
     def __init__(
-        self, trouble: Trouble, fallback: bool, kind: FailureKind, minutes: tuple[int, int, int], news_per_min: int
+        self,
+        trouble: Trouble,
+        fallback: bool,
+        kind: FailureKind,
+        says_until: bool,
+        minutes: tuple[int, int, int],
+        news_per_min: int,
     ) -> None:
         self._trouble, self._fallback, self._kind, self._per_min = trouble, fallback, kind, news_per_min
         self._from, self._until = minutes[0], minutes[0] + minutes[1]
+        self._until_s = 60.0 * self._until if says_until else None
         self._minutes = sum(minutes)
         self._ended: list[tuple[int, float, Case]] = []
         self._worker: MemoryWorker
@@ -94,7 +103,9 @@ class _Run:
     def _ports(self) -> Ports:
         model, search = OfflineModel(), OfflineSearch()
         made = {
-            name: Troubled(inner, name=name, away=self._away_for(name), kind=self._kind, latency_s=0.5)
+            name: Troubled(
+                inner, name=name, away=self._away_for(name), kind=self._kind, latency_s=0.5, until_s=self._until_s
+            )
             for name, inner in (("light", model), ("heavy", model), ("search", search), ("fallback", model))
         }
         self._port = made[self._trouble]

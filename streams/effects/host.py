@@ -136,10 +136,15 @@ class EffectsHost:
     def may_admit(self, cases: int) -> str | None:
         """Return why no case should be opened beside this many open ones; None if one may.
 
-        During an outage of triage one case at a time is admitted. It asks again whenever a probe is due, so that the
-        end of the outage is noticed.
+        During an outage of triage one case at a time is admitted, and only once a probe is due: it notices the end of the
+        outage. Before that a case could only give up, for a day's quota ends long after its deadline.
         """
-        return self.outage() if cases else None
+        why = self.outage()
+        return why if why is not None and (cases or not self._is_probe_due()) else None
+
+    def _is_probe_due(self) -> bool:
+        chain = self._ports.asked_for(TRIAGE, "light")
+        return any(self.breakers.of("model", p.provider, getattr(p, "model", "")).wait_s <= 0.0 for p in chain)
 
     async def close(self) -> None:
         await self._ports.close()

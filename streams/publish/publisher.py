@@ -56,6 +56,8 @@ COMMIT_IDLE_S = 5.0
 """Interval of watermark commits when there is nothing to publish."""
 LOOK_S = 5.0
 """Interval at which a publisher looks whether subscribers see what it published."""
+ABORTED_WITHIN_S = 5.0
+"""Time for the markers of an aborted transaction to be written."""
 LEASE_SESSION_S = 6.0
 _TRIAGED = WIRE_NAMES[CaseTriaged]
 _ENDS_WITHOUT = frozenset({WIRE_NAMES[CaseDropped], WIRE_NAMES[CaseFailed]})
@@ -188,7 +190,10 @@ class Publisher:
         for sent in [await producer.send(tp.topic, b"", partition=tp.partition) for tp in hanging]:
             await sent
         await producer.abort_transaction()
-        if held := await self._held():
+        give_up = asyncio.get_running_loop().time() + ABORTED_WITHIN_S
+        while (held := await self._held()) and asyncio.get_running_loop().time() < give_up:  # noqa: ASYNC110
+            await asyncio.sleep(0.2)  # a broker answers before it has written the markers
+        if held:
             raise TransientError(
                 f"a transaction of somebody else holds up the readers of {self._topics.signals} in partitions "
                 f"{sorted(tp.partition for tp in held)}; publishing waits until it ends: allow nobody else to write there"

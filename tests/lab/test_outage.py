@@ -26,6 +26,15 @@ def run(trouble: Trouble, *, fallback: bool = False, kind: FailureKind = "unavai
     return report
 
 
+def test_a_quota_of_the_day_holds_news_back_and_spends_none_of_it() -> None:
+    report = outage(
+        "light", kind="rate_limit", says_until=True, before_min=2, away_min=60, after_min=20, news_per_min=4
+    )
+    assert sum(m.failed for m in report.minutes) <= 3, "those that were open when the quota ended"
+    assert sum(m.asked for m in report.minutes[5:60]) <= 3, "nobody asks before its end"
+    assert_it_ends_by_itself(report)
+
+
 def assert_no_storm(report: OutageReport) -> None:
     first, *rest = [m for m in report.minutes if m.away]
     assert first.asked <= PER_MINUTE * 3 + 5, "until it opens the breaker lets calls through"

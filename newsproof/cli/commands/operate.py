@@ -135,10 +135,11 @@ def doctor(
     invocation = of(ctx)
     try:
         plan = planned(invocation.settings())
-    except ConfigError:
-        plan = Plan()  # a check says what is wrong
+        why = "live mode is off"
+    except ConfigError as exc:
+        plan, why = Plan(), str(exc)
     if live and not plan.calls:
-        print("Nothing is called: live mode is off, or cannot start as it is set up.", file=sys.stderr)
+        print(f"Nothing is called: {why}", file=sys.stderr)
     live = live and bool(plan.calls) and agreed(plan.question(), yes=yes)
     healthy = run(diagnose(invocation, plan, live=live, as_json=as_json))
     raise typer.Exit(exits.OK if healthy else exits.FINDING)

@@ -57,7 +57,8 @@ class ModelList(msgspec.Struct, frozen=True, kw_only=True):
     provider: str
     wanted: tuple[str, ...]
     port: ListsModels
-    local: bool
+    keyless: bool
+    """A server of one's own that takes no key: it may be asked without --live."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -111,8 +112,8 @@ def _lists(settings: Settings, models: Named) -> tuple[ModelList, ...]:
     for (provider, _), port in models.items():
         if provider not in found and isinstance(port, ListsModels):
             wanted = tuple(model for its, model in models if its == provider)
-            local = provider in endpoints and endpoints[provider].local
-            found[provider] = ModelList(provider=provider, wanted=wanted, port=port, local=local)
+            keyless = provider in endpoints and endpoints[provider].local and endpoints[provider].key is None
+            found[provider] = ModelList(provider=provider, wanted=wanted, port=port, keyless=keyless)
     return tuple(found.values())
 
 

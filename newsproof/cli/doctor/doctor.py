@@ -44,7 +44,7 @@ async def diagnose(invocation: Invocation, plan: Plan, *, live: bool, as_json: b
 
 
 async def _not_tried(plan: Plan) -> list[Check]:
-    found = await asyncio.gather(*(listed(one, []) for one in plan.lists if one.local))
+    found = await asyncio.gather(*(listed(one, []) for one in plan.lists if one.keyless))
     calls = [Check(name=one.name, state="note", found="configured, not tried", do=_TRY) for one in plan.calls]
     return [*calls, *(check for of_list in found for check in of_list)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import timedelta
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
@@ -41,9 +41,11 @@ async def tried(plan: Plan) -> list[Check]:
         by_provider.setdefault(call.provider, []).append(call)
     heard: list[Overheard] = []
     rows = await asyncio.gather(*(_in_turn(calls, heard) for calls in by_provider.values()))
-    # Ollama knows the context of a model once it is loaded.
-    lists = await asyncio.gather(*(listed(one, heard) for one in plan.lists))
     made = [row for of_provider in rows for row in of_provider]
+    calls = (call for of_provider in by_provider.values() for call in of_provider)
+    answered = {(call.provider, call.model) for call, row in zip(calls, made, strict=True) if row.answered}
+    # Ollama knows the context of a model once it is loaded.
+    lists = await asyncio.gather(*(listed(one, heard, answered) for one in plan.lists))
     return [*made, *(row for of_list in lists for row in of_list), *_clock(heard), *_spent(made)]
 
 
@@ -173,8 +175,13 @@ def _clock(heard: Iterable[Overheard]) -> list[Check]:
 # Lists of models
 
 
-async def listed(one: ModelList, heard: list[Overheard]) -> list[Check]:
-    """Ask a provider for its models, which costs nothing; return whether ours are among them and hold our prompts."""
+async def listed(
+    one: ModelList, heard: list[Overheard], answered: Container[tuple[str, str]] = frozenset()
+) -> list[Check]:
+    """Ask a provider for its models, which costs nothing; return whether ours are among them and hold our prompts.
+
+    ``answered``: (provider, model) of the calls that were answered before.
+    """
     name = f"models of {one.provider}"
     with overhearing() as here:
         try:
@@ -182,7 +189,7 @@ async def listed(one: ModelList, heard: list[Overheard]) -> list[Check]:
         except NewsproofError as exc:
             return [_no_list(name, exc)]
     heard += here
-    return [_listed(name, one, model, found) for model in one.wanted]
+    return [_listed(name, one, model, found, (one.provider, model) in answered) for model in one.wanted]
 
 
 async def refuse_silent_servers(plan: Plan) -> None:
@@ -192,7 +199,7 @@ async def refuse_silent_servers(plan: Plan) -> None:
         ConfigError: one does not answer, or does not have a configured model; the text says what to do.
     """
     try:
-        rows = [row for one in plan.lists if one.local for row in await listed(one, [])]
+        rows = [row for one in plan.lists if one.keyless for row in await listed(one, [])]
     finally:
         await plan.close()
     if missing := [f"{row.name}: {row.found}; {row.do}" for row in rows if row.state == "missing"]:
@@ -206,11 +213,13 @@ def _no_list(name: str, exc: NewsproofError) -> Check:
     return Check(name=name, state="missing", found=f"no list ({kind})", do=redacted(str(exc)))
 
 
-def _listed(name: str, one: ModelList, model: str, found: tuple[ListedModel, ...]) -> Check:
+def _listed(name: str, one: ModelList, model: str, found: tuple[ListedModel, ...], answered: bool) -> Check:
     by_name = {entry.name: entry for entry in found}
     entry = by_name.get(model.removeprefix("models/")) or by_name.get(f"{model}:latest")
     if entry is None and one.provider == "llamacpp" and len(found) == 1:
         entry = found[0]  # llama-server with one model does not look at the name
+    if entry is None and answered:
+        return Check(name=name, state="note", found=f"{model} is not among its {len(found)}, and answered all the same")
     if entry is None:
         return Check(
             name=name, state="missing", found=f"{model} is not among its {len(found)}", do=_instead(model, by_name)

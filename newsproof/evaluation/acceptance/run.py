@@ -40,6 +40,8 @@ DIRECTORY = "acceptance"
 SEARCH_MEDIAN_S = 0.7
 """Median search latency of a scripted run; plausible for a hosted search, not measured on one."""
 END_WITHIN_S = 600.0
+UNITS = 1000
+"""Metered searches of a live run: more than its messages can make, for a day's limit is not what it tries."""
 LOOK_EVERY_S = 0.25
 
 
@@ -108,7 +110,11 @@ def _own(settings: Settings) -> dict[str, object]:
 def _live(settings: Settings, max_cost: float) -> Settings:
     as_up = {name: value for name, value in FULL_PIPELINE_LIVE.items() if name not in settings.model_fields_set}
     # The reserve for triage would come on top of the budget.
-    budget = {"deep_analysis_monthly_budget": max_cost, "triage_reserve_usd": 0.0}
+    budget = {
+        "deep_analysis_monthly_budget": max_cost,
+        "triage_reserve_usd": 0.0,
+        "deep_analysis_tool_daily_limit": UNITS,
+    }
     return settings.model_copy(update=as_up | _own(settings) | budget)
 
 

@@ -50,6 +50,11 @@ async def test_a_useless_answer_is_worth_another_try_and_its_cost_is_not_lost(
     assert answer.cost_usd > 0
 
 
+async def test_an_answer_that_does_not_say_what_it_used_is_of_unknown_cost() -> None:
+    async with gemini(fake.text("yes", usageMetadata={})) as (model, _):
+        assert (await model.perform(ASK)).cost_usd is None
+
+
 @pytest.mark.parametrize(
     ("behaviour", "effect"),
     [

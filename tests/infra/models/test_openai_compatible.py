@@ -14,7 +14,7 @@ from agents import prompts
 from infra.models.call_costs import Prices
 from infra.models.openai_client import OpenAICompatibleClient
 from infra.models.openai_compatible import SERVICE, Dialect, OpenAICompatibleModel
-from schemas.effects import CallModel, Failure, FunctionCall, ModelReply
+from schemas.effects import MOST_OUTPUT_TOKENS, CallModel, Failure, FunctionCall, ModelReply
 from schemas.errors import ConfigError, NewsproofError, PermanentError, TransientError
 from tests.infra.fakes import openai as fake
 from tests.infra.fakes.gemini import ASK, FORCED, PLAN, SCHEMA, STRUCTURED
@@ -110,6 +110,15 @@ async def test_the_name_of_the_token_limit_is_learned_and_the_limit_never_droppe
     assert limits == [(1012, None), (None, 1012), (None, 1012)], (
         "500 for the answer, 512 for what gpt-5-mini thinks at least"
     )
+
+
+async def test_a_limit_that_is_too_large_is_no_reason_to_give_it_another_name() -> None:
+    too_large = fake.error(400, "max_tokens: 90000 > 64000, which is the maximum allowed number of output tokens")
+    async with openai(too_large, fake.text("a")) as (model, server):
+        with pytest.raises(PermanentError):
+            await model.perform(replace(ASK, max_output_tokens=MOST_OUTPUT_TOKENS, thinking="high"))
+        await model.perform(ASK)
+    assert [r.json["max_tokens"] for r in server.requests] == [MOST_OUTPUT_TOKENS, 1012]
 
 
 async def test_a_server_that_forces_no_function_by_name_is_offered_only_that_one_and_else_asked_for_a_plan() -> None:

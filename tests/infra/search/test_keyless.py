@@ -58,6 +58,7 @@ async def test_gdelt_is_asked_in_english_for_the_three_months_before_the_case() 
         ('"flash loan" XXX of $100M 攻击', '"flash loan" (XXX OR 100M)'),
         ("Circle OR (depeg) not:x site:evil.example", "Circle (depeg OR site OR evil.example)"),
         ("Circle circle CIRCLE", "Circle"),
+        ("spot-bitcoin ETF sec-approved", '"spot-bitcoin" (ETF OR "sec-approved")'),
     ],
 )
 async def test_words_become_an_expression_that_gdelt_takes(query: str, expression: str) -> None:
@@ -74,10 +75,30 @@ async def test_a_long_query_stays_below_what_gdelt_calls_too_long() -> None:
 
 
 @pytest.mark.parametrize(
+    ("domains", "within"),
+    [
+        (("https://sec.gov/news", "SEC.gov"), "domainis:sec.gov"),
+        (
+            tuple(f"{'long' * 12}{n}.example" for n in range(5)),
+            f"(domainis:{'long' * 12}0.example OR domainis:{'long' * 12}1.example)",
+        ),
+    ],
+)
+async def test_domains_are_kept_as_far_as_they_fit_and_never_dropped_for_the_whole_web(
+    domains: tuple[str, ...], within: str
+) -> None:
+    async with searching("gdelt", fake.articles()) as (port, server):
+        await port.perform(replace(EVENT, query="Circle USDC", include_domains=domains))
+    asked = sent(server.requests[0])["query"]
+    assert asked.endswith(within) and len(asked) <= 220
+
+
+@pytest.mark.parametrize(
     ("changes", "says"),
     [
         ({"query": "脱锚 官方声明 of"}, "English"),
         ({"as_of": AS_OF - timedelta(days=90)}, "last three months"),
+        ({"include_domains": ("no domain", "x")}, "none of the domains"),
     ],
 )
 async def test_what_gdelt_cannot_know_is_refused_without_a_request(changes: dict[str, Any], says: str) -> None:

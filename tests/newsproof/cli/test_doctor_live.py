@@ -123,12 +123,17 @@ async def test_without_live_nothing_with_a_key_is_sent_and_what_was_not_tried_is
             "GEMINI_BASE_URL": server.url,
             "TAVILY_API_KEY": "t",
             "TAVILY_BASE_URL": server.url,
+            "OPENAI_GATEWAYS": f"lite={server.url}/v1",  # at a local address, and with a key all the same
+            "OPENAI_KEY_LITE": "l",
+            "MODEL_LIGHT_FALLBACK": "lite:x",
+            "ALLOW_UNPRICED": "true",
         }
         status, rows, _ = await as_command(tmp_path, **env)
         done = await asyncio.to_thread(newsproof, "doctor", cwd=tmp_path, env=NOBODY_OUTSIDE | env)
         assert server.requests == []
     untried = {row["name"]: (row["found"], row["do"]) for row in rows if row["name"].startswith("call ")}
-    assert set(untried) == {f"call (gemini:{LIGHT})", f"call (gemini:{HEAVY})", "call (search, tavily)"}
+    models = {f"call (gemini:{LIGHT})", f"call (gemini:{HEAVY})", "call (lite:x)"}
+    assert set(untried) == {*models, "call (search, tavily)"}
     assert set(untried.values()) == {("configured, not tried", "newsproof doctor --live")}
     assert (status, done.returncode) == (exits.OK, exits.OK)
     last = done.stdout.splitlines()[-1]
@@ -176,6 +181,12 @@ async def test_a_model_that_the_provider_does_not_list_is_named_with_others_that
     assert gone.state == "missing" and LIGHT in gone.do and "MODEL_HEAVY" in gone.do
     assert call(rows, f"gemini:{HEAVY}").state == "missing"
     assert "not open to this key" in call(rows, f"gemini:{HEAVY}").do, "the adapter's own words"
+
+
+async def test_a_model_that_answers_is_not_missing_because_the_list_has_another_name_for_it() -> None:
+    rows = await of_gemini(answered(LIGHT), answered(HEAVY), models(LIGHT))
+    row = rows[f"models of gemini: {HEAVY}"]
+    assert row.state == "note" and "answered all the same" in row.found
 
 
 async def test_another_models_name_is_said() -> None:
