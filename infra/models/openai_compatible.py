@@ -18,6 +18,7 @@ from typing import Any, Literal
 import httpx
 import msgspec
 import orjson
+import structlog
 
 from infra.http import UselessAnswerError
 from infra.http_json import Service, error_message, json_object, refused
@@ -44,6 +45,8 @@ SERVICE = Service(
     correct="correct the prompt, the schema or the model's settings",
 )
 _NAMES = {"openai": SERVICE.name, "ollama": "Ollama", "llamacpp": "llama-server"}
+log = structlog.get_logger(__name__)
+
 _TOO_LONG = {"context_length_exceeded", "string_above_max_length", "exceed_context_size_error"}
 
 
@@ -186,6 +189,7 @@ class OpenAICompatibleModel:
             if _names_features(response.status_code, said) and (
                 self._dialect != spoken or self._dialect.without(named, body)
             ):
+                log.warning("asked again without what the server does not take", model=self.model, said=said)
                 continue  # a concurrent call may have learned it meanwhile
             raise self._failure(response, said)
 

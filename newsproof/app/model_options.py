@@ -8,6 +8,7 @@ from typing import Annotated, get_args
 import msgspec
 
 from infra.settings import Settings
+from infra.settings.endpoints import Endpoint
 from schemas.config import Prompt
 from schemas.effects import MOST_OUTPUT_TOKENS, Thinking
 from schemas.errors import ConfigError
@@ -66,28 +67,42 @@ def tuned_prompts(settings: Settings, prompts: Mapping[str, Prompt]) -> dict[str
 
 
 def ignored_options(settings: Settings) -> tuple[str, ...]:
-    """Return a sentence for each task with a temperature in ``MODEL_OPTIONS`` that a model which it may ask ignores.
+    """Return a sentence for each option in ``MODEL_OPTIONS`` that a model which its task may ask is known to ignore.
 
     Raises:
         ConfigError: as for :func:`options_of` and :func:`infra.models.routes`.
     """
-    tasks = [task for task, options in options_of(settings).items() if options.temperature is not None]
-    if not tasks or settings.mode != "live":
+    options = options_of(settings)
+    if not options or settings.mode != "live":
         return ()
     from agents.prompts import every_task, load_prompts
     from infra.models import routes
     from infra.models.gemini_parameters import takes_sampling
 
     found, news, chat = routes(settings, every_task()), load_prompts(), load_prompts("research")
-    notes = []
-    for task in tasks:
+    endpoints, notes = settings.endpoints(), list[str]()
+    for task, chosen in options.items():
         tiers = {(news.get(task) or chat[task]).tier} | (
             {"heavy"} if task in news else set()
         )  # long news is read by it
-        asked = [one for name in ((task,) if task in found else sorted(tiers)) for one in found[name]]
-        if deaf := dict.fromkeys(m for provider, m in asked if provider == "gemini" and not takes_sampling(m)):
-            notes.append(f"{task}: temperature is ignored by {', '.join(deaf)}, as by every Gemini from version 3 on")
+        asked = dict.fromkeys(one for name in ((task,) if task in found else sorted(tiers)) for one in found[name])
+        cold = [m for provider, m in asked if provider == "gemini" and not takes_sampling(m)]
+        if chosen.temperature is not None and cold:
+            notes.append(f"{task}: temperature is ignored by {', '.join(cold)}, as by every Gemini from version 3 on")
+        if chosen.thinking is None:
+            continue
+        if plain := [m for provider, m in asked if not _thinks(provider, m, chosen.thinking, endpoints)]:
+            notes.append(f"{task}: thinking is ignored by {', '.join(plain)}, of which none is known")
     return tuple(notes)
+
+
+def _thinks(provider: str, model: str, thinking: Thinking, endpoints: Mapping[str, Endpoint]) -> bool:
+    from infra.models.gemini_parameters import thinking_config
+    from infra.models.openai_thinking import effort_of
+
+    if provider == "gemini":
+        return thinking_config(model, thinking) is not None
+    return effort_of(model, thinking, local=endpoints[provider].local)[1] > 0 or thinking == "off"
 
 
 def _options(entry: str, written: str) -> Options:

@@ -57,6 +57,9 @@ def test_a_temperature_that_a_model_ignores_is_said_to_be_ignored() -> None:
     assert notes("triage=temperature:0.4", model_tasks="triage=gemini-2.5-flash-lite") == ()
     assert notes("research_route=temperature:0.4", model_light="openai:gpt-5") == ()
     assert notes("triage=thinking:low", model_light="gemini-3.5-flash-lite") == ()
+    assert notes("triage=thinking:high,expand=thinking:off", model_light="openai:gpt-4.1-mini", openai_api_key="k") == (
+        "triage: thinking is ignored by gpt-4.1-mini, of which none is known",
+    )
     assert ignored_options(settings("triage=temperature:0.4")) == (), "nothing is asked of Gemini offline"
 
 
