@@ -78,6 +78,7 @@ def judged_signal(
         *case_flags(case),
         *budget_flags(case, replies),
         *(f for f in of_evidence if f not in DROP_FLAGS),
+        *(("titles_only",) if _rests_on_titles(judged.heard) else ()),
     )
     end = conclude(
         draft, judged.judgement, memory=memory, chosen=chosen, extra_flags=flags, has_pages=bool(judged.heard)
@@ -94,6 +95,12 @@ def judged_signal(
         replies=replies,
         said=said,
     )
+
+
+def _rests_on_titles(heard: Sequence[Heard]) -> bool:
+    """Whether of every page that supports the claim nothing but the title is known: it was not opened."""
+    supporting = [h.reference for h in heard if h.stance == "supports" and h.quoted]
+    return bool(supporting) and all((r.passage or r.snippet).strip() in {"", r.title.strip()} for r in supporting)
 
 
 def case_flags(case: Case) -> tuple[str, ...]:

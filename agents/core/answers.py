@@ -58,6 +58,7 @@ RESERVED_FLAGS = frozenset(
         "stance_disputed",
         "amount_differs",
         "quotes_failed",
+        "titles_only",
         "partly_refuted",
         "undated_evidence",
         "compromised_account",

@@ -137,7 +137,7 @@ def translate_status(exc: vendor.APIError, model: str) -> TransientError | Perma
     if not wrong_key and status in {403, 404} and names(said, model):
         return PermanentError(
             f"the model {model!r} is not open to this key ({status}: {said}); write another into MODEL_LIGHT, MODEL_HEAVY or "
-            "MODEL_TASKS: newsproof doctor --live names those that are open",
+            "MODEL_TASKS: newsproof doctor --live names those on its list",
             kind="not_open",
             status=status,
         )

@@ -118,7 +118,7 @@ class OpenAICompatibleClient(ServiceClient):
         whom = self.service.key_setting or "this key"
         return (
             f"the model {model!r} is not open to {whom} at {self.host} ({status}: {said}); have it opened there, or correct "
-            f"{named_by}: newsproof doctor --live names those that are open"
+            f"{named_by}: newsproof doctor --live names those on its list"
         )
 
     def _told(self, exc: TransientError) -> TransientError:

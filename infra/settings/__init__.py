@@ -100,20 +100,16 @@ class Settings(
 
     @property
     def mode(self) -> Literal["live", "offline", "simulated"]:
-        """The effective mode. ``auto`` means live exactly when the light model has its key, or needs none.
+        """The effective mode. ``auto`` means live when the light model is Gemini's and its key is there, or somebody else's:
+        whoever names another provider wants no invented signals, and a key that is missing is refused by name.
 
-        Otherwise ``auto`` means simulated if a scripted model server is configured, else offline. A light model of an unknown
-        provider is live, where it is refused by name.
+        Otherwise ``auto`` means simulated if a scripted model server is configured, else offline.
         """
         if self.newsproof_mode != "auto":
             return self.newsproof_mode
         provider, colon, _ = (part.strip().lower() for part in self.model_light.partition(":"))
-        if not colon or provider == "gemini":
-            ready = self.gemini_api_key is not None
-        else:
-            endpoint = self.endpoints().get(provider)
-            ready = endpoint is None or endpoint.missing is None
-        if ready:
+        of_gemini = not colon or provider == "gemini"
+        if self.gemini_api_key is not None or not of_gemini:
             return "live"
         return "simulated" if self.scripted_model_url else "offline"
 

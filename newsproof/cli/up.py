@@ -19,10 +19,10 @@ from newsproof.web.tokens import opened_with, token_of
 from schemas.errors import ConfigError
 
 _EXAMPLE = (
-    '{"source": "me", "text": "SEC approves 11 spot Bitcoin exchange-traded products", '
-    '"published_at": "2024-01-10T21:00:00Z"}'
+    """echo '{"source": "me", "text": "SEC approves 11 spot Bitcoin exchange-traded products", "published_at": "%s"}'"""
 )
-"""News that the offline pages speak of. Without its date it would count as of now, and they as old news."""
+_OF_THE_OFFLINE_PAGES = "2024-01-10T21:00:00Z"
+"""When the offline pages speak of it: news of today would be too new to them."""
 
 
 async def up(settings: Settings, *, workers: int) -> None:
@@ -84,7 +84,8 @@ def _print_started(running: Pipeline, page: str, changes: dict[str, object], wor
     say("")
     command = command_name()
     say("In another terminal, here:")
-    say(f"  echo '{_EXAMPLE}' | {command} publish -")
+    said_at = """'$(date -u +%FT%TZ)'""" if settings.mode == "live" else _OF_THE_OFFLINE_PAGES
+    say(f"  {_EXAMPLE % said_at} | {command} publish -")
     say(f"  {command} signals --follow")
     say(f"  {command} cases;  {command} case ID;  {command} audit")
     say(f'  {command} sql "SELECT * FROM v_cost_by_step"')

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -241,9 +241,14 @@ def readers_in_words(critique: ev.EvidenceCritiqued) -> str:
             else "No critic read the pages: the word rules read alone."
         )
     if not critique.unquoted:
-        return f"A critic read {len(critique.stances)} pages, and every quote is on its page."
+        return f"A critic read what was found of {_pages(critique.stances)}; every quote that it gave stands there."
     missing = ", ".join(f"[{n}]" for n in critique.unquoted)
-    return f"A critic read {len(critique.stances)} pages; not on its page is the quote of {missing}, which counts for nothing."
+    read = _pages(critique.stances)
+    return f"A critic read what was found of {read}; not there is the quote of {missing}, which counts for nothing."
+
+
+def _pages(read: Sequence[object]) -> str:
+    return f"{len(read)} page{'s'[: len(read) != 1]}"
 
 
 class ReadPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -302,7 +307,7 @@ CRITIC_SAYS = {
     "conflicting": "sources contradict each other",
     "not_enough_evidence": "not enough evidence either way",
 }
-TIMELINESS = {"fresh": "fresh", "stale": "old, told again", "unknown": "of unknown age"}
+TIMELINESS = {"fresh": "fresh", "stale": "old, told again", "unknown": "of an age that nothing found tells"}
 PATHS = {
     "deep": "deep path",
     "single_pass": "single-pass analysis",
@@ -317,6 +322,9 @@ def _told_aside(event: Any) -> tuple[str, str, str]:
             return "recovering", f"{event.step}: a model's reply was cut at its limit of tokens.", message
         case ev.EffectCompleted():
             kinds = ", ".join(c.kind.replace("_", " ") for c in event.calls) or "call"
+            failed = [c.reply for c in event.calls if isinstance(c.reply, Failure)]
+            if failed and len(failed) == len(event.calls):
+                return "recovering", f"{event.step}: no answer ({kinds}).", f"{failed[-1].kind}: {failed[-1].message}"
             return "asking", f"{event.step}: a reply came ({kinds}).", ""
         case ev.StepFailed():
             follows = {"retry": "it is tried again", "degrade": "the case degrades", "give_up": "the case gives up"}

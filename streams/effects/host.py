@@ -190,6 +190,8 @@ class EffectsHost:
                 answer = await asking
         except Exception as exc:
             answer = _failed(exc, effect)
+            if grant is None and port.worst_case_usd(effect) == 0:
+                answer = replace(answer, cost_usd=Decimal(0))
         call = self._record(effect, answer, port.provider, port.mode, attempt, began, grant)
         if grant is not None:
             self._spending.settle(grant, call)
@@ -251,11 +253,11 @@ def _unpaid(failure: Failure) -> Answer:
 
 
 def _failed(exc: Exception, effect: Effect) -> Answer:
-    return Answer(reply=_failure(exc, effect), cost_usd=None if _may_have_cost(exc) else Decimal(0))
+    return Answer(reply=_failure(exc, effect), cost_usd=None if may_have_cost(exc) else Decimal(0))
 
 
-def _may_have_cost(exc: Exception) -> bool:
-    # A request that reached the provider and whose answer was lost may be billed: its price is unknown, not zero.
+def may_have_cost(exc: Exception) -> bool:
+    """Return whether a failed request may be billed: it reached the provider, and its answer was lost."""
     return isinstance(exc, TransientError) and exc.kind in ("timeout", "network", "invalid_output", "too_large")
 
 

@@ -138,8 +138,9 @@ def doctor(
         why = "live mode is off"
     except ConfigError as exc:
         plan, why = Plan(), str(exc)
-    if live and not plan.calls:
+    nothing_tried = live and not plan.calls
+    if nothing_tried:
         print(f"Nothing is called: {why}", file=sys.stderr)
     live = live and bool(plan.calls) and agreed(plan.question(), yes=yes)
     healthy = run(diagnose(invocation, plan, live=live, as_json=as_json))
-    raise typer.Exit(exits.OK if healthy else exits.FINDING)
+    raise typer.Exit(exits.OK if healthy and not nothing_tried else exits.FINDING)

@@ -21,6 +21,7 @@ from newsproof.cli.doctor.calls import Call, ModelList, Plan
 from newsproof.cli.doctor.check import Check, State, Tried
 from schemas.effects import Failure, MarketReply, ModelReply, PageReply, SearchReply
 from schemas.errors import ConfigError, NewsproofError, PermanentError, TransientError
+from streams.effects.host import may_have_cost
 
 USUAL_CONTEXT = 8_192
 """Tokens. The longest prompt of the 42 sample items has 3,056; its answer may have 3,000, thinking 1,024 beside it."""
@@ -71,8 +72,10 @@ async def _try(call: Call, heard: list[Overheard]) -> Tried:
     told = (answer.model if isinstance(answer, Answer) else None) or call.model if answer is not None else None
     state, found, do = _failed(error, here) if error is not None else _said(call, answer, told)
     quota = quota_left(here[-1].headers) if here else ()
-    cost = answer.cost_usd if answer is not None else Decimal(0) if call.worst_usd == 0 else None
-    found += f", {took_s:.2f} s, {_usd(cost)}" + "".join(f"; {one}" for one in quota)
+    lost = call.worst_usd != 0 and isinstance(error, NewsproofError) and may_have_cost(error)
+    cost = answer.cost_usd if answer is not None else None if lost else Decimal(0)
+    paid = "nothing paid" if error is not None and cost == 0 else _usd(cost)
+    found += f", {took_s:.2f} s, {paid}" + "".join(f"; {one}" for one in quota)
     return Tried(
         name=call.name,
         state=state,

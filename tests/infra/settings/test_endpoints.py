@@ -97,3 +97,13 @@ def test_started_processes_are_given_the_keys_of_gateways_as_they_are_read(monke
 )
 def test_an_address_is_local_on_this_machine_and_in_private_networks_alone(url: str, local: bool) -> None:
     assert is_local(url) == local
+
+
+def test_who_names_another_provider_is_never_offline_for_want_of_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    assert load_settings().mode == "offline"
+    monkeypatch.setenv("OPENAI_GATEWAYS", "tuzi=https://example.org/v1")
+    monkeypatch.setenv("MODEL_LIGHT", "tuzi:gpt-4o")
+    monkeypatch.setenv("OPENAI_KEY_TUZZI", "sk-x")  # misspelt
+    assert load_settings().mode == "live", "where OPENAI_KEY_TUZI is asked for by name"

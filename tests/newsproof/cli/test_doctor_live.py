@@ -214,7 +214,7 @@ async def test_a_call_that_fails_says_so_in_the_adapters_words(behaviour: Say, f
 
 
 async def test_what_was_paid_for_an_answer_of_no_use_is_counted_and_an_unknown_cost_is_never_zero() -> None:
-    rows = await of_gemini(gemini.NO_CANDIDATE, gemini.error(503, "UNAVAILABLE"), models(LIGHT, HEAVY))
+    rows = await of_gemini(gemini.NO_CANDIDATE, StaySilent(), models(LIGHT, HEAVY), model_timeout_seconds=0.5)
     paid, lost = call(rows, f"gemini:{LIGHT}"), call(rows, f"gemini:{HEAVY}")
     assert paid.cost_usd is not None and paid.cost_usd > 0 and f"{paid.cost_usd.normalize():f} USD" in paid.found
     assert lost.cost_usd is None and "cost unknown" in lost.found

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from newsproof.report import narrative
 from schemas import events as ev
@@ -189,8 +190,8 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
             ),
             unquoted=(2,),
         ),
-        "The evidence weighed: it supports the claim; the news is of unknown age. "
-        "A critic read 2 pages; not on its page is the quote of [2], which counts for nothing.",
+        "The evidence weighed: it supports the claim; the news is of an age that nothing found tells. "
+        "A critic read what was found of 2 pages; not there is the quote of [2], which counts for nothing.",
         "",
     ),
     (
@@ -209,6 +210,11 @@ EVENTS: list[tuple[ev.Event, str, str]] = [
         "deadline",
     ),
     (ev.EffectCompleted(step="triage", request_hash="h"), "triage: a reply came (call).", ""),
+    (
+        ev.EffectCompleted(step="triage", request_hash="h", calls=(replace(CUT, reply=TIMEOUT),)),
+        "triage: no answer (model).",
+        "timeout: no answer within 10 s",
+    ),
     (
         ev.EffectCompleted(step="triage", request_hash="h", calls=(CUT,)),
         "triage: a model's reply was cut at its limit of tokens.",

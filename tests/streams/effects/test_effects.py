@@ -214,6 +214,11 @@ async def test_an_adapter_that_raises_what_it_should_have_translated_is_a_failur
     assert isinstance(call.reply, Failure) and (call.reply.kind, call.reply.retryable) == ("internal", False)
 
 
+async def test_a_free_call_that_was_lost_cost_nothing() -> None:
+    [call] = await perform(host(Provider("ollama", TransientError("nobody there", kind="network"))))
+    assert (call.error, call.cost_usd) == ("network", 0)
+
+
 # The search cache
 
 

@@ -402,6 +402,7 @@ export default {
   "term.stance_disputed": "立场有争议",
   "term.amount_differs": "金额不符",
   "term.quotes_failed": "多数引文不存在",
+  "term.titles_only": "仅见标题",
   "term.partly_refuted": "部分被否认",
   "term.undated_evidence": "证据无日期",
   "term.compromised_account": "账号被盗用",
