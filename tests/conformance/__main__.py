@@ -77,7 +77,7 @@ async def openai_reply(server: OpenAIServer, request: Received) -> Say:
     )
     form = body.get("response_format", {}).get("json_schema", {})
     schema = form.get("schema")
-    if form.get("name") == PLANS:  # a function in the dress of a schema, for a server that forces none
+    if form.get("name") == "plan":  # a function in the dress of a schema, for a server that forces none
         tools, forced = [{"name": PLANS, "parameters": schema}], PLANS
     reply = await scripted("\n\n".join(said["system"]), "\n\n".join(said["user"]), tools, forced, schema)
     calls = reply.function_calls

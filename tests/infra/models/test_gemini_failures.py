@@ -316,7 +316,7 @@ def test_settings_that_cannot_work_are_refused_at_the_start(key: str, address: s
 
 async def test_the_environment_cannot_send_the_key_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
-    monkeypatch.setenv("GOOGLE_API_KEY", "another")
+    monkeypatch.setenv("GOOGLE_API_KEY", "another-key-of-google")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     async with gemini(fake.text("ok")) as (model, server):
         await model.perform(ASK)
