@@ -60,8 +60,13 @@ async def test_one_key_of_gemini_judges_live(tmp_path: Path) -> None:
         async with up(tmp_path, own) as said:
             assert "live (real models and search)" in said and "gdelt because no search key is set" in said
             case = await judged(tmp_path, own)
+        billed = gemini.billed_usd
+        doctor = await asyncio.to_thread(newsproof, "doctor", "--live", "--yes", "--json", cwd=tmp_path, env=own)
+    rows = [json.loads(line) for line in doctor.stdout.splitlines()]
+    calls = {row["name"]: row["state"] for row in rows if row["name"].startswith("call (gemini")}
+    assert len(calls) == 2 and set(calls.values()) == {"ok"}, rows
     assert (case["asset"], case["end"].rpartition(" ")[2], case["degraded"]) == ("SOL", "(likely)", "")
-    assert case["cost_usd"] == format(gemini.billed_usd.normalize(), "f"), "to the digit what the provider billed"
+    assert case["cost_usd"] == format(billed.normalize(), "f"), "to the digit what the provider billed"
     assert (gemini.refusals, gdelt.refusals) == ([], []) and gdelt.requests
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from infra.models.embeddings.port import Embedder
 from infra.settings import Settings
+from infra.settings.endpoints import is_local
 from schemas.errors import ConfigError
 
 DEFAULT_MODELS = {"gemini": "gemini-embedding-2", "openai": "text-embedding-3-small"}
@@ -32,12 +33,16 @@ def _openai(settings: Settings) -> Embedder:
     from infra.models.embeddings.openai_compatible import OpenAICompatibleEmbedder, embedding_service
     from infra.models.openai_client import OpenAICompatibleClient
 
-    key, key_setting = _key(settings, "OPENAI_API_KEY")
     address_setting = "EMBEDDING_BASE_URL" if settings.embedding_base_url else "OPENAI_BASE_URL"
+    address = settings.embedding_base_url or settings.openai_base_url
+    key: str | None = None
+    key_setting = "EMBEDDING_API_KEY"
+    if settings.embedding_api_key or settings.openai_api_key or address is None or not is_local(address):
+        key, key_setting = _key(settings, "OPENAI_API_KEY")
     client = OpenAICompatibleClient(
         embedding_service(key_setting, address_setting),
         api_key=key,
-        base_url=settings.embedding_base_url or settings.openai_base_url,
+        base_url=address,
         timeout_s=settings.embedding_timeout_seconds,
     )
     return OpenAICompatibleEmbedder(

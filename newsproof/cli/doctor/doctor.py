@@ -38,7 +38,7 @@ async def diagnose(invocation: Invocation, plan: Plan, *, live: bool, as_json: b
     )
     await plan.close()
     fence = [] if settings.clickhouse_url else [engine_fence(abi_version())]
-    checks = [_python(), _disk(settings), kafka, clickhouse, *fence, *_providers(settings), *sources, *asked]
+    checks = [_python(), _disk(settings), kafka, clickhouse, *fence, *asked, *_providers(settings), *sources]
     _print(checks, as_json=as_json, live=live)
     return all(check.state != "missing" for check in checks)
 

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import time
 from datetime import UTC, datetime
+from decimal import Decimal
 
 from agents.graphs import verification
-from agents.prompts import every_task
+from agents.prompts import every_task, load_prompts
 from infra.clickhouse.client import ClickHouse
 from infra.models import routes
 from infra.offline.scripted.server import ScriptedServer
@@ -19,6 +20,7 @@ from newsproof.app.composition import (
     FULL_PIPELINE_LIVE,
     address_of,
     clickhouse_of,
+    live_models,
     mode_in_words,
     refuse_unusable,
     search_providers,
@@ -32,6 +34,7 @@ from newsproof.evaluation.acceptance.messages import MESSAGES, acceptance_news
 from newsproof.evaluation.acceptance.report import AcceptanceReport, print_report, report_of
 from newsproof.evaluation.acceptance.targets import criteria, verdicts
 from newsproof.sdk.client import checked_news
+from schemas.effects import CallModel, Untrusted
 from schemas.errors import ConfigError, TransientError
 from schemas.news import News
 
@@ -58,11 +61,33 @@ def live_question(settings: Settings, max_cost: float) -> str:
         )
     at = _live(settings, max_cost)
     refuse_unusable(at)
+    if (triage := _triage_usd(at)) is not None and triage > max_cost:
+        raise ConfigError(
+            f"a triage alone may cost {triage:f} USD: with --max-cost {max_cost:g} nothing would be judged, so raise it"
+        )
     asked = dict.fromkeys(model for route in routes(at, every_task()).values() for model in route)
     models = ", ".join(f"{provider}:{model}" for provider, model in asked)
     beside = ", and ALLOW_UNPRICED leaves calls of unknown price uncounted" if at.allow_unpriced else ""
     searches = ", ".join(search_providers(at)) if at.tool_search_enabled else "no search"
     return f"This sends {2 * len(MESSAGES)} messages to {models}; {searches}; at most {max_cost:g} USD{beside}"
+
+
+def _triage_usd(settings: Settings) -> Decimal | None:
+    """Return what triage of the first message may cost at most; None: unknown."""
+    prompt, models = load_prompts()["triage"], live_models(settings)[0]
+    call = CallModel(
+        task=prompt.name,
+        tier=prompt.tier,
+        prompt_name=prompt.name,
+        prompt_version=prompt.version,
+        prompt_hash=prompt.hash,
+        system=prompt.text,
+        parts=(Untrusted("news", MESSAGES[0].en),),
+        max_output_tokens=prompt.max_output_tokens,
+        thinking=prompt.thinking,
+        response_schema=prompt.schema,
+    )
+    return models.get(prompt.name, models["light"]).worst_case_usd(call)
 
 
 async def acceptance(settings: Settings, *, max_cost: float | None, as_json: bool, markdown: bool) -> int:

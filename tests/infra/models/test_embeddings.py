@@ -208,6 +208,12 @@ def test_a_provider_may_have_a_key_an_address_and_a_model_of_its_own() -> None:
     assert (named.provider, named.rows) == ("openai", "openai:bge-m3:256")
 
 
+def test_an_endpoint_of_ones_own_needs_no_key() -> None:
+    own = {"embedding_base_url": "http://127.0.0.1:1/v1", "embedding_model": "nomic-embed-text"}
+    named = embedder_of(settings(embedding_provider="openai", gemini_api_key="g", **own))
+    assert named is not None and named.worst_case_usd("a") == 0
+
+
 def test_a_provider_without_a_key_is_refused_and_the_text_says_which_to_set() -> None:
     with pytest.raises(ConfigError, match="set OPENAI_API_KEY, or EMBEDDING_API_KEY"):
         embedder_of(settings(embedding_provider="openai", gemini_api_key="g"))

@@ -15,10 +15,13 @@ from aiohttp import web
 from infra.embedded.child import free_ports
 from infra.offline.scripted import HEAVY, LIGHT, SCRIPTED_HEADER
 from infra.offline.scripted.server import ScriptedServer
+from infra.settings import Settings
 from newsproof.app import exits
 from newsproof.evaluation.acceptance.measures import CaseMeasure, Measured
 from newsproof.evaluation.acceptance.messages import MESSAGES, acceptance_news, ids_of
+from newsproof.evaluation.acceptance.run import live_question
 from newsproof.evaluation.acceptance.targets import criteria, verdicts
+from schemas.errors import ConfigError
 from tests.infra.fakes import tavily
 from tests.infra.fakes.server import FakeServer, Say
 from tests.newsproof.command import newsproof, processes_in
@@ -237,3 +240,10 @@ async def test_a_key_alone_makes_no_run_paid(tmp_path: Path) -> None:
         assert server.requests == []
     report = json.loads(done.stdout.splitlines()[-1])
     assert report["mode"].startswith("SIMULATED") and report["max_cost_usd"] is None
+
+
+def test_a_cost_that_pays_no_triage_is_refused_before_anything_starts() -> None:
+    at = Settings(_env_file=None, gemini_api_key="g", newsproof_mode="live")  # type: ignore[call-arg]
+    with pytest.raises(ConfigError, match=r"a triage alone may cost 0\.0.* raise it"):
+        live_question(at, 0.0001)
+    assert "at most 1 USD" in live_question(at, 1.0)
