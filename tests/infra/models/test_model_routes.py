@@ -99,17 +99,17 @@ def test_a_task_without_models_of_its_own_is_asked_of_its_tier_and_one_model_is_
         ({"gemini_api_key": None}, "offline"),
         ({"openai_api_key": None}, "live"),
         ({"gemini_api_key": None, "model_light": "openai:m"}, "live"),
-        ({"openai_api_key": None, "model_light": "openai:m"}, "offline"),
+        ({"openai_api_key": None, "model_light": "openai:m"}, "live"),
         ({**NO_KEY, "model_light": "openai:m", "openai_base_url": "http://192.168.1.5:8000/v1"}, "live"),
         ({**NO_KEY, "model_light": "ollama:qwen3:8b"}, "live"),
         ({**NO_KEY, "model_light": " LlamaCpp:any"}, "live"),
-        ({**NO_KEY, "model_light": "ollama:m", "ollama_base_url": "https://host.example/v1"}, "offline"),
-        ({**NO_KEY, "model_light": "tuzi:m", **GATEWAY}, "offline"),
+        ({**NO_KEY, "model_light": "ollama:m", "ollama_base_url": "https://host.example/v1"}, "live"),
+        ({**NO_KEY, "model_light": "tuzi:m", **GATEWAY}, "live"),
         ({**NO_KEY, "model_light": "tuzi:m", **GATEWAY, "openai_key": {"tuzi": "k"}}, "live"),
         ({**NO_KEY, "model_light": "olama:m"}, "live"),
     ],
 )
-def test_auto_is_live_when_the_light_model_has_its_key_or_needs_none_or_is_of_nobody(
+def test_auto_is_offline_for_want_of_geminis_key_alone_and_any_other_missing_key_is_refused_by_name(
     values: dict[str, object], mode: str
 ) -> None:
     assert settings(**values).mode == mode

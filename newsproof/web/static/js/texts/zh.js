@@ -481,6 +481,7 @@ export default {
   "term.unavailable": "不可用",
   "term.auth": "密钥无效",
   "term.plan_limit": "套餐额度用尽",
+  "term.not_open": "该密钥不可用此模型",
   "term.invalid_output": "输出无效",
   "term.cut": "回复被截断",
   "term.invalid_request": "请求无效",
