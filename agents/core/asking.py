@@ -1,6 +1,6 @@
 """Builders of the news pipeline's model calls: our own words are trusted parts, all else is untrusted and bounded.
 
-The chat's are in :mod:`agents.research.asking`; of these it uses :func:`bounded` and :func:`facts`.
+The chat's are in :mod:`agents.research.asking`; of these it uses :func:`bounded`, :func:`call_of` and :func:`facts`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import msgspec
 from agents.core.case import Case
 from agents.core.step import StepFailure
 from agents.prompts import render
-from schemas.effects import CallModel, EarlierClaim, Failure, FunctionDeclaration, Part, Trusted, Untrusted
+from schemas.config import Prompt
+from schemas.effects import CallModel, EarlierClaim, Failure, FunctionDeclaration, Part, Tier, Trusted, Untrusted
 from schemas.events import PagesScraped, SearchCompleted
 from schemas.evidence import Findings, MemoryEntry, SearchReference, SearchResult
 from schemas.signals import EventType
@@ -58,19 +59,24 @@ def ask_model(
         )
     content = tuple(parts)
     size = sum(len(p.text) for p in content if isinstance(p, Untrusted))
+    asked = call_of(prompt, render(prompt, language=case.language, event_types=EVENT_TYPES, **values), content)
+    tier: Tier = "heavy" if size > HEAVY_ABOVE_CHARACTERS else prompt.tier
+    return msgspec.structs.replace(asked, tier=tier, functions=functions, forced_function=forced_function)
+
+
+def call_of(prompt: Prompt, system: str, parts: Iterable[Part]) -> CallModel:
+    """Return the call of a prompt as its front matter has it. ``system``: its text, rendered."""
     return CallModel(
-        task=prompt_name,
-        tier="heavy" if size > HEAVY_ABOVE_CHARACTERS else prompt.tier,
+        task=prompt.name,
+        tier=prompt.tier,
         prompt_name=prompt.name,
         prompt_version=prompt.version,
         prompt_hash=prompt.hash,
-        system=render(prompt, language=case.language, event_types=EVENT_TYPES, **values),
-        parts=content,
+        system=system,
+        parts=tuple(parts),
         temperature=prompt.temperature,
         max_output_tokens=prompt.max_output_tokens,
         thinking=prompt.thinking,
-        functions=functions,
-        forced_function=forced_function,
         response_schema=prompt.schema,
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agents.core.asking import bounded
+from agents.core.asking import bounded, call_of
 from agents.core.step import StepFailure
 from agents.prompts import render
 from agents.research.turn import Turn
@@ -37,19 +37,8 @@ def ask_agent(turn: Turn, prompt_name: str, parts: Iterable[Part], **values: str
     if prompt is None:
         message = f"the turn's snapshot has no prompt {prompt_name!r}: build it with load_prompts('research')"
         raise StepFailure(Failure(kind="not_configured", message=message, retryable=False))
-    return CallModel(
-        task=prompt_name,
-        tier=prompt.tier,
-        prompt_name=prompt.name,
-        prompt_version=prompt.version,
-        prompt_hash=prompt.hash,
-        system=render(prompt, language=_LANGUAGES.get(turn.language, "the language of the question"), **values),
-        parts=tuple(parts),
-        temperature=prompt.temperature,
-        max_output_tokens=prompt.max_output_tokens,
-        thinking=prompt.thinking,
-        response_schema=prompt.schema,
-    )
+    language = _LANGUAGES.get(turn.language, "the language of the question")
+    return call_of(prompt, render(prompt, language=language, **values), parts)
 
 
 def question_parts(turn: Turn) -> tuple[Part, ...]:

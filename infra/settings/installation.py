@@ -15,7 +15,7 @@ class InstallationSettings(BaseSettings):
     # Where things are
     newsproof_mode: Literal["auto", "live", "offline", "simulated"] = Field(
         "auto",
-        description="live: real models and search; offline: rules and a bundled corpus; auto: live when MODEL_LIGHT's provider has its key, GEMINI_API_KEY by default",
+        description="live: real models and search; offline: rules and a bundled corpus; auto: live with GEMINI_API_KEY, or where MODEL_LIGHT names another provider than Gemini",
     )
     newsproof_data_dir: Path = Field(
         Path(".data"), description="Directory of the embedded servers and the worker slots"

@@ -248,7 +248,7 @@ def readers_in_words(critique: ev.EvidenceCritiqued) -> str:
 
 
 def _pages(read: Sequence[object]) -> str:
-    return f"{len(read)} page{'s'[: len(read) != 1]}"
+    return "1 page" if len(read) == 1 else f"{len(read)} pages"
 
 
 class ReadPage(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,7 +33,7 @@ from schemas.effects import (
     request_hash,
 )
 from schemas.errors import BudgetExceeded, ConfigError, PermanentError, TransientError
-from streams.effects.breakers import PROVIDER_FAILURES, Breakers, BreakerState
+from streams.effects.breakers import PROVIDER_FAILURES, Breaker, Breakers, BreakerState
 from streams.effects.search_cache import SearchCache, search_key
 from streams.effects.spending import Grant, Spending, Unlimited
 
@@ -127,8 +127,7 @@ class EffectsHost:
 
     def outage(self) -> str | None:
         """Return why no case can be triaged now: every model of triage has an open breaker. None if one has not."""
-        chain = self._ports.asked_for(TRIAGE, "light")
-        views = [self.breakers.of("model", p.provider, getattr(p, "model", "")).view() for p in chain]
+        views = [breaker.view() for breaker in self._of_triage()]
         if not views or any(v.state == "closed" for v in views):
             return None
         return "no model answers: " + ", ".join(f"{v.provider} {v.model}".rstrip() + f" ({v.reason})" for v in views)
@@ -140,11 +139,12 @@ class EffectsHost:
         outage. Before that a case could only give up, for a day's quota ends long after its deadline.
         """
         why = self.outage()
-        return why if why is not None and (cases or not self._is_probe_due()) else None
+        is_probe_due = any(breaker.wait_s <= 0.0 for breaker in self._of_triage())
+        return why if why is not None and (cases or not is_probe_due) else None
 
-    def _is_probe_due(self) -> bool:
+    def _of_triage(self) -> list[Breaker]:
         chain = self._ports.asked_for(TRIAGE, "light")
-        return any(self.breakers.of("model", p.provider, getattr(p, "model", "")).wait_s <= 0.0 for p in chain)
+        return [self.breakers.of("model", p.provider, getattr(p, "model", "")) for p in chain]
 
     async def close(self) -> None:
         await self._ports.close()

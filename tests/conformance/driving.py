@@ -27,7 +27,7 @@ from infra.search.bocha import BochaSearch
 from infra.search.ragflow import RagflowSearch
 from infra.search.tavily import TavilySearch
 from schemas.calls import Call, ProviderMode
-from schemas.effects import CallModel, FunctionDeclaration, Recall, RecallReply, Search, Trusted, Untrusted
+from schemas.effects import CallModel, Recall, RecallReply, Search
 from streams.effects.breakers import Breakers, BreakerState
 from streams.effects.host import EffectsHost
 from tests.conformance.gemini import GeminiServer
@@ -36,37 +36,14 @@ from tests.conformance.open_searches import ArxivServer, GdeltServer, SearxngSer
 from tests.conformance.openai import OpenAIServer
 from tests.conformance.rows import Row
 from tests.conformance.server import ConformanceServer
+from tests.infra.fakes.gemini import ASK as MODEL
+from tests.infra.fakes.gemini import PLAN
+from tests.infra.fakes.gemini import SCHEMA as SHORT
 from tests.infra.fakes.searching import pace
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 DIMENSIONS = 256
-PLAN = FunctionDeclaration(
-    name="decide_next_tools",
-    description="Choose tools.",
-    parameters={
-        "type": "object",
-        "properties": {"tools": {"type": "array", "items": {"type": "string"}}, "reason": {"type": "string"}},
-        "required": ["tools", "reason"],
-        "additionalProperties": False,
-    },
-)
-SCHEMA = {
-    "type": "object",
-    "properties": {"confidence": {"type": "number"}},
-    "required": ["confidence"],
-    "additionalProperties": False,
-}
-MODEL = CallModel(
-    task="triage",
-    tier="heavy",
-    prompt_name="triage",
-    prompt_version="1",
-    prompt_hash="0" * 32,
-    system="You judge crypto news.",
-    parts=(Trusted("Judge this:"), Untrusted(label="history", text="SEC 批准比特币现货 ETF")),
-    temperature=0.2,
-    max_output_tokens=500,
-)
+SCHEMA = {**SHORT, "additionalProperties": False}
 SEARCH = Search(provider="any", query="USDC Circle depeg 官方声明", max_results=5, as_of=NOW)
 MODEL_ASKED: dict[str, CallModel] = {
     "plain": MODEL,

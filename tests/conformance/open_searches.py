@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.conformance.documented import ARXIV_QUERY, GDELT_DOC, SEARXNG_SEARCH, query_fault
 from tests.conformance.server import ConformanceServer, Refusal, Situation, path_of, query_of
-from tests.infra.fakes.searching import arxiv_error, feed, paper
+from tests.infra.fakes.searching import article, arxiv_error, feed, paper
 from tests.infra.fakes.server import Received, Say
 
 THROTTLED = "Please limit requests to one every 5 seconds or contact kalev.leetaru5@gmail.com for larger queries."
@@ -117,18 +117,9 @@ def _gdelt_query_fault(asked: str) -> str | None:
 
 
 def gdelt_article(**changes: Any) -> dict[str, Any]:
-    """Return one article."""
-    full: dict[str, Any] = {
-        "url": "https://www.coindesk.com/markets/usdc",
-        "url_mobile": "",
-        "title": "Circle denies depeg rumour , says reserves of USDC are whole",
-        "seendate": "20261122T101500Z",
-        "socialimage": "",
-        "domain": "coindesk.com",
-        "language": "English",
-        "sourcecountry": "United States",
-    }
-    return {**full, **changes}
+    """Return one article of the day before the server's."""
+    mine = {"title": "Circle denies depeg rumour , says reserves of USDC are whole", "seendate": "20261122T101500Z"}
+    return article(**{**mine, **changes})
 
 
 class SearxngServer(ConformanceServer):

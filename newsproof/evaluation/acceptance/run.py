@@ -8,6 +8,7 @@ import time
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from agents.core.asking import call_of
 from agents.graphs import verification
 from agents.prompts import every_task, load_prompts
 from infra.clickhouse.client import ClickHouse
@@ -34,7 +35,7 @@ from newsproof.evaluation.acceptance.messages import MESSAGES, acceptance_news
 from newsproof.evaluation.acceptance.report import AcceptanceReport, print_report, report_of
 from newsproof.evaluation.acceptance.targets import criteria, verdicts
 from newsproof.sdk.client import checked_news
-from schemas.effects import CallModel, Untrusted
+from schemas.effects import Untrusted
 from schemas.errors import ConfigError, TransientError
 from schemas.news import News
 
@@ -75,18 +76,7 @@ def live_question(settings: Settings, max_cost: float) -> str:
 def _triage_usd(settings: Settings) -> Decimal | None:
     """Return what triage of the first message may cost at most; None: unknown."""
     prompt, models = load_prompts()["triage"], live_models(settings)[0]
-    call = CallModel(
-        task=prompt.name,
-        tier=prompt.tier,
-        prompt_name=prompt.name,
-        prompt_version=prompt.version,
-        prompt_hash=prompt.hash,
-        system=prompt.text,
-        parts=(Untrusted("news", MESSAGES[0].en),),
-        max_output_tokens=prompt.max_output_tokens,
-        thinking=prompt.thinking,
-        response_schema=prompt.schema,
-    )
+    call = call_of(prompt, prompt.text, (Untrusted("news", MESSAGES[0].en),))
     return models.get(prompt.name, models["light"]).worst_case_usd(call)
 
 
