@@ -139,8 +139,9 @@ class EffectsHost:
         outage. Before that a case could only give up, for a day's quota ends long after its deadline.
         """
         why = self.outage()
-        is_probe_due = any(breaker.wait_s <= 0.0 for breaker in self._of_triage())
-        return why if why is not None and (cases or not is_probe_due) else None
+        if why is not None and not cases and any(breaker.wait_s <= 0.0 for breaker in self._of_triage()):
+            return None  # a probe is due
+        return why
 
     def _of_triage(self) -> list[Breaker]:
         chain = self._ports.asked_for(TRIAGE, "light")
