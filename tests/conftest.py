@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from infra import redaction
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import KafkaAddress, ensure_topics
@@ -66,6 +67,12 @@ def _nobodys_settings(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
         ours = (n for n in os.environ if n.lower() in Settings.model_fields or n.lower().startswith(KEY_OF_GATEWAY))
         for name in list(ours):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _secrets_of_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers for redaction is forgotten after it: its secret may be an ordinary word in another's texts."""
+    monkeypatch.setattr(redaction, "_known", list(redaction._known))
 
 
 @pytest.fixture(scope="session")
