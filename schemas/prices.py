@@ -16,15 +16,19 @@ needed; there are prices on both sides of it, but none near enough; the horizon 
 
 
 class PriceSeries(msgspec.Struct, frozen=True, kw_only=True):
-    """The opening prices of one market's bars. ``times_ms``: when each bar opens, milliseconds since 1970, strictly rising.
+    """One market's bars. ``times_ms``: when each bar opens, milliseconds since 1970, strictly rising.
 
-    Only opens: they are the one price of a bar whose time is known exactly (docs/adr/0015).
+    Returns are measured between opens: they are the one price of a bar whose time is known exactly (docs/adr/0015). ``highs``,
+    ``lows`` and ``closes`` answer what happened on the way (a stop that was touched); empty where they are unknown, else as long.
     """
 
     symbol: str
     venue: str
     times_ms: Sequence[int]
     opens: Sequence[float]
+    highs: Sequence[float] = ()
+    lows: Sequence[float] = ()
+    closes: Sequence[float] = ()
 
 
 class JudgedCase(msgspec.Struct, frozen=True, kw_only=True):
