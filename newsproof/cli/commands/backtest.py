@@ -144,6 +144,18 @@ def show(
     run(show_one(of(ctx), run_id, as_json=as_json))
 
 
+@backtest.command()
+def watch(
+    ctx: typer.Context,
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A shadow run, while it runs or afterwards.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say how a shadow run stands beside live, as often as you like: its metric, with an interval that holds at every look."""
+    from newsproof.evaluation.watch.show import show_watched
+
+    run(show_watched(of(ctx), run_id, as_json=as_json))
+
+
 @backtest.command("record-sample")
 def record_sample(
     ctx: typer.Context,

@@ -15,7 +15,15 @@ from schemas.ids import LIVE_RUN, RESEARCH_RUN
 from streams.replay import Change
 
 OnMiss = Literal["fail", "skip", "live"]
+StopWhen = Literal["", "better", "worse", "either"]
 _RUN_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}").fullmatch
+
+
+class Watch(msgspec.Struct, frozen=True, kw_only=True):
+    """What a growing run is watched by: a metric, and on which side of live the run ends by itself ("": never)."""
+
+    metric: str
+    stop_when: StopWhen = ""
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +31,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     them.
 
     ``on_miss`` handles a case that asks for something never looked up: ``fail`` reports it, ``skip`` leaves it out,
-    ``live`` looks it up now. ``prompts`` are complete, so that the topic documents what was run.
+    ``live`` looks it up now. ``prompts`` are complete, so that the topic documents what was run. ``watch`` is chosen with
+    the plan, before anything is seen, and cannot be changed afterwards; None: the run is not watched.
     """
 
     run_id: str
@@ -34,6 +43,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int = 1
     on_miss: OnMiss = "fail"
     code_version: str = ""
+    watch: Watch | None = None
 
     @property
     def change(self) -> Change:
@@ -49,7 +59,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     def changes(self) -> str:
         """The change as JSON for the table ``runs``; the prompts' texts are on the run's topic."""
         said = {n: {"version": p.version, "hash": p.hash} for n, p in self.prompts.items()}
-        return msgspec.json.encode({"prompts": said, "repeat": self.repeat, "on_miss": self.on_miss}).decode()
+        every = {"prompts": said, "repeat": self.repeat, "on_miss": self.on_miss}
+        return msgspec.json.encode(every | ({"watch": self.watch} if self.watch else {})).decode()
 
 
 def run_id_of(given: str | None, prompts: dict[str, Prompt], now: datetime) -> str:

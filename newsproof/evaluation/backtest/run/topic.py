@@ -179,4 +179,4 @@ def _differences(begun: RunPlan, asked: RunPlan) -> Sequence[str]:
 
 
 _IN_WORDS = {"prompts": "--prompt or MODEL_OPTIONS", "cases_from": "--from", "cases_to": "--to", "sample": "--sample",
-             "repeat": "--repeat", "on_miss": "--on-miss", "code_version": "code"}  # fmt: skip
+             "repeat": "--repeat", "on_miss": "--on-miss", "code_version": "code", "watch": "--metric or --stop-when"}  # fmt: skip
