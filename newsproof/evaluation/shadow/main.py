@@ -17,7 +17,7 @@ from newsproof.app.invocation import Invocation, command_name, json_line, say_re
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.version import code_version
 from newsproof.evaluation.backtest.prompts import candidate_prompts
-from newsproof.evaluation.backtest.run.plan import OnMiss, RunPlan, Watch, run_id_of
+from newsproof.evaluation.backtest.run.plan import OnMiss, RunPlan, Watch, change_name, run_id_of
 from newsproof.evaluation.backtest.run.running import log_and_tables, model_ports
 from newsproof.evaluation.shadow.run import Shadow, ShadowSummary
 from schemas.config import Prompt
@@ -78,9 +78,8 @@ def plan_of(prompts: dict[str, Prompt], run_id: str | None, on_miss: OnMiss, wat
         raise ConfigError("shadow compares a candidate with what is live: write --prompt NAME=VERSION or NAME=FILE")
     plan = RunPlan(run_id="", prompts=prompts, on_miss=on_miss, code_version=code_version(), watch=watch)
     if run_id is None:
-        named = "-".join(sorted(f"{p.name}-v{p.version}" for p in prompts.values()))[:40]
-        run_id = f"shadow-{named}-{content_hash(plan)[:8]}".lower()
-    return replace(plan, run_id=run_id_of(run_id, prompts, datetime.now(UTC)))
+        run_id = f"shadow-{change_name(plan.change)}-{content_hash(plan)[:8]}".lower()
+    return replace(plan, run_id=run_id_of(run_id, plan.change, datetime.now(UTC)))
 
 
 def refuse_unpriced(ports: Ports) -> None:

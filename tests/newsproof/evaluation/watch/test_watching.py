@@ -18,10 +18,10 @@ from infra.clickhouse.migrate import migrate
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from newsproof.app import exits
 from newsproof.cli.main import app
+from newsproof.evaluation.backtest.run.growing import growing_warning
 from newsproof.evaluation.backtest.run.plan import RunPlan, StopWhen, Watch
 from newsproof.evaluation.compare.rows import RunRows
 from newsproof.evaluation.watch.differences import Differences, differences_of, parse_metric
-from newsproof.evaluation.watch.growing import growing_warning
 from newsproof.evaluation.watch.watching import Watched, checked_watch, in_words, told
 from schemas.errors import ConfigError
 from tests.newsproof.evaluation.compare_samples import case, run
