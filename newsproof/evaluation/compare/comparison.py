@@ -1,4 +1,4 @@
-"""A comparison: comparability, figures, flips, largest differences, spend and verdict."""
+"""A comparison: comparability, figures, segments, flips, largest differences, spend and verdict."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from decimal import Decimal
 
 import msgspec
 
-from newsproof.evaluation.compare.metrics import MetricResult, measure
+from newsproof.evaluation.compare.metrics import (
+    PRIMARY,
+    Calibration,
+    MetricResult,
+    Scoring,
+    calibration,
+    measure,
+    of_calibration,
+)
 from newsproof.evaluation.compare.pairing import Comparability, Judged, Pair, paired, same_text
-from newsproof.evaluation.compare.rows import LIVE, RunRows, Texts
+from newsproof.evaluation.compare.rows import LIVE, Returns, RunRows, Texts
 from newsproof.evaluation.compare.rules import Rule, RuleResult, judge
+from newsproof.evaluation.compare.segments import Dimension, segmented
 from newsproof.evaluation.compare.texts import changes_summary, difference, visible
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 class Spend(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,9 +62,11 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Run B compared with run A. ``changed_texts`` counts aligned cases whose signal or notes differ in any way.
+    """Run B compared with run A. ``metrics`` begins with the primary one. ``changed_texts`` counts aligned cases whose signal
+    or notes differ in any way.
 
     ``flips`` are cases with another action, ``verdict_flips`` those with another verdict, of the cases with one in both.
+    ``cap`` and ``trade_cost`` are shares of the amount traded.
     """
 
     format_version: int
@@ -67,52 +78,76 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     comparability: Comparability
     metrics: tuple[MetricResult, ...]
+    segments: tuple[Dimension, ...]
+    calibration: tuple[Calibration, ...]
     changed_texts: int
     flips: tuple[Change, ...]
     verdict_flips: tuple[Change, ...]
     differences: tuple[Change, ...]
     spend: tuple[Spend, Spend]
     rules: tuple[RuleResult, ...]
+    cap: float
+    trade_cost: float
     seed: int
-    resamples: int
+    draws: int
+
+    @property
+    def primary(self) -> MetricResult:
+        """The metric that was declared beforehand."""
+        return self.metrics[0]
 
 
 def compare(
     a: RunRows,
     b: RunRows,
+    returns: Returns | None = None,
     *,
+    how: Scoring | None = None,
     rules: Sequence[Rule] = (),
     differences: int = 10,
-    seed: int = 0,
-    resamples: int = 5_000,
+    warnings: Sequence[str] = (),
 ) -> Comparison:
-    """Compare two runs. ``differences`` is the number of largest differences kept; :func:`with_texts` adds their texts.
+    """Compare two runs. ``returns``: what the market did after their cases; without, no outcome is measured.
+
+    ``differences`` is the number of largest differences kept; :func:`with_texts` adds their texts. ``warnings`` come first
+    among those of the comparison itself.
 
     Raises:
         ConfigError: no case worked in both runs.
     """
+    returns, how = returns or Returns(), how or Scoring()
     comparability, pairs = paired(a, b)
-    metrics = measure(pairs, (a.hits, b.hits), seed=seed, resamples=resamples)
-    changed = [pair for pair in pairs if not same_text(*pair)]
-    every = sorted(map(_change, changed), key=_largest_first)
+    metrics, profit = measure(pairs, returns, how)
+    calibrated = [
+        *calibration(a.run_id, [(pair.case_id, pair.a) for pair in pairs if pair.both], returns),
+        *calibration(b.run_id, [(pair.case_id, pair.b) for pair in pairs if pair.both], returns),
+    ]
+    metrics = (*metrics, *of_calibration(calibrated, a.run_id, b.run_id))
+    aligned = [(pair, pair.a, pair.b) for pair in pairs if pair.a is not None and pair.b is not None]
+    changed = [_change(*one) for one in aligned if not same_text(one[1], one[2])]
+    every = sorted(changed, key=_largest_first)
     return Comparison(
         format_version=FORMAT_VERSION,
         a=visible(a.run_id),
         b=visible(b.run_id),
         changes_a=changes_summary(a.changes) if a.changes else "",
         changes_b=changes_summary(b.changes) if b.changes else "",
-        verdict=_verdict(metrics, len(pairs), len(changed)),
-        warnings=tuple(dict.fromkeys(_warnings(a, b, comparability))),
+        verdict=verdict_of(metrics, comparability, len(changed)),
+        warnings=tuple(dict.fromkeys([*warnings, *_warnings(a, b, comparability)])),
         comparability=comparability,
         metrics=metrics,
+        segments=segmented(pairs, profit, how),
+        calibration=tuple(calibrated),
         changed_texts=len(changed),
         flips=tuple(change for change in every if change.action_a != change.action_b),
         verdict_flips=tuple(c for c in every if c.verdict_a and c.verdict_b and c.verdict_a != c.verdict_b),
         differences=tuple(every[:differences]),
         spend=(_spend(a), _spend(b)),
         rules=tuple(judge(rule, metrics, comparability) for rule in rules),
-        seed=seed,
-        resamples=resamples,
+        cap=how.cap,
+        trade_cost=how.trade_cost,
+        seed=how.seed,
+        draws=how.draws,
     )
 
 
@@ -131,11 +166,10 @@ def with_texts(comparison: Comparison, texts: Texts) -> Comparison:
     return msgspec.structs.replace(comparison, differences=with_diffs)
 
 
-def _change(pair: Pair) -> Change:
-    a, b = pair
+def _change(pair: Pair, a: Judged, b: Judged) -> Change:
     return Change(
-        case_id=visible(a.case_id),
-        story_id=visible(a.story_id),
+        case_id=visible(pair.case_id),
+        story_id=visible(pair.story_id),
         asset=visible(b.asset or a.asset),
         event_type=visible(b.event_type or a.event_type),
         action_a=visible(a.action),
@@ -178,22 +212,48 @@ def _total(costs: Iterable[Decimal | None]) -> Decimal | None:
     return sum(known, Decimal(0)) if known else None
 
 
-def _verdict(metrics: Sequence[MetricResult], cases: int, changed: int) -> str:
+def verdict_of(metrics: Sequence[MetricResult], counts: Comparability, changed: int) -> str:
+    """Return the sentence that sums a comparison up: the primary metric first, then the secondary ones."""
     measured = [m for m in metrics if m.verdict != "not measured"]
-    if not changed and all(m.verdict == "identical" for m in measured):
-        return f"identical: B says the same as A in all {cases:,} cases"
-    tests = sum(m.p_holm is not None for m in metrics)
-    different = [m for m in measured if m.verdict in ("better", "worse", "higher", "lower")]
+    alone = counts.only_a + counts.only_b
+    if not changed and not alone and all(m.verdict == "identical" for m in measured):
+        return f"identical: B says the same as A in all {counts.aligned:,} cases"
+    said = f"{changed:,} of {counts.aligned:,} cases say something different"
+    if alone:
+        said += f", and {alone:,} worked in one run alone"
+    return f"{_of_primary(metrics[0])}; {_of_secondary(metrics)}; {said}"
+
+
+def _of_primary(m: MetricResult) -> str:
+    name = f"{m.label} (primary)"
+    if m.verdict == "not measured":
+        return f"{name} is not measured: {m.note}"
+    if m.verdict == "identical":
+        return f"{name} is identical"
+    if m.p is None:
+        return f"{name} is not tested: {m.note}"
+    interval = f"{_span(m)}, 95 % interval {m.low:+.4g} to {m.high:+.4g}, p {m.p:.3f}"
+    if m.verdict == "not distinguishable":
+        shows = "" if m.detectable is None else f"; this sample would show {m.detectable:.4g} in 4 of 5 cases"
+        return f"{name} is not distinguishable ({interval}{shows})"
+    return f"{name} is {m.verdict} in B ({interval})"
+
+
+def _of_secondary(metrics: Sequence[MetricResult]) -> str:
+    tests = [m for m in metrics if m.role == "secondary" and m.p_holm is not None]
     if not tests:
-        return f"not distinguishable: too few stories to test anything; {changed:,} of {cases:,} cases say something different"
+        return "no secondary metric is tested"
+    different = [m for m in tests if m.verdict in ("better", "worse", "higher", "lower")]
     if not different:
-        said = f"not distinguishable: B differs from A by no more than chance on any of the tested metrics ({tests}"
-        return f"{said}, Holm, 5 %); {changed:,} of {cases:,} cases say something different"
-    verdicts = ", ".join(f"{m.label} {m.verdict} ({m.delta:+.4g})" for m in different)
-    rest = tests - len(different)
-    if not rest:
-        return f"B differs from A: {verdicts} (Holm over {tests}, 5 %)"
-    return f"B differs from A: {verdicts}; {rest} other tested metrics are not distinguishable (Holm over {tests}, 5 %)"
+        return f"none of {len(tests)} secondary metrics is distinguishable (Holm, 5 %)"
+    named = ", ".join(f"{m.label} {m.verdict} ({_span(m)})" for m in different)
+    return f"of {len(tests)} secondary metrics (Holm, 5 %): {named}"
+
+
+def _span(m: MetricResult) -> str:
+    if m.delta is not None:
+        return f"{m.delta:+.4g}"
+    return f"between {m.delta_low:+.4g} and {m.delta_high:+.4g}"
 
 
 def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
@@ -209,7 +269,7 @@ def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
                 "the model may know how they ended, and look better than it is"
             )
         if lost := count.misses + count.failed + count.refused:
-            yield f"run {name}: {lost:,} cases did not work and are left out, which may favour either run"
+            yield f"run {name}: {lost:,} cases did not work; what they would have come to is taken both ways"
     if LIVE in (a.run_id, b.run_id):
         yield "live holds cases that gave a signal only: cases without one are counted as missing"
     if found.other_preliminary:
@@ -217,5 +277,16 @@ def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
             f"in {found.other_preliminary:,} cases the preliminary confidence differs already: the runs differ from triage on, "
             "or replay different recordings"
         )
-    if found.stories < found.aligned:
-        yield f"{found.aligned:,} cases tell {found.stories:,} stories: intervals and tests count stories"
+
+
+__all__ = [
+    "FORMAT_VERSION",
+    "PRIMARY",
+    "Change",
+    "Comparison",
+    "Scoring",
+    "Spend",
+    "compare",
+    "verdict_of",
+    "with_texts",
+]

@@ -15,32 +15,44 @@ from newsproof.evaluation.compare.comparison import Comparison
 from newsproof.evaluation.compare.metrics import MetricResult
 from newsproof.evaluation.compare.rules import RuleResult
 from newsproof.evaluation.compare.terminal import (
+    CALIBRATION_COLUMNS,
     FLIP_COLUMNS,
     METRIC_COLUMNS,
+    SEGMENT_COLUMNS,
     SPEND_COLUMNS,
+    TRANSITION_COLUMNS,
+    calibration_rows,
     count_rows,
     flip_row,
     flip_rows,
     flip_title,
     measured_rows,
     metric_row,
+    metrics_title,
     not_measured,
+    segment_lines,
+    segment_rows,
     spend_rows,
+    transition_rows,
 )
 
 CSV_COLUMNS = (
     "metric",
     "horizon",
+    "role",
     "unit",
     "cases",
-    "stories",
+    "blocks",
     "a",
     "b",
     "delta",
+    "delta_low",
+    "delta_high",
     "low",
     "high",
     "p",
     "p_holm",
+    "detectable",
     "verdict",
 )
 
@@ -68,10 +80,15 @@ def as_markdown(found: Comparison) -> str:
         f"**{_plain(found.verdict)}.**",
         *_quoted(found.warnings),
         *(_rule_line(rule) for rule in found.rules),
-        f"{counts.aligned:,} of {counts.in_both:,} cases compared, {counts.stories:,} stories.",
+        f"{counts.aligned:,} of {counts.in_both:,} cases worked in both, {counts.stories:,} stories on {counts.days:,} days.",
         markdown_table(("", "A", "B"), count_rows(counts.a, counts.b), escape=_plain),
+        *_table_of(TRANSITION_COLUMNS, transition_rows(found)),
+        f"#### {_plain(metrics_title(found))}",
         markdown_table(METRIC_COLUMNS, measured_rows(found), escape=_plain),
         *map(_plain, not_measured(found)),
+        *_table_of(SEGMENT_COLUMNS, segment_rows(found)),
+        *map(_plain, segment_lines(found)),
+        *_table_of(CALIBRATION_COLUMNS, calibration_rows(found)),
         f"#### {flip_title(found)}",
         markdown_table(FLIP_COLUMNS, rows, escape=_plain) if (rows := flip_rows(found)) else "None.",
         f"#### Largest differences: {len(found.differences):,} of {found.changed_texts:,}",
@@ -80,6 +97,10 @@ def as_markdown(found: Comparison) -> str:
         markdown_table(SPEND_COLUMNS, spend_rows(found), escape=_plain),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _table_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [markdown_table(columns, rows, escape=_plain)] if rows else []
 
 
 def as_junit(found: Comparison) -> str:

@@ -1,8 +1,8 @@
-"""Pairs the cases of two runs: averages the repeats of each case, and counts the cases that cannot be compared.
+"""Pairs the cases of two runs: averages the repeats of each case, and keeps sight of those that worked in one run alone.
 
-Numbers (confidence, cost, latency, hits, squared errors) are averaged over the repeats that worked. The action and the
-verdict are the majority's; among equally frequent ones, that of the earliest repeat. So every case has the same weight, however
-often it was repeated.
+Numbers (confidence, cost, latency, profits, hits, squared errors) are averaged over the repeats that worked. The action, the
+path and the verdict are the majority's; among equally frequent ones, that of the earliest repeat. So every case has the same
+weight, however often it was repeated.
 """
 
 from __future__ import annotations
@@ -15,21 +15,33 @@ import msgspec
 from newsproof.evaluation.compare.rows import LIVE, NO_SIGNAL, ComparedCase, RunRows
 from schemas.errors import ConfigError
 
+SIDES = {"buy": 1, "sell": -1}
+"""The actions that are acted on; every other one leaves no order."""
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """What one repeat said. ``side``: 1 buys, -1 sells, 0 does not act. ``confidence`` is None without a signal."""
+
+    side: int
+    asset: str
+    horizon_s: int
+    confidence: float | None
+
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """One case in one run, averaged over its repeats. None: absent, or unknown for one of the repeats.
 
-    ``verdict`` is "" where no repeat has one. ``repeat`` is the earliest repeat with the majority's ``action``; its text is shown. ``acts`` is the share of
-    repeats that say buy or sell. ``said`` holds the confidences of the repeats with a signal, ``repeats`` their
-    numbers.
+    ``path``: ``checked`` (the search found something out), ``unchecked``, ``signal`` (schema 1, which had no verdicts) or
+    ``no signal``. ``verdict`` is "" where no repeat has one. ``repeat`` is the earliest repeat with the majority's ``action``;
+    its text is shown. ``acts`` is the share of repeats that say buy or sell. ``said`` holds every repeat that worked.
     """
 
     case_id: str
-    story_id: str
     event_type: str
     asset: str
     action: str
     verdict: str
+    path: str
     repeat: int
     preliminary: float | None
     confidence: float | None
@@ -39,17 +51,37 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     full_cost_usd: float | None
     latency_ms: float | None
     unpriced: bool
-    repeats: tuple[int, ...]
-    said: tuple[float, ...]
+    said: tuple[Said, ...]
     signal_hash: int
     notes_hash: int
+
+
+class Pair(msgspec.Struct, frozen=True, kw_only=True):
+    """One case in both runs. ``a`` or ``b`` is None where the case did not work there, and ``path_a`` or ``path_b`` says
+    how: ``miss``, ``failed``, ``refused``. At least one of them worked. ``at_s``: when its news was knowable, Unix time.
+    """
+
+    case_id: str
+    story_id: str
+    language: str
+    source: str
+    at_s: float
+    a: Judged | None
+    b: Judged | None
+    path_a: str
+    path_b: str
+
+    @property
+    def both(self) -> bool:
+        """Whether the case worked in both runs."""
+        return self.a is not None and self.b is not None
 
 
 class RunCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Case counts of one run: the total, and among the cases in both runs those that did not work, by reason.
 
-    ``partly`` worked in some repeats only. ``look_ahead`` counts refused items from after their case.
-    ``after_training_cutoff`` counts cases older than the training cutoff of the model that judged them.
+    ``partly`` worked in some repeats only. ``acted``: aligned cases with a buy or a sell. ``look_ahead`` counts refused items
+    from after their case. ``after_training_cutoff`` counts cases older than the training cutoff of the model that judged them.
     """
 
     cases: int
@@ -60,75 +92,106 @@ class RunCounts(msgspec.Struct, frozen=True, kw_only=True):
     partly: int
     repeats: int
     without_signal: int
+    acted: int
     look_ahead: int
     after_training_cutoff: int
 
 
-class Comparability(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be compared. ``aligned`` cases worked in both runs and belong to ``stories`` distinct stories.
+class Transition(msgspec.Struct, frozen=True, kw_only=True):
+    """How many cases took this path in A and that one in B."""
 
-    ``other_preliminary`` counts aligned cases whose preliminary confidence differs, that is before any lookup.
+    path_a: str
+    path_b: str
+    cases: int
+
+
+class Comparability(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be compared. ``aligned`` cases worked in both runs and belong to ``stories`` distinct stories on ``days`` days.
+
+    ``only_a`` and ``only_b`` count the cases that worked in one run alone. ``other_preliminary`` counts aligned cases whose
+    preliminary confidence differs, that is before any lookup. ``transitions``: all cases in both runs by their paths, the most
+    frequent first.
     """
 
     in_both: int
     aligned: int
+    only_a: int
+    only_b: int
     stories: int
+    days: int
     other_preliminary: int
+    transitions: tuple[Transition, ...]
     a: RunCounts
     b: RunCounts
 
 
-Pair = tuple[Judged, Judged]
-
-
 def paired(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
-    """Align two runs by case, in the order of case ids.
+    """Pair the cases of two runs that worked in one at least, in the order of case ids.
 
     Raises:
         ConfigError: no case worked in both.
     """
     rows_a, rows_b = _by_case(a.rows), _by_case(b.rows)
     both = sorted(rows_a.keys() & rows_b.keys())
-    worked_a, worked_b = ({case: done for case in both if (done := _worked(rows[case]))} for rows in (rows_a, rows_b))
     # Live judgements have a story only when some run found it.
-    stories = rows_b if a.run_id == LIVE else rows_a
-    pairs = [
-        (judged(worked_a[case], story), judged(worked_b[case], story))
-        for case in both
-        if case in worked_a and case in worked_b and (story := stories[case][0].story_id or case)
-    ]
+    told = rows_b if a.run_id == LIVE else rows_a
+    every = [_pair(told[case][0], rows_a[case], rows_b[case]) for case in both]
+    pairs = [pair for pair in every if pair.a is not None or pair.b is not None]
+    aligned = [(pair.a, pair.b) for pair in pairs if pair.a is not None and pair.b is not None]
+    worked = [pair for pair in pairs if pair.both]
+    paths = Counter((pair.path_a, pair.path_b) for pair in every)
     comparability = Comparability(
         in_both=len(both),
-        aligned=len(pairs),
-        stories=len({one.story_id for one, _ in pairs}),
+        aligned=len(worked),
+        only_a=sum(pair.b is None for pair in pairs),
+        only_b=sum(pair.a is None for pair in pairs),
+        stories=len({pair.story_id for pair in worked}),
+        days=len({pair.at_s // 86_400 for pair in worked}),
         other_preliminary=sum(
             None not in (one.preliminary, other.preliminary) and one.preliminary != other.preliminary
-            for one, other in pairs
+            for one, other in aligned
         ),
-        a=_counts(a, b, rows_a, both),
-        b=_counts(b, a, rows_b, both),
+        transitions=tuple(Transition(path_a=x, path_b=y, cases=n) for (x, y), n in paths.most_common()),
+        a=_counts(a, b, rows_a, both, [one for one, _ in aligned]),
+        b=_counts(b, a, rows_b, both, [other for _, other in aligned]),
     )
-    if not pairs:
+    if not worked:
         raise ConfigError(_why_nothing_aligns(a, b, comparability))
     return comparability, pairs
 
 
-def judged(repeats: Sequence[ComparedCase], story_id: str) -> Judged:
+def _pair(told: ComparedCase, rows_a: Sequence[ComparedCase], rows_b: Sequence[ComparedCase]) -> Pair:
+    a, b = (judged(worked) if (worked := _worked(rows)) else None for rows in (rows_a, rows_b))
+    return Pair(
+        case_id=told.case_id,
+        story_id=told.story_id or told.case_id,
+        language=told.language,
+        source=told.source,
+        at_s=told.knowable_ms / 1000.0,
+        a=a,
+        b=b,
+        path_a=a.path if a is not None else _worst(rows_a),
+        path_b=b.path if b is not None else _worst(rows_b),
+    )
+
+
+def judged(repeats: Sequence[ComparedCase]) -> Judged:
     """Average those repeats of one case that worked."""
     signals = [row for row in repeats if row.has_signal]
     action = _most([_action(row) for row in repeats])
     shown = next(row for row in repeats if _action(row) == action)
+    said = tuple(map(_said, repeats))
     return Judged(
         case_id=shown.case_id,
-        story_id=story_id,
         event_type=shown.event_type,
         asset=shown.asset,
         action=action,
         verdict=_most([row.verdict for row in signals]),
+        path=_most([_path(row) for row in repeats]),
         repeat=shown.repeat,
         preliminary=_mean([row.preliminary_confidence for row in signals]),
         confidence=_mean([row.confidence for row in signals]),
-        acts=sum(_action(row) in ("buy", "sell") for row in repeats) / len(repeats),
+        acts=sum(one.side != 0 for one in said) / len(said),
         executed=sum(row.executed for row in repeats) / len(repeats),
         cost_usd=_mean([_known(row.cost_usd, row) if row.executed else None for row in repeats]),
         full_cost_usd=_mean(
@@ -136,8 +199,7 @@ def judged(repeats: Sequence[ComparedCase], story_id: str) -> Judged:
         ),
         latency_ms=_mean([row.latency_ms if row.executed else None for row in repeats]),
         unpriced=any(row.unpriced_calls for row in repeats),
-        repeats=tuple(row.repeat for row in signals),
-        said=tuple(row.confidence for row in signals),
+        said=said,
         signal_hash=shown.signal_hash,
         notes_hash=shown.notes_hash,
     )
@@ -149,6 +211,15 @@ def same_text(one: Judged, other: Judged) -> bool:
     if said[0] != said[1]:
         return False
     return not (one.signal_hash and other.signal_hash) or one.signal_hash == other.signal_hash
+
+
+def _said(row: ComparedCase) -> Said:
+    return Said(
+        side=SIDES.get(row.action, 0) if row.has_signal else 0,
+        asset=row.asset,
+        horizon_s=row.horizon_s,
+        confidence=row.confidence if row.has_signal else None,
+    )
 
 
 def _by_case(rows: Iterable[ComparedCase]) -> dict[str, list[ComparedCase]]:
@@ -166,6 +237,12 @@ def _action(row: ComparedCase) -> str:
     return row.action if row.has_signal else NO_SIGNAL
 
 
+def _path(row: ComparedCase) -> str:
+    if not row.has_signal:
+        return "no signal"
+    return {"": "signal", "unchecked": "unchecked"}.get(row.verdict, "checked")
+
+
 def _most(said: Sequence[str]) -> str:
     # most_common keeps the order of first appearance among equals, and repeats are in order.
     return Counter(said).most_common(1)[0][0] if said else ""
@@ -181,9 +258,15 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
-def _counts(run: RunRows, other: RunRows, rows: dict[str, list[ComparedCase]], both: Sequence[str]) -> RunCounts:
+def _counts(
+    run: RunRows,
+    other: RunRows,
+    rows: dict[str, list[ComparedCase]],
+    both: Sequence[str],
+    aligned: Sequence[Judged],
+) -> RunCounts:
     states = {case: {row.status for row in rows[case]} for case in both}
-    did_not = Counter(_worst(found) for found in states.values() if "replayed" not in found)
+    did_not = Counter(_worst(rows[case]) for case, found in states.items() if "replayed" not in found)
     every = [row for case in both for row in rows[case]]
     return RunCounts(
         cases=run.cases,
@@ -194,12 +277,14 @@ def _counts(run: RunRows, other: RunRows, rows: dict[str, list[ComparedCase]], b
         partly=sum("replayed" in found and len(found) > 1 for found in states.values()),
         repeats=max((len(rows[case]) for case in both), default=0),
         without_signal=sum(all(not row.has_signal for row in done) for case in both if (done := _worked(rows[case]))),
+        acted=sum(one.action in SIDES for one in aligned),
         look_ahead=sum(row.look_ahead for row in every),
         after_training_cutoff=len({row.case_id for row in every if row.after_training_cutoff}),
     )
 
 
-def _worst(states: set[str]) -> str:
+def _worst(rows: Sequence[ComparedCase]) -> str:
+    states = {row.status for row in rows}
     return next((status for status in ("failed", "miss", "refused") if status in states), "failed")
 
 

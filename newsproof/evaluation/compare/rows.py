@@ -1,4 +1,4 @@
-"""The input of a comparison: rows of ``v_run_cases`` without their texts, and returns after the news."""
+"""The input of a comparison: rows of ``v_run_cases`` without their texts, and what the market did after the news."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ LIVE = "live"
 NO_SIGNAL = "none"
 """The action of a case that ended without a signal."""
 HORIZONS = {300: "5m", 3600: "1h", 14400: "4h", 86400: "24h"}
-"""Horizons in seconds at which outcomes are measured, and their short names."""
-
+"""Horizons in seconds at which hits are measured, and their short names."""
 
 HOW_NOT_WHAT = ("decided_at", "valid_until", "model", "prompt_versions")
 """Signal fields about how and when it was made. Two signals that differ only in these fields count as equal."""
@@ -23,34 +22,48 @@ HOW_NOT_WHAT = ("decided_at", "valid_until", "model", "prompt_versions")
 class ComparedCase(RunCase, frozen=True):
     """What a comparison reads of a repeat, in the order of the query.
 
-    ``verdict`` is the signal's, "" where it has none (no signal, or one of schema 1). ``signal_hash`` and ``notes_hash`` hash the texts and are 0 for an empty text; the signal's leaves out
-    :data:`HOW_NOT_WHAT`.
+    ``verdict`` is the signal's, "" where it has none (no signal, or one of schema 1). ``knowable_ms``: Unix time from when on
+    one could have acted on the news. ``signal_hash`` and ``notes_hash`` hash the texts and are 0 for an empty text; the
+    signal's leaves out :data:`HOW_NOT_WHAT`.
     """
 
     verdict: str = ""
     look_ahead: int = 0
     signal_hash: int = 0
     notes_hash: int = 0
-
-
-Hits = Mapping[int, Mapping[tuple[str, int], int]]
-"""By horizon in seconds, then by (case, repeat): 1 if the price moved as the signal said, else 0. Absent: not counted.
-"""
+    language: str = ""
+    source: str = ""
+    horizon_s: int = 0
+    knowable_ms: int = 0
 
 
 class RunRows(msgspec.Struct, frozen=True, kw_only=True):
     """One run. ``cases`` counts all its cases; ``rows`` holds all repeats of the cases that the other run has too.
 
-    ``hits`` come from the view ``v_judged_outcomes``, which decides what counts. ``status`` and ``changes`` (JSON) come
-    from the table ``runs`` and are empty for ``live``.
+    ``status`` and ``changes`` (JSON) come from the table ``runs`` and are empty for ``live``.
     """
 
     run_id: str
     cases: int
     rows: list[ComparedCase]
-    hits: Hits = {}
     status: str = ""
     changes: str = ""
+
+
+Asked = tuple[str, str, int]
+"""A case, an asset, and a number of seconds after the entry."""
+
+
+class Returns(msgspec.Struct, frozen=True, kw_only=True):
+    """What assets did after each case: exit price / entry price - 1, for anybody who bought at the case's entry.
+
+    Both runs of a comparison enter a case at one time, so that neither gains by a price that the other could not have had.
+    ``held``: until the horizon, or until the signal was withdrawn if that was sooner. ``moved``: over the whole horizon, and
+    only where it says whether a direction was right: not of a withdrawn signal, not of a stablecoin. Absent: no price.
+    """
+
+    held: Mapping[Asked, float] = {}
+    moved: Mapping[Asked, float] = {}
 
 
 class CaseText(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,17 +14,30 @@ from newsproof.evaluation.compare.rows import HORIZONS
 from schemas.errors import ConfigError
 
 OF_HORIZONS = ("hit_rate", "brier", "ece")
-OF_CASES = ("confidence", "action_rate", "action_flips", "verdict_flips", "cost", "full_cost", "latency")
+OF_CASES = (
+    "profit",
+    "profit_uncapped",
+    "confidence",
+    "action_rate",
+    "action_flips",
+    "verdict_flips",
+    "cost",
+    "full_cost",
+    "latency",
+)
+OF_PRIMARY = "primary"
+"""The metric that was declared primary, whichever it is."""
 COUNTS = ("missing", "misses", "failed", "refused", "partly", "look_ahead")
 
 GRAMMAR = f"""a rule is METRIC[@HORIZON] OPERATOR NUMBER [surely]
-  METRIC    {", ".join((*OF_CASES, *OF_HORIZONS))}; or a count of cases: {", ".join(COUNTS)}
+  METRIC    {", ".join((*OF_CASES, *OF_HORIZONS))}; primary; or a count of cases: {", ".join(COUNTS)}
   HORIZON   {", ".join(HORIZONS.values())}, for {", ".join(OF_HORIZONS)}; without it the rule holds when it holds at any of them
   OPERATOR  > >= < <=
   NUMBER    with a sign: the change from A to B (+0.01, -0.05), with % relative to A (+10%)
             without a sign: the value in B (0.25); with % a share (5%)
+            where cases worked in one run alone, it has to hold at both ends of what they can have come to
   surely    only when the whole 95 % interval of the change lies beyond NUMBER
-examples: "brier>+0.01"  "hit_rate@4h<-0.05 surely"  "full_cost>+10%"  "action_flips>5%"  "misses>0\""""
+examples: "brier>+0.01"  "primary<-0.001 surely"  "full_cost>+10%"  "action_flips>5%"  "misses>0\""""
 
 _RULE = re.compile(
     r"(?P<metric>[a-z_]+)(?:@(?P<horizon>\w+))?\s*(?P<op>>=|<=|>|<)\s*(?P<sign>[+-]?)(?P<number>\d+(?:\.\d*)?|\.\d+)"
@@ -64,7 +77,7 @@ def parse_rule(text: str) -> Rule:
     if found is None:
         raise _refused(text, "it does not have that form")
     metric, horizon, change = found["metric"], found["horizon"], found["sign"] != ""
-    if metric not in (*OF_CASES, *OF_HORIZONS, *COUNTS):
+    if metric not in (OF_PRIMARY, *OF_CASES, *OF_HORIZONS, *COUNTS):
         raise _refused(text, f"there is no metric {metric!r}")
     if horizon is not None and (metric not in OF_HORIZONS or horizon not in HORIZONS.values()):
         raise _refused(text, f"{metric} has no horizon {horizon!r}")
@@ -91,7 +104,7 @@ def judge(rule: Rule, metrics: Sequence[MetricResult], counts: Comparability) ->
         a, b = (float(_count(run, rule.metric)) for run in (counts.a, counts.b))
         holds = _holds(rule, a, b, b - a)
         return RuleResult(rule=rule.text, holds=holds, why=f"{rule.metric}: A {a:,.0f}, B {b:,.0f}")
-    asked = [m for m in metrics if m.metric == rule.metric and rule.horizon in (None, m.horizon)]
+    asked = [m for m in metrics if rule.metric in (m.metric, m.role) and rule.horizon in (None, m.horizon)]
     answers = [(m, _of_metric(rule, m)) for m in asked]
     known = [(m, answer) for m, answer in answers if answer is not None]
     if not known:
@@ -103,12 +116,17 @@ def judge(rule: Rule, metrics: Sequence[MetricResult], counts: Comparability) ->
 
 
 def _of_metric(rule: Rule, metric: MetricResult) -> bool | None:
-    if metric.a is None or metric.b is None or metric.delta is None:
+    if rule.change and metric.delta_low is not None and metric.delta_high is not None:
+        if rule.relative and metric.a is None:
+            return None
+        if rule.surely:
+            edge = metric.low if rule.operator in (">", ">=") else metric.high
+            return None if edge is None else _holds(rule, metric.a or 0.0, metric.b or 0.0, edge)
+        ends = {_holds(rule, metric.a or 0.0, metric.b or 0.0, end) for end in (metric.delta_low, metric.delta_high)}
+        return ends.pop() if len(ends) == 1 else None
+    if rule.change or metric.b is None:
         return None
-    change: float | None = metric.delta
-    if rule.surely:
-        change = metric.low if rule.operator in (">", ">=") else metric.high
-    return None if change is None else _holds(rule, metric.a, metric.b, change)
+    return _holds(rule, 0.0, metric.b, 0.0)
 
 
 def _holds(rule: Rule, a: float, b: float, change: float) -> bool:
@@ -121,10 +139,12 @@ def _count(run: RunCounts, name: str) -> int:
 
 
 def _told(m: MetricResult) -> str:
-    if m.a is None or m.b is None or m.delta is None:
+    if m.delta_low is None or m.delta_high is None:
         return _why_not(m)
     interval = f" [{m.low:+.6g}, {m.high:+.6g}]" if m.low is not None and m.high is not None else ""
-    return f"{m.label}: A {m.a:.6g}, B {m.b:.6g}, change {m.delta:+.6g}{interval}"
+    if m.a is None or m.b is None:
+        return f"{m.label}: change between {m.delta_low:+.6g} and {m.delta_high:+.6g}{interval}"
+    return f"{m.label}: A {m.a:.6g}, B {m.b:.6g}, change {m.b - m.a:+.6g}{interval}"
 
 
 def _why_not(m: MetricResult) -> str:

@@ -8,6 +8,7 @@ from newsproof.app.invocation import say_result, table
 from newsproof.evaluation.compare.comparison import Change, Comparison
 from newsproof.evaluation.compare.metrics import MetricResult
 from newsproof.evaluation.compare.pairing import RunCounts
+from newsproof.evaluation.compare.texts import visible
 
 MAX_FLIPS = 20
 COUNTS = (
@@ -19,23 +20,42 @@ COUNTS = (
     ("partly", "worked in some repeats only"),
     ("repeats", "repeats"),
     ("without_signal", "without a signal"),
+    ("acted", "acted on (buy or sell), of those compared"),
 )
-METRIC_COLUMNS = ("metric", "A", "B", "B - A", "95 % interval", "p (Holm)", "cases", "stories", "verdict")
+METRIC_COLUMNS = ("metric", "A", "B", "B - A", "95 % interval", "p (Holm)", "can show", "cases", "blocks", "verdict")
+SEGMENT_COLUMNS = ("by", "is", "A", "B", "B - A", "95 % interval", "p (Holm)", "cases", "blocks", "verdict")
+CALIBRATION_COLUMNS = (
+    "run",
+    "after",
+    "acted on",
+    "Brier",
+    "reliability",
+    "resolution",
+    "uncertainty",
+    "within bins",
+    "ECE",
+)
 
 
 def show_table(found: Comparison) -> None:
     """Print comparability, metrics, flips, differences, spend and rules, then the verdict."""
     say_result(f"A = {found.a}{_changes(found.changes_a)}\nB = {found.b}{_changes(found.changes_b)}\n")
     counts = found.comparability
-    title = f"Comparable: {counts.aligned:,} of {counts.in_both:,} cases in both, {counts.stories:,} stories"
+    title = f"Comparable: {counts.aligned:,} of {counts.in_both:,} cases worked in both, {counts.stories:,} stories on {counts.days:,} days"
     table(("", "A", "B"), count_rows(counts.a, counts.b), title=title, right=("A", "B"))
     for warning in found.warnings:
         say_result(f"! {warning}")
     say_result()
-    table(METRIC_COLUMNS, measured_rows(found), title="Metrics (B - A, 95 % interval)", right=METRIC_COLUMNS[1:-1])
+    if moved := transition_rows(found):
+        table(TRANSITION_COLUMNS, moved, title="Paths of the cases", right=TRANSITION_COLUMNS[2:])
+    table(METRIC_COLUMNS, measured_rows(found), title=metrics_title(found), right=METRIC_COLUMNS[1:-1])
     for line in not_measured(found):
         say_result(line)
     say_result()
+    _show_segments(found)
+    if found.calibration:
+        rows = calibration_rows(found)
+        table(CALIBRATION_COLUMNS, rows, title="Calibration of what was acted on", right=CALIBRATION_COLUMNS[2:])
     _show_flips(found)
     _show_differences(found)
     table(SPEND_COLUMNS, spend_rows(found), title="Spend over the cases in both, all repeats", right=SPEND_COLUMNS[1:])
@@ -64,23 +84,115 @@ def not_measured(found: Comparison) -> list[str]:
     return [f"Not measured: {', '.join(labels)} ({why})" for why, labels in reasons.items()]
 
 
+def metrics_title(found: Comparison) -> str:
+    """Return the heading of the metrics, with what profit rests on."""
+    return (
+        f"Metrics (B - A, 95 % interval; profit: at most {found.cap:.0%} a case, a trade costs "
+        f"{found.trade_cost * 1e4:g} basis points)"
+    )
+
+
 def metric_row(m: MetricResult) -> tuple[str, ...]:
-    """Return one metric as text, in the order of ``METRIC_COLUMNS``."""
-    if m.a is None or m.b is None or m.delta is None:
-        return (m.label, "–", "–", "–", "–", "–", "0", "0", f"not measured: {m.note}")
+    """Return one measured metric as text, in the order of ``METRIC_COLUMNS``."""
+    label = f"{m.label} (primary)" if m.role == "primary" else m.label
+    a, b = ("unknown" if value is None else figure(m, value) for value in (m.a, m.b))
+    delta = "–"
+    if m.delta_low is not None and m.delta_high is not None:
+        ends = [figure(m, m.delta_low, True), figure(m, m.delta_high, True)]
+        delta = ends[0] if m.delta is not None else " to ".join(ends)
     interval = "–" if m.low is None or m.high is None else f"{figure(m, m.low, True)} … {figure(m, m.high, True)}"
-    verdict = m.verdict
-    text = f"{verdict} ({m.note})" if m.note else str(verdict)
-    if m.verdict == "not distinguishable" and m.p is not None and m.p < 0.05:
+    text = f"{m.verdict} ({m.note})" if m.note else str(m.verdict)
+    if m.role == "secondary" and m.verdict == "not distinguishable" and m.p is not None and m.p < 0.05:
         text += f"; p {m.p:.3f} alone is what so many tests give by chance"
-    p = "–" if m.p_holm is None else f"{m.p_holm:.3f}" if m.p_holm >= 0.001 else "<0.001"
-    a, b, delta = figure(m, m.a), figure(m, m.b), figure(m, m.delta, True)
-    return (m.label, a, b, delta, interval, p, f"{m.cases:,}", f"{m.stories:,}", text)
+    shows = "–" if m.detectable is None else figure(m, m.detectable)
+    return (
+        label,
+        a,
+        b,
+        delta,
+        interval,
+        _p(m.p_holm),
+        shows,
+        f"{m.cases:,}",
+        f"{m.blocks:,}" if m.blocks else "–",
+        text,
+    )
+
+
+def _p(p: float | None) -> str:
+    return "–" if p is None else f"{p:.3f}" if p >= 0.001 else "<0.001"
+
+
+TRANSITION_COLUMNS = ("in A", "in B", "cases")
+
+
+def transition_rows(found: Comparison) -> list[tuple[str, str, str]]:
+    """Return how many cases took which path in A and in B; nothing if all took one path in both."""
+    every = found.comparability.transitions
+    return [(one.path_a, one.path_b, f"{one.cases:,}") for one in every] if len(every) > 1 else []
+
+
+def segment_rows(found: Comparison, *, every: bool = False) -> list[tuple[str, ...]]:
+    """Return the segments of the dimensions that differ, or of all, in the order of ``SEGMENT_COLUMNS``."""
+    return [
+        (
+            dimension.name,
+            visible(one.value),
+            *(f"{value:.4f}" for value in (one.a, one.b)),
+            f"{one.delta:+.4f}",
+            "–" if one.low is None or one.high is None else f"{one.low:+.4f} … {one.high:+.4f}",
+            _p(one.p_holm),
+            f"{one.cases:,}",
+            f"{one.blocks:,}",
+            one.verdict if dimension.differs or one.verdict == "identical" else "–",
+        )
+        for dimension in found.segments
+        if every or dimension.differs
+        for one in dimension.segments
+    ]
+
+
+def segment_lines(found: Comparison) -> list[str]:
+    """Return a line on each dimension that is not shown segment by segment."""
+    tests = {
+        one.name: "not tested" if one.p_holm is None else f"p {_p(one.p_holm)}"
+        for one in found.segments
+        if not one.differs
+    }
+    said = ", ".join(f"{name} ({p})" for name, p in tests.items())
+    return [f"Segments of these do not differ by more than chance: {said}"] if said else []
+
+
+def _show_segments(found: Comparison) -> None:
+    if rows := segment_rows(found):
+        table(SEGMENT_COLUMNS, rows, title="Profit where segments differ", right=SEGMENT_COLUMNS[2:-1])
+    for line in segment_lines(found):
+        say_result(line)
+    say_result()
+
+
+def calibration_rows(found: Comparison) -> list[tuple[str, ...]]:
+    """Return one row per run and horizon, in the order of ``CALIBRATION_COLUMNS``."""
+    return [
+        (
+            visible(one.run_id),
+            one.horizon,
+            f"{one.parts.count:,}",
+            *(
+                f"{value:.4f}"
+                for value in (
+                    *(one.parts.brier, one.parts.reliability, one.parts.resolution, one.parts.uncertainty),
+                    *(one.parts.within_bins, one.parts.ece),
+                )
+            ),
+        )
+        for one in found.calibration
+    ]
 
 
 def figure(m: MetricResult, value: float, change: bool = False) -> str:
     """Return a figure with its unit's number of decimals; a change has a sign."""
-    digits = {"usd": 6, "ms": 1, "share": 4, "probability": 4, "score": 4}[m.unit]
+    digits = {"usd": 6, "ms": 1, "share": 4, "probability": 4, "score": 4, "return": 5}[m.unit]
     text = f"{value:+,.{digits}f}" if change else f"{value:,.{digits}f}"
     return text if float(text.replace(",", "")) else text.replace("-", "+") if change else text.replace("-", "")
 

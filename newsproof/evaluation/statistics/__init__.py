@@ -1,36 +1,36 @@
 """Statistics of paired runs: pure functions over arrays, checked against scipy in the tests.
 
-Cases of one story are not independent observations: a news item reported by six sources moves all six cases together.
-So every measure of uncertainty draws or counts *stories*, never cases.
+Cases of one day or of one story are not independent observations. So every measure of uncertainty works on *blocks of time*,
+never on cases.
 """
 
-from newsproof.evaluation.statistics.bootstrap import (
-    MIN_CLUSTERS,
-    Interval,
-    cluster_sums,
-    interval_of,
-    paired_bootstrap,
-    resampled_sums,
+from newsproof.evaluation.statistics.blocks import (
+    FEW_BLOCKS,
+    MIN_BLOCKS,
+    Tested,
+    block_length_s,
+    blocks_of,
+    heterogeneity,
+    scores_of,
+    tested,
 )
-from newsproof.evaluation.statistics.calibration import BINS, bin_of, brier, calibration_gaps, ece, hit_rate
-from newsproof.evaluation.statistics.exact import mcnemar_by_story, mcnemar_exact, wilson
+from newsproof.evaluation.statistics.calibration import BINS, BrierParts, bin_of, brier_parts
+from newsproof.evaluation.statistics.exact import wilson
 from newsproof.evaluation.statistics.multiplicity import holm
 
 __all__ = [
     "BINS",
-    "MIN_CLUSTERS",
-    "Interval",
+    "FEW_BLOCKS",
+    "MIN_BLOCKS",
+    "BrierParts",
+    "Tested",
     "bin_of",
-    "brier",
-    "calibration_gaps",
-    "cluster_sums",
-    "ece",
-    "hit_rate",
+    "block_length_s",
+    "blocks_of",
+    "brier_parts",
+    "heterogeneity",
     "holm",
-    "interval_of",
-    "mcnemar_by_story",
-    "mcnemar_exact",
-    "paired_bootstrap",
-    "resampled_sums",
+    "scores_of",
+    "tested",
     "wilson",
 ]

@@ -1,9 +1,10 @@
-"""Scores of probabilities: Brier score, expected calibration error, hit rate."""
+"""The Brier score of probabilities and its parts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -12,63 +13,59 @@ Floats = npt.NDArray[np.float64]
 BINS = 10
 
 
-def brier(p: Sequence[float] | Floats, hit: Sequence[float] | Floats) -> float:
-    """Return the mean of (p - hit)²: 0 is perfect, and a constant 0.5 scores 0.25.
+class BrierParts(msgspec.Struct, frozen=True, kw_only=True):
+    """Murphy's partition over bins: ``brier = reliability - resolution + uncertainty + within_bins``.
 
-    Raises:
-        ValueError: nothing to score, or not one hit for each probability.
+    ``reliability``: how far the bins' mean probabilities lie from their shares of hits (0 is perfect). ``resolution``: how far
+    those shares lie from the overall one (more is better). ``uncertainty``: the variance of the hits, which no forecast
+    changes. ``within_bins``: what the bins' means do not say, because probabilities differ inside a bin. ``ece``: the expected
+    calibration error over the same bins. Source: Murphy 1973, Journal of Applied Meteorology 12, 595-600.
     """
-    said, came = _paired(p, hit)
-    return float(np.mean((said - came) ** 2))
+
+    count: int
+    brier: float
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within_bins: float
+    ece: float
 
 
-def ece(p: Sequence[float] | Floats, hit: Sequence[float] | Floats, bins: int = BINS) -> float:
-    """Return the expected calibration error over equal-width bins of probability, weighted by count.
-
-    Over few cases it is mostly noise, and never negative, so small samples look worse calibrated than they are.
+def brier_parts(p: Sequence[float] | Floats, hit: Sequence[float] | Floats, bins: int = BINS) -> BrierParts:
+    """Return the mean of (p - hit)² and its parts. 0 is perfect, and a constant 0.5 scores 0.25.
 
     Raises:
         ValueError: nothing to score, not one hit for each probability, or a probability outside 0 to 1.
     """
-    said, came = _paired(p, hit)
-    return float(np.abs(calibration_gaps(said, came, bins).sum(axis=0)).sum() / said.size)
-
-
-def calibration_gaps(p: Floats, hit: Floats, bins: int = BINS) -> Floats:
-    """Return one row per case, with (p - hit) in the column of its bin and 0 elsewhere.
-
-    The error over any set of cases is the sum of the absolute column sums, divided by the number of cases. Bins are [0,
-    1/bins), …, the last one with 1.
-    """
-    if p.size and not (p.min() >= 0.0 and p.max() <= 1.0):
+    said, came = np.asarray(p, dtype=np.float64), np.asarray(hit, dtype=np.float64)
+    if said.size == 0:
+        raise ValueError("there is nothing to score")
+    if said.shape != came.shape:
+        raise ValueError(f"{said.size} probabilities and {came.size} hits: one hit for each is needed")
+    if not (said.min() >= 0.0 and said.max() <= 1.0):
         raise ValueError("a probability lies outside 0 to 1")
-    gaps = np.zeros((p.size, bins))
-    gaps[np.arange(p.size), [bin_of(said, bins) for said in p.tolist()]] = p - hit
-    return gaps
+    which = np.array([bin_of(one, bins) for one in said.tolist()])
+    count = np.bincount(which, minlength=bins).astype(np.float64)
+    used = count > 0
+    forecast = np.bincount(which, weights=said, minlength=bins)[used] / count[used]
+    share = np.bincount(which, weights=came, minlength=bins)[used] / count[used]
+    weight, base = count[used] / said.size, float(came.mean())
+    brier = float(np.mean((said - came) ** 2))
+    reliability = float((weight * (forecast - share) ** 2).sum())
+    resolution = float((weight * (share - base) ** 2).sum())
+    uncertainty = float(np.mean((came - base) ** 2))
+    return BrierParts(
+        count=said.size,
+        brier=brier,
+        reliability=reliability,
+        resolution=resolution,
+        uncertainty=uncertainty,
+        within_bins=brier - reliability + resolution - uncertainty,
+        ece=float((weight * np.abs(forecast - share)).sum()),
+    )
 
 
 def bin_of(p: float, bins: int = BINS) -> int:
     """Return the bin of a probability, counted from 0."""
     # 0.29 * 100 is 28.999…: without the small offset a probability on an edge would fall into the bin below.
     return min(int(p * bins + 1e-9), bins - 1)
-
-
-def hit_rate(hit: Sequence[float] | Floats) -> float:
-    """Return the share of hits.
-
-    Raises:
-        ValueError: nothing to count.
-    """
-    came = np.asarray(hit, dtype=np.float64)
-    if came.size == 0:
-        raise ValueError("there is nothing to score")
-    return float(came.mean())
-
-
-def _paired(p: Sequence[float] | Floats, hit: Sequence[float] | Floats) -> tuple[Floats, Floats]:
-    said, came = np.asarray(p, dtype=np.float64), np.asarray(hit, dtype=np.float64)
-    if said.size == 0:
-        raise ValueError("there is nothing to score")
-    if said.shape != came.shape:
-        raise ValueError(f"{said.size} probabilities and {came.size} hits: one hit for each is needed")
-    return said, came

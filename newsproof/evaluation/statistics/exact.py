@@ -1,43 +1,10 @@
-"""Exact tests and intervals of counts."""
+"""Intervals of counts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
 
 from newsproof.evaluation.statistics.student import NORMAL
-
-
-def mcnemar_exact(b: int, c: int) -> float:
-    """Return the two-sided p-value of McNemar's exact test for ``b`` and ``c`` discordant pairs.
-
-    It is the probability of a split at least as uneven if both directions are equally likely; 1 without discordant
-    pairs.
-    """
-    count, fewer = b + c, min(b, c)
-    term = ways = 1
-    for k in range(fewer):
-        term = term * (count - k) // (k + 1)
-        ways += term
-    return min(1.0, 2 * ways / (1 << count))
-
-
-def mcnemar_by_story(changes: Iterable[tuple[Hashable, float]]) -> tuple[int, int, float]:
-    """Return the number of stories that got worse, the number that got better, and McNemar's exact p-value over them.
-
-    ``changes`` holds (story, hit in B minus hit in A) per case. A story counts once, by the sign of its sum: counting
-    cases would count one story's luck as often as it was reported. With one case per story this is the ordinary test.
-    """
-    total: dict[Hashable, float] = {}
-    for story, change in changes:
-        total[story] = total.get(story, 0.0) + change
-    worse = sum(value < -_DUST for value in total.values())
-    better = sum(value > _DUST for value in total.values())
-    return worse, better, mcnemar_exact(worse, better)
-
-
-_DUST = 1e-9
-"""Averages over repeats are sums of fractions: a smaller difference is rounding, not a change."""
 
 
 def wilson(successes: float, count: int, level: float = 0.95) -> tuple[float, float]:
