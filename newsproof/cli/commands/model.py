@@ -86,8 +86,11 @@ def shadow(
         bool, typer.Option("--look-up", help="Searches that the live case did not make are made; else they are misses.")
     ] = False,
     metric: Annotated[
-        str, typer.Option(help="What the run is watched by; chosen now, for good. The ones of `backtest watch`.")
-    ] = "brier@4h",
+        str,
+        typer.Option(
+            help="What the run is watched by, chosen now for good: profit@5m, @1h, @4h or @24h, confidence, action_rate."
+        ),
+    ] = "profit@24h",
     stop_when: Annotated[
         StopRule | None,
         typer.Option(help="End when the metric is so beside live; chosen now, for good. Without: never."),

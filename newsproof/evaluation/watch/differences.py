@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from newsproof.evaluation.compare.metrics import Better, Sample, _of_cases, _of_outcomes
-from newsproof.evaluation.compare.pairing import paired
-from newsproof.evaluation.compare.rows import HORIZONS, RunRows
-from newsproof.evaluation.statistics.sequence import block_s
+from newsproof.evaluation.compare.metrics import Better, Scoring, Terms, _of_cases, _profit
+from newsproof.evaluation.compare.pairing import Pair, paired
+from newsproof.evaluation.compare.rows import HORIZONS, Returns, RunRows
+from newsproof.evaluation.statistics import block_length_s
 from schemas.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-OF_CASES: dict[str, Better] = {"confidence": "neither", "action_rate": "neither", "full_cost": "lower"}
-OF_OUTCOMES: dict[str, Better] = {"hit_rate": "higher", "brier": "lower"}
-"""Metrics that are a mean over cases, and which side is better. A calibration error is none, and flips have no direction."""
-DEFAULT_METRIC = "brier@4h"
+OF_CASES = ("confidence", "action_rate")
+PROFIT = "profit"
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,22 +27,35 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     horizon_s: int | None
-    better: Better
 
     @property
     def label(self) -> str:
-        """As it is written: ``brier@4h``."""
+        """As it is written: ``profit@24h``."""
         return self.name if self.horizon_s is None else f"{self.name}@{HORIZONS[self.horizon_s]}"
+
+    @property
+    def better(self) -> Better:
+        """Which side is better."""
+        return "higher" if self.name == PROFIT else "neither"
+
+    @property
+    def block_s(self) -> int:
+        """The length of a block in seconds."""
+        return block_length_s(self.horizon_s or 0)
 
 
 class Differences(msgspec.Struct, frozen=True, kw_only=True):
-    """B minus A of each case in both that the metric measures, with the number of its block since 1970 UTC.
+    """B minus A of each case that the metric measures, at both ends of what it can be, and the number of the case's block
+    since 1970 UTC. The ends differ where a case worked in one run alone.
 
-    ``left_out`` counts cases of a story that began in an earlier block: that block is closed, and stays as it was seen.
+    Blocks from ``open_from`` on are open. ``left_out`` counts cases of a story that began in an earlier block: that block is
+    closed, and stays as it was seen.
     """
 
-    values: Floats
+    least: Floats
+    most: Floats
     blocks: Ints
+    open_from: int
     left_out: int
 
 
@@ -52,40 +63,58 @@ def parse_metric(written: str) -> Metric:
     """Return the metric that the option names.
 
     Raises:
-        ConfigError: there is none of this name; the text lists what there is.
+        ConfigError: there is none of this name that can be watched; the text lists what can.
     """
     name, at, horizon = written.strip().partition("@")
-    by_name = {text: seconds for seconds, text in HORIZONS.items()}
     if name in OF_CASES and not at:
-        return Metric(name=name, horizon_s=None, better=OF_CASES[name])
-    if name in OF_OUTCOMES and horizon in by_name:
-        return Metric(name=name, horizon_s=by_name[horizon], better=OF_OUTCOMES[name])
-    raise ConfigError(
-        f"--metric {written!r}: write {', '.join(OF_CASES)}, or one of {', '.join(OF_OUTCOMES)} with a horizon "
-        f"({', '.join(by_name)}), such as {DEFAULT_METRIC}"
-    )
+        return Metric(name=name, horizon_s=None)
+    if name == PROFIT and (found := {text: seconds for seconds, text in HORIZONS.items()}.get(horizon)):
+        return Metric(name=name, horizon_s=found)
+    own = " A signal's own horizon may be 30 days, so that ten blocks would take 600." if written == PROFIT else ""
+    profits = ", ".join(f"{PROFIT}@{text}" for text in HORIZONS.values())
+    raise ConfigError(f"--metric {written!r}: write one of {profits}, {', '.join(OF_CASES)}.{own}")
 
 
-def differences_of(a: RunRows, b: RunRows, received: Mapping[str, datetime], metric: Metric) -> Differences:
-    """Return the differences of run B from run A. ``received``: when each case of B was received, UTC.
+def differences_of(
+    a: RunRows, b: RunRows, returns: Returns, received: Mapping[str, datetime], metric: Metric
+) -> Differences:
+    """Return the differences of run B from run A. ``received``: when each case was received, UTC.
 
     Raises:
         ConfigError: no case worked in both runs.
     """
     _, pairs = paired(a, b)
-    sample = _sample(_of_cases(pairs) if metric.horizon_s is None else _of_outcomes(pairs, (a.hits, b.hits), metric.horizon_s), metric)  # fmt: skip
-    blocks = np.array(
-        [int(received[one.case_id].timestamp()) // block_s(metric.horizon_s or 0) for one, _ in pairs], dtype=np.int64
-    )
+    terms = _terms(pairs, returns, metric)
+    assert terms.least is not None and terms.most is not None  # every metric that can be watched is bounded
+    blocks = np.array([int(received[p.case_id].timestamp()) // metric.block_s for p in pairs], dtype=np.int64)
+    measured = (terms.counts > 0).all(axis=1)
     first: dict[str, int] = {}
-    for (one, _), block in zip(pairs, blocks.tolist(), strict=True):
-        first[one.story_id] = min(block, first.get(one.story_id, block))
-    began = np.array([first[one.story_id] for one, _ in pairs], dtype=np.int64)
-    use = sample.use & (blocks == began)
+    for pair, block in zip(pairs, blocks.tolist(), strict=True):
+        first[pair.story_id] = min(block, first.get(pair.story_id, block))
+    later = blocks != np.array([first[pair.story_id] for pair in pairs])
+    use = measured & ~later
+    low, high = np.where(terms.unknown, terms.least, terms.x), np.where(terms.unknown, terms.most, terms.x)
     return Differences(
-        values=(sample.b - sample.a)[use, 0], blocks=blocks[use], left_out=int((sample.use & (blocks != began)).sum())
+        least=(low[:, 1] - high[:, 0])[use],
+        most=(high[:, 1] - low[:, 0])[use],
+        blocks=blocks[use],
+        open_from=_open_from(pairs, blocks, measured, metric),
+        left_out=int((measured & later).sum()),
     )
 
 
-def _sample(samples: list[Sample], metric: Metric) -> Sample:
-    return next(s for s in samples if s.name == metric.name)
+def _terms(pairs: Sequence[Pair], returns: Returns, metric: Metric) -> Terms:
+    if metric.horizon_s is not None:
+        return _profit(pairs, returns, Scoring(), metric.horizon_s)
+    return next(terms for terms in _of_cases(pairs) if terms.name == metric.name)
+
+
+def _open_from(pairs: Sequence[Pair], blocks: Ints, measured: npt.NDArray[np.bool_], metric: Metric) -> int:
+    """Return the first open block: that of the newest case; for a profit of the newest that was acted on and has its price.
+
+    Prices come later than cases. Until those of a block are there, its cases would be those that nobody acted on.
+    """
+    if metric.horizon_s is not None:
+        acted = [any(said.side for one in (p.a, p.b) if one is not None for said in one.said) for p in pairs]
+        measured = measured & np.array(acted)
+    return int(blocks[measured].max(initial=0))

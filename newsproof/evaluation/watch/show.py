@@ -6,7 +6,7 @@ from newsproof.app.composition import clickhouse_of
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers, with_data
-from newsproof.evaluation.watch.watching import Watched, in_words, watch_of, watched
+from newsproof.evaluation.watch.watching import Watched, delta_in_words, in_words, watch_of, watched
 
 
 async def show_watched(invocation: Invocation, run_id: str, *, as_json: bool) -> None:
@@ -33,10 +33,10 @@ def _print(seen: Watched) -> None:
         return "–" if value is None else f"{value:+.4g}"
 
     rows = [
-        ("candidate minus live", figure(seen.estimate), f"mean over blocks of {seen.block_days} UTC {'day' if seen.block_days == 1 else 'days'}"),
+        ("candidate minus live", delta_in_words(seen), f"mean over blocks of {seen.block_days} UTC {'day' if seen.block_days == 1 else 'days'}"),
         ("interval", f"{figure(seen.low)} … {figure(seen.high)}", f"{seen.level:.0%}, at all looks together"),
-        ("blocks", f"{seen.blocks}", f"closed; the first interval needs {seen.first_block}, and the last block is open"),
-        ("cases", f"{seen.cases}", f"in both, the open block's included; {seen.left_out} later tellings of a story left out"),
+        ("blocks", f"{seen.blocks}", f"closed; the first interval needs {seen.first_block}, and the newest block is open"),
+        ("cases", f"{seen.cases}", f"measured, open blocks included; {seen.left_out} later tellings of a story left out"),
     ]  # fmt: skip
     table(("", "", "what"), rows, title=f"{seen.metric}: {seen.run_id} beside live", right=("",))
     say_result(f"Verdict: {in_words(seen)}.")

@@ -11,9 +11,10 @@ import msgspec
 from infra.clickhouse.client import ClickHouse
 from newsproof.evaluation.backtest.run.plan import StopWhen, Watch
 from newsproof.evaluation.compare.metrics import Better
-from newsproof.evaluation.compare.reading import read_runs
-from newsproof.evaluation.compare.rows import LIVE
-from newsproof.evaluation.statistics.sequence import DAY_S, FIRST_BLOCK, LEVEL, Look, block_s, look
+from newsproof.evaluation.compare.reading import read_returns, read_runs
+from newsproof.evaluation.compare.rows import LIVE, Returns
+from newsproof.evaluation.statistics.blocks import DAY_S
+from newsproof.evaluation.statistics.sequence import FIRST_BLOCK, LEVEL, Look, look
 from newsproof.evaluation.watch.differences import Differences, Metric, differences_of, parse_metric
 from schemas.errors import ConfigError
 
@@ -24,8 +25,9 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
     """One look at a run, beside live. ``low`` to ``high`` holds at all looks together with probability ``level``.
 
     ``blocks`` closed blocks of ``block_days`` UTC days; ``first_block`` of them are needed for an interval, which is None
-    before. ``estimate`` is the mean over blocks of the block's mean difference, candidate minus live. ``decided_at``: after
-    how many blocks an interval first excluded 0. ``cases`` counts the differences, the open block's included, ``left_out``
+    before. ``delta_low`` to ``delta_high`` is the mean over blocks of the block's mean difference, candidate minus live: one
+    figure where all its cases worked in both, else both ends of what it can be. ``decided_at``: after how many blocks an
+    interval first excluded 0. ``cases`` counts the differences, those of open blocks included, ``left_out``
     later tellings of a story that began in an earlier block. ``stop``: the run's stop rule holds.
     """
 
@@ -34,7 +36,8 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
     better: Better
     stop_when: StopWhen
     verdict: Said
-    estimate: float | None
+    delta_low: float | None
+    delta_high: float | None
     low: float | None
     high: float | None
     level: float
@@ -87,13 +90,14 @@ async def watched(tables: ClickHouse, run_id: str, watch: Watch) -> Watched:
         ConfigError: no case worked in both yet.
     """
     metric = parse_metric(watch.metric)
-    (live, run), received = await asyncio.gather(read_runs(tables, LIVE, run_id), _received(tables, run_id))
-    return told(run_id, watch, metric, differences_of(live, run, received, metric))
+    runs, received = await asyncio.gather(read_runs(tables, LIVE, run_id), _received(tables, run_id))
+    returns = Returns() if metric.horizon_s is None else await read_returns(tables, runs)
+    return told(run_id, watch, metric, differences_of(*runs, returns, received, metric))
 
 
 def told(run_id: str, watch: Watch, metric: Metric, differences: Differences) -> Watched:
     """Return what the differences say."""
-    seen = look(differences.values, differences.blocks)
+    seen = look(differences.least, differences.most, differences.blocks, differences.open_from)
     verdict = _verdict(seen, metric.better)
     return Watched(
         run_id=run_id,
@@ -101,15 +105,16 @@ def told(run_id: str, watch: Watch, metric: Metric, differences: Differences) ->
         better=metric.better,
         stop_when=watch.stop_when,
         verdict=verdict,
-        estimate=seen.estimate,
+        delta_low=seen.delta_low,
+        delta_high=seen.delta_high,
         low=seen.low,
         high=seen.high,
         level=LEVEL,
         blocks=seen.blocks,
         first_block=FIRST_BLOCK,
-        block_days=block_s(metric.horizon_s or 0) // DAY_S,
+        block_days=metric.block_s // DAY_S,
         decided_at=seen.decided_at,
-        cases=differences.values.size,
+        cases=differences.blocks.size,
         left_out=differences.left_out,
         stop=_stops(verdict, watch.stop_when),
     )
@@ -118,11 +123,20 @@ def told(run_id: str, watch: Watch, metric: Metric, differences: Differences) ->
 def in_words(seen: Watched) -> str:
     """Return the verdict as a sentence, with figures."""
     one, unit = ("day", "days") if seen.block_days == 1 else ("block", f"blocks of {seen.block_days} days")
-    if seen.estimate is None or seen.low is None or seen.high is None:
+    if seen.low is None or seen.high is None:
         return f"too early: {seen.blocks} of {seen.first_block} {unit}"
-    figures = f"{seen.estimate:+.4g} a case, {seen.level:.0%} interval {seen.low:+.4g} … {seen.high:+.4g} at any look"
+    figures = f"{delta_in_words(seen)} a case, {seen.level:.0%} interval {seen.low:+.4g} … {seen.high:+.4g} at any look"
     since = "" if seen.decided_at is None else f" since {one} {seen.decided_at}"
     return f"{seen.verdict}{since}: {figures}, {seen.blocks} {unit}"
+
+
+def delta_in_words(seen: Watched) -> str:
+    """Return the difference, or both ends of what it can be."""
+    if seen.delta_low is None or seen.delta_high is None:
+        return "–"
+    if seen.delta_low == seen.delta_high:
+        return f"{seen.delta_low:+.4g}"
+    return f"{seen.delta_low:+.4g} to {seen.delta_high:+.4g}"
 
 
 def _verdict(seen: Look, better: Better) -> Said:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from newsproof.evaluation.statistics.sequence import FIRST_BLOCK, block_s, closed_means, look, looked_at, sequence
+from newsproof.evaluation.statistics.sequence import FIRST_BLOCK, Look, closed_means, look, looked_at, sequence
 from newsproof.evaluation.statistics.student import t_quantile
 
 A_DAY, DAYS = 10, 40
@@ -51,12 +51,27 @@ def test_an_ordinary_interval_looked_at_as_often_misleads_many_times_as_often() 
     assert misled / 400 > 0.15
 
 
+def seen(differences: np.ndarray, blocks: np.ndarray) -> Look:
+    """A look at known differences of which the last block is open."""
+    return look(differences, differences, blocks, int(blocks[-1]))
+
+
 def test_a_true_difference_is_found_and_stays_found() -> None:
-    found = look(null(np.random.default_rng(4), heavy=False) + 0.9, OF_DAY)
+    found = seen(null(np.random.default_rng(4), heavy=False) + 0.9, OF_DAY)
     assert found.direction == 1 and found.decided_at is not None and found.decided_at >= FIRST_BLOCK
     assert found.low is not None and found.high is not None and found.low < 0.9 < found.high
     worse_later = np.concatenate([np.ones(150) + np.tile([0.1, -0.1], 75), np.full(250, -2.0)])
-    assert (look(worse_later, OF_DAY).direction, look(worse_later, OF_DAY).decided_at) == (1, FIRST_BLOCK)
+    assert (seen(worse_later, OF_DAY).direction, seen(worse_later, OF_DAY).decided_at) == (1, FIRST_BLOCK)
+
+
+def test_what_is_unknown_is_taken_both_ways_and_only_what_holds_at_both_ends_is_decided() -> None:
+    least = null(np.random.default_rng(4), heavy=False) * 0.1 + 0.9
+    most = least + np.where(np.arange(400) % 5 == 0, 1.0, 0.0)
+    found = look(least, most, OF_DAY, 39)
+    assert (found.delta_low, found.delta_high) == (pytest.approx(least[:390].mean()), pytest.approx(most[:390].mean()))
+    assert found.direction == 1 and found.low == seen(least, OF_DAY).low and found.high == seen(most, OF_DAY).high
+    assert look(least - 3.0, most, OF_DAY, 39).decided_at is None
+    assert look(least - 3.0, most - 3.0, OF_DAY, 39).direction == -1
 
 
 def test_the_interval_is_the_formula_worked_out_by_hand() -> None:
@@ -77,24 +92,23 @@ def test_at_sixty_blocks_the_interval_is_about_one_and_a_half_times_an_ordinary_
 
 def test_the_open_block_does_not_count_however_loud_it_is() -> None:
     blocks = np.array([3, 3, 7, 9, 9])
-    assert closed_means(np.array([1.0, 3.0, 5.0, 99.0, -99.0]), blocks).tolist() == [2.0, 5.0]
-    days = np.arange(FIRST_BLOCK)
-    early = look(np.ones(FIRST_BLOCK), days)
-    assert (early.blocks, early.estimate, early.low, early.decided_at) == (FIRST_BLOCK - 1, 1.0, None, None)
-    ready = look(np.ones(FIRST_BLOCK + 1), np.arange(FIRST_BLOCK + 1))
+    assert closed_means(np.array([1.0, 3.0, 5.0, 99.0, -99.0]), blocks, 9).tolist() == [2.0, 5.0]
+    early = seen(np.ones(FIRST_BLOCK), np.arange(FIRST_BLOCK))
+    assert (early.blocks, early.delta_low, early.low, early.decided_at) == (FIRST_BLOCK - 1, 1.0, None, None)
+    ready = seen(np.ones(FIRST_BLOCK + 1), np.arange(FIRST_BLOCK + 1))
     assert (ready.blocks, ready.low, ready.high, ready.decided_at) == (FIRST_BLOCK, 1.0, 1.0, FIRST_BLOCK)
-    assert look(np.array([1.0]), np.array([0])).estimate is None
-    assert look(np.empty(0), np.empty(0, dtype=np.int64)).blocks == 0
+    assert seen(np.array([1.0]), np.array([0])).delta_low is None
+    assert look(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64), 5).blocks == 0
 
 
 def test_a_look_between_two_closings_changes_nothing() -> None:
     differences = null(np.random.default_rng(6), heavy=False) + 0.5
-    same_day = {look(differences[:n], OF_DAY[:n]) for n in range(201, 211)}
+    same_day = {seen(differences[:n], OF_DAY[:n]) for n in range(201, 211)}
     assert len(same_day) == 1 and next(iter(same_day)).blocks == 20
 
 
 def test_equal_runs_are_never_told_apart() -> None:
-    assert look(np.zeros(400), OF_DAY).decided_at is None
+    assert seen(np.zeros(400), OF_DAY).decided_at is None
 
 
 def test_figures_far_from_zero_keep_their_digits() -> None:
@@ -102,13 +116,9 @@ def test_figures_far_from_zero_keep_their_digits() -> None:
     assert sequence(noise + 1e9)[1][-1] == pytest.approx(sequence(noise)[1][-1], rel=1e-4)
 
 
-def test_blocks_are_a_day_and_at_least_two_horizons() -> None:
-    assert [block_s(), block_s(3_600), block_s(86_400)] == [86_400, 86_400, 172_800]
-
-
 def test_what_cannot_be_looked_at_is_refused() -> None:
     with pytest.raises(ValueError, match="one block for each"):
-        look(np.ones(3), np.arange(2))
+        look(np.ones(3), np.ones(3), np.arange(2), 9)
     with pytest.raises(ValueError, match="order of arrival"):
         looked_at(np.ones(3), np.array([2, 1, 3]), 1)
     with pytest.raises(ValueError, match="order of arrival"):

@@ -20,7 +20,7 @@ from newsproof.app import exits
 from newsproof.cli.main import app
 from newsproof.evaluation.backtest.run.growing import growing_warning
 from newsproof.evaluation.backtest.run.plan import RunPlan, StopWhen, Watch
-from newsproof.evaluation.compare.rows import RunRows
+from newsproof.evaluation.compare.rows import Returns, RunRows
 from newsproof.evaluation.watch.differences import Differences, differences_of, parse_metric
 from newsproof.evaluation.watch.watching import Watched, checked_watch, in_words, told
 from schemas.errors import ConfigError
@@ -41,76 +41,88 @@ def runs(changes: list[float], stories: dict[int, str] | None = None) -> tuple[R
     return run("live", live, status=""), run("candidate", other), at
 
 
-def seen(
-    metric: str, values: list[float], *, stop_when: StopWhen = "", spread: float = 0.01, block_days: int = 1
-) -> Watched:
+def seen(metric: str, values: list[float], *, stop_when: StopWhen = "", spread: float = 0.01) -> Watched:
     """A look at one difference a block; they vary by ``spread``."""
     varied = np.array(values) + np.where(np.arange(len(values)) % 2, spread, -spread)
-    found = Differences(values=varied, blocks=np.arange(len(values)), left_out=0)
+    last = len(values) - 1
+    found = Differences(least=varied, most=varied, blocks=np.arange(len(values)), open_from=last, left_out=0)
     return told("candidate", Watch(metric=metric, stop_when=stop_when), parse_metric(metric), found)
 
 
 def test_before_the_tenth_closed_day_it_is_too_early() -> None:
-    early = seen("brier@4h", [0.3] * 8)
+    early = seen("profit@4h", [0.3] * 8)
     assert (early.verdict, early.blocks, early.low, early.stop) == ("too early", 7, None, False)
     assert in_words(early) == "too early: 7 of 10 days"
-    assert in_words(seen("brier@24h", [0.3] * 8)) == "too early: 7 of 10 blocks of 2 days"
+    assert in_words(seen("profit@24h", [0.3] * 8)) == "too early: 7 of 10 blocks of 2 days"
 
 
-def test_a_lower_brier_score_is_better_and_a_lower_hit_rate_worse() -> None:
-    assert seen("brier@4h", [-0.3] * 20).verdict == "better"
-    assert seen("hit_rate@4h", [-0.3] * 20).verdict == "worse"
+def test_a_higher_profit_is_better_and_a_higher_confidence_is_higher() -> None:
+    assert seen("profit@4h", [0.3] * 20).verdict == "better"
+    assert seen("profit@4h", [-0.3] * 20).verdict == "worse"
     assert seen("confidence", [-0.3] * 20).verdict == "lower"
-    undecided = seen("brier@4h", [0.0] * 20, spread=0.3)
+    undecided = seen("profit@4h", [0.0] * 20, spread=0.3)
     assert (undecided.verdict, undecided.decided_at) == ("not yet distinguishable", None)
-    assert in_words(seen("brier@4h", [-0.3] * 20)).startswith("better since day 10: -0.3")
+    assert in_words(seen("profit@4h", [0.3] * 20)).startswith("better since day 10: +0.29")
 
 
 @pytest.mark.parametrize(
     ("rule", "change", "stops"),
     [
-        ("better", -0.3, True),
-        ("better", 0.3, False),
-        ("worse", 0.3, True),
+        ("better", 0.3, True),
+        ("better", -0.3, False),
+        ("worse", -0.3, True),
         ("either", 0.3, True),
         ("either", -0.3, True),
         ("", 0.3, False),
     ],
 )
 def test_the_stop_rule_holds_on_its_side_alone(rule: StopWhen, change: float, stops: bool) -> None:
-    assert seen("brier@4h", [change] * 20, stop_when=rule).stop is stops
-    assert seen("brier@4h", [change] * 8, stop_when=rule).stop is False
+    assert seen("profit@4h", [change] * 20, stop_when=rule).stop is stops
+    assert seen("profit@4h", [change] * 8, stop_when=rule).stop is False
 
 
 def test_differences_are_those_of_the_pairs_in_the_blocks_of_their_time() -> None:
     live, candidate, at = runs([0.1, -0.1, 0.2])
-    found = differences_of(live, candidate, at, parse_metric("confidence"))
+    found = differences_of(live, candidate, Returns(), at, parse_metric("confidence"))
     day = int(BEGAN.timestamp()) // 86_400
-    assert found.blocks.tolist() == [day, day + 1, day + 2]
-    assert found.values.tolist() == pytest.approx([0.1, -0.1, 0.2])
+    assert (found.blocks.tolist(), found.open_from) == ([day, day + 1, day + 2], day + 2)
+    assert found.least.tolist() == found.most.tolist() == pytest.approx([0.1, -0.1, 0.2])
 
 
-def test_outcomes_lie_in_blocks_of_two_horizons_and_only_where_both_have_one() -> None:
-    live, candidate, at = runs([0.2, 0.2, 0.2, 0.2])
-    with_hits = run("live", live.rows, returns={86_400: {"case-0": 0.1, "case-3": 0.1}})
-    found = differences_of(
-        with_hits, run("candidate", candidate.rows, returns={86_400: {"case-0": 0.1, "case-3": 0.1, "case-1": 0.1}}), at, parse_metric("brier@24h")
-    )  # fmt: skip
-    block = int(BEGAN.timestamp()) // 172_800
-    assert found.blocks.tolist() == [block, int((BEGAN + timedelta(days=3)).timestamp()) // 172_800]
-    assert found.values.tolist() == pytest.approx([(0.8 - 1) ** 2 - (0.6 - 1) ** 2] * 2)
+def test_a_case_that_was_a_miss_may_be_anything_between_its_ends() -> None:
+    live, candidate, at = runs([0.1, 0.1])
+    rows = [candidate.rows[0], case("case-1", status="miss", has_signal=0)]
+    found = differences_of(live, run("candidate", rows), Returns(), at, parse_metric("confidence"))
+    assert (found.least.tolist(), found.most.tolist()) == (pytest.approx([0.1, -0.6]), pytest.approx([0.1, 0.4]))
+
+
+def test_a_profit_is_zero_where_nobody_acts_and_its_blocks_are_open_until_prices_are_there() -> None:
+    _, _, at = runs([0.0] * 8)
+    acted = {0: "buy", 1: "sell", 4: "buy", 6: "buy"}
+    rows = [case(f"case-{n}", action=acted.get(n, "observe"), horizon_s=3600) for n in range(8)]
+    nothing = run("live", [case(f"case-{n}", action="observe") for n in range(8)], status="")
+    held = {(f"case-{n}", "BTC", 86_400): 0.03 for n in (0, 1, 4)}  # the price of case-6 is not there yet
+    found = differences_of(nothing, run("candidate", rows), Returns(held=held), at, parse_metric("profit@24h"))
+    assert found.least.tolist() == pytest.approx([0.028, -0.032, 0.0, 0.0, 0.028, 0.0, 0.0])
+    blocks = [int((BEGAN + timedelta(days=n)).timestamp()) // 172_800 for n in (0, 1, 2, 3, 4, 5, 7)]
+    assert (found.blocks.tolist(), found.open_from) == (blocks, blocks[4])
 
 
 def test_a_story_counts_on_its_first_day_for_that_day_is_closed_when_it_is_told_again() -> None:
     live, candidate, at = runs([0.1, 0.2, 0.3, 0.4], {0: "hack", 2: "hack"})
-    found = differences_of(live, candidate, at, parse_metric("confidence"))
-    assert (found.values.tolist(), found.left_out) == (pytest.approx([0.1, 0.2, 0.4]), 1)
+    found = differences_of(live, candidate, Returns(), at, parse_metric("confidence"))
+    assert (found.least.tolist(), found.left_out) == (pytest.approx([0.1, 0.2, 0.4]), 1)
 
 
-@pytest.mark.parametrize("written", ["brier", "ece@4h", "confidence@4h", "hit_rate@2h", "action_flips", ""])
+@pytest.mark.parametrize("written", ["brier@4h", "full_cost", "confidence@4h", "profit@2h", "action_flips", ""])
 def test_a_metric_that_cannot_be_watched_is_refused_with_those_that_can(written: str) -> None:
-    with pytest.raises(ConfigError, match=r"--metric .*write confidence.*brier@4h"):
+    with pytest.raises(ConfigError, match=r"--metric .*write one of profit@5m.*confidence, action_rate"):
         parse_metric(written)
+
+
+def test_a_profit_at_each_signals_own_horizon_would_take_years_and_is_refused() -> None:
+    with pytest.raises(ConfigError, match="ten blocks would take 600"):
+        parse_metric("profit")
 
 
 def test_a_metric_without_a_better_side_stops_on_either_alone() -> None:
@@ -157,7 +169,7 @@ def test_the_command_tells_how_the_run_stands(database: dict[str, str]) -> None:
     assert done.exit_code == exits.OK, done.output
     found = json.loads(done.stdout.splitlines()[-1])
     assert (found["verdict"], found["blocks"], found["cases"], found["decided_at"]) == ("lower", 12, 26, 10)
-    assert found["estimate"] == pytest.approx(-0.2) and found["low"] < -0.2 < found["high"] < 0
+    assert found["delta_low"] == found["delta_high"] == pytest.approx(-0.2) and found["low"] < -0.2 < found["high"] < 0
     assert found["stop"] is True
     shown = watch(database, "shadow-1").stdout
     assert "Verdict: lower since day 10" in shown and "The stop rule (either) holds" in shown
