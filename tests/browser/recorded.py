@@ -208,8 +208,8 @@ RUNS = [
 @lru_cache(maxsize=1)
 def comparison() -> Json:
     """Return the comparison of docs/verdict.md."""
-    a, b, texts = example()
-    found: Json = plain(with_texts(compare(a, b, differences=3, resamples=500), texts))
+    a, b, returns, texts = example()
+    found: Json = plain(with_texts(compare(a, b, returns, differences=3), texts))
     return found
 
 

@@ -10,7 +10,7 @@ import typer
 
 from newsproof.app import exits
 from newsproof.app.invocation import json_line, of, run
-from newsproof.cli.commands.compare import compare
+from newsproof.cli.commands.compare import compare, gate, power
 
 HERE = "Prompts and models"
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the last line of standard output.")]
@@ -35,7 +35,8 @@ class MissPolicy(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.add_typer(backtest, name="backtest", rich_help_panel=HERE)
-    backtest.command()(compare)
+    for command in (compare, gate, power):
+        backtest.command()(command)
 
 
 @backtest.command("run")

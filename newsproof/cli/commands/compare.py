@@ -1,22 +1,44 @@
-"""The command that says whether two runs differ: ``backtest compare``, mounted by the group ``backtest``."""
+"""The commands that say whether two runs differ: ``backtest compare``, ``gate`` and ``power``, mounted by the group ``backtest``."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from newsproof.app.invocation import of, run
+from newsproof.app.invocation import of, run, say_result
 from newsproof.evaluation.compare.formats import ReportFormat
+
+A = Annotated[str, typer.Argument(help="Run id to compare with, or `live`.", show_default=False)]
+B = Annotated[str, typer.Argument(help="Run id to judge, or `live`.", show_default=False)]
+Primary = Annotated[
+    str,
+    typer.Option(
+        help="The metric that is tested by itself: profit (each signal's own horizon), profit@4h, hit_rate@1h, brier@24h …"
+    ),
+]
+Cap = Annotated[float, typer.Option(min=0.0001, max=10.0, help="Most that one case may gain or lose, as a share.")]
+Cost = Annotated[
+    float, typer.Option(min=0, max=1_000, help="What a trade costs, in and out together, in basis points.")
+]
+Latency = Annotated[
+    float,
+    typer.Option(
+        min=0, help="Seconds from when news was knowable to the entry, where no live signal says how long it took."
+    ),
+]
+Format = Annotated[
+    ReportFormat, typer.Option(help="json is one object; html one file; junit has a test case a metric and rule.")
+]
+Draws = Annotated[int, typer.Option(min=199, max=99_999, help="Random signs of a test.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of the signs; the same one gives the same figures.")]
 
 
 def compare(
     ctx: typer.Context,
-    a: Annotated[str, typer.Argument(help="Run id to compare with, or `live`.", show_default=False)],
-    b: Annotated[str, typer.Argument(help="Run id to judge, or `live`.", show_default=False)],
-    format: Annotated[
-        ReportFormat, typer.Option(help="json is one object; junit has a test case a metric and rule.")
-    ] = (ReportFormat.table),
+    a: A,
+    b: B,
+    format: Format = ReportFormat.table,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(help='Exit with 100 when this holds, such as "brier>+0.01"; may be given several times.'),
@@ -24,13 +46,81 @@ def compare(
     differences: Annotated[
         int, typer.Option(min=0, max=1_000, help="How many of the largest to show with texts.")
     ] = 10,
-    resamples: Annotated[int, typer.Option(min=200, max=100_000, help="Of the bootstrap.")] = 5_000,
-    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap; the same one gives the same intervals.")] = 0,
+    primary: Primary = "profit",
+    cap: Cap = 0.25,
+    trade_cost: Cost = 20.0,
+    latency: Latency = 30.0,
+    draws: Draws = 9_999,
+    seed: Seed = 0,
 ) -> None:
     """Say whether run B judges differently from run A, and how sure that is; docs/verdict.md."""
-    from newsproof.evaluation.compare.running import show_comparison
+    from newsproof.evaluation.compare.rules import parse_rule
+    from newsproof.evaluation.compare.running import read_comparison, show, status_of
 
-    work = show_comparison(
-        of(ctx), a, b, format=format, fail_on=fail_on or (), differences=differences, seed=seed, resamples=resamples
-    )
-    raise typer.Exit(run(work))
+    rules = [parse_rule(text) for text in fail_on or ()]
+    how = _how(primary, cap, trade_cost, draws, seed)
+    found = run(read_comparison(of(ctx), a, b, rules=rules, differences=differences, latency_s=latency, how=how))
+    show(found, format)
+    raise typer.Exit(status_of(found))
+
+
+def gate(
+    ctx: typer.Context,
+    a: A,
+    b: B,
+    margin: Annotated[
+        float | None,
+        typer.Option(min=0, help="Pass only if a loss of more than this is excluded; without: unless B is worse."),
+    ] = None,
+    format: Format = ReportFormat.table,
+    primary: Primary = "profit",
+    cap: Cap = 0.25,
+    trade_cost: Cost = 20.0,
+    latency: Latency = 30.0,
+    draws: Draws = 9_999,
+    seed: Seed = 0,
+) -> None:
+    """Exit with 100 when run B loses the primary metric against run A, with 1 when that cannot be seen, else with 0."""
+    from newsproof.evaluation.compare.running import gate_status, read_comparison, show
+
+    how = _how(primary, cap, trade_cost, draws, seed)
+    found = run(read_comparison(of(ctx), a, b, latency_s=latency, how=how))
+    status, why = gate_status(found.primary, margin)
+    show(found, format)
+    if format == ReportFormat.table:
+        say_result(f"Gate {why}.")
+    raise typer.Exit(status)
+
+
+def power(
+    ctx: typer.Context,
+    a: A,
+    b: B,
+    difference: Annotated[
+        list[str] | None,
+        typer.Option(help="METRIC=DIFFERENCE to be seen, such as profit=0.002; may be given several times."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object on the last line of standard output.")
+    ] = False,
+    primary: Primary = "profit",
+    cap: Cap = 0.25,
+    trade_cost: Cost = 20.0,
+    latency: Latency = 30.0,
+    draws: Draws = 9_999,
+    seed: Seed = 0,
+) -> None:
+    """Say what differences between two runs a sample like this can show, and how many days one would need."""
+    from newsproof.evaluation.compare.power import parse_differences, power_of, show_power
+    from newsproof.evaluation.compare.running import read_comparison
+
+    wanted = parse_differences(difference or ())
+    how = _how(primary, cap, trade_cost, draws, seed)
+    found = run(read_comparison(of(ctx), a, b, latency_s=latency, how=how, differences=0))
+    show_power(found, power_of(found, wanted), as_json=as_json)
+
+
+def _how(primary: str, cap: float, trade_cost: float, draws: int, seed: int) -> Any:
+    from newsproof.evaluation.compare.metrics import Scoring, parse_primary
+
+    return Scoring(primary=parse_primary(primary), cap=cap, trade_cost=trade_cost / 1e4, seed=seed, draws=draws)

@@ -234,7 +234,7 @@ def _of_primary(m: MetricResult) -> str:
         return f"{name} is not tested: {m.note}"
     interval = f"{_span(m)}, 95 % interval {m.low:+.4g} to {m.high:+.4g}, p {m.p:.3f}"
     if m.verdict == "not distinguishable":
-        shows = "" if m.detectable is None else f"; this sample would show {m.detectable:.4g} in 4 of 5 cases"
+        shows = "" if m.detectable is None else f"; a true difference of {m.detectable:.4g} would show 4 times in 5"
         return f"{name} is not distinguishable ({interval}{shows})"
     return f"{name} is {m.verdict} in B ({interval})"
 

@@ -13,3 +13,4 @@ class ReportFormat(StrEnum):
     csv = "csv"
     md = "md"
     junit = "junit"
+    html = "html"

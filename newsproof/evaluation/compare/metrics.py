@@ -244,6 +244,8 @@ def _earned(
 ) -> float | None:
     if one is None:
         return None
+    if case_id in returns.untraded:
+        return 0.0
     total = 0.0
     for said in one.said:
         if said.side:
@@ -256,6 +258,8 @@ def _earned(
 
 def _reach(pair: Pair, returns: Returns, horizon_s: int | None, cap: float) -> float | None:
     """Return how far the market moved in a case that worked in one run alone; the cap where nobody named an asset."""
+    if pair.case_id in returns.untraded:
+        return 0.0
     one = pair.a if pair.a is not None else pair.b
     signals = [said for said in one.said if said.confidence is not None] if one is not None else []
     moves = [returns.held.get((pair.case_id, said.asset, horizon_s or said.horizon_s)) for said in signals]

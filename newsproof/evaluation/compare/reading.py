@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import time
 from collections.abc import Sequence
 
 from infra.clickhouse.client import ClickHouse
+from infra.market.outcomes.bars import stored_bars, stored_maps
+from infra.market.outcomes.markets import Markets
 from newsproof.evaluation.compare.comparison import Comparison
-from newsproof.evaluation.compare.rows import HOW_NOT_WHAT, LIVE, CaseText, ComparedCase, Hits, RunRows, Texts
+from newsproof.evaluation.compare.pricing import LATENCY_S, CaseTimes, asked_of, entry_ms, returns_of, symbols_of
+from newsproof.evaluation.compare.rows import HOW_NOT_WHAT, LIVE, CaseText, ComparedCase, Returns, RunRows, Texts
 from schemas.errors import ConfigError
 
 # Matches canonical JSON: a string, null or a flat list after the field's name. Inside a text the quotes are escaped.
@@ -17,6 +21,7 @@ _COMPUTED = {
     "look_ahead": "look_ahead_evidence + look_ahead_memory + look_ahead_prices",
     "signal_hash": f"if(signal = '', 0, cityHash64(replaceRegexpAll(signal, '{HOW}', '')))",
     "notes_hash": "if(notes = '', 0, cityHash64(notes))",
+    "knowable_ms": "toUnixTimestamp64Milli(knowable_at)",
 }
 _COLUMNS = ", ".join(
     f"{_COMPUTED[name]} AS {name}" if name in _COMPUTED else name for name in ComparedCase.__struct_fields__
@@ -26,6 +31,8 @@ _CASES = {
     True: "SELECT case_id FROM v_judgements WHERE run_id = {run:String}",
     False: "SELECT case_id FROM run_cases WHERE run_id = {run:String}",
 }
+_BEFORE_MS = 7 * 86_400_000
+"""Bars of so much time before the first entry say how dense a market's bars are."""
 _TEXT_FIELDS = (
     *("event_type", "asset", "action", "direction", "verdict", "horizon_s", "preliminary_confidence", "confidence"),
 )
@@ -68,29 +75,50 @@ async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
     )
     counted = f"SELECT uniqExact(case_id) FROM ({_CASES[run == LIVE]})"
     described = "SELECT status, changes FROM runs FINAL WHERE run_id = {run:String}"
-    rows, count, about, hits = await asyncio.gather(
+    rows, count, about = await asyncio.gather(
         tables.query(rows_of, {"one": run, "run": other}),
         tables.query(counted, {"run": run}),
         tables.query(described, {"run": run}),
-        _read_hits(tables, run),
     )
     status, changes = about.rows[0] if about.rows and run != LIVE else ("", "")
     return RunRows(
         run_id=run,
         cases=int(count.rows[0][0]),
         rows=[ComparedCase(*row) for row in rows.rows],
-        hits=hits,
         status=status,
         changes=changes,
     )
 
 
-async def _read_hits(tables: ClickHouse, run: str) -> Hits:
-    # The view decides which outcomes count: the asset that the run named, entered when the news was knowable, not withdrawn.
-    sql = "SELECT horizon_s, case_id, repeat, hit FROM v_judged_outcomes WHERE run_id = {run:String} AND standing = 'counted'"
-    found: dict[int, dict[tuple[str, int], int]] = {}
-    for horizon_s, case_id, repeat, hit in (await tables.query(sql, {"run": run})).rows:
-        found.setdefault(horizon_s, {})[case_id, repeat] = hit
+async def read_returns(tables: ClickHouse, runs: Sequence[RunRows], *, latency_s: float = LATENCY_S) -> Returns:
+    """Read what the market did after the cases of these runs: one entry a case, whichever run acts on it."""
+    rows = [row for run in runs for row in run.rows]
+    times, renamed = await asyncio.gather(_read_times(tables, rows), stored_maps(tables))
+    asked = asked_of(rows)
+    if not asked:
+        return Returns()
+    begin = min(entry_ms(times[case_id], latency_s) for case_id, _ in asked)
+    last = max(entry_ms(times[key[0]], latency_s) + 2_000 * max(horizons) for key, horizons in asked.items())
+    series = await stored_bars(
+        tables,
+        symbols=symbols_of(asked, times, renamed, latency_s),
+        since_ms=begin - _BEFORE_MS,
+        until_ms=last + _BEFORE_MS,
+    )
+    return returns_of(asked, times, Markets(series, renamed), now_ms=int(time.time() * 1000), latency_s=latency_s)
+
+
+async def _read_times(tables: ClickHouse, rows: Sequence[ComparedCase]) -> dict[str, CaseTimes]:
+    """Return the times of each case; its live signal says how late the entry is, and whether it was withdrawn."""
+    sql = (
+        "SELECT case_id, toUnixTimestamp64Milli(knowable_at), if(live, toUnixTimestamp64Milli(emitted_at), NULL), "
+        "if(withdrawn_at IS NULL, NULL, toUnixTimestamp64Milli(assumeNotNull(withdrawn_at))) "
+        "FROM v_judgements WHERE run_id = 'live'"
+    )
+    found = {row.case_id: CaseTimes(knowable_ms=row.knowable_ms, emitted_ms=None, withdrawn_ms=None) for row in rows}
+    for case_id, knowable_ms, emitted_ms, withdrawn_ms in (await tables.query(sql)).rows:
+        if case_id in found:
+            found[case_id] = CaseTimes(knowable_ms=knowable_ms, emitted_ms=emitted_ms, withdrawn_ms=withdrawn_ms)
     return found
 
 

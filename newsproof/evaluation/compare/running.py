@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
@@ -13,11 +14,14 @@ from newsproof.app.servers import servers, with_data
 from newsproof.evaluation.compare.comparison import Comparison, compare, with_texts
 from newsproof.evaluation.compare.documents import as_csv, as_json, as_junit, as_markdown
 from newsproof.evaluation.compare.formats import ReportFormat
-from newsproof.evaluation.compare.reading import read_runs, read_texts
-from newsproof.evaluation.compare.rules import Rule, parse_rule
+from newsproof.evaluation.compare.metrics import MetricResult, Scoring
+from newsproof.evaluation.compare.page import as_html
+from newsproof.evaluation.compare.pricing import LATENCY_S
+from newsproof.evaluation.compare.reading import read_returns, read_runs, read_texts
+from newsproof.evaluation.compare.rules import Rule
 from newsproof.evaluation.compare.terminal import show_table
 
-_DOCUMENTS = {"json": as_json, "csv": as_csv, "md": as_markdown, "junit": as_junit}
+_DOCUMENTS = {"json": as_json, "csv": as_csv, "md": as_markdown, "junit": as_junit, "html": as_html}
 
 
 async def compare_runs(
@@ -25,56 +29,66 @@ async def compare_runs(
     a: str,
     b: str,
     *,
+    how: Scoring | None = None,
     rules: Sequence[Rule] = (),
     differences: int = 10,
-    seed: int = 0,
-    resamples: int = 5_000,
+    latency_s: float = LATENCY_S,
 ) -> Comparison:
     """Compare two runs of the tables; ``live``: the live judgements. Keywords as in :func:`comparison.compare`.
+
+    ``latency_s``: seconds from when news was knowable to the entry, for news that was not judged live.
 
     Raises:
         ConfigError: a run does not exist, or no case worked in both.
     """
     first, second = await read_runs(tables, a, b)
-    found = compare(first, second, rules=rules, differences=differences, seed=seed, resamples=resamples)
+    returns = await read_returns(tables, (first, second), latency_s=latency_s)
+    found = compare(first, second, returns, how=how, rules=rules, differences=differences)
     return with_texts(found, await read_texts(tables, a, b, found))
 
 
-async def show_comparison(
-    invocation: Invocation,
-    a: str,
-    b: str,
-    *,
-    format: ReportFormat,
-    fail_on: Sequence[str],
-    differences: int,
-    seed: int,
-    resamples: int,
-) -> int:
-    """Print the comparison; return the exit status: 100 when a rule holds, 1 when none holds but one cannot be judged.
-
-    Raises:
-        ConfigError: a malformed rule, an unknown run, or nothing to compare.
-    """
-    rules = [parse_rule(text) for text in fail_on]
+async def read_comparison(invocation: Invocation, a: str, b: str, **keywords: Any) -> Comparison:
+    """Compare two runs on the configured servers. Keywords as in :func:`compare_runs`."""
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
     async with servers(settings, kafka=False) as found:
         at = found.applied_to(settings)
         if "clickhouse" in found.own:
             await prepare_tables(at)
         async with clickhouse_of(at) as tables:
-            result = await compare_runs(
-                tables, a, b, rules=rules, differences=differences, seed=seed, resamples=resamples
-            )
+            return await compare_runs(tables, a, b, **keywords)
+
+
+def show(result: Comparison, format: ReportFormat) -> None:
+    """Print the comparison."""
     if format == "table":
         show_table(result)
     else:
         say_result(_DOCUMENTS[format](result).rstrip("\n"))
-    return status_of(result)
 
 
 def status_of(found: Comparison) -> int:
-    """Return the exit status that follows from the rules."""
+    """Return the exit status that follows from the rules: 100 when one holds, 1 when none holds but one cannot be judged."""
     if any(rule.holds for rule in found.rules):
         return exits.FAIL_ON
     return exits.FINDING if any(rule.holds is None for rule in found.rules) else exits.OK
+
+
+def gate_status(primary: MetricResult, margin: float | None) -> tuple[int, str]:
+    """Return the exit status of a gate, and why: 100 when the primary metric lost, 1 when that cannot be seen, else 0.
+
+    ``margin``: the loss that is acceptable; then a candidate passes only if the whole 95 % interval lies above that loss.
+    Without, it passes unless it is worse beyond chance.
+    """
+    if primary.verdict == "worse":
+        return exits.FAIL_ON, f"closed: {primary.label} is worse in B"
+    if primary.verdict == "identical":
+        return exits.OK, f"open: {primary.label} is identical"
+    if primary.p is None:
+        return exits.FINDING, f"closed: whether {primary.label} was lost cannot be seen ({primary.note})"
+    if margin is None:
+        return exits.OK, f"open: no loss of {primary.label} beyond chance"
+    edge = primary.low if primary.better == "higher" else primary.high
+    loss = None if edge is None else -edge if primary.better == "higher" else edge
+    if loss is None or loss > margin:
+        return exits.FAIL_ON, f"closed: a loss of {primary.label} of more than {margin:g} is not excluded"
+    return exits.OK, f"open: a loss of {primary.label} of more than {margin:g} is excluded (95 %)"

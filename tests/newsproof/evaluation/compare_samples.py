@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from newsproof.evaluation.compare.rows import CaseText, ComparedCase, RunRows
+from newsproof.evaluation.compare.rows import CaseText, ComparedCase, Returns, RunRows
 
 USUAL: dict[str, Any] = {
     "repeat": 0,
@@ -34,12 +34,18 @@ USUAL: dict[str, Any] = {
     "after_training_cutoff": 0,
     "signal_hash": 1,
     "notes_hash": 1,
+    "language": "en",
+    "source": "wire",
+    "horizon_s": 3600,
 }
+DAY_MS = 86_400_000
 
 
 def case(name: str, story: str = "", **changes: Any) -> ComparedCase:
-    """Return one row; a case is its own story where none is named."""
-    return ComparedCase(**USUAL | {"case_id": name, "story_id": story or name} | changes)
+    """Return one row; a case is its own story where none is named, and of another day than cases with another name."""
+    day = int.from_bytes(name.encode()[-3:], "big") % 5_000
+    usual = USUAL | {"case_id": name, "story_id": story or name, "knowable_ms": day * DAY_MS}
+    return ComparedCase(**usual | changes)
 
 
 def called(cost: str, latency_ms: float, calls: int = 1) -> dict[str, Any]:
@@ -55,33 +61,24 @@ def called(cost: str, latency_ms: float, calls: int = 1) -> dict[str, Any]:
     }
 
 
-def run(
-    name: str,
-    rows: list[ComparedCase],
-    cases: int | None = None,
-    returns: Mapping[int, Mapping[str, float]] | None = None,
-    **changes: Any,
-) -> RunRows:
-    """Return a finished run of these rows; ``returns`` by horizon and case make its hits, as the view does."""
-    hits = {horizon: _hits(rows, of_case) for horizon, of_case in (returns or {}).items()}
+def run(name: str, rows: list[ComparedCase], cases: int | None = None, **changes: Any) -> RunRows:
+    """Return a finished run of these rows."""
     count = len({row.case_id for row in rows}) if cases is None else cases
-    return RunRows(**{"run_id": name, "cases": count, "rows": rows, "hits": hits, "status": "finished"} | changes)
+    return RunRows(**{"run_id": name, "cases": count, "rows": rows, "status": "finished"} | changes)
 
 
-def _hits(rows: list[ComparedCase], returns: Mapping[str, float]) -> dict[tuple[str, int], int]:
-    side = {"long": 1, "short": -1}
-    return {
-        (row.case_id, row.repeat): int(returns[row.case_id] * side[row.direction] > 0)
-        for row in rows
-        if row.case_id in returns and row.direction in side and row.action != "observe" and row.has_signal
-    }
+def after(came: Mapping[int, Mapping[str, float]], asset: str = "BTC") -> Returns:
+    """Return what the market did, by horizon and case."""
+    moves = {(name, asset, horizon): move for horizon, of_case in came.items() for name, move in of_case.items()}
+    return Returns(held=moves, moved=moves)
 
 
 CHANGES = '{"prompts":{"synthesize":{"version":"4","hash":"05eabc8d5bff6188","text":"You write…"}},"repeat":1}'
 
 
-def example() -> tuple[RunRows, RunRows, dict[tuple[str, str, int], CaseText]]:
-    """Return the two runs of docs/verdict.md with their texts: 120 made-up stories in 240 cases, synthesize changed.
+def example() -> tuple[RunRows, RunRows, Returns, dict[tuple[str, str, int], CaseText]]:
+    """Return the two runs of docs/verdict.md, what came of their cases, and their texts: 120 made-up stories in 240 cases on
+    60 days, synthesize changed.
 
     The candidate is less sure of rumours (every fifth story), which rise in four of ten cases; others rise in seven.
     """
@@ -104,10 +101,11 @@ def example() -> tuple[RunRows, RunRows, dict[tuple[str, str, int], CaseText]]:
             reused = {"reused": 5, "avoided_cost_usd": Decimal("0.0021")}
             reused["would_have_cost_usd"] = cost["cost_usd"] + Decimal("0.0021")
             changed = {"notes_hash": 2} if rumour and run_id == "synth-v4" else {}
-            rows[run_id].append(case(name, f"story-{story:03}", **said | cost | reused | changed))
+            kind = {"event_type": "rumour" if rumour else "listing", "knowable_ms": (20_000 + n // 4) * DAY_MS}
+            rows[run_id].append(case(name, f"story-{story:03}", **said | cost | reused | changed | kind))
             first = "One unnamed source." if rumour else "Confirmed by the exchange."
             notes = f"{first} {'Held back until an official word.' if confidence < 0.6 and rumour else 'Price reacts.'}"
             fields = {name: str(value) for name, value in said.items()}
             texts[run_id, name, 0] = CaseText(signal="", notes=notes, fields=fields)
-    a, b = (run(name, found, returns=came) for name, found in rows.items())
-    return a, msgspec.structs.replace(b, changes=CHANGES), texts
+    a, b = (run(name, found) for name, found in rows.items())
+    return a, msgspec.structs.replace(b, changes=CHANGES), after(came), texts

@@ -16,8 +16,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "verdict.md"
 
 def printed(capsys: pytest.CaptureFixture[str]) -> str:
     """Return the report of the example, without the spaces at the ends of lines."""
-    a, b, texts = example()
-    show_table(with_texts(compare(a, b, differences=1, rules=[parse_rule("brier>+0.01")]), texts))
+    a, b, returns, texts = example()
+    show_table(with_texts(compare(a, b, returns, differences=1, rules=[parse_rule("brier>+0.01")]), texts))
     return "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
 
 

@@ -18,7 +18,7 @@ from newsproof.evaluation.compare.running import status_of
 from newsproof.evaluation.compare.terminal import show_table
 from newsproof.evaluation.compare.texts import MAX_LINE, MAX_LINES, changes_summary, difference, visible
 from schemas.errors import ConfigError
-from tests.newsproof.evaluation.compare_samples import CHANGES, called, case, run
+from tests.newsproof.evaluation.compare_samples import CHANGES, after, called, case, run
 
 NAMES = "abcdefgh"
 ROSE = {3600: dict.fromkeys("abcdef", 0.02) | dict.fromkeys("gh", -0.01)}
@@ -28,15 +28,16 @@ HOSTILE = (
 )
 
 
-def compared(*rules: str, hostile: str = "") -> Comparison:
-    """A says long with 0.6 on all eight (six rose); B with 0.8, short on g, and h it lost."""
+def compared(*rules: str, hostile: str = "", missed: bool = False) -> Comparison:
+    """A says long with 0.6 on all eight (six rose); B with 0.8, short on g. h it dropped, or missed."""
     a = [case(n, **called("0.001", 100.0)) for n in NAMES]
     b = [case(n, confidence=0.8, notes_hash=2, **called("0.001", 120.0)) for n in "abcdef"]
     b.append(case("g", confidence=0.8, action="sell", direction="short", asset=hostile or "BTC", notes_hash=2))
-    b.append(case("h", status="miss", has_signal=0))
+    b.append(case("h", status="miss" if missed else "replayed", has_signal=0, action=""))
     found = compare(
-        run("live", a, returns=ROSE, status=""),
-        run("b1", b, returns=ROSE, changes=CHANGES),
+        run("live", a, status=""),
+        run("b1", b, changes=CHANGES),
+        after(ROSE),
         rules=[parse_rule(rule) for rule in rules],
         differences=2,
     )
@@ -48,19 +49,26 @@ def compared(*rules: str, hostile: str = "") -> Comparison:
 
 
 def test_the_table_shows_everything_in_the_order_of_reading(capsys: pytest.CaptureFixture[str]) -> None:
-    show_table(compared("misses>0"))
+    show_table(compared("misses>0", missed=True))
     out = capsys.readouterr().out
-    order = ("A = live", "B = b1: synthesize v4 (05eabc8d)", "Comparable: 7 of 8 cases in both, 7 stories", "misses")
+    order = (
+        "A = live",
+        "B = b1: synthesize v4 (05eabc8d)",
+        "Comparable: 7 of 8 cases worked in both, 7 stories on 7 days",
+        "misses",
+    )
     order += (
         "! run b1: 1 cases did not work",
+        "Paths of the cases",
         "Metrics",
+        "profit (primary)",
         "confidence",
         "not distinguishable",
         "Flips: 1 of the action, 0 of the verdict",
         "buy → sell",
     )
     order += ("Largest differences (2 of 7)", "-notes: It rose.", "+notes: It fell.", "Spend over", "0.008000")
-    order += ("--fail-on 'misses>0' HOLDS: misses: A 0, B 1", "Verdict: not distinguishable")
+    order += ("--fail-on 'misses>0' HOLDS: misses: A 0, B 1", "Verdict: profit (primary) is not distinguishable")
     places = [out.find(text) for text in order]
     assert -1 not in places, dict(zip(order, places, strict=True))
     assert places == sorted(places)
@@ -84,14 +92,15 @@ def test_json_is_one_object_with_the_documented_keys() -> None:
     assert text.count("\n") == 1
     assert list(told) == [
         *("format_version", "a", "b", "changes_a", "changes_b", "verdict", "warnings", "comparability", "metrics"),
-        *("changed_texts", "flips", "verdict_flips", "differences", "spend", "rules", "seed", "resamples"),
+        *("segments", "calibration", "changed_texts", "flips", "verdict_flips", "differences", "spend", "rules"),
+        *("cap", "trade_cost", "seed", "draws"),
     ]
     brier = next(m for m in told["metrics"] if (m["metric"], m["horizon"]) == ("brier", "1h"))
-    # Seven cases: A 6 x 0.16 + 0.36, B 7 x 0.04.
-    assert (brier["a"], brier["b"]) == (pytest.approx(1.32 / 7), pytest.approx(0.04))
+    # Each over what it acted on: A 6 x 0.16 + 2 x 0.36 of eight, B 7 x 0.04 of seven.
+    assert (brier["a"], brier["b"]) == (pytest.approx(1.68 / 8), pytest.approx(0.04))
     assert told["spend"][0]["cost_usd"] == "0.008"
     assert told["flips"][0]["case_id"] == "g" and told["differences"][0]["diff"]
-    assert (told["rules"][0]["holds"], told["format_version"]) == (False, 1)
+    assert (told["rules"][0]["holds"], told["format_version"]) == (False, 2)
 
 
 def test_csv_has_a_line_for_each_metric_and_nothing_where_nothing_was_measured() -> None:
@@ -99,25 +108,26 @@ def test_csv_has_a_line_for_each_metric_and_nothing_where_nothing_was_measured()
     assert [(r["metric"], r["horizon"]) for r in lines[: len(OF_CASES) + 1]] == [(name, "") for name in OF_CASES] + [
         ("hit_rate", "5m")
     ]
+    assert [r["role"] for r in lines[:3]] == ["primary", "shown", "secondary"]
     assert len(lines) == len(OF_CASES) + 4 * len(OF_HORIZONS)
     assert set(CSV_COLUMNS) < set(lines[0])
     hits = {r["horizon"]: r for r in lines if r["metric"] == "hit_rate"}
-    assert (hits["1h"]["a"], hits["1h"]["b"]) == (str(6 / 7), "1.0")
+    assert (hits["1h"]["a"], hits["1h"]["b"]) == ("0.75", "1.0")
     assert (hits["5m"]["a"], hits["5m"]["verdict"]) == ("", "not measured")
 
 
 def test_markdown_has_the_verdict_first_and_the_diff_in_a_fence() -> None:
-    text = as_markdown(compared("misses>0", "cost<-90%", "brier@24h>0.3"))
-    assert text.startswith("### Backtest: live against b1\n\n**not distinguishable")
+    text = as_markdown(compared("misses>0", "cost<-90%", "brier@24h>0.3", "misses>1", missed=True))
+    assert text.startswith("### Backtest: live against b1\n\n**profit (primary) is not distinguishable")
     assert "```diff\n-" in text and "+notes: It fell." in text
     assert "❌ holds" in text and "✅ does not hold" in text and "⚠️ cannot be judged" in text
-    assert "| hit_rate&#64;1h | 0.8571 | 1.0000 | +0.1429 |" in text
+    assert "| hit_rate&#64;1h | 0.7500 | unknown | +0.1250 to +0.2500 |" in text
 
 
 def test_junit_has_a_case_for_each_metric_and_rule_and_only_rules_fail() -> None:
-    suites = Xml.fromstring(as_junit(compared("misses>0", "misses>5", "brier@24h>0.3")))
+    suites = Xml.fromstring(as_junit(compared("misses>0", "misses>5", "brier@24h>0.3", missed=True)))
     metrics, rules = suites
-    assert (metrics.get("tests"), metrics.get("failures"), metrics.get("errors")) == ("19", "0", "0")
+    assert (metrics.get("tests"), metrics.get("failures"), metrics.get("errors")) == ("21", "0", "0")
     assert metrics.get("skipped") == "9"  # three scores at three horizons without outcomes
     assert {c.get("name"): [part.tag for part in c] for c in rules} == {
         "misses>0": ["failure"],
@@ -183,8 +193,8 @@ def test_what_would_not_be_seen_is_written_out() -> None:
         ("brier>+0.01", False),  # B is better by 0.15
         ("brier@1h<-0.1", True),
         ("brier@1h<-0.1 surely", True),
-        ("brier@1h<-0.14 surely", False),
-        ("brier@1h<-70%", True),  # of 0.1886
+        ("brier@1h<-0.16 surely", False),
+        ("brier@1h<-70%", True),  # of 0.21
         ("brier@1h<-90%", False),
         ("brier>0.03", True),
         ("brier@24h>+0.01", None),
@@ -197,9 +207,14 @@ def test_what_would_not_be_seen_is_written_out() -> None:
         ("verdict_flips>0", False),
         ("cost>+10%", False),
         ("latency>+10%", True),
-        ("misses>0", True),
+        ("primary>+0.0001", True),
+        ("primary<-0.0001 surely", False),
+        ("profit_uncapped>0", True),
+        ("misses>0", False),
         ("failed>0", False),
         ("missing>+0", False),
+        ("ece@1h<+0", True),
+        ("ece@1h<+0 surely", None),
     ],
 )
 def test_a_rule_holds_or_not_or_cannot_be_judged(rule: str, holds: bool | None) -> None:
@@ -209,8 +224,14 @@ def test_a_rule_holds_or_not_or_cannot_be_judged(rule: str, holds: bool | None) 
     assert exits.FAIL_ON == 100
 
 
+def test_a_rule_has_to_hold_whatever_the_cases_came_to_that_worked_in_one_run_alone() -> None:
+    # B acts on seven of eight, or on all: whether its rate fell is not known, that it fell by no more than an eighth is.
+    found = compared("action_rate<-5%", "action_rate<-20%", "action_rate>0.5", missed=True)
+    assert [rule.holds for rule in found.rules] == [None, False, None]
+
+
 def test_one_rule_that_holds_decides_also_beside_one_that_cannot_be_judged() -> None:
-    assert status_of(compared("brier@24h>+0.01", "misses>0")) == exits.FAIL_ON
+    assert status_of(compared("brier@24h>+0.01", "misses>0", missed=True)) == exits.FAIL_ON
     assert status_of(compared("brier@24h>+0.01", "misses>5")) == exits.FINDING
 
 

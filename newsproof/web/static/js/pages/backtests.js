@@ -57,14 +57,14 @@ function comparison(found) {
     h("h2", {}, t("compare.title", { a: found.a, b: found.b })),
     words(found.verdict, "p", { class: "notice verdict" }),
     (found.warnings ?? []).map((text) => words(text, "p", { class: "notice warn small" })),
-    h("p", { class: "hint" }, t("compare.aligned", { aligned: found.comparability.aligned, both: found.comparability.in_both, stories: found.comparability.stories })),
+    h("p", { class: "hint" }, t("compare.aligned", { aligned: found.comparability.aligned, both: found.comparability.in_both, stories: found.comparability.stories, days: found.comparability.days })),
     metrics(found.metrics ?? []),
     changes(t("compare.flips", { n: found.flips?.length ?? 0 }), found.flips ?? []),
     changes(t("compare.differences", { n: found.differences?.length ?? 0 }), found.differences ?? [], true),
     spend(found.spend ?? []));
 }
 
-const UNITS = { usd: (v) => usd(v), ms: (v) => number(v, 1), probability: (v) => fixed(v, 4), share: (v) => fixed(v, 4), score: (v) => fixed(v, 4) };
+const UNITS = { return: (v) => fixed(v, 5), usd: (v) => usd(v), ms: (v) => number(v, 1), probability: (v) => fixed(v, 4), share: (v) => fixed(v, 4), score: (v) => fixed(v, 4) };
 const TONES = { better: "up", worse: "down", higher: "accent", lower: "accent", changed: "accent" };
 
 function change(delta, write) {
@@ -77,15 +77,18 @@ function metrics(all) {
   const missing = all.filter((one) => one.verdict === "not measured");
   const row = (one) => {
     const write = (value) => (known(value) ? (UNITS[one.unit] ?? String)(value) : "–");
-    const span = Math.max(...[one.delta, one.low, one.high].map((v) => Math.abs(v ?? 0)));
-    return h("tr", {}, h("th", { scope: "row" }, term(one.metric), one.horizon && ` @${one.horizon}`), h("td", { class: "n" }, write(one.a)), h("td", { class: "n" }, write(one.b)),
-      h("td", { class: "n" }, known(one.delta) ? change(one.delta, write) : "–"),
-      h("td", { class: "bar-cell" }, known(one.delta) && interval(one.delta, one.low, one.high, span, { better: "is-up", worse: "is-down" }[one.verdict] ?? "is-flat")),
+    const span = Math.max(...[one.delta_low, one.delta_high, one.low, one.high].map((v) => Math.abs(v ?? 0)));
+    const unknown = (value) => (known(value) ? write(value) : t("unknown"));
+    const middle = (one.delta_low + one.delta_high) / 2;
+    return h("tr", {}, h("th", { scope: "row" }, term(one.metric), one.horizon && ` @${one.horizon}`, one.role === "primary" && h("span", { class: "tag accent" }, t("metric.primary"))), h("td", { class: "n" }, unknown(one.a)), h("td", { class: "n" }, unknown(one.b)),
+      h("td", { class: "n" }, known(one.delta) ? change(one.delta, write) : `${change(one.delta_low, write)} … ${change(one.delta_high, write)}`),
+      h("td", { class: "bar-cell" }, known(one.delta_low) && interval(middle, one.low, one.high, span, { better: "is-up", worse: "is-down" }[one.verdict] ?? "is-flat")),
       h("td", { class: "n" }, known(one.low) ? `${write(one.low)} … ${write(one.high)}` : "–"),
       h("td", { class: "n" }, known(one.p_holm) ? one.p_holm.toFixed(3) : "–"),
+      h("td", { class: "n" }, known(one.blocks) && one.blocks > 0 ? number(one.blocks) : "–"),
       h("td", {}, h("span", { class: `tag ${TONES[one.verdict] ?? ""}` }, term(one.verdict))));
   };
-  const heads = [[t("metric")], ["A", 1], ["B", 1], ["B − A", 1], [t("metric.drawn")], [t("metric.interval"), 1], ["p (Holm)", 1], [t("metric.verdict")]];
+  const heads = [[t("metric")], ["A", 1], ["B", 1], ["B − A", 1], [t("metric.drawn")], [t("metric.interval"), 1], ["p (Holm)", 1], [t("metric.blocks"), 1], [t("metric.verdict")]];
   return h("div", {}, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("compare.metrics") }, h("table", { class: "metrics" },
     h("thead", {}, h("tr", {}, heads.map(([name, right]) => h("th", { scope: "col", class: right ? "n" : "" }, name)))), h("tbody", {}, measured.map(row)))),
   missing.length > 0 && h("p", { class: "hint pad-top" }, t("compare.not_measured"), " ", missing.map((one) => `${term(one.metric)}${one.horizon ? ` @${one.horizon}` : ""}`).join(t("comma"))));

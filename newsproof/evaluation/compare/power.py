@@ -1,0 +1,106 @@
+"""What a sample can show: the smallest difference that it would detect, and how much more one would need to see another.
+
+Everything is computed from the block sums of the two runs at hand; nothing is assumed of how news or prices behave.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from newsproof.app.invocation import json_line, say_result, table
+from newsproof.evaluation.compare.comparison import Comparison
+from newsproof.evaluation.compare.metrics import MetricResult
+from newsproof.evaluation.compare.terminal import figure
+from schemas.errors import ConfigError
+
+
+class Power(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric. ``detectable``: the smallest true difference that such a sample shows in 4 of 5 cases (None: too few blocks).
+
+    ``needed_blocks`` and ``needed_cases``: how many blocks of days, with as many cases each as here, would show ``wanted``.
+    """
+
+    metric: str
+    cases: int
+    blocks: int
+    detectable: float | None
+    wanted: float | None
+    needed_blocks: int | None
+    needed_cases: int | None
+    note: str
+
+
+def parse_differences(given: Sequence[str]) -> dict[str, float]:
+    """Return differences by metric from ``METRIC=DIFFERENCE``.
+
+    Raises:
+        ConfigError: one has another form.
+    """
+    found = {}
+    for text in given:
+        label, equals, number = text.partition("=")
+        try:
+            found[label.strip()] = abs(float(number))
+        except ValueError:
+            equals = ""
+        if not equals or not found.get(label.strip()):
+            raise ConfigError(f"--difference {text!r:.60}: write METRIC=NUMBER above 0, such as profit=0.002")
+    return found
+
+
+def power_of(found: Comparison, wanted: Mapping[str, float]) -> list[Power]:
+    """Return what this comparison's sample can show of each tested metric, and what it would take to see ``wanted``.
+
+    Raises:
+        ConfigError: a wanted metric is none of the comparison's.
+    """
+    tests = {m.label: m for m in found.metrics if m.role != "shown"}
+    for label in wanted:
+        if label not in tests:
+            raise ConfigError(f"--difference {label}=…: there is no such metric; write one of {', '.join(tests)}")
+    return [_power(m, wanted.get(label)) for label, m in tests.items()]
+
+
+def _power(m: MetricResult, wanted: float | None) -> Power:
+    blocks = cases = None
+    if wanted and m.detectable is not None:
+        # The error shrinks with the root of the number of blocks.
+        blocks = max(math.ceil(m.blocks * (m.detectable / wanted) ** 2), 1)
+        cases = math.ceil(m.cases * blocks / m.blocks)
+    return Power(
+        metric=m.label,
+        cases=m.cases,
+        blocks=m.blocks,
+        detectable=m.detectable,
+        wanted=wanted,
+        needed_blocks=blocks,
+        needed_cases=cases,
+        note="both runs say the same: nothing varies" if m.verdict == "identical" else m.note,
+    )
+
+
+def show_power(found: Comparison, every: Sequence[Power], *, as_json: bool) -> None:
+    """Print what the sample can show."""
+    if as_json:
+        json_line({"a": found.a, "b": found.b, "metrics": every})
+        return
+    by_label = {m.label: m for m in found.metrics}
+    rows = [
+        (
+            one.metric,
+            "–" if one.detectable is None else figure(by_label[one.metric], one.detectable),
+            f"{one.cases:,}",
+            f"{one.blocks:,}",
+            *("–" if value is None else f"{value:,}" for value in (one.wanted, one.needed_blocks, one.needed_cases)),
+            one.note,
+        )
+        for one in every
+        if one.cases
+    ]
+    columns = ("metric", "can show", "cases", "blocks", "to see", "blocks needed", "cases needed", "")
+    title = f"{found.a} against {found.b}: differences that such a sample shows in 4 of 5 cases, at 5 %"
+    table(columns, rows, title=title, right=columns[1:-1])
+    say_result("Profit sees less than a hit rate does: what a price gains varies more than whether it gains.")
