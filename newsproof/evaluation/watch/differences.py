@@ -87,7 +87,7 @@ def differences_of(
     terms = _terms(pairs, returns, metric)
     assert terms.least is not None and terms.most is not None  # every metric that can be watched is bounded
     blocks = np.array([int(received[p.case_id].timestamp()) // metric.block_s for p in pairs], dtype=np.int64)
-    measured = (terms.counts > 0).all(axis=1)
+    measured = np.asarray((terms.counts > 0).all(axis=1), dtype=bool)
     first: dict[str, int] = {}
     for pair, block in zip(pairs, blocks.tolist(), strict=True):
         first[pair.story_id] = min(block, first.get(pair.story_id, block))
