@@ -20,13 +20,13 @@ from newsproof.evaluation.statistics import (
     FEW_BLOCKS,
     MIN_BLOCKS,
     BrierParts,
-    Tested,
+    Estimate,
     block_length_s,
     blocks_of,
     brier_parts,
     holm,
     scores_of,
-    tested,
+    wild_bootstrap,
 )
 from newsproof.evaluation.statistics.blocks import DRAWS, Labels
 from schemas.errors import ConfigError
@@ -406,14 +406,14 @@ def _touched(terms: Terms) -> tuple[Floats, npt.NDArray[np.bool_]]:
 
 def _end(
     terms: Terms, counts: Floats, touched: npt.NDArray[np.bool_], labels: Labels, how: Scoring, *, b_at_most: bool
-) -> Tested:
+) -> Estimate:
     """Test the difference where B's unknown values are as large as they can be and A's as small, or the other way round."""
     x = terms.x
     if touched.any() and terms.least is not None and terms.most is not None:
         at = (terms.least, terms.most) if b_at_most else (terms.most, terms.least)
         x = np.where(touched, np.column_stack([at[0][:, 0], at[1][:, 1]]), x)
     estimate, scores, shares = scores_of(x[:, 0], counts[:, 0], x[:, 1], counts[:, 1])
-    return tested(estimate, scores, shares, labels, seed=how.seed, draws=how.draws)
+    return wild_bootstrap(estimate, scores, shares, labels, seed=how.seed, draws=how.draws)
 
 
 def _result(
@@ -421,7 +421,7 @@ def _result(
     counts: Floats | None = None,
     touched: npt.NDArray[np.bool_] | None = None,
     known: Sequence[float | None] = (None, None),
-    ends: Sequence[Tested] = (),
+    ends: Sequence[Estimate] = (),
     *,
     note: str = "",
 ) -> MetricResult:
@@ -461,7 +461,7 @@ def _same(terms: Terms, counts: Floats) -> bool:
     return bool(np.array_equal(terms.x[:, 0], terms.x[:, 1]) and np.array_equal(counts[:, 0], counts[:, 1]))
 
 
-def _larger(low: Tested, high: Tested) -> float | None:
+def _larger(low: Estimate, high: Estimate) -> float | None:
     return None if low.detectable is None or high.detectable is None else max(low.detectable, high.detectable)
 
 
@@ -475,9 +475,7 @@ def _of_blocks(blocks: int, block_s: int) -> str:
 
 def _of_unknown(touched: npt.NDArray[np.bool_] | None) -> str:
     many = 0 if touched is None else int(touched.any(axis=1).sum())
-    return (
-        f"{many:,} cases worked in one run alone: the difference holds whatever they would have come to" if many else ""
-    )
+    return f"{many:,} cases worked in one run alone: what they would have come to is taken both ways" if many else ""
 
 
 def _judged(results: Sequence[MetricResult]) -> tuple[MetricResult, ...]:

@@ -40,7 +40,7 @@ _NONE = 1e-24
 """A variance below this share of the squared sums is rounding: all blocks say the same."""
 
 
-class Tested(msgspec.Struct, frozen=True, kw_only=True):
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """A difference with its interval and two-sided p-value.
 
     ``low``, ``high``, ``pvalue`` and ``detectable`` are None with fewer than :data:`MIN_BLOCKS` blocks. ``detectable`` is the
@@ -92,18 +92,20 @@ def scores_of(a: Floats, in_a: Floats, b: Floats, in_b: Floats) -> tuple[float, 
     return float(b.sum() / count_b - a.sum() / count_a), scores, (in_b / count_b + in_a / count_a) / 2.0
 
 
-def tested(estimate: float, scores: Floats, shares: Floats, labels: Labels, *, seed: int, draws: int = DRAWS) -> Tested:
+def wild_bootstrap(
+    estimate: float, scores: Floats, shares: Floats, labels: Labels, *, seed: int, draws: int = DRAWS
+) -> Estimate:
     """Test a difference. ``scores`` and ``shares`` are those of the cases (:func:`scores_of`). Same seed, same result."""
     used = shares != 0.0
     s, h = sums_of(np.column_stack([scores, shares])[used], np.unique(labels[used], return_inverse=True)[1]).T
     count = len(s)
     if count < MIN_BLOCKS:
-        return Tested(estimate=estimate, low=None, high=None, pvalue=None, detectable=None, blocks=count)
+        return Estimate(estimate=estimate, low=None, high=None, pvalue=None, detectable=None, blocks=count)
     signed = _Signed(s, h, seed, draws)
     error = math.sqrt(count / (count - 1) * signed.variance)
     low, high = (estimate, estimate) if not error else (_edge(signed, estimate, side * error) for side in (-1.0, 1.0))
     both = t_quantile(1.0 - LEVEL, count - 1) + t_quantile(2.0 * (1.0 - POWER), count - 1)
-    return Tested(
+    return Estimate(
         estimate=estimate, low=low, high=high, pvalue=signed.pvalue(0.0), detectable=both * error, blocks=count
     )
 
