@@ -390,7 +390,8 @@ def _measured(terms: Terms, pairs: Sequence[Pair], how: Scoring) -> MetricResult
         said = " and ".join(f"{n:,} in {name} alone" for n, name in zip(alone, "AB", strict=True) if n)
         return _result(terms, note=f"of its cases {said} worked, and what they come to in the other is not known")
     labels = blocks_of([pair.at_s for pair in pairs], [pair.story_id for pair in pairs], terms.block_s)
-    ends = [_end(terms, counts, touched, labels, how, b_at_most=at_most) for at_most in (False, True)]
+    ends = [_end(terms, counts, touched, labels, how, b_at_most=False)]
+    ends.append(_end(terms, counts, touched, labels, how, b_at_most=True) if touched.any() else ends[0])
     known = [
         None if touched[:, side].any() else float(terms.x[:, side].sum() / counts[:, side].sum()) for side in (0, 1)
     ]

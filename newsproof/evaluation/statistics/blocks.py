@@ -13,7 +13,7 @@ the p-value is exact. The interval holds every difference that this test does no
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -36,6 +36,8 @@ FEW_BLOCKS = 20
 DAY_S = 86_400
 POWER = 0.8
 _AT_A_TIME = 512
+_KEPT = 8_000_000
+"""Signs of so many draws and blocks (64 MB) are kept for the next metric; more are drawn anew."""
 _NONE = 1e-24
 """A variance below this share of the squared sums is rounding: all blocks say the same."""
 
@@ -173,10 +175,9 @@ def heterogeneity(
         return 1.0
     ones = np.ones((1, blocks))
     observed = _q(ones, s, size, counts)[0]
-    drawn = project(np.eye(blocks), seed, draws)
-    signed = np.concatenate([_q(drawn[n : n + _AT_A_TIME], s, size, counts) for n in range(0, len(drawn), _AT_A_TIME)])
+    signed = np.concatenate([_q(signs, s, size, counts) for signs in _signs(blocks, seed, draws)])
     many = int(np.count_nonzero(signed >= observed * (1.0 - 1e-9)))
-    return many / len(drawn) if blocks <= ENUMERATED else (many + 1) / (len(drawn) + 1)
+    return many / len(signed) if blocks <= ENUMERATED else (many + 1) / (len(signed) + 1)
 
 
 def _q(signs: Floats, s: Floats, size: Floats, counts: Floats) -> Floats:
@@ -191,15 +192,27 @@ def _q(signs: Floats, s: Floats, size: Floats, counts: Floats) -> Floats:
 
 def project(columns: Floats, seed: int, draws: int = DRAWS) -> Floats:
     """Return the sums of the rows of ``columns`` (blocks x k) under each draw of signs: (draws x k)."""
-    return np.concatenate([signs.astype(np.float64) @ columns for signs in _signs(len(columns), seed, draws)])
+    return np.concatenate([signs @ columns for signs in _signs(len(columns), seed, draws)])
+
+
+def _signs(blocks: int, seed: int, draws: int) -> Iterable[Floats]:
+    """Return the draws of signs, some at a time."""
+    if blocks * draws <= _KEPT:
+        return _kept_signs(blocks, seed, draws)
+    return _drawn_signs(blocks, seed, draws)
 
 
 @lru_cache(maxsize=4)  # All metrics with blocks of one length use the same signs.
-def _signs(blocks: int, seed: int, draws: int) -> tuple[npt.NDArray[np.int8], ...]:
+def _kept_signs(blocks: int, seed: int, draws: int) -> tuple[Floats, ...]:
+    return tuple(_drawn_signs(blocks, seed, draws))
+
+
+def _drawn_signs(blocks: int, seed: int, draws: int) -> Iterator[Floats]:
     if blocks <= ENUMERATED:
         # Both signs of everything give the same |t|, so the first block's may stay as it is.
         every = np.arange(1 << (blocks - 1))[:, None] >> np.arange(blocks)[None, :] & 1
-        signs = (1 - 2 * every).astype(np.int8)
-    else:
-        signs = (1 - 2 * np.random.default_rng(seed).integers(0, 2, (draws, blocks), dtype=np.int8)).astype(np.int8)
-    return tuple(signs[n : n + _AT_A_TIME] for n in range(0, len(signs), _AT_A_TIME))
+        yield (1.0 - 2.0 * every).astype(np.float64)
+        return
+    rng = np.random.default_rng(seed)
+    for begin in range(0, draws, _AT_A_TIME):
+        yield 1.0 - 2.0 * rng.integers(0, 2, (min(_AT_A_TIME, draws - begin), blocks), dtype=np.int8)
