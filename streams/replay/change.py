@@ -1,4 +1,4 @@
-"""Changes of a replay against the pinned configuration: other prompts, other settings."""
+"""Changes of a replay against the pinned configuration: other prompts, other settings, other models."""
 
 from __future__ import annotations
 
@@ -15,10 +15,15 @@ _NEVER = frozenset({"prompts", "tables", "provider_mode", "code_version", "case_
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """Prompts by name, and snapshot fields by name. Empty: an A/A replay."""
+    """Prompts by name, snapshot fields by name, and models (``provider:model``) by task. Empty: an A/A replay.
+
+    No snapshot names a model and no request holds one, so a change of models applies to replies: those that another model
+    gave to this task are asked for again. Who asks sends the task's calls to the model.
+    """
 
     prompts: dict[str, Prompt] = {}
     settings: dict[str, Any] = {}
+    models: dict[str, str] = {}
 
     def applied_to(self, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot with this change.

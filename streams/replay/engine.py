@@ -7,7 +7,7 @@ occurrence) wherever the path leads. A request that was never answered comes out
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -52,14 +52,17 @@ class Replay:
         *,
         changed: frozenset[str] | None = None,
         from_step: str | None = None,
+        models: Mapping[str, str] | None = None,
     ) -> None:
         """Prepare a replay. ``snapshot``: the configuration to decide by; None if the case's own is not available.
 
         ``changed`` names the prompts that differ from the recorded ones, and asserts that nothing else does, code
         included. Then a step's recorded result is taken as it is, up to the first request that holds such a prompt: a
         step is a pure function, so it would return the same again. None: every step is called again. ``from_step``:
-        everything before the case first reaches this step is taken as recorded, whatever has changed.
+        everything before the case first reaches this step is taken as recorded, whatever has changed. ``models``: by task,
+        the ``provider:model`` whose replies alone are reused.
         """
+        self._models = models or {}
         self._from_step = from_step
         self._changed = changed
         self._recording = recording
@@ -149,7 +152,7 @@ class Replay:
         groups, late = self._cursor.calls_here, NOTHING
         for calls in groups:
             kept, more = guarded(calls, case.as_of)
-            if calls[-1].prompt_name in changed or kept is not calls:
+            if calls[-1].prompt_name in changed or kept is not calls or not self._of_its_model(calls):
                 return None
             late = late if more is NOTHING else late + more
         self._look_ahead = self._look_ahead if late is NOTHING else self._look_ahead + late
@@ -215,13 +218,17 @@ class Replay:
 
     def _reused(self, case: Case, step: Step, effect: Effect, wanted: str) -> tuple[Call, ...] | None:
         recorded = self._cursor.reply(wanted)
-        if recorded is None:
+        if recorded is None or not self._of_its_model(recorded):
             return None
         calls, late = guarded(recorded, case.as_of)
         if late is not NOTHING:
             self._look_ahead += late
         self._used.append(_used(case, step, KIND_OF[type(effect)], wanted, "reused", calls))
         return calls
+
+    def _of_its_model(self, calls: tuple[Call, ...]) -> bool:
+        wanted = self._models.get(calls[-1].prompt_name or "")
+        return wanted is None or wanted == f"{calls[-1].provider}:{calls[-1].model}"
 
     def _failed(self, case: Case, step: Step, failure: Failure, calls: tuple[Call, ...]) -> ev.StepFailed:
         recorded = self._cursor.next

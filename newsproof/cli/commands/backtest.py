@@ -48,6 +48,20 @@ def run_cases(
             help="NAME=VERSION (synthesize=v4) or NAME=FILE.md; may be repeated. Without: A/A.", metavar="NAME=…"
         ),
     ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="TASK=PROVIDER:MODEL (synthesize=openai:gpt-5-mini); may be repeated.", metavar="TASK=…"),
+    ] = None,
+    candidate: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A run of its own: FILE.md, NAME=VERSION, TASK=PROVIDER:MODEL, or several with commas; may be repeated.",
+            metavar="CANDIDATE",
+        ),
+    ] = None,
+    trial: Annotated[
+        str | None, typer.Option(help="Name of the trial of all candidates; an interrupted one goes on under its name.")
+    ] = None,
     since: Annotated[str | None, typer.Option("--from", help="Cases received from then on, UTC.")] = None,
     until: Annotated[str | None, typer.Option("--to", help="Cases received before then, UTC.")] = None,
     sample: Annotated[int, typer.Option(min=0, help="So many cases, always the same ones; 0: all.")] = 0,
@@ -67,6 +81,15 @@ def run_cases(
     run_id: Annotated[
         str | None, typer.Option(help="Name of the run; an interrupted one goes on under its name.")
     ] = None,
+    seal_from: Annotated[
+        str | None,
+        typer.Option(
+            help="Seal cases received from then on, UTC, for a test period: every run leaves them out.", metavar="DATE"
+        ),
+    ] = None,
+    open_seal: Annotated[
+        bool, typer.Option("--open-seal", help="Take sealed cases too; the ledger of trials counts it.")
+    ] = False,
     sample_log: Annotated[
         bool, typer.Option("--sample-log", help="Cases of the log that ships with the project, not of the journal.")
     ] = False,
@@ -77,28 +100,38 @@ def run_cases(
     from datetime import UTC, datetime
 
     from newsproof.app.version import code_version
-    from newsproof.evaluation.backtest.prompts import candidate_prompts
-    from newsproof.evaluation.backtest.run.plan import RunPlan, moment, positive_cost, run_id_of
+    from newsproof.evaluation.backtest.run.candidates import plans_of
+    from newsproof.evaluation.backtest.run.plan import RunPlan, moment, positive_cost
     from newsproof.evaluation.backtest.run.show import show_dry_run, show_run
     from newsproof.evaluation.backtest.sample import read_log_file
 
-    prompts = candidate_prompts(of(ctx).settings(), prompt or ())
-    plan = RunPlan(
-        run_id=run_id_of(run_id, prompts, datetime.now(UTC)),
-        prompts=prompts,
+    shared = RunPlan(
+        run_id="",
         cases_from=moment("--from", since),
         cases_to=moment("--to", until),
         sample=sample,
         repeat=repeat,
         on_miss=on_miss.value,
         code_version=code_version(),
+        sealed_from=moment("--seal-from", seal_from),
+        open_seal=open_seal,
+    )
+    plans = plans_of(
+        of(ctx).settings(),
+        shared,
+        prompts=prompt or (),
+        models=model or (),
+        candidates=candidate or (),
+        run_id=run_id,
+        trial=trial,
+        now=datetime.now(UTC),
     )
     how: dict[str, Any] = {"ask_every_step": ask_every_step, "as_json": as_json}
     how["file"] = read_log_file() if sample_log else None
     if dry_run:
-        run(show_dry_run(of(ctx), plan, **how))
+        run(show_dry_run(of(ctx), plans, **how))
         return
-    work = show_run(of(ctx), plan, max_cost=positive_cost(max_cost), **how)
+    work = show_run(of(ctx), plans, max_cost=positive_cost(max_cost), **how)
     raise typer.Exit(run(work))
 
 
@@ -125,6 +158,14 @@ def verify(
     raise typer.Exit(exits.OK if found.clean and found.cases else exits.FINDING)
 
 
+@backtest.command()
+def trials(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List the ledger: which run looked at which cases with which candidate, and what may be claimed of it."""
+    from newsproof.evaluation.backtest.run.show_trials import show_trials
+
+    run(show_trials(of(ctx), as_json=as_json))
+
+
 @backtest.command("list")
 def list_runs(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the runs, the newest first."""
@@ -143,6 +184,18 @@ def show(
     from newsproof.evaluation.backtest.run.show import show_one
 
     run(show_one(of(ctx), run_id, as_json=as_json))
+
+
+@backtest.command()
+def watch(
+    ctx: typer.Context,
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A shadow run, while it runs or afterwards.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say how a shadow run stands beside live, as often as you like: its metric, with an interval that holds at every look."""
+    from newsproof.evaluation.watch.show import show_watched
+
+    run(show_watched(of(ctx), run_id, as_json=as_json))
 
 
 @backtest.command("record-sample")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -10,6 +11,14 @@ from newsproof.app import exits
 from newsproof.app.invocation import agreed, of, run
 
 HERE = "Prompts and models"
+
+
+class StopRule(StrEnum):
+    """On which side of live a shadow run ends by itself."""
+
+    better = "better"
+    worse = "worse"
+    either = "either"
 
 
 def register(app: typer.Typer) -> None:
@@ -76,10 +85,21 @@ def shadow(
     look_up: Annotated[
         bool, typer.Option("--look-up", help="Searches that the live case did not make are made; else they are misses.")
     ] = False,
+    metric: Annotated[
+        str,
+        typer.Option(
+            help="What the run is watched by, chosen now for good: profit@5m, @1h, @4h or @24h, confidence, action_rate."
+        ),
+    ] = "profit@24h",
+    stop_when: Annotated[
+        StopRule | None,
+        typer.Option(help="End when the metric is so beside live; chosen now, for good. Without: never."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one last line of JSON instead of words.")] = False,
 ) -> None:
     """Run a candidate prompt beside the live one on live traffic, until SIGTERM; it publishes no signal."""
     from newsproof.evaluation.shadow.main import shadow as run_shadow
+    from newsproof.evaluation.watch.watching import checked_watch
 
     invocation = of(ctx)
     work = run_shadow(
@@ -88,6 +108,7 @@ def shadow(
         budget_usd=budget,
         run_id=run_id,
         on_miss="live" if look_up else "fail",
+        watch=checked_watch(metric, stop_when.value if stop_when else ""),
         as_json=as_json,
     )
     raise typer.Exit(run(work, service=invocation.settings()))

@@ -40,7 +40,9 @@ class Deciding:
         if config_hash not in self._changed:
             self._changed[config_hash] = self._decided_by(self._snapshots.get(config_hash))
         snapshot, changed = self._changed[config_hash]
-        return Replay(recording, snapshot, self._registry, changed=changed, from_step=from_step)
+        return Replay(
+            recording, snapshot, self._registry, changed=changed, from_step=from_step, models=self._change.models
+        )
 
     def rules_of(self, recording: Recording) -> int | None:
         """Return the rules of judgement that the case was recorded by, None if its snapshot is missing."""

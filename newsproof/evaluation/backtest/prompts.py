@@ -61,16 +61,34 @@ def _prompt(name: str, wanted: str) -> Prompt:
     return _of_file(name, path, raw)
 
 
-def _of_file(name: str, path: Path, raw: str) -> Prompt:
-    from importlib import resources
+def prompt_name_of(path: Path) -> str:
+    """Return the name in the front matter of a prompt file.
 
+    Raises:
+        ConfigError: the file cannot be read, or is no prompt.
+    """
     try:
-        prompt = parse_prompt(str(path), raw, path.parent)
-    except FileNotFoundError:
-        # A copy of a built-in prompt names a schema stored beside the original.
-        prompt = parse_prompt(str(path), raw, resources.files("agents.prompts"))
+        return _parsed(path, path.read_text("utf-8")).name
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigError(
+            f"--candidate {path}: the file cannot be read ({exc}): write FILE.md, NAME=VERSION or TASK=PROVIDER:MODEL"
+        ) from exc
+
+
+def _of_file(name: str, path: Path, raw: str) -> Prompt:
+    prompt = _parsed(path, raw)
     if prompt.name != name:
         raise ConfigError(
             f"{path} is the prompt {prompt.name!r}, not {name!r}: correct its front matter, or the option"
         )
     return prompt
+
+
+def _parsed(path: Path, raw: str) -> Prompt:
+    from importlib import resources
+
+    try:
+        return parse_prompt(str(path), raw, path.parent)
+    except FileNotFoundError:
+        # A copy of a built-in prompt names a schema stored beside the original.
+        return parse_prompt(str(path), raw, resources.files("agents.prompts"))

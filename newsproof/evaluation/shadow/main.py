@@ -17,13 +17,13 @@ from newsproof.app.invocation import Invocation, command_name, json_line, say_re
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.version import code_version
 from newsproof.evaluation.backtest.prompts import candidate_prompts
-from newsproof.evaluation.backtest.run.plan import OnMiss, RunPlan, run_id_of
+from newsproof.evaluation.backtest.run.plan import OnMiss, RunPlan, Watch, change_name, run_id_of
 from newsproof.evaluation.backtest.run.running import log_and_tables, model_ports
 from newsproof.evaluation.shadow.run import Shadow, ShadowSummary
 from schemas.config import Prompt
 from schemas.effects import CallModel
 from schemas.errors import ConfigError
-from schemas.ids import LIVE_RUN, content_hash
+from schemas.ids import content_hash
 
 
 async def shadow(
@@ -33,14 +33,15 @@ async def shadow(
     budget_usd: float,
     run_id: str | None,
     on_miss: OnMiss,
+    watch: Watch,
     as_json: bool,
 ) -> int:
-    """Shadow live traffic until SIGTERM, Ctrl-C or the end of the budget; return the exit status.
+    """Shadow live traffic until SIGTERM, Ctrl-C, the end of the budget or the stop rule; return the exit status.
 
     Raises:
         ConfigError: no pipeline runs, the prompt does not exist, another process works on this run, or a price is unknown.
     """
-    plan = plan_of(candidate_prompts(invocation.settings(), prompts), run_id, on_miss)
+    plan = plan_of(candidate_prompts(invocation.settings(), prompts), run_id, on_miss, watch)
     async with log_and_tables(invocation) as (at, tables):
         if at.own:
             raise ConfigError(
@@ -54,6 +55,9 @@ async def shadow(
             running = Shadow(at, tables, ports, plan, Decimal(str(budget_usd)))
             _heed_signals(running)
             say(f"Shadow run {plan.run_id}: {plan.label}, {mode_in_words(at.settings)}, at most {budget_usd:g} USD.")
+            say(
+                f"Watched by {watch.metric}; {_ends(watch)}. `{command_name()} backtest watch {plan.run_id}` says how it stands."
+            )
             summary = await running.run()
         finally:
             await ports.close()
@@ -64,19 +68,18 @@ async def shadow(
     return exits.OK
 
 
-def plan_of(prompts: dict[str, Prompt], run_id: str | None, on_miss: OnMiss) -> RunPlan:
-    """Return the plan of a shadow run. Without a ``run_id``, the same candidate on the same code resumes the same run.
+def plan_of(prompts: dict[str, Prompt], run_id: str | None, on_miss: OnMiss, watch: Watch) -> RunPlan:
+    """Return the plan of a shadow run. Without a ``run_id``, the same plan on the same code resumes the same run.
 
     Raises:
         ConfigError: no candidate is given, or the run id is invalid.
     """
     if not prompts:
         raise ConfigError("shadow compares a candidate with what is live: write --prompt NAME=VERSION or NAME=FILE")
-    plan = RunPlan(run_id="", prompts=prompts, on_miss=on_miss, code_version=code_version())
+    plan = RunPlan(run_id="", prompts=prompts, on_miss=on_miss, code_version=code_version(), watch=watch)
     if run_id is None:
-        named = "-".join(sorted(f"{p.name}-v{p.version}" for p in prompts.values()))[:40]
-        run_id = f"shadow-{named}-{content_hash(plan)[:8]}".lower()
-    return replace(plan, run_id=run_id_of(run_id, prompts, datetime.now(UTC)))
+        run_id = f"shadow-{change_name(plan.change)}-{content_hash(plan)[:8]}".lower()
+    return replace(plan, run_id=run_id_of(run_id, plan.change, datetime.now(UTC)))
 
 
 def refuse_unpriced(ports: Ports) -> None:
@@ -102,11 +105,16 @@ def _heed_signals(running: Shadow) -> None:
         loop.add_signal_handler(number, running.stop)
 
 
+def _ends(watch: Watch) -> str:
+    side = "different, on either side" if watch.stop_when == "either" else watch.stop_when
+    return f"it ends when that is {side}" if watch.stop_when else "it ends when you stop it"
+
+
 def _print(summary: ShadowSummary) -> None:
-    why = "the budget is exhausted" if summary.status == "exhausted" else "stopped"
+    why = {"exhausted": "the budget is exhausted", "decided": "the stop rule holds"}.get(summary.status, "stopped")
     say_result(
         f"{summary.run_id}: {summary.cases} cases, {summary.replayed} of them judged by the candidate; {summary.executed} "
         f"calls executed, {summary.reused} reused, {summary.missed} missed; {summary.spent_usd:f} of "
         f"{summary.budget_usd:f} USD; {why}"
     )
-    say_result(f"Beside live: {command_name()} backtest compare {LIVE_RUN} {summary.run_id}")
+    say_result(f"Beside live: {command_name()} backtest watch {summary.run_id}")

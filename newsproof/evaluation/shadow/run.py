@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -28,8 +28,9 @@ from newsproof.evaluation.backtest.run.topic import CaseReplayed, Held, RunEnded
 from newsproof.evaluation.shadow.live import LiveCases
 from newsproof.evaluation.shadow.stories import add_case, recent_stories
 from newsproof.evaluation.shadow.tables import ShadowTables, Totals
+from newsproof.evaluation.watch.watching import in_words, watched
 from schemas.config import Snapshot
-from schemas.errors import ConfigError, NewsproofError
+from schemas.errors import ConfigError, NewsproofError, TransientError
 from schemas.events import CaseDropped, CaseFailed
 from streams.journal.configs import ConfigStore
 from streams.journal.log import KafkaLog
@@ -46,7 +47,9 @@ TELL_EVERY_S = 30.0
 
 
 class ShadowSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The line that ``--json`` prints. ``status``: stopped, or exhausted (the budget). Money in USD, over all restarts."""
+    """The line that ``--json`` prints. ``status``: stopped, exhausted (the budget) or decided (the stop rule holds). USD, over
+    all restarts.
+    """
 
     run_id: str
     status: str
@@ -77,6 +80,8 @@ class Shadow:
         self._configs.subscribe(lambda _hash: self._arrived.set())
         self.following = asyncio.Event()
         self.exhausted = False
+        self.decided = False
+        self._looked_on: date | None = None
         self._held: Held
         self._cost_limit: CostLimit
         self._performer: Performer
@@ -87,7 +92,7 @@ class Shadow:
         self._stopping.set()
 
     async def run(self) -> ShadowSummary:
-        """Follow the live journal until stopped, or until the budget is exhausted.
+        """Follow the live journal until stopped, until the budget is exhausted, or until the stop rule holds.
 
         Raises:
             ConfigError: another process works on this run, or it was begun with another candidate.
@@ -105,10 +110,10 @@ class Shadow:
         try:
             await self._start()
             await self._follow()
-            status = "exhausted" if self.exhausted else "stopped"
+            status = "decided" if self.decided else "exhausted" if self.exhausted else "stopped"
             await self._topic.write(RunEnded(status, datetime.now(UTC)), key="")
         finally:
-            totals = await self._told("finished" if status == "exhausted" else status)
+            totals = await self._told("finished" if status in ("exhausted", "decided") else status)
             await self._live.stop()
             await self._configs.stop()
             await self._topic.close()
@@ -126,6 +131,7 @@ class Shadow:
         self._stories = await recent_stories(KafkaLog(self._at.address), self._at.topics)
         await self._live.start()
         await self._told("running")
+        await self._look()
         log.info(
             "shadowing live traffic",
             run=self._plan.run_id,
@@ -145,6 +151,7 @@ class Shadow:
                 add_case(self._stories, recording)
             if wanted := [r for r in batch if self._wanted(r)]:
                 await self._judge_all(wanted)
+                await self._look(max(r.records[0].at.date() for r in wanted))
             if self._over:
                 return  # without a commit, a restart repeats this batch
             try:
@@ -159,7 +166,22 @@ class Shadow:
     def _over(self) -> bool:
         if self._lease.lost.is_set():
             raise ConfigError(f"another process took over the run {self._plan.run_id}: this one ends")
-        return self._stopping.is_set() or self.exhausted
+        return self._stopping.is_set() or self.exhausted or self.decided
+
+    async def _look(self, day: date | None = None) -> None:
+        """Decide by the stop rule when a new UTC day begins: only then a block can have closed, and days come in order."""
+        watch = self._plan.watch
+        if watch is None or not watch.stop_when or (day is not None and self._looked_on == day):
+            return
+        try:
+            seen = await watched(self._client, self._plan.run_id, watch)
+        except ConfigError:
+            return  # no case worked in both yet
+        except TransientError as exc:
+            log.warning("the stop rule is looked at again with the next case", error=str(exc))
+            return
+        self._looked_on, self.decided = day, seen.stop
+        log.info("looked at the stop rule", run=self._plan.run_id, metric=seen.metric, found=in_words(seen))
 
     def _wanted(self, recording: Recording) -> bool:
         if (recording.case_id, 0) in self._held.done or isinstance(recording.end, CaseFailed):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -15,7 +15,15 @@ from schemas.ids import LIVE_RUN, RESEARCH_RUN
 from streams.replay import Change
 
 OnMiss = Literal["fail", "skip", "live"]
+StopWhen = Literal["", "better", "worse", "either"]
 _RUN_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}").fullmatch
+
+
+class Watch(msgspec.Struct, frozen=True, kw_only=True):
+    """What a growing run is watched by: a metric, and on which side of live the run ends by itself ("": never)."""
+
+    metric: str
+    stop_when: StopWhen = ""
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,49 +31,73 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     them.
 
     ``on_miss`` handles a case that asks for something never looked up: ``fail`` reports it, ``skip`` leaves it out,
-    ``live`` looks it up now. ``prompts`` are complete, so that the topic documents what was run.
+    ``live`` looks it up now. ``prompts`` are complete, so that the topic documents what was run. ``watch`` is chosen with
+    the plan, before anything is seen, and cannot be changed afterwards; None: the run is not watched. ``models`` are
+    ``provider:model`` by task. Runs of one ``trial`` are compared on its leaderboard. Cases received at or after
+    ``sealed_from`` are left out unless ``open_seal``.
     """
 
     run_id: str
     prompts: dict[str, Prompt] = {}
+    models: dict[str, str] = {}
     cases_from: datetime | None = None
     cases_to: datetime | None = None
     sample: int = 0
     repeat: int = 1
     on_miss: OnMiss = "fail"
     code_version: str = ""
+    watch: Watch | None = None
+    trial: str = ""
+    sealed_from: datetime | None = None
+    open_seal: bool = False
 
     @property
     def change(self) -> Change:
         """The difference from the recorded configuration."""
-        return Change(prompts=self.prompts)
+        return Change(prompts=self.prompts, models=self.models)
+
+    @property
+    def until(self) -> datetime | None:
+        """The end of the plan's cases: ``cases_to``, or the beginning of the sealed period where that is not opened."""
+        ends = [end for end in (self.cases_to, None if self.open_seal else self.sealed_from) if end is not None]
+        return min(ends, default=None)
 
     @property
     def label(self) -> str:
         """A readable summary of the change."""
-        return ", ".join(f"{p.name} v{p.version}" for p in self.prompts.values()) or "nothing changed (A/A)"
+        changed = [f"{p.name} v{p.version}" for p in self.prompts.values()]
+        changed += [f"{task} by {model}" for task, model in self.models.items()]
+        return ", ".join(changed) or "nothing changed (A/A)"
 
     @property
     def changes(self) -> str:
         """The change as JSON for the table ``runs``; the prompts' texts are on the run's topic."""
         said = {n: {"version": p.version, "hash": p.hash} for n, p in self.prompts.items()}
-        return msgspec.json.encode({"prompts": said, "repeat": self.repeat, "on_miss": self.on_miss}).decode()
+        every: dict[str, Any] = {"prompts": said, "repeat": self.repeat, "on_miss": self.on_miss}
+        every |= ({"models": self.models} if self.models else {}) | ({"watch": self.watch} if self.watch else {})
+        return msgspec.json.encode(every).decode()
 
 
-def run_id_of(given: str | None, prompts: dict[str, Prompt], now: datetime) -> str:
+def run_id_of(given: str | None, change: Change, now: datetime) -> str:
     """Return the given run id, or one derived from the change and the time.
 
     Raises:
         ConfigError: the id cannot be part of a topic name, or is reserved for live or research.
     """
     if given is None:
-        what = "-".join(sorted(f"{p.name}-v{p.version}" for p in prompts.values()))[:40] or "aa"
+        what = change_name(change) or "aa"
         return re.sub(r"[^a-z0-9_-]", "-", f"{what}-{now:%Y%m%d-%H%M%S}".lower())
     if given in (LIVE_RUN, RESEARCH_RUN) or _RUN_ID(given) is None:
         raise ConfigError(
             f"--run-id {given!r}: write 1 to 60 of a-z, 0-9, - and _, beginning with a letter or digit, and not 'live' or 'research'"
         )
     return given
+
+
+def change_name(change: Change) -> str:
+    """Return a name of the change of at most 40 characters, as run ids are made of it; "" for no change."""
+    prompts = [f"{p.name}-v{p.version}" for p in change.prompts.values()]
+    return "-".join(sorted((*prompts, *(f"{task}-{model}" for task, model in change.models.items()))))[:40]
 
 
 def moment(option: str, text: str | None) -> datetime | None:

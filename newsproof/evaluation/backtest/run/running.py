@@ -23,12 +23,15 @@ from newsproof.app.servers import servers, with_data
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import FileSource, LogSource, Source, Survey, survey
 from newsproof.evaluation.backtest.memory import AsOfMemory
+from newsproof.evaluation.backtest.models import with_models
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit
 from newsproof.evaluation.backtest.run.estimate import Estimate, estimate
 from newsproof.evaluation.backtest.run.lease import RunLease
+from newsproof.evaluation.backtest.run.ledger import TrialLog, read_trials, trial_of, write_trial
 from newsproof.evaluation.backtest.run.performer import Performer
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.runner import Ran, Runner
+from newsproof.evaluation.backtest.run.sealing import sealed_words, under_seal
 from newsproof.evaluation.backtest.run.tables import RunTables, Totals, entries_before
 from newsproof.evaluation.backtest.run.topic import RunEnded, RunTopic
 from newsproof.evaluation.backtest.sample import LogFile
@@ -85,9 +88,14 @@ def model_ports(settings: Settings, tables: ClickHouse) -> Ports:
 async def dry_run(
     log: LogAccess, tables: ClickHouse, plan: RunPlan, *, ask_every_step: bool, file: LogFile | None = None
 ) -> Estimate:
-    """Return the estimate of a run. ``file`` is a log file to use in place of the journal."""
+    """Return the estimate of a run. ``file`` is a log file to use in place of the journal.
+
+    Raises:
+        ConfigError: the seal is not as the plan would have it.
+    """
+    plan = under_seal(plan, await read_trials(tables), log=_log_of(file))
     source, surveyed = await _surveyed(log, plan, file)
-    ports = model_ports(log.settings, tables)
+    ports = model_ports(with_models(log.settings, plan.models), tables)
     try:
         return await estimate(plan, source, surveyed, _deciding(source, plan, ask_every_step), ports)
     finally:
@@ -105,25 +113,32 @@ async def run_plan(
 ) -> Ran:
     """Run the plan, or resume it when its topic holds a part already. ``file``: a log file in place of the journal.
 
+    The run is in the ledger of trials before its first case is decided. Sealed cases are left out unless the plan opens them.
+
     Raises:
-        ConfigError: nothing to replay, the run began with another plan, or another process runs it.
+        ConfigError: nothing to replay, the run began with another plan, another process runs it, or the seal is not as the
+            plan would have it.
     """
+    plan = under_seal(plan, await read_trials(tables), log=_log_of(file))
     source, surveyed = await _surveyed(log, plan, file)
     if not surveyed.ended or surveyed.first is None or surveyed.last is None:
         raise ConfigError(
             f"no case of the journal has ended in this range ({surveyed.open} are open): look with `newsproof cases`, "
-            "and widen --from and --to"
+            f"and widen --from and --to{sealed_words(plan)}"
         )
     span = (surveyed.first, surveyed.last)
     topic = RunTopic(log.address, log.topics, plan.run_id)
     async with _holding_lease(log, topic, plan.run_id) as lease:
-        ports = model_ports(log.settings, tables)
+        ports = model_ports(with_models(log.settings, plan.models), tables)
         rows = RunTables(tables)
         held = await topic.open(plan, replication=log.settings.topic_replication)
         begun = held.started_at or datetime.now(UTC)
         cost_limit, memory = CostLimit(max_cost, spent=held.spent), AsOfMemory(tables, mode=log.settings.mode)
         status, totals = "failed", Totals()
         try:
+            await write_trial(
+                tables, trial_of(plan, log=_log_of(file), cases=len(surveyed.ended), span=span, started_at=begun)
+            )
             await rows.run(plan, "running", totals, span, begun, ended=None)
             runner = Runner(
                 plan,
@@ -147,9 +162,13 @@ async def run_plan(
             await ports.close()
 
 
+def _log_of(file: LogFile | None) -> TrialLog:
+    return "journal" if file is None else "sample"
+
+
 async def _surveyed(log: LogAccess, plan: RunPlan, file: LogFile | None) -> tuple[Source, Survey]:
     source: Source = FileSource(file) if file is not None else await LogSource.made(KafkaLog(log.address), log.topics)
-    return source, await survey(source, since=plan.cases_from, until=plan.cases_to)
+    return source, await survey(source, since=plan.cases_from, until=plan.until)
 
 
 def _deciding(source: Source, plan: RunPlan, ask_every_step: bool) -> Deciding:

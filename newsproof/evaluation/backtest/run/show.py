@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,8 +12,11 @@ from newsproof.app.open_log import open_log
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.evaluation.backtest.journal import FileSource, LogSource
 from newsproof.evaluation.backtest.run.estimate import Estimate
+from newsproof.evaluation.backtest.run.ledger import read_trials
 from newsproof.evaluation.backtest.run.plan import RunPlan
+from newsproof.evaluation.backtest.run.runner import Ran
 from newsproof.evaluation.backtest.run.running import dry_run, log_and_tables, run_plan, summary_of
+from newsproof.evaluation.backtest.run.sealing import sealed_words, under_seal
 from newsproof.evaluation.backtest.run.tables import read_runs
 from newsproof.evaluation.backtest.sample import LogFile, read_log_file
 from newsproof.evaluation.backtest.verify import Verified, verify
@@ -26,15 +30,21 @@ def money(usd: Decimal | None) -> str:
 
 
 async def show_dry_run(
-    invocation: Invocation, plan: RunPlan, *, ask_every_step: bool, as_json: bool, file: LogFile | None = None
+    invocation: Invocation,
+    plans: Sequence[RunPlan],
+    *,
+    ask_every_step: bool,
+    as_json: bool,
+    file: LogFile | None = None,
 ) -> None:
-    """Print the estimate of a run. ``file`` is a log file to use in place of the journal."""
+    """Print the estimate of each plan. ``file`` is a log file to use in place of the journal."""
     async with log_and_tables(invocation) as (log, tables):
-        found = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
-    if as_json:
-        json_line(found)
-        return
-    _print_estimate(plan, found)
+        for plan in plans:
+            found = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
+            if as_json:
+                json_line(found)
+            else:
+                _print_estimate(plan, found)
 
 
 def _print_estimate(plan: RunPlan, found: Estimate) -> None:
@@ -57,22 +67,39 @@ def _print_estimate(plan: RunPlan, found: Estimate) -> None:
 
 async def show_run(
     invocation: Invocation,
-    plan: RunPlan,
+    plans: Sequence[RunPlan],
     *,
     max_cost: Decimal | None,
     ask_every_step: bool,
     as_json: bool,
     file: LogFile | None = None,
 ) -> int:
-    """Run a plan, print the result and return the exit status: 1 when it stopped before its end."""
+    """Run the plans one after another, print each result and return the exit status: 1 when one stopped before its end.
+
+    ``max_cost`` (USD) bounds all of them together, earlier parts of resumed runs included.
+    """
     async with log_and_tables(invocation) as (log, tables):
-        if plan.prompts and log.settings.mode == "offline":
+        if any(plan.prompts for plan in plans) and log.settings.mode == "offline":
             say("Offline mode: its model is rules that read no prompt. `newsproof model-server` has one that does.")
-        limit = max_cost if max_cost is not None else Decimal(str(log.settings.deep_analysis_monthly_budget))
-        say(
-            f"Run {plan.run_id}: {plan.label}; at most {money(limit)} USD. Interrupted, it goes on with --run-id {plan.run_id}."
-        )
-        ran = await run_plan(log, tables, plan, max_cost=limit, ask_every_step=ask_every_step, file=file)
+        left = max_cost if max_cost is not None else Decimal(str(log.settings.deep_analysis_monthly_budget))
+        for asked in plans:
+            plan = under_seal(asked, await read_trials(tables), log="sample" if file else "journal")
+            again = f"--trial {plan.trial}" if plan.trial else f"--run-id {plan.run_id}"
+            say(
+                f"Run {plan.run_id}: {plan.label}; at most {money(left)} USD. Interrupted, it goes on with "
+                f"{again}{sealed_words(plan)}."
+            )
+            ran = await run_plan(log, tables, plan, max_cost=left, ask_every_step=ask_every_step, file=file)
+            _show_ran(plan, ran, again=again, as_json=as_json, of_file=file is not None)
+            if ran.status != "finished":
+                return exits.FINDING
+            left = max(left - ran.totals.cost, Decimal(0))
+    if not as_json and plans[0].trial:
+        say_result(f"Next: {command_name()} backtest leaderboard {plans[0].trial}{' --against A_RUN' if file else ''}")
+    return exits.OK
+
+
+def _show_ran(plan: RunPlan, ran: Ran, *, again: str, as_json: bool, of_file: bool) -> None:
     summary = summary_of(plan, ran)
     if as_json:
         json_line(summary)
@@ -91,14 +118,13 @@ async def show_run(
         table(("", "number", "what"), rows, title=f"Run {plan.run_id}: {ran.status}", right=("number",))
         if ran.held:
             say_result(f"{ran.held} cases were on the run's topic already; nothing of them was paid again.")
-        if ran.status == "finished":
-            say_result(f"Next: {command_name()} backtest compare {'A_RUN' if file else 'live'} {plan.run_id}")
+        if ran.status == "finished" and not plan.trial:
+            say_result(f"Next: {command_name()} backtest compare {'A_RUN' if of_file else 'live'} {plan.run_id}")
     if ran.status != "finished":
         say(
             f"Stopped: what is left of --max-cost does not cover the next call. {ran.left} cases are left; go on with "
-            f"--run-id {plan.run_id}, the same options and a larger --max-cost."
+            f"{again}, the same options and a larger --max-cost."
         )
-    return exits.OK if ran.status == "finished" else exits.FINDING
 
 
 async def verified(invocation: Invocation, *, sample: bool, file: Path | None, cases: int) -> Verified:

@@ -100,12 +100,12 @@ def test_a_file_that_is_no_prompt_of_that_name_is_refused(tmp_path: Path, text: 
 @pytest.mark.parametrize("run_id", ["live", "Upper", "a/b", "", "x" * 61, "-a"])
 def test_a_run_id_that_cannot_name_a_topic_is_refused(run_id: str) -> None:
     with pytest.raises(ConfigError, match="--run-id"):
-        run_id_of(run_id, {}, AT)
+        run_id_of(run_id, Change(), AT)
 
 
 def test_a_run_without_a_name_is_named_after_its_change() -> None:
-    assert run_id_of(None, {"plan": prompt("plan")}, AT) == "plan-v4-20240601-000000"
-    assert run_id_of(None, {}, AT).startswith("aa-")
+    assert run_id_of(None, Change(prompts={"plan": prompt("plan")}), AT) == "plan-v4-20240601-000000"
+    assert run_id_of(None, Change(), AT).startswith("aa-")
 
 
 def test_times_are_utc_and_what_is_none_is_refused() -> None:

@@ -20,7 +20,7 @@ from infra.offline.search import OfflineSearch
 from infra.ports import Answer, Ports
 from infra.settings import Settings
 from newsproof.app.open_log import LogAccess
-from newsproof.evaluation.backtest.run.plan import RunPlan
+from newsproof.evaluation.backtest.run.plan import RunPlan, Watch
 from newsproof.evaluation.eval.empty_journal import EmptyJournal
 from newsproof.evaluation.shadow.main import plan_of
 from newsproof.evaluation.shadow.run import Shadow, ShadowSummary
@@ -36,6 +36,7 @@ TEXTS = (
     "Wormhole bridge exploited, 120,000 wETH stolen",
 )
 """Always analysed deeply."""
+WATCH = Watch(metric="confidence")
 WITHIN_S = 180.0
 """For what takes a second: other tests may have the machine."""
 LIVE = Snapshot(
@@ -96,7 +97,7 @@ class Installation:
     def shadow(
         self, model: OfflineModel, *, plan: RunPlan | None = None, budget: str = "100", client: Any = None
     ) -> Shadow:
-        chosen = plan or plan_of(candidate(), None, "fail")
+        chosen = plan or plan_of(candidate(), None, "fail", WATCH)
         return Shadow(self._log, client or self.tables, ports(model), chosen, Decimal(budget))
 
     @asynccontextmanager

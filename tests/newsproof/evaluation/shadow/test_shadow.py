@@ -18,21 +18,24 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import KafkaAddress
 from newsproof.app import exits
+from newsproof.evaluation.backtest.run.plan import Watch
 from newsproof.evaluation.shadow.main import plan_of, refuse_unpriced
 from schemas.errors import ConfigError
 from schemas.topics import Topics
 from tests.newsproof.command import COMMAND, environment
 from tests.newsproof.evaluation.shadow.installation import (
     TEXTS,
+    WATCH,
     WITHIN_S,
     Installation,
     Priced,
     candidate,
     ports,
 )
+from tests.newsproof.evaluation.watch.watched_runs import fill
 from tests.streams.world import World, news
 
-PLAN = plan_of(candidate(), None, "fail")
+PLAN = plan_of(candidate(), None, "fail", WATCH)
 
 
 @pytest.fixture
@@ -203,12 +206,28 @@ async def test_the_command_follows_and_ends_cleanly_at_sigterm(
     }
 
 
+@pytest.mark.slow
+async def test_it_ends_by_itself_where_the_stop_rule_holds_and_takes_no_other_rule_afterwards(
+    installation: Installation,
+) -> None:
+    either, model = Watch(metric="confidence", stop_when="either"), Priced()
+    plan = plan_of(candidate(), "ruled", "fail", either)
+    await fill(installation.tables, plan, [-0.2] * 12)
+    ended = await asyncio.wait_for(installation.shadow(model, plan=plan).run(), WITHIN_S)
+    assert (ended.status, ended.replayed, model.asked) == ("decided", 24, [])
+    (run,) = await installation.rows("SELECT status FROM runs FINAL WHERE run_id = {run:String}", "ruled")
+    assert run["status"] == "finished"
+    other = plan_of(candidate(), "ruled", "fail", Watch(metric="confidence", stop_when=""))
+    with pytest.raises(ConfigError, match="begun with another --metric or --stop-when"):
+        await installation.shadow(model, plan=other).run()
+
+
 def test_a_run_needs_a_candidate_and_the_same_candidate_is_the_same_run() -> None:
     with pytest.raises(ConfigError, match="--prompt"):
-        plan_of({}, None, "fail")
-    assert plan_of(candidate(), None, "fail").run_id == PLAN.run_id
+        plan_of({}, None, "fail", WATCH)
+    assert plan_of(candidate(), None, "fail", WATCH).run_id == PLAN.run_id
     assert PLAN.run_id.startswith("shadow-synthesize-v9-")
-    assert plan_of(candidate("plan"), None, "fail").run_id != PLAN.run_id
+    assert plan_of(candidate("plan"), None, "fail", WATCH).run_id != PLAN.run_id
 
 
 def test_a_model_without_a_price_is_refused_for_no_budget_could_be_kept() -> None:

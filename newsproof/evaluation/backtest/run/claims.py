@@ -1,0 +1,73 @@
+"""What a comparison may claim, by who has looked at its cases before. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from newsproof.evaluation.backtest.run.ledger import Trial
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be claimed of one run's candidate.
+
+    ``earlier`` counts trials of a candidate for the same prompts or models that began before and looked at a part of the same
+    period. On a period that was not sealed, one is enough: ``allowed`` is false. On the sealed period alone a claim is allowed,
+    and ``factor``, how often it was looked at, multiplies its p values. ``note`` says so, "" when there is nothing to say.
+    """
+
+    run_id: str
+    earlier: int
+    sealed: bool
+    allowed: bool
+    factor: int
+    note: str
+
+    def corrected(self, p: float) -> float:
+        """Return the p value that counts the earlier looks at the sealed period (Bonferroni)."""
+        return min(1.0, p * self.factor)
+
+
+def claim_of(trials: Sequence[Trial], run_id: str, *, within_trial: bool = False) -> Claim:
+    """Return what may be claimed of the run.
+
+    ``within_trial``: the candidates that were tried together do not count against each other, as a leaderboard corrects its
+    p values for them. A run without a candidate, such as ``live`` or an A/A run, and one older than the ledger, claim freely:
+    there is nothing to hold against them.
+    """
+    mine = next((t for t in trials if t.run_id == run_id), None)
+    if mine is None or not mine.candidate:
+        return Claim(run_id=run_id, earlier=0, sealed=False, allowed=True, factor=1, note="")
+    earlier = sum(_looked_before(t, mine, within_trial=within_trial) for t in trials)
+    sealed = mine.sealed_from is not None and mine.cases_from >= mine.sealed_from
+    if not earlier:
+        note = ""
+    elif sealed:
+        note = f"run {run_id}: the sealed period was opened {earlier} times before: p values are multiplied by {earlier + 1}"
+    else:
+        note = (
+            f"run {run_id} was tuned on this period: {earlier} earlier trials looked at it, so its figures here prove nothing; "
+            "claim on cases that none has seen (`backtest run --open-seal`, or a shadow run)"
+        )
+    return Claim(
+        run_id=run_id,
+        earlier=earlier,
+        sealed=sealed,
+        allowed=sealed or not earlier,
+        factor=earlier + 1 if sealed else 1,
+        note=note,
+    )
+
+
+def _looked_before(other: Trial, mine: Trial, *, within_trial: bool) -> bool:
+    if other.run_id == mine.run_id or not other.candidate or other.log != mine.log:
+        return False
+    if within_trial and mine.trial and other.trial == mine.trial:
+        return False
+    return (
+        other.started_at < mine.started_at
+        and other.cases_from <= mine.cases_to
+        and other.cases_to >= mine.cases_from
+        and not set(other.changed).isdisjoint(mine.changed)
+    )

@@ -1,0 +1,44 @@
+"""``newsproof backtest watch``."""
+
+from __future__ import annotations
+
+from newsproof.app.composition import clickhouse_of
+from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.app.processes.supervisor import prepare_tables
+from newsproof.app.servers import servers, with_data
+from newsproof.evaluation.watch.watching import Watched, delta_in_words, in_words, watch_of, watched
+
+
+async def show_watched(invocation: Invocation, run_id: str, *, as_json: bool) -> None:
+    """Look at a run that is watched, and print what it says so far.
+
+    Raises:
+        ConfigError: the run does not exist, has no metric to be watched by, or has no case beside live yet.
+    """
+    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
+    async with servers(settings, kafka=False) as found:
+        at = found.applied_to(settings)
+        if "clickhouse" in found.own:
+            await prepare_tables(at)
+        async with clickhouse_of(at) as tables:
+            seen = await watched(tables, run_id, await watch_of(tables, run_id))
+    if as_json:
+        json_line(seen)
+    else:
+        _print(seen)
+
+
+def _print(seen: Watched) -> None:
+    def figure(value: float | None) -> str:
+        return "–" if value is None else f"{value:+.4g}"
+
+    rows = [
+        ("candidate minus live", delta_in_words(seen), f"mean over blocks of {seen.block_days} UTC {'day' if seen.block_days == 1 else 'days'}"),
+        ("interval", f"{figure(seen.low)} … {figure(seen.high)}", f"{seen.level:.0%}, at all looks together"),
+        ("blocks", f"{seen.blocks}", f"closed; the first interval needs {seen.first_block}, and the newest block is open"),
+        ("cases", f"{seen.cases}", f"measured, open blocks included; {seen.left_out} later tellings of a story left out"),
+    ]  # fmt: skip
+    table(("", "", "what"), rows, title=f"{seen.metric}: {seen.run_id} beside live", right=("",))
+    say_result(f"Verdict: {in_words(seen)}.")
+    if seen.stop:
+        say_result(f"The stop rule ({seen.stop_when}) holds: the run ends.")
