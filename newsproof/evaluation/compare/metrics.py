@@ -20,13 +20,13 @@ from newsproof.evaluation.statistics import (
     FEW_BLOCKS,
     MIN_BLOCKS,
     BrierParts,
-    Tested,
+    Estimate,
     block_length_s,
     blocks_of,
     brier_parts,
     holm,
     scores_of,
-    tested,
+    wild_bootstrap,
 )
 from newsproof.evaluation.statistics.blocks import DRAWS, Labels
 from schemas.errors import ConfigError
@@ -390,7 +390,8 @@ def _measured(terms: Terms, pairs: Sequence[Pair], how: Scoring) -> MetricResult
         said = " and ".join(f"{n:,} in {name} alone" for n, name in zip(alone, "AB", strict=True) if n)
         return _result(terms, note=f"of its cases {said} worked, and what they come to in the other is not known")
     labels = blocks_of([pair.at_s for pair in pairs], [pair.story_id for pair in pairs], terms.block_s)
-    ends = [_end(terms, counts, touched, labels, how, b_at_most=at_most) for at_most in (False, True)]
+    ends = [_end(terms, counts, touched, labels, how, b_at_most=False)]
+    ends.append(_end(terms, counts, touched, labels, how, b_at_most=True) if touched.any() else ends[0])
     known = [
         None if touched[:, side].any() else float(terms.x[:, side].sum() / counts[:, side].sum()) for side in (0, 1)
     ]
@@ -406,14 +407,14 @@ def _touched(terms: Terms) -> tuple[Floats, npt.NDArray[np.bool_]]:
 
 def _end(
     terms: Terms, counts: Floats, touched: npt.NDArray[np.bool_], labels: Labels, how: Scoring, *, b_at_most: bool
-) -> Tested:
+) -> Estimate:
     """Test the difference where B's unknown values are as large as they can be and A's as small, or the other way round."""
     x = terms.x
     if touched.any() and terms.least is not None and terms.most is not None:
         at = (terms.least, terms.most) if b_at_most else (terms.most, terms.least)
         x = np.where(touched, np.column_stack([at[0][:, 0], at[1][:, 1]]), x)
     estimate, scores, shares = scores_of(x[:, 0], counts[:, 0], x[:, 1], counts[:, 1])
-    return tested(estimate, scores, shares, labels, seed=how.seed, draws=how.draws)
+    return wild_bootstrap(estimate, scores, shares, labels, seed=how.seed, draws=how.draws)
 
 
 def _result(
@@ -421,7 +422,7 @@ def _result(
     counts: Floats | None = None,
     touched: npt.NDArray[np.bool_] | None = None,
     known: Sequence[float | None] = (None, None),
-    ends: Sequence[Tested] = (),
+    ends: Sequence[Estimate] = (),
     *,
     note: str = "",
 ) -> MetricResult:
@@ -461,7 +462,7 @@ def _same(terms: Terms, counts: Floats) -> bool:
     return bool(np.array_equal(terms.x[:, 0], terms.x[:, 1]) and np.array_equal(counts[:, 0], counts[:, 1]))
 
 
-def _larger(low: Tested, high: Tested) -> float | None:
+def _larger(low: Estimate, high: Estimate) -> float | None:
     return None if low.detectable is None or high.detectable is None else max(low.detectable, high.detectable)
 
 
@@ -475,9 +476,7 @@ def _of_blocks(blocks: int, block_s: int) -> str:
 
 def _of_unknown(touched: npt.NDArray[np.bool_] | None) -> str:
     many = 0 if touched is None else int(touched.any(axis=1).sum())
-    return (
-        f"{many:,} cases worked in one run alone: the difference holds whatever they would have come to" if many else ""
-    )
+    return f"{many:,} cases worked in one run alone: what they would have come to is taken both ways" if many else ""
 
 
 def _judged(results: Sequence[MetricResult]) -> tuple[MetricResult, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from newsproof.evaluation.compare.metrics import SIGNIFICANT, Floats, Scoring, Terms, Verdict
 from newsproof.evaluation.compare.pairing import Pair
-from newsproof.evaluation.statistics import MIN_BLOCKS, blocks_of, heterogeneity, holm, scores_of, tested
+from newsproof.evaluation.statistics import MIN_BLOCKS, blocks_of, heterogeneity, holm, scores_of, wild_bootstrap
 from newsproof.evaluation.statistics.blocks import Labels
 
 MOST = 12
@@ -135,7 +135,7 @@ def _grouped(values: Sequence[str]) -> list[str]:
 def _segment(value: str, x: Floats, labels: Labels, how: Scoring) -> Segment:
     ones = np.ones(len(x))
     estimate, scores, shares = scores_of(x[:, 0], ones, x[:, 1], ones)
-    found = tested(estimate, scores, shares, labels, seed=how.seed, draws=how.draws)
+    found = wild_bootstrap(estimate, scores, shares, labels, seed=how.seed, draws=how.draws)
     return Segment(
         value=value,
         cases=len(x),

@@ -41,14 +41,18 @@ def show_table(found: Comparison) -> None:
     """Print comparability, metrics, flips, differences, spend and rules, then the verdict."""
     say_result(f"A = {found.a}{_changes(found.changes_a)}\nB = {found.b}{_changes(found.changes_b)}\n")
     counts = found.comparability
-    title = f"Comparable: {counts.aligned:,} of {counts.in_both:,} cases worked in both, {counts.stories:,} stories on {counts.days:,} days"
-    table(("", "A", "B"), count_rows(counts.a, counts.b), title=title, right=("A", "B"))
+    days = "day" if counts.days == 1 else "days"
+    say_result(
+        f"{counts.aligned:,} of {counts.in_both:,} cases worked in both: {counts.stories:,} stories on {counts.days:,} {days}"
+    )
+    table(("", "A", "B"), count_rows(counts.a, counts.b), right=("A", "B"))
     for warning in found.warnings:
         say_result(f"! {warning}")
     say_result()
     if moved := transition_rows(found):
         table(TRANSITION_COLUMNS, moved, title="Paths of the cases", right=TRANSITION_COLUMNS[2:])
-    table(METRIC_COLUMNS, measured_rows(found), title=metrics_title(found), right=METRIC_COLUMNS[1:-1])
+    say_result(metrics_title(found))
+    table(METRIC_COLUMNS, measured_rows(found), right=METRIC_COLUMNS[1:-1])
     for line in not_measured(found):
         say_result(line)
     say_result()

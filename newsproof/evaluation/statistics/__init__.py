@@ -7,12 +7,12 @@ never on cases.
 from newsproof.evaluation.statistics.blocks import (
     FEW_BLOCKS,
     MIN_BLOCKS,
-    Tested,
+    Estimate,
     block_length_s,
     blocks_of,
     heterogeneity,
     scores_of,
-    tested,
+    wild_bootstrap,
 )
 from newsproof.evaluation.statistics.calibration import BINS, BrierParts, bin_of, brier_parts
 from newsproof.evaluation.statistics.exact import wilson
@@ -23,7 +23,7 @@ __all__ = [
     "FEW_BLOCKS",
     "MIN_BLOCKS",
     "BrierParts",
-    "Tested",
+    "Estimate",
     "bin_of",
     "block_length_s",
     "blocks_of",
@@ -31,6 +31,6 @@ __all__ = [
     "heterogeneity",
     "holm",
     "scores_of",
-    "tested",
+    "wild_bootstrap",
     "wilson",
 ]

@@ -13,7 +13,7 @@ the p-value is exact. The interval holds every difference that this test does no
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -36,11 +36,13 @@ FEW_BLOCKS = 20
 DAY_S = 86_400
 POWER = 0.8
 _AT_A_TIME = 512
+_KEPT = 8_000_000
+"""Signs of so many draws and blocks (64 MB) are kept for the next metric; more are drawn anew."""
 _NONE = 1e-24
 """A variance below this share of the squared sums is rounding: all blocks say the same."""
 
 
-class Tested(msgspec.Struct, frozen=True, kw_only=True):
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """A difference with its interval and two-sided p-value.
 
     ``low``, ``high``, ``pvalue`` and ``detectable`` are None with fewer than :data:`MIN_BLOCKS` blocks. ``detectable`` is the
@@ -92,18 +94,20 @@ def scores_of(a: Floats, in_a: Floats, b: Floats, in_b: Floats) -> tuple[float, 
     return float(b.sum() / count_b - a.sum() / count_a), scores, (in_b / count_b + in_a / count_a) / 2.0
 
 
-def tested(estimate: float, scores: Floats, shares: Floats, labels: Labels, *, seed: int, draws: int = DRAWS) -> Tested:
+def wild_bootstrap(
+    estimate: float, scores: Floats, shares: Floats, labels: Labels, *, seed: int, draws: int = DRAWS
+) -> Estimate:
     """Test a difference. ``scores`` and ``shares`` are those of the cases (:func:`scores_of`). Same seed, same result."""
     used = shares != 0.0
     s, h = sums_of(np.column_stack([scores, shares])[used], np.unique(labels[used], return_inverse=True)[1]).T
     count = len(s)
     if count < MIN_BLOCKS:
-        return Tested(estimate=estimate, low=None, high=None, pvalue=None, detectable=None, blocks=count)
+        return Estimate(estimate=estimate, low=None, high=None, pvalue=None, detectable=None, blocks=count)
     signed = _Signed(s, h, seed, draws)
     error = math.sqrt(count / (count - 1) * signed.variance)
     low, high = (estimate, estimate) if not error else (_edge(signed, estimate, side * error) for side in (-1.0, 1.0))
     both = t_quantile(1.0 - LEVEL, count - 1) + t_quantile(2.0 * (1.0 - POWER), count - 1)
-    return Tested(
+    return Estimate(
         estimate=estimate, low=low, high=high, pvalue=signed.pvalue(0.0), detectable=both * error, blocks=count
     )
 
@@ -171,10 +175,9 @@ def heterogeneity(
         return 1.0
     ones = np.ones((1, blocks))
     observed = _q(ones, s, size, counts)[0]
-    drawn = project(np.eye(blocks), seed, draws)
-    signed = np.concatenate([_q(drawn[n : n + _AT_A_TIME], s, size, counts) for n in range(0, len(drawn), _AT_A_TIME)])
+    signed = np.concatenate([_q(signs, s, size, counts) for signs in _signs(blocks, seed, draws)])
     many = int(np.count_nonzero(signed >= observed * (1.0 - 1e-9)))
-    return many / len(drawn) if blocks <= ENUMERATED else (many + 1) / (len(drawn) + 1)
+    return many / len(signed) if blocks <= ENUMERATED else (many + 1) / (len(signed) + 1)
 
 
 def _q(signs: Floats, s: Floats, size: Floats, counts: Floats) -> Floats:
@@ -189,15 +192,27 @@ def _q(signs: Floats, s: Floats, size: Floats, counts: Floats) -> Floats:
 
 def project(columns: Floats, seed: int, draws: int = DRAWS) -> Floats:
     """Return the sums of the rows of ``columns`` (blocks x k) under each draw of signs: (draws x k)."""
-    return np.concatenate([signs.astype(np.float64) @ columns for signs in _signs(len(columns), seed, draws)])
+    return np.concatenate([signs @ columns for signs in _signs(len(columns), seed, draws)])
+
+
+def _signs(blocks: int, seed: int, draws: int) -> Iterable[Floats]:
+    """Return the draws of signs, some at a time."""
+    if blocks * draws <= _KEPT:
+        return _kept_signs(blocks, seed, draws)
+    return _drawn_signs(blocks, seed, draws)
 
 
 @lru_cache(maxsize=4)  # All metrics with blocks of one length use the same signs.
-def _signs(blocks: int, seed: int, draws: int) -> tuple[npt.NDArray[np.int8], ...]:
+def _kept_signs(blocks: int, seed: int, draws: int) -> tuple[Floats, ...]:
+    return tuple(_drawn_signs(blocks, seed, draws))
+
+
+def _drawn_signs(blocks: int, seed: int, draws: int) -> Iterator[Floats]:
     if blocks <= ENUMERATED:
         # Both signs of everything give the same |t|, so the first block's may stay as it is.
         every = np.arange(1 << (blocks - 1))[:, None] >> np.arange(blocks)[None, :] & 1
-        signs = (1 - 2 * every).astype(np.int8)
-    else:
-        signs = (1 - 2 * np.random.default_rng(seed).integers(0, 2, (draws, blocks), dtype=np.int8)).astype(np.int8)
-    return tuple(signs[n : n + _AT_A_TIME] for n in range(0, len(signs), _AT_A_TIME))
+        yield (1.0 - 2.0 * every).astype(np.float64)
+        return
+    rng = np.random.default_rng(seed)
+    for begin in range(0, draws, _AT_A_TIME):
+        yield 1.0 - 2.0 * rng.integers(0, 2, (min(_AT_A_TIME, draws - begin), blocks), dtype=np.int8)

@@ -302,7 +302,7 @@ def test_misses_do_not_hide_a_difference_that_holds_whatever_they_came_to() -> N
     assert (found.primary.verdict, found.primary.delta) == ("worse", None)
     assert found.primary.delta_high is not None and found.primary.delta_high < 0
     assert found.primary.note.endswith(
-        "1 cases worked in one run alone: the difference holds whatever they would have come to"
+        "1 cases worked in one run alone: what they would have come to is taken both ways"
     )
 
 

@@ -16,11 +16,14 @@ from typer.testing import CliRunner
 
 from infra.clickhouse.client import ClickHouse, connect
 from infra.clickhouse.migrate import migrate
+from infra.clickhouse.record import epoch_ms
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
+from infra.market.outcomes.bars import PriceImport, write_bars, write_import
 from newsproof.app import exits
-from newsproof.cli.commands.compare import compare
-from newsproof.evaluation.compare.reading import HOW, read_runs
+from newsproof.cli.commands.compare import compare, gate, power
+from newsproof.evaluation.compare.reading import HOW, read_returns, read_runs
 from schemas.errors import ConfigError
+from schemas.prices import PriceSeries
 
 _numbers = count()
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -54,13 +57,35 @@ SIGNAL = {
 NAMES = [f"case-{n}" for n in range(10)]
 
 
-def outcome(case_id: str, came: float, **changes: Any) -> dict[str, Any]:
-    """A return after an hour."""
-    usual = {"asset": "BTC", "symbol": "BTC/USDT", "venue": "x", "entry_price": 100.0, "exit_price": 100 * (1 + came)}
-    times = {"entry_at": AT + timedelta(seconds=60), "exit_at": AT + timedelta(hours=1)}
-    return (
-        usual | times | {"case_id": case_id, "horizon_s": 3600, "return": came, "source": "t", "version": 1} | changes
-    )
+def day(n: int) -> datetime:
+    """Return when the news of case n was knowable: each on another day."""
+    return AT + timedelta(days=n)
+
+
+def prices() -> PriceSeries:
+    """Return bars of 5 minutes around each case: 100, and from an hour after the entry on 102 for the first six, else 99."""
+    times, opens = [], []
+    for n in range(len(NAMES)):
+        for minutes in range(0, 90, 5):
+            times.append(epoch_ms(day(n) + timedelta(minutes=minutes)))
+            opens.append(100.0 if minutes < 65 else 102.0 if n < 6 else 99.0)
+    return PriceSeries(
+        symbol="BTC/USDT", venue="x", times_ms=times, opens=opens, highs=opens, lows=opens, closes=opens,
+        volumes=[1.0] * len(times),
+    )  # fmt: skip
+
+
+async def import_prices(tables: ClickHouse) -> None:
+    """Store the bars as one import."""
+    one = prices()
+    await write_bars(tables, 1, [one])
+    await write_import(
+        tables,
+        PriceImport(
+            version=1, source="csv:t.csv", imported_ms=one.times_ms[0], bars=len(one.times_ms), markets=("BTC/USDT",),
+            first_ms=one.times_ms[0], last_ms=one.times_ms[-1], entry_within_s=900.0, horizons_s=(3600,),
+        ),
+    )  # fmt: skip
 
 
 async def fill(tables: ClickHouse, table: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -69,7 +94,10 @@ async def fill(tables: ClickHouse, table: str, rows: Sequence[dict[str, Any]]) -
 
 
 async def two_runs(tables: ClickHouse) -> None:
-    """Runs v3 and v4 of ten cases (eight stories): v4 is surer of all, and sells case-9, which fell. case-8 is a miss."""
+    """Runs v3 and v4 of ten cases (eight stories): v4 is surer of all, and sells case-9, which fell. case-8 is a miss.
+
+    Runs good and short have eight of them; short sells the six that rose and buys what fell, good the other way round.
+    """
     await migrate(tables)
     rows = []
     for run_id, confidence in (("v3", 0.6), ("v4", 0.8)):
@@ -82,6 +110,7 @@ async def two_runs(tables: ClickHouse) -> None:
                 "version": 1,
                 "reason": "",
             }
+            row |= {"received_at": day(n), "knowable_at": day(n), "published_at": day(n)}
             row |= {"confidence": confidence, "signal": str(SIGNAL["signal"]).replace("%s", run_id)}
             if run_id == "v4" and n == 9:
                 row["signal"] = row["signal"].replace("likely", "refuted")
@@ -89,13 +118,13 @@ async def two_runs(tables: ClickHouse) -> None:
             if run_id == "v4" and n == 8:
                 row |= {"status": "miss", "has_signal": 0, "reason": "search"}
             rows.append(row)
+    for n in range(8):
+        for run_id, action in (("good", "buy" if n < 6 else "sell"), ("short", "sell" if n < 6 else "buy")):
+            rows.append(rows[n] | {"run_id": run_id, "action": action, "direction": "short"})
     # A run that was resumed wrote a case again: the newest row counts, once.
     rows.append(rows[0] | {"confidence": 0.99, "version": 0})
     await fill(tables, "run_cases", rows)
-    came = [*(outcome(n, 0.02) for n in NAMES[:6]), *(outcome(n, -0.01) for n in NAMES[6:])]
-    # Bought before anybody could know the news: no outcome that counts.
-    came[0] |= {"entry_at": AT - timedelta(seconds=60)}
-    await fill(tables, "outcomes", came)
+    await import_prices(tables)
 
 
 @pytest.fixture(scope="module")
@@ -129,10 +158,16 @@ def test_two_runs_are_compared_by_their_newest_rows_and_by_the_outcomes_that_cou
     assert (counts["aligned"], counts["stories"], counts["b"]["misses"]) == (9, 7, 1)
     metrics = {(m["metric"], m["horizon"]): m for m in told["metrics"]}
     assert metrics["confidence", None]["a"] == pytest.approx(0.6)
-    # Of nine cases one was entered too early; five rose, three fell, and v4 sold one of those.
+    # Six rose and four fell. v4 sold one of those; another it missed, and may have been right or wrong there.
     hits = metrics["hit_rate", "1h"]
-    assert (hits["cases"], hits["a"], hits["b"]) == (8, 5 / 8, 6 / 8)
-    assert metrics["cost", None]["delta"] == 0.0
+    assert (hits["cases"], hits["a"], hits["b"]) == (10, 6 / 10, None)
+    assert (hits["delta_low"], hits["delta_high"]) == (pytest.approx(0.1), pytest.approx(0.2))
+    # Entered at the first open from 30 s after the news on, left an hour later; 0.002 for each trade.
+    profit = metrics["profit", None]
+    assert (profit["role"], profit["blocks"]) == ("primary", 8)
+    assert profit["a"] == pytest.approx((6 * 0.02 - 4 * 0.01) / 10 - 0.002)
+    assert profit["delta_high"] == pytest.approx((2 * 0.01 + 0.02) / 10)
+    assert metrics["cost", None]["verdict"] == "not measured"
     assert [s["cost_usd"] for s in told["spend"]] == ["0.010000000", "0.010000000"]
     assert [f["case_id"] for f in told["flips"]] == ["case-9"]
     assert [(f["case_id"], f["verdict_a"], f["verdict_b"]) for f in told["verdict_flips"]] == [
@@ -150,7 +185,7 @@ def test_the_same_command_says_the_same_again_and_a_run_is_identical_to_itself(d
 
 @pytest.mark.parametrize(
     ("rules", "status"),
-    [(["misses>0"], 100), (["misses>5"], 0), (["misses>5", "brier@1h<-0.01"], 100), (["brier@5m>+0.01"], 1)],
+    [(["misses>0"], 100), (["misses>5"], 0), (["misses>5", "confidence>+0.1"], 100), (["brier@5m>+0.01"], 1)],
 )
 def test_a_rule_that_holds_ends_with_100(database: dict[str, str], rules: list[str], status: int) -> None:
     done = run(database, "v3", "v4", *(part for rule in rules for part in ("--fail-on", rule)))
@@ -162,7 +197,7 @@ def test_a_rule_that_holds_ends_with_100(database: dict[str, str], rules: list[s
     ("runs", "says"),
     [
         (("v3", "v33"), "there is no run 'v33': did you mean v3? (newsproof backtest list)"),
-        (("nonsense", "v3"), "there is no run 'nonsense': there are v3, v4, live"),
+        (("nonsense", "v3"), "there is no run 'nonsense': there are good, short, v3, v4, live"),
         (("live", "v3"), "there are no live judgements in ClickHouse yet"),
         (("v3' OR 1=1 --", "v3"), "there is no run"),
     ],
@@ -207,10 +242,35 @@ async def test_what_was_judged_live_is_a_run_beside_others(clickhouse_engine: Em
             "first_wins": 1,
             "notes": "Live.",
         }
-        times = dict.fromkeys(("published_at", "knowable_at", "decided_at", "valid_until", "emitted_at"), AT)
+        times = dict.fromkeys(("published_at", "knowable_at", "decided_at", "valid_until", "emitted_at"), day(3))
         await fill(tables, "signals", [own | signal | times | {"case_id": NAMES[3], "preliminary_confidence": 0.5}])
         live, v3 = await read_runs(tables, "live", "v3")
+        returns = await read_returns(tables, [live, v3])
     assert (live.cases, v3.cases) == (1, 10)
     assert [(row.case_id, row.story_id, row.confidence) for row in live.rows] == [(NAMES[3], "s1", 0.6)]
     assert [row.case_id for row in v3.rows] == [NAMES[3]]
-    assert live.hits == {3600: {(NAMES[3], 0): 1}}
+    assert returns.held[NAMES[3], "BTC", 3600] == returns.moved[NAMES[3], "BTC", 3600] == pytest.approx(0.02)
+    assert (NAMES[3], "BTC", 14400) not in returns.moved, "the bars stop before"
+
+
+def test_a_gate_closes_on_a_loss_of_the_primary_metric_and_when_it_cannot_see(database: dict[str, str]) -> None:
+    app = typer.Typer()
+    app.command()(gate)
+    same = CliRunner().invoke(app, ["v3", "v3"], env=database)
+    assert (same.exit_code, "Gate open: profit is identical" in same.stdout) == (exits.OK, True)
+    blind = CliRunner().invoke(app, ["v3", "v4", "--primary", "profit@24h"], env=database)
+    assert (blind.exit_code, "Gate closed: whether profit@24h was lost cannot be seen" in blind.stdout) == (1, True)
+    margin = CliRunner().invoke(app, ["v3", "v4", "--margin", "0"], env=database)
+    assert (margin.exit_code, "of more than 0 is not excluded" in margin.stdout) == (exits.FAIL_ON, True)
+    worse = CliRunner().invoke(app, ["good", "short"], env=database)
+    assert (worse.exit_code, "Gate closed: profit is worse in B" in worse.stdout) == (exits.FAIL_ON, True), worse.output
+
+
+def test_power_is_told_of_the_pair_at_hand(database: dict[str, str]) -> None:
+    app = typer.Typer()
+    app.command()(power)
+    done = CliRunner().invoke(app, ["v3", "short", "--difference", "profit=0.01", "--json"], env=database)
+    (profit,) = (one for one in json.loads(done.stdout)["metrics"] if one["metric"] == "profit")
+    assert profit["detectable"] > 0.01 and profit["needed_blocks"] > profit["blocks"] == 6
+    with pytest.raises(ConfigError, match="there is no such metric"):
+        CliRunner().invoke(app, ["v3", "short", "--difference", "luck=1"], env=database, catch_exceptions=False)

@@ -11,9 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from newsproof.evaluation.statistics import MIN_BLOCKS, block_length_s, blocks_of, heterogeneity, scores_of, tested
+from newsproof.evaluation.statistics import (
+    MIN_BLOCKS,
+    block_length_s,
+    blocks_of,
+    heterogeneity,
+    scores_of,
+    wild_bootstrap,
+)
 from newsproof.evaluation.statistics.blocks import DAY_S, Floats, Labels
-from newsproof.evaluation.statistics.blocks import Tested as Found
+from newsproof.evaluation.statistics.blocks import Estimate as Found
 from newsproof.evaluation.statistics.student import t_quantile, t_two_sided
 
 
@@ -21,7 +28,7 @@ def of(differences: Floats, labels: Labels | None = None, seed: int = 0, draws: 
     """Test paired differences, each a block of its own unless labelled."""
     ones = np.ones(len(differences))
     estimate, scores, shares = scores_of(np.zeros(len(differences)), ones, differences, ones)
-    return tested(
+    return wild_bootstrap(
         estimate, scores, shares, np.arange(len(differences)) if labels is None else labels, seed=seed, draws=draws
     )
 
