@@ -11,6 +11,7 @@ import typer
 from newsproof.app import exits
 from newsproof.app.invocation import json_line, of, run
 from newsproof.cli.commands.compare import compare, gate, power
+from newsproof.cli.commands.trials import leaderboard, trials, walk_forward
 
 HERE = "Prompts and models"
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the last line of standard output.")]
@@ -35,7 +36,7 @@ class MissPolicy(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.add_typer(backtest, name="backtest", rich_help_panel=HERE)
-    for command in (compare, gate, power):
+    for command in (compare, gate, power, trials, leaderboard, walk_forward):
         backtest.command()(command)
 
 
@@ -156,14 +157,6 @@ def verify(
     else:
         show_verified(found)
     raise typer.Exit(exits.OK if found.clean and found.cases else exits.FINDING)
-
-
-@backtest.command()
-def trials(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """List the ledger: which run looked at which cases with which candidate, and what may be claimed of it."""
-    from newsproof.evaluation.backtest.run.show_trials import show_trials
-
-    run(show_trials(of(ctx), as_json=as_json))
 
 
 @backtest.command("list")

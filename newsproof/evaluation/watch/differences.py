@@ -52,6 +52,7 @@ class Differences(msgspec.Struct, frozen=True, kw_only=True):
     closed, and stays as it was seen.
     """
 
+    cases: tuple[str, ...]
     least: Floats
     most: Floats
     blocks: Ints
@@ -95,6 +96,7 @@ def differences_of(
     use = measured & ~later
     low, high = np.where(terms.unknown, terms.least, terms.x), np.where(terms.unknown, terms.most, terms.x)
     return Differences(
+        cases=tuple(pair.case_id for pair, used in zip(pairs, use.tolist(), strict=True) if used),
         least=(low[:, 1] - high[:, 0])[use],
         most=(high[:, 1] - low[:, 0])[use],
         blocks=blocks[use],

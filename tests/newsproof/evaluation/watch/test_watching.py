@@ -45,7 +45,10 @@ def seen(metric: str, values: list[float], *, stop_when: StopWhen = "", spread: 
     """A look at one difference a block; they vary by ``spread``."""
     varied = np.array(values) + np.where(np.arange(len(values)) % 2, spread, -spread)
     last = len(values) - 1
-    found = Differences(least=varied, most=varied, blocks=np.arange(len(values)), open_from=last, left_out=0)
+    names = tuple(map(str, range(len(values))))
+    found = Differences(
+        cases=names, least=varied, most=varied, blocks=np.arange(len(values)), open_from=last, left_out=0
+    )
     return told("candidate", Watch(metric=metric, stop_when=stop_when), parse_metric(metric), found)
 
 

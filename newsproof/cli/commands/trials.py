@@ -1,0 +1,58 @@
+"""The commands about many candidates: ``backtest leaderboard``, ``walk-forward`` and ``trials``, mounted by the group ``backtest``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from newsproof.app.invocation import of, run
+from newsproof.cli.commands.compare import Cap, Cost, Draws, Latency, Primary, Seed, _how
+
+Trial = Annotated[str, typer.Argument(metavar="TRIAL", help="As `backtest trials` shows it.", show_default=False)]
+Against = Annotated[str, typer.Option(help="The baseline: a run id, or live.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the last line of standard output.")]
+
+
+def leaderboard(
+    ctx: typer.Context,
+    trial: Trial,
+    against: Against = "live",
+    primary: Primary = "profit",
+    cap: Cap = 0.25,
+    trade_cost: Cost = 20.0,
+    latency: Latency = 30.0,
+    draws: Draws = 9_999,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Rank the candidates of a trial by the primary metric beside the baseline, p corrected over them; cost and Pareto front."""
+    from newsproof.evaluation.trials.show import show_leaderboard
+
+    how = _how(primary, cap, trade_cost, draws, seed)
+    run(show_leaderboard(of(ctx), trial, against=against, how=how, latency_s=latency, as_json=as_json))
+
+
+def walk_forward(
+    ctx: typer.Context,
+    trial: Trial,
+    against: Against = "live",
+    metric: Annotated[
+        str, typer.Option(help="What is chosen by and scored: profit@5m, @1h, @4h or @24h.")
+    ] = "profit@24h",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Choose at each block of days the candidate that was best on the days before, and say what that would have brought."""
+    from newsproof.evaluation.trials.show import show_walk_forward
+    from newsproof.evaluation.watch.differences import parse_metric
+
+    chosen = parse_metric(metric)
+    run(show_walk_forward(of(ctx), trial, against=against, metric=chosen, seed=seed, as_json=as_json))
+
+
+def trials(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List the ledger: which run looked at which cases with which candidate, and whether that may be claimed on."""
+    from newsproof.evaluation.backtest.run.show_trials import show_trials
+
+    run(show_trials(of(ctx), as_json=as_json))

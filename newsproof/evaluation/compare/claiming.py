@@ -1,0 +1,43 @@
+"""What a comparison may claim: the ledger of trials applied to its figures. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from newsproof.evaluation.backtest.run.claims import Claim
+from newsproof.evaluation.compare.comparison import Comparison, verdict_of
+from newsproof.evaluation.compare.metrics import SIGNIFICANT, MetricResult
+
+
+def claimed(found: Comparison, claims: Sequence[Claim]) -> Comparison:
+    """Return the comparison with what the ledger says of its runs.
+
+    Where a claim is not allowed no metric has a p value or is called better or worse; figures and intervals stay, and the
+    note says why. Looks at a sealed period multiply the p values; the intervals stay those of one look.
+    """
+    said = [claim for claim in claims if claim.note]
+    if not said:
+        return found
+    metrics = tuple(_with_claims(m, said) for m in found.metrics)
+    return replace(
+        found,
+        metrics=metrics,
+        verdict=verdict_of(metrics, found.comparability, found.changed_texts),
+        warnings=tuple(dict.fromkeys([*(claim.note for claim in said), *found.warnings])),
+    )
+
+
+def _with_claims(m: MetricResult, claims: Sequence[Claim]) -> MetricResult:
+    if m.role == "shown" or m.p is None or m.verdict in ("identical", "not measured"):
+        return m
+    refused = [claim for claim in claims if not claim.allowed]
+    if refused:
+        why = f"tuned on this period: {max(c.earlier for c in refused)} earlier trials looked at it"
+        return replace(m, p=None, p_holm=None, verdict="changed", note="; ".join(filter(None, (why, m.note))))
+    looks = max(claim.factor for claim in claims)
+    p, p_holm = (None if value is None else min(1.0, value * looks) for value in (m.p, m.p_holm))
+    lost = p_holm is None or p_holm >= SIGNIFICANT
+    note = "; ".join(filter(None, (f"p counts {looks} looks at the sealed period", m.note)))
+    return replace(m, p=p, p_holm=p_holm, verdict="not distinguishable" if lost else m.verdict, note=note)

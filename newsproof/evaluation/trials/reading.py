@@ -1,0 +1,82 @@
+"""Reads the runs of one trial beside their baseline from ClickHouse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+
+from infra.clickhouse.client import ClickHouse
+from newsproof.evaluation.backtest.run.claims import claim_of
+from newsproof.evaluation.backtest.run.ledger import Trial, read_trials
+from newsproof.evaluation.compare.claiming import claimed
+from newsproof.evaluation.compare.comparison import compare
+from newsproof.evaluation.compare.metrics import Scoring
+from newsproof.evaluation.compare.reading import read_returns, read_runs
+from newsproof.evaluation.statistics.blocks import DAY_S
+from newsproof.evaluation.trials.leaderboard import Leaderboard, leaderboard
+from newsproof.evaluation.trials.walk_forward import WalkForward, walk_forward
+from newsproof.evaluation.watch.differences import Differences, Metric, differences_of
+from schemas.errors import ConfigError
+
+
+def runs_of(trials: Sequence[Trial], name: str) -> list[str]:
+    """Return the ids of the trial's runs.
+
+    Raises:
+        ConfigError: there is no such trial; the text lists those that there are.
+    """
+    if found := [t.run_id for t in trials if t.trial == name]:
+        return found
+    known = ", ".join(dict.fromkeys(t.trial for t in reversed(trials) if t.trial))
+    raise ConfigError(
+        f"there is no trial {name!r}: there are {known or 'none yet'}; `newsproof backtest run --candidate …` makes one"
+    )
+
+
+async def read_leaderboard(
+    tables: ClickHouse, trial: str, *, against: str, how: Scoring, latency_s: float
+) -> Leaderboard:
+    """Compare each candidate of the trial with the run ``against``, or ``live``. Keywords as in ``compare_runs``.
+
+    Raises:
+        ConfigError: the trial or the baseline does not exist, or a candidate has no case in common with the baseline.
+    """
+    trials = await read_trials(tables)
+    compared = []
+    for run_id in runs_of(trials, trial):
+        a, b = await read_runs(tables, against, run_id)
+        found = compare(a, b, await read_returns(tables, (a, b), latency_s=latency_s), how=how, differences=0)
+        # Against each other the candidates are corrected for on the leaderboard itself.
+        compared.append(claimed(found, [claim_of(trials, run_id, within_trial=True)]))
+    return leaderboard(trial, against, compared)
+
+
+async def read_walk_forward(tables: ClickHouse, trial: str, *, against: str, metric: Metric, seed: int) -> WalkForward:
+    """Choose among the candidates of the trial block by block, over the cases that all of them measure.
+
+    Raises:
+        ConfigError: as for :func:`read_leaderboard`, the metric has no better side, or there are too few blocks.
+    """
+    if metric.better == "neither":
+        raise ConfigError(f"--metric {metric.label}: neither side of it is better, so nothing can be chosen by it")
+    runs = runs_of(await read_trials(tables), trial)
+    found: list[Differences] = []
+    for run_id in runs:
+        a, b = await read_runs(tables, against, run_id)
+        at = {row.case_id: datetime.fromtimestamp(row.knowable_ms / 1000, UTC) for row in b.rows}
+        found.append(differences_of(a, b, await read_returns(tables, (a, b)), at, metric))
+    by_case = [dict(zip(one.cases, one.least.tolist(), strict=True)) for one in found]
+    block_of = dict(zip(found[0].cases, found[0].blocks.tolist(), strict=True))
+    common = [case for case in found[0].cases if all(case in one for one in by_case)]
+    values = np.array([[one[case] for one in by_case] for case in common]).reshape(len(common), len(runs))
+    blocks = np.array([block_of[case] for case in common], dtype=np.int64)
+    # A case's outcome is known a horizon after it, which may be in the next block: that block is not chosen by.
+    chosen = walk_forward(runs, values, blocks, embargo=1, seed=seed)
+    if chosen is None:
+        raise ConfigError(
+            f"the trial {trial} has {len(set(blocks.tolist()))} blocks of {metric.block_s // DAY_S} days with prices for all its candidates, "
+            "and the first 6 are only chosen by: run it on a longer period, import prices, or take a shorter horizon"
+        )
+    return chosen

@@ -1,0 +1,102 @@
+"""``newsproof backtest leaderboard`` and ``walk-forward``."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from infra.clickhouse.client import ClickHouse
+from newsproof.app.composition import clickhouse_of
+from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.app.processes.supervisor import prepare_tables
+from newsproof.app.servers import servers, with_data
+from newsproof.evaluation.compare.metrics import Scoring
+from newsproof.evaluation.trials.leaderboard import Leaderboard, Ranked
+from newsproof.evaluation.trials.reading import read_leaderboard, read_walk_forward
+from newsproof.evaluation.trials.walk_forward import WalkForward
+from newsproof.evaluation.watch.differences import Metric
+
+T = TypeVar("T")
+
+
+async def show_leaderboard(
+    invocation: Invocation, trial: str, *, against: str, how: Scoring, latency_s: float, as_json: bool
+) -> None:
+    """Print the leaderboard of a trial. Raises as :func:`read_leaderboard`."""
+    found = await _with_tables(
+        invocation, lambda tables: read_leaderboard(tables, trial, against=against, how=how, latency_s=latency_s)
+    )
+    if as_json:
+        json_line(found)
+    else:
+        _print_leaderboard(found)
+
+
+async def show_walk_forward(
+    invocation: Invocation, trial: str, *, against: str, metric: Metric, seed: int, as_json: bool
+) -> None:
+    """Print the walk-forward choice of a trial. Raises as :func:`read_walk_forward`."""
+    found = await _with_tables(
+        invocation, lambda tables: read_walk_forward(tables, trial, against=against, metric=metric, seed=seed)
+    )
+    if as_json:
+        json_line(found)
+    else:
+        _print_walk_forward(found, against, metric)
+
+
+async def _with_tables(invocation: Invocation, work: Callable[[ClickHouse], Awaitable[T]]) -> T:
+    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
+    async with servers(settings, kafka=False) as found:
+        at = found.applied_to(settings)
+        if "clickhouse" in found.own:
+            await prepare_tables(at)
+        async with clickhouse_of(at) as tables:
+            return await work(tables)
+
+
+def _print_leaderboard(found: Leaderboard) -> None:
+    for warning in found.warnings:
+        say_result(f"! {warning}")
+    rows = [
+        (one.run_id, one.change, _delta(one), _interval(one.low, one.high), "–" if one.p_holm is None else f"{one.p_holm:.3f}",
+         "–" if one.cost_usd is None else f"{one.cost_usd:.6f}", "yes" if one.pareto else "no", f"{one.cases:,}",
+         one.verdict + (f"; {one.note}" if one.note else ""))
+        for one in found.candidates
+    ]  # fmt: skip
+    cost = "–" if found.cost_usd is None else f"{found.cost_usd:.6f}"
+    rows.append((found.against, "the baseline", "", "", "", cost, "yes" if found.pareto else "no", "", ""))
+    table(
+        ("run", "change", found.metric, "95 % interval", "p (Holm)", "USD a case", "on the front", "cases", "verdict"),
+        rows,
+        title=f"Trial {found.trial}: {found.metric} beside {found.against}, {found.better} is better",
+        right=(found.metric, "95 % interval", "p (Holm)", "USD a case", "cases"),
+    )
+    say_result("On the front: nothing here is better and not dearer, or cheaper and not worse.")
+
+
+def _print_walk_forward(found: WalkForward, against: str, metric: Metric) -> None:
+    days = [(f"{datetime.fromtimestamp(c.block * metric.block_s, UTC):%Y-%m-%d}", c.candidate, c.cases, f"{c.delta:+.4g}") for c in found.choices]  # fmt: skip
+    table(
+        ("block from (UTC)", "chosen by the past", "cases", metric.label),
+        days,
+        title=f"{metric.label} beside {against}",
+        right=("cases", metric.label),
+    )
+    out = found.out_of_sample
+    p = f", p {out.pvalue:.3f}" if out.pvalue is not None else f", not tested: {out.blocks} blocks are too few"
+    say_result(f"Chosen by the past: {out.estimate:+.4g} a case, 95 % interval {_interval(out.low, out.high)}{p}.")
+    say_result(f"Chosen afterwards ({found.best}): {found.in_sample:+.4g} a case over the same cases, which flatters.")
+
+
+def _delta(one: Ranked) -> str:
+    if one.delta_low is None or one.delta_high is None:
+        return "–"
+    if one.delta_low == one.delta_high:
+        return f"{one.delta_low:+.4g}"
+    return f"{one.delta_low:+.4g} to {one.delta_high:+.4g}"
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "–" if low is None or high is None else f"{low:+.4g} … {high:+.4g}"

@@ -1,0 +1,94 @@
+"""Walk-forward choice: what choosing by the past would have brought. Pure.
+
+The best of several candidates on a period looks better there than it is. Here each block of time is decided by the
+candidate that was best on the blocks before it, so that no case is judged by a choice that it had a part in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from newsproof.evaluation.statistics import Tested, tested
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+FIRST_BLOCKS = 5
+"""Blocks that are chosen by before the first block is scored."""
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """One scored block: its number since 1970 UTC, the candidate chosen for it, and that one's mean difference there."""
+
+    block: int
+    candidate: str
+    cases: int
+    delta: float
+
+
+class WalkForward(msgspec.Struct, frozen=True, kw_only=True):
+    """``out_of_sample``: the chosen candidates on the blocks that followed, candidate minus baseline, more being better.
+
+    ``in_sample``: the candidate that is best over the same cases, judged on them, which flatters. ``best`` names it.
+    """
+
+    candidates: tuple[str, ...]
+    out_of_sample: Tested
+    in_sample: float
+    best: str
+    choices: tuple[Choice, ...]
+
+
+def walk_forward(
+    names: Sequence[str],
+    differences: Floats,
+    blocks: Ints,
+    *,
+    embargo: int = 0,
+    first: int = FIRST_BLOCKS,
+    seed: int = 0,
+) -> WalkForward | None:
+    """Choose at each block the candidate with the largest mean over all cases of earlier blocks, and score it on the block.
+
+    ``differences`` is (cases x candidates), each candidate minus the baseline, more being better; ``blocks`` holds the number
+    of each case's block. ``embargo``: so many blocks just before are not chosen by, as their outcomes are not known yet. Of
+    equal candidates the first is chosen. None: no more than ``first`` + ``embargo`` blocks, so that none can be scored.
+
+    Raises:
+        ValueError: the arrays do not fit each other.
+    """
+    if differences.shape != (blocks.size, len(names)):
+        raise ValueError(f"{differences.shape} differences, {blocks.size} blocks and {len(names)} candidates")
+    order = np.unique(blocks)
+    choices, scored, chosen = [], np.zeros(blocks.size, dtype=bool), np.zeros(blocks.size)
+    for position in range(first + embargo, order.size):
+        known = blocks <= order[position - embargo - 1]
+        winner = int(np.argmax(differences[known].mean(axis=0)))
+        here = blocks == order[position]
+        scored |= here
+        chosen[here] = differences[here, winner]
+        choices.append(
+            Choice(
+                block=int(order[position]),
+                candidate=names[winner],
+                cases=int(here.sum()),
+                delta=float(differences[here, winner].mean()),
+            )
+        )
+    if not choices:
+        return None
+    values, labels = chosen[scored], np.unique(blocks[scored], return_inverse=True)[1].astype(np.intp)
+    shares = np.full(values.size, 1.0 / values.size)
+    means = differences[scored].mean(axis=0)
+    best = int(np.argmax(means))
+    return WalkForward(
+        candidates=tuple(names),
+        out_of_sample=tested(float(values.mean()), values * shares, shares, labels, seed=seed),
+        in_sample=float(means[best]),
+        best=names[best],
+        choices=tuple(choices),
+    )
