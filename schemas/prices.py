@@ -8,7 +8,9 @@ from typing import Literal
 import msgspec
 
 HORIZONS_S = (300, 3600, 14400, 86400)
-"""Seconds after the entry at which returns are measured: 5 minutes, 1 hour, 4 hours, 24 hours."""
+"""Seconds after the entry at which returns are measured unless an import asks for others: 5 minutes, 1, 4 and 24 hours."""
+NO_END_MS = 4_102_444_800_000
+"""The year 2100: a time that no price reaches, and that fits ClickHouse's ``DateTime64``."""
 
 DropReason = Literal["no_symbol", "no_price", "gap", "horizon_open"]
 """Why a signal has no outcome: no market of its asset was given; the prices end before or begin after the time that was
@@ -18,8 +20,11 @@ needed; there are prices on both sides of it, but none near enough; the horizon 
 class PriceSeries(msgspec.Struct, frozen=True, kw_only=True):
     """One market's bars. ``times_ms``: when each bar opens, milliseconds since 1970, strictly rising.
 
-    Returns are measured between opens: they are the one price of a bar whose time is known exactly (docs/adr/0015). ``highs``,
-    ``lows`` and ``closes`` answer what happened on the way (a stop that was touched); empty where they are unknown, else as long.
+    Returns are measured between opens: they are the one price of a bar whose time is known exactly (docs/adr/0020). ``highs``,
+    ``lows`` and ``closes`` answer what happened on the way (a stop that was touched); ``volumes`` are in the base currency, NaN
+    where unknown; ``imports`` says which import each bar came from. All are as long as ``opens``, or empty: not known.
+
+    ``covered_until_ms``: where the prices that this series came with end, in whatever market. 0: not known.
     """
 
     symbol: str
@@ -29,16 +34,39 @@ class PriceSeries(msgspec.Struct, frozen=True, kw_only=True):
     highs: Sequence[float] = ()
     lows: Sequence[float] = ()
     closes: Sequence[float] = ()
+    volumes: Sequence[float] = ()
+    imports: Sequence[int] = ()
+    covered_until_ms: int = 0
+
+
+class Renaming(msgspec.Struct, frozen=True, kw_only=True):
+    """That ``asset`` traded as ``symbol`` (BASE/QUOTE) from ``from_ms`` (inclusive) to ``until_ms`` (exclusive)."""
+
+    asset: str
+    symbol: str
+    from_ms: int = 0
+    until_ms: int = NO_END_MS
 
 
 class JudgedCase(msgspec.Struct, frozen=True, kw_only=True):
-    """A case with a signal. ``symbol`` and ``venue`` are empty where the signal names none; times are milliseconds since 1970."""
+    """A case with a signal. ``symbol`` and ``venue`` are empty where the signal names none; times are milliseconds since 1970.
+
+    ``emitted_at_ms``: when the signal was appended, for live news; 0 for any other, whose signal nobody had at that time.
+    ``horizons_s``: the signal's own, of each run that judged the case.
+    """
 
     case_id: str
     asset: str
     symbol: str
     venue: str
     knowable_at_ms: int
+    emitted_at_ms: int = 0
+    horizons_s: tuple[int, ...] = ()
+
+    @property
+    def entry_from_ms(self) -> int:
+        """The earliest time at which an outcome may enter (docs/adr/0020)."""
+        return max(self.knowable_at_ms, self.emitted_at_ms)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,4 +97,4 @@ class Drop(msgspec.Struct, frozen=True, kw_only=True):
     reason: DropReason
 
 
-__all__ = ["HORIZONS_S", "Drop", "DropReason", "JudgedCase", "Outcome", "PriceSeries"]
+__all__ = ["HORIZONS_S", "NO_END_MS", "Drop", "DropReason", "JudgedCase", "Outcome", "PriceSeries", "Renaming"]

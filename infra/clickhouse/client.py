@@ -131,6 +131,11 @@ class ClickHouse:
             found = await client.query(sql, parameters=dict(parameters or {}), settings=dict(settings or {}))
             return Result(tuple(found.column_names), [tuple(row) for row in found.result_rows])
 
+    async def raw(self, sql: str, parameters: Mapping[str, Any] | None = None, *, shape: str) -> bytes:
+        """Run a query and return its answer in one of ClickHouse's formats (``shape``), such as ``RowBinary``."""
+        async with self._errors(sql) as client:
+            return bytes(await client.raw_query(sql, parameters=dict(parameters or {}), fmt=shape))
+
     async def command(self, sql: str, *, settings: Mapping[str, Any] | None = None) -> None:
         """Run a statement that returns nothing, such as CREATE."""
         async with self._errors(sql) as client:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable
+from datetime import UTC, datetime
 
 from infra.market.source import ticker
 from schemas.errors import ConfigError
-from schemas.prices import JudgedCase, PriceSeries
+from schemas.prices import NO_END_MS, JudgedCase, PriceSeries, Renaming
+
+ENTRY_WITHIN_S = 900
+"""Seconds after the earliest entry within which one counts; later is a gap. Bars of 15 minutes or less always fit."""
 
 DOLLARS = ("USDT", "USD", "USDC", "FDUSD", "BUSD", "TUSD", "DAI")
 """Quote currencies that stand for dollars, best first. A price in any other currency also contains that currency's own
@@ -33,28 +38,39 @@ def market_symbol(written: str) -> str:
 
 
 class Markets:
-    """The price series of one import. ``renamed`` maps an asset to the market it trades on, where the names differ."""
+    """Price series, and the markets that assets were renamed to (the row that begins last holds)."""
 
-    def __init__(self, series: Iterable[PriceSeries], renamed: Mapping[str, str]) -> None:
+    def __init__(self, series: Iterable[PriceSeries], renamed: Iterable[Renaming] = ()) -> None:
         self._by_symbol: dict[str, list[PriceSeries]] = {}
         for one in series:
             self._by_symbol.setdefault(one.symbol, []).append(one)
-        self._renamed = {asset.upper(): market_symbol(symbol) for asset, symbol in renamed.items()}
+        for of_symbol in self._by_symbol.values():
+            # Of several venues, the one that was imported last; the name decides only where nothing else does.
+            of_symbol.sort(key=lambda one: (-max(one.imports, default=0), one.venue))
+        self._renamed = tuple(renamed)
 
     def of(self, case: JudgedCase) -> PriceSeries | None:
-        """Return the series that measures a case, or None."""
-        for symbol in self._wanted(case):
-            for one in self._by_symbol.get(symbol, ()):
-                if not case.venue or case.venue.lower() == one.venue.lower():
-                    return one
-        return None
+        """Return the series that measures a case from its entry on, or None.
 
-    def _wanted(self, case: JudgedCase) -> tuple[str, ...]:
-        return wanted_symbols(case, self._renamed)
+        Of several, the first that has a bar near the entry, else the first.
+        """
+        at_ms = case.entry_from_ms
+        found = [
+            one
+            for symbol in wanted_symbols(case, self._renamed)
+            for one in self._by_symbol.get(symbol, ())
+            if not case.venue or case.venue.lower() == one.venue.lower()
+        ]
+        return next((one for one in found if _trades_at(one, at_ms)), found[0] if found else None)
 
 
-def wanted_symbols(case: JudgedCase, renamed: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the markets that measure a case, best first; none for an asset that is not a ticker ("crypto")."""
+def _trades_at(series: PriceSeries, at_ms: int) -> bool:
+    place = bisect_left(series.times_ms, at_ms)
+    return place < len(series.times_ms) and series.times_ms[place] - at_ms <= ENTRY_WITHIN_S * 1000
+
+
+def wanted_symbols(case: JudgedCase, renamed: Iterable[Renaming]) -> tuple[str, ...]:
+    """Return the markets that measure a case at its entry, best first; none for an asset that is not a ticker ("crypto")."""
     if case.symbol:
         try:
             return (market_symbol(case.symbol),)
@@ -63,6 +79,41 @@ def wanted_symbols(case: JudgedCase, renamed: Mapping[str, str]) -> tuple[str, .
     asset = ticker(case.asset)
     if asset is None:
         return ()
-    if asset in renamed:
-        return (renamed[asset],)
+    at_ms = case.entry_from_ms
+    rows = [row for row in renamed if row.asset == asset and row.from_ms <= at_ms < row.until_ms]
+    if rows:
+        return (max(rows, key=lambda row: row.from_ms).symbol,)
     return tuple(f"{asset}/{quote}" for quote in DOLLARS if quote != asset)
+
+
+def renaming(written: str) -> Renaming:
+    """Parse ``ASSET=BASE/QUOTE``, ``…@FROM`` or ``…@FROM..UNTIL`` (ISO 8601, UTC without a zone; either end may be left out).
+
+    Raises:
+        ConfigError: it has another form, or ends before it begins.
+    """
+    asset, equals, to = written.partition("=")
+    symbol, at, span = to.partition("@")
+    since, _, until = span.partition("..")
+    if not (asset.strip() and equals and symbol) or (at and not (since or until)):
+        raise ConfigError(
+            f"--map {written!r:.60}: write ASSET=BASE/QUOTE, such as UST=USTC/USDT, or with dates "
+            "MATIC=POL/USDT@2024-09-04 (from then on) and MATIC=MATIC/USDT@..2024-09-04 (until then)"
+        )
+    found = Renaming(
+        asset=asset.strip().upper(),
+        symbol=market_symbol(symbol),
+        from_ms=_moment(written, since) if since else 0,
+        until_ms=_moment(written, until) if until else NO_END_MS,
+    )
+    if found.from_ms >= found.until_ms:
+        raise ConfigError(f"--map {written!r:.60} ends before it begins: write it as …@FROM..UNTIL")
+    return found
+
+
+def _moment(written: str, time: str) -> int:
+    try:
+        at = datetime.fromisoformat(time)
+    except ValueError:
+        raise ConfigError(f"--map {written!r:.60}: {time!r:.30} is no date, write it like 2024-09-04") from None
+    return round((at.replace(tzinfo=UTC) if at.tzinfo is None else at).timestamp() * 1000)

@@ -11,10 +11,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 
+from infra.market.outcomes.markets import ENTRY_WITHIN_S
 from schemas.prices import HORIZONS_S, Drop, DropReason, JudgedCase, Outcome, PriceSeries
 
-ENTRY_WITHIN_S = 900
-"""Seconds after ``knowable_at`` within which an entry counts; later is a gap. Bars of 15 minutes or less always fit."""
 EXIT_WITHIN = 0.1
 """Allowed delay of an exit, as a share of the horizon (at least one minute). A 24-hour return may span 26 hours, but an
 hourly bar cannot stand for 5 minutes.
@@ -39,7 +38,7 @@ def _at_horizon(
 ) -> Outcome | DropReason:
     if series is None:
         return "no_symbol"
-    entry = _first_from(series, case.knowable_at_ms, entry_within_s, now_ms)
+    entry = _first_from(series, case.entry_from_ms, entry_within_s, now_ms)
     if not isinstance(entry, int):
         return entry
     entry_at = series.times_ms[entry]

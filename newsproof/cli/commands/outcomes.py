@@ -43,7 +43,10 @@ def import_(
     sample: Annotated[bool, typer.Option("--sample", help="The synthetic prices that ship for the sample.")] = False,
     venue: Annotated[str, typer.Option(help="Of a file without that column.")] = "",
     map: Annotated[
-        list[str] | None, typer.Option(help="ASSET=BASE/QUOTE, such as UST=USTC/USDT; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="ASSET=BASE/QUOTE, such as UST=USTC/USDT, or with dates: MATIC=POL/USDT@2024-09-04 (…@FROM..UNTIL); may be repeated."
+        ),
     ] = None,
     timeframe: Annotated[str, typer.Option(help="Length of an exchange's bars.")] = "5m",
     entry_within: Annotated[
@@ -57,6 +60,7 @@ def import_(
     The price at a time is the open of the first bar that opens then or later, at entry and exit alike. What has no
     price is dropped, with the reason, and the dropped share is told. Nothing is imported from a file with a wrong line.
     """
+    from infra.market.outcomes.markets import renaming
     from infra.market.outcomes.synthetic import bundled_prices
     from newsproof.cli.data.outcomes import (
         EARLIEST,
@@ -74,7 +78,7 @@ def import_(
     wanted = CaseSelection(
         since=_time("--from", since, EARLIEST),
         until=_time("--to", until, LATEST),
-        renamed=_renamed(map or ()),
+        renamed=tuple(renaming(row) for row in map or ()),
         entry_within_s=entry_within,
     )
     if exchange is not None:
@@ -125,15 +129,3 @@ def _time(option: str, written: str | None, otherwise: datetime) -> datetime:
             f"{option} {written!r:.40} is no time: write it like 2024-01-31 or 2024-01-31T14:00:00Z"
         ) from None
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at
-
-
-def _renamed(pairs: list[str] | tuple[()]) -> dict[str, str]:
-    from schemas.errors import ConfigError
-
-    renamed = {}
-    for pair in pairs:
-        asset, equals, symbol = pair.partition("=")
-        if not (asset and equals and symbol):
-            raise ConfigError(f"--map {pair!r:.60}: write ASSET=BASE/QUOTE, such as UST=USTC/USDT")
-        renamed[asset] = symbol
-    return renamed

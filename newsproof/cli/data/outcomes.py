@@ -14,14 +14,14 @@ import msgspec
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.csv_bars import PriceFile, read_bars
 from infra.market.outcomes.exchange import Exchange
-from infra.market.outcomes.markets import Markets, market_symbol, wanted_symbols
-from infra.market.outcomes.returns import ENTRY_WITHIN_S, EXIT_WITHIN, measure
+from infra.market.outcomes.markets import ENTRY_WITHIN_S, Markets, market_symbol, wanted_symbols
+from infra.market.outcomes.returns import EXIT_WITHIN, measure
 from infra.market.outcomes.tables import coverage, forget, judged_cases, keep
 from newsproof.app.composition import clickhouse_of
 from newsproof.app.invocation import Invocation, say_result, table
 from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers, with_data
-from schemas.prices import HORIZONS_S, Drop, JudgedCase, Outcome, PriceSeries
+from schemas.prices import HORIZONS_S, Drop, JudgedCase, Outcome, PriceSeries, Renaming
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
@@ -30,11 +30,11 @@ _REASONS = ("no_symbol", "no_price", "gap", "horizon_open")
 
 
 class CaseSelection(msgspec.Struct, frozen=True, kw_only=True):
-    """Which cases to measure, and how. ``renamed`` maps an asset to its market where the ticker differs."""
+    """Which cases to measure, and how. ``renamed``: on which market an asset traded, and when."""
 
     since: datetime = EARLIEST
     until: datetime = LATEST
-    renamed: dict[str, str] = {}
+    renamed: tuple[Renaming, ...] = ()
     entry_within_s: float = ENTRY_WITHIN_S
 
 
@@ -109,10 +109,9 @@ async def import_from_exchange(
 def _windows(cases: Sequence[JudgedCase], symbol: str, wanted: CaseSelection) -> list[tuple[int, int]]:
     """Return the time ranges (start, end) in ms that the cases of a market need; touching ranges are merged."""
     market = market_symbol(symbol)
-    renamed = {asset.upper(): market_symbol(to) for asset, to in wanted.renamed.items()}
     length_ms = round((max(HORIZONS_S) * (1 + EXIT_WITHIN) + wanted.entry_within_s) * 1000)
     merged: list[tuple[int, int]] = []
-    for start in sorted(c.knowable_at_ms for c in cases if market in wanted_symbols(c, renamed)):
+    for start in sorted(c.knowable_at_ms for c in cases if market in wanted_symbols(c, wanted.renamed)):
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], start + length_ms)
         else:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from array import array
+from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.market.outcomes.markets import Markets, market_symbol
+from infra.market.outcomes.markets import Markets, market_symbol, renaming
 from infra.market.outcomes.returns import measure
 from schemas.errors import ConfigError
 from schemas.prices import HORIZONS_S, Drop, JudgedCase, Outcome, PriceSeries
@@ -130,24 +132,63 @@ def test_what_names_no_market_is_refused_with_an_example(written: str) -> None:
 
 def test_an_asset_is_measured_in_dollars_and_the_dollar_of_the_deepest_market_first() -> None:
     prices = [series(DAY, symbol) for symbol in ("BTC/EUR", "BTC/USDC", "BTC/USD", "ETH/BTC")]
-    found = Markets(prices, {}).of(case())
+    found = Markets(prices).of(case())
     assert found is not None and found.symbol == "BTC/USD"
-    assert Markets(prices, {}).of(case(asset="ETH")) is None  # in bitcoins: that mixes in what bitcoin did
-    assert Markets(prices, {}).of(case(symbol="ETH/BTC", asset="ETH")) is prices[3]  # the signal names it itself
+    assert Markets(prices).of(case(asset="ETH")) is None  # in bitcoins: that mixes in what bitcoin did
+    assert Markets(prices).of(case(symbol="ETH/BTC", asset="ETH")) is prices[3]  # the signal names it itself
 
 
 @pytest.mark.parametrize("asset", ["", "crypto", "UNKNOWN", "比特币", "A VERY LONG NAME INDEED"])
 def test_an_asset_that_is_no_ticker_is_mapped_to_nothing(asset: str) -> None:
-    assert Markets([series(DAY, "CRYPTO/USDT")], {}).of(case(asset=asset)) is None
+    assert Markets([series(DAY, "CRYPTO/USDT")]).of(case(asset=asset)) is None
 
 
 def test_a_renamed_asset_is_measured_by_the_market_that_was_named_for_it() -> None:
-    markets = Markets([series(DAY, "USTC/USDT"), series(DAY, "UST/USDT")], {"ust": "USTCUSDT"})
+    markets = Markets([series(DAY, "USTC/USDT"), series(DAY, "UST/USDT")], [renaming("ust=USTCUSDT")])
     found = markets.of(case(asset="UST"))
     assert found is not None and found.symbol == "USTC/USDT"
 
 
+def test_a_renaming_holds_from_its_day_on_and_until_its_end() -> None:
+    day = datetime.fromtimestamp(T0 / 1000, UTC).isoformat()
+    prices = [series(DAY, "POL/USDT"), series(DAY, "MATIC/USDT")]
+
+    def at(ms: int, *rows: str) -> str:
+        found = Markets(prices, map(renaming, rows)).of(case(ms, asset="MATIC"))
+        return "" if found is None else found.symbol
+
+    assert at(T0 - 1, f"MATIC=POL/USDT@{day}") == "MATIC/USDT"
+    assert at(T0, f"MATIC=POL/USDT@{day}") == "POL/USDT"
+    assert at(T0, f"MATIC=POL/USDT@..{day}") == "MATIC/USDT"
+    assert at(T0 - 1, f"MATIC=POL/USDT@2020-01-01..{day}") == "POL/USDT"
+    assert at(T0, "MATIC=OLD/USDT@2020-01-01", f"MATIC=POL/USDT@{day}") == "POL/USDT"  # the row that begins last
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("UST", "write ASSET=BASE/QUOTE"),
+        ("=UST/USDT", "write ASSET=BASE/QUOTE"),
+        ("UST=USTC/USDT@", "write ASSET=BASE/QUOTE"),
+        ("UST=USTC/USDT@May", "'May' is no date"),
+        ("UST=USTC/USDT@2024-01-02..2024-01-01", "ends before it begins"),
+        ("UST=USTC", "names no market"),
+    ],
+)
+def test_a_renaming_that_is_not_understood_is_refused(written: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        renaming(written)
+
+
+def test_of_several_venues_the_one_imported_last_measures_but_only_where_it_trades_at_the_entry() -> None:
+    older, newer = series(DAY, venue="a"), series(DAY, venue="b")
+    older, newer = (msgspec.structs.replace(s, imports=[n] * 5) for n, s in ((1, older), (2, newer)))
+    assert Markets([older, newer]).of(case()) is newer
+    ended = msgspec.structs.replace(series({-5: 1.0}, venue="b"), imports=[2])
+    assert Markets([older, ended]).of(case()) is older
+
+
 def test_a_signal_that_names_its_venue_is_measured_there_only() -> None:
     prices = [series(DAY, venue="kraken"), series(DAY, venue="binance")]
-    assert Markets(prices, {}).of(case(venue="Binance")) is prices[1]
-    assert Markets(prices, {}).of(case(venue="okx")) is None
+    assert Markets(prices).of(case(venue="Binance")) is prices[1]
+    assert Markets(prices).of(case(venue="okx")) is None

@@ -1,0 +1,191 @@
+"""The tables ``bars`` and ``price_imports``: every import is a version, and the newest one that stands has the bar that counts.
+
+An import is written in two steps: its bars, which count for nothing yet, then its row in ``price_imports``, from when on it
+stands. So it stands as a whole or not at all, and what it would change can be computed before it does.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from math import isnan
+
+import msgspec
+
+from infra.clickhouse.client import ClickHouse
+from infra.clickhouse.record import Row, epoch_ms
+from schemas.prices import NO_END_MS, PriceSeries, Renaming
+
+BLOCK = 100_000
+"""Bars per insert: about 7 MB."""
+_BARS = ("version", "symbol", "venue", "open_at", "open", "high", "low", "close", "volume")
+_IMPORTS = (
+    *("version", "source", "imported_at", "bars", "markets", "first_at", "last_at", "entry_within_s", "cases_from"),
+    *("cases_until", "horizons", "maps", "removed", "removed_at"),
+)
+# Asked for by version and not through v_bars: an import that is about to be made has no row in price_imports yet.
+_MARKETS = """
+SELECT symbol, venue, groupUniqArray(version) FROM bars
+WHERE version IN {versions:Array(UInt64)} AND ({all:Bool} OR symbol IN {symbols:Array(String)})
+GROUP BY symbol, venue ORDER BY symbol, venue
+"""
+_OF_MARKET = """
+SELECT toUnixTimestamp64Milli(open_at), open, high, low, close, ifNull(volume, nan), version
+FROM bars
+WHERE version IN {versions:Array(UInt64)} AND symbol = {symbol:String} AND venue = {venue:String}
+  AND open_at >= fromUnixTimestamp64Milli({since_ms:Int64}, 'UTC')
+  AND open_at < fromUnixTimestamp64Milli({until_ms:Int64}, 'UTC')
+ORDER BY open_at, version DESC
+LIMIT 1 BY open_at
+"""
+_COLUMNS = 7
+"""Columns of ``_OF_MARKET``, each of 8 bytes in ``RowBinary``."""
+
+
+class PriceImport(msgspec.Struct, frozen=True, kw_only=True):
+    """One import of prices. ``version`` counts from 1; times are milliseconds since 1970.
+
+    ``first_ms`` to ``last_ms`` is the time that it covers in each of its markets. ``cases_from_ms`` and ``cases_until_ms`` bound
+    the cases that it was imported for, ``horizons_s`` are those it asked for beside each signal's own.
+    """
+
+    version: int
+    source: str
+    imported_ms: int
+    bars: int
+    markets: tuple[str, ...]
+    first_ms: int
+    last_ms: int
+    entry_within_s: float
+    cases_from_ms: int = 0
+    cases_until_ms: int = NO_END_MS
+    horizons_s: tuple[int, ...]
+    maps: tuple[Renaming, ...] = ()
+
+
+async def standing_imports(client: ClickHouse) -> list[PriceImport]:
+    """Return the imports that were not removed, oldest first."""
+    columns = ", ".join(_IMPORTS[:12])
+    found = await client.query(f"SELECT {columns} FROM price_imports FINAL WHERE NOT removed ORDER BY version")
+    return [_import(row) for row in found.rows]
+
+
+def _import(row: Row) -> PriceImport:
+    version, source, at, bars, markets, first, last, within, cases_from, cases_until, horizons, maps = row
+    return PriceImport(
+        version=version,
+        source=source,
+        imported_ms=epoch_ms(at),
+        bars=bars,
+        markets=tuple(markets),
+        first_ms=epoch_ms(first),
+        last_ms=epoch_ms(last),
+        entry_within_s=within,
+        cases_from_ms=epoch_ms(cases_from),
+        cases_until_ms=epoch_ms(cases_until),
+        horizons_s=tuple(horizons),
+        maps=tuple(map(_renaming, maps)),
+    )
+
+
+def _renaming(row: tuple[str, str, datetime, datetime] | dict[str, object]) -> Renaming:
+    asset, symbol, since, until = row.values() if isinstance(row, dict) else row
+    assert isinstance(since, datetime) and isinstance(until, datetime)
+    return Renaming(asset=str(asset), symbol=str(symbol), from_ms=_utc_ms(since), until_ms=_utc_ms(until))
+
+
+def _utc_ms(at: datetime) -> int:
+    return epoch_ms(at if at.tzinfo else at.replace(tzinfo=UTC))
+
+
+async def stored_maps(client: ClickHouse) -> tuple[Renaming, ...]:
+    """Return the renamings of all imports that stand, as :class:`Markets` takes them."""
+    return tuple(row for one in await standing_imports(client) for row in one.maps)
+
+
+async def stored_bars(
+    client: ClickHouse,
+    *,
+    symbols: Collection[str] | None = None,
+    since_ms: int = 0,
+    until_ms: int = NO_END_MS,
+    imports: Sequence[PriceImport] | None = None,
+) -> list[PriceSeries]:
+    """Return the bars that count, one series per market, of ``symbols`` (None: all) and from ``since_ms`` to ``until_ms``.
+
+    ``imports``: those to read, instead of all that stand. A bar takes 56 bytes of memory.
+    """
+    chosen = await standing_imports(client) if imports is None else imports
+    covered = {one.version: one.last_ms for one in chosen}
+    asked = {"versions": list(covered), "all": symbols is None, "symbols": list(symbols or ())}
+    found = await client.query(_MARKETS, asked)
+    since, until = max(since_ms, 0), min(until_ms, NO_END_MS)
+    series = []
+    for symbol, venue, versions in found.rows:
+        wanted = {"versions": versions, "symbol": symbol, "venue": venue, "since_ms": since, "until_ms": until}
+        raw = await client.raw(_OF_MARKET, wanted, shape="RowBinary")
+        series.append(_series(symbol, venue, raw, max(covered[v] for v in versions)))
+    return [one for one in series if one.times_ms]
+
+
+def _series(symbol: str, venue: str, raw: bytes, covered_until_ms: int) -> PriceSeries:
+    whole, real = array("q", raw), array("d", raw)
+    if sys.byteorder == "big":
+        whole.byteswap()
+        real.byteswap()
+    opens, highs, lows, closes, volumes = (real[place::_COLUMNS] for place in range(1, 6))
+    return PriceSeries(
+        symbol=symbol,
+        venue=venue,
+        times_ms=whole[0::_COLUMNS],
+        opens=opens,
+        highs=highs,
+        lows=lows,
+        closes=closes,
+        volumes=volumes,
+        imports=whole[6::_COLUMNS],
+        covered_until_ms=covered_until_ms,
+    )
+
+
+async def next_version(client: ClickHouse) -> int:
+    """Return the number of the next import. Counted, not read from a clock: one that was set back must not let an older import win."""
+    found = await client.query(
+        "SELECT greatest((SELECT max(version) FROM bars), (SELECT max(version) FROM price_imports))"
+    )
+    return int(found.rows[0][0]) + 1
+
+
+async def write_bars(client: ClickHouse, version: int, series: Iterable[PriceSeries]) -> None:
+    """Write the bars of an import, which counts for nothing until :func:`write_import`."""
+    for one in series:
+        rows = _rows(version, one)
+        while block := list(islice(rows, BLOCK)):
+            await client.insert("bars", _BARS, block)
+
+
+def _rows(version: int, one: PriceSeries) -> Iterator[Row]:
+    volumes = (None if isnan(v) else v for v in one.volumes)
+    columns = (one.times_ms, one.opens, one.highs, one.lows, one.closes, volumes)
+    return ((version, one.symbol, one.venue, *bar) for bar in zip(*columns, strict=True))
+
+
+async def write_import(client: ClickHouse, one: PriceImport, *, removed_ms: int | None = None) -> None:
+    """Write the row of an import: from now on it stands, or with ``removed_ms`` it does not any more."""
+    maps = [(row.asset, row.symbol, row.from_ms, row.until_ms) for row in one.maps]
+    row = (
+        *(one.version, one.source, one.imported_ms, one.bars, list(one.markets), one.first_ms, one.last_ms),
+        *(one.entry_within_s, one.cases_from_ms, one.cases_until_ms, list(one.horizons_s), maps),
+        *(int(removed_ms is not None), removed_ms),
+    )
+    await client.insert("price_imports", _IMPORTS, [row])
+
+
+async def delete_bars(client: ClickHouse, versions: Collection[int]) -> None:
+    """Delete the bars of these imports; complete on return."""
+    named = ", ".join(str(int(version)) for version in versions)
+    if named:
+        await client.command(f"DELETE FROM bars WHERE version IN ({named})")
