@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -91,58 +91,54 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
         return dict(Counter(one.exit_reason for one in self.trades).most_common())
 
 
-def ledger_of(
-    orders: Iterable[Order],
-    market_of: Callable[[Order], PriceSeries | None],
-    rules: TradeRules,
-    *,
-    capital: Decimal,
-    now_ms: int,
-    seed: int = 0,
-) -> Ledger:
-    """Trade every signal by the bars of its market and return the ledger. ``capital`` (dollars) is above 0; ``seed`` draws the interval."""
-    trades: list[tuple[Trade, PriceSeries]] = []
-    without: list[NoTrade] = []
-    for order in orders:
-        series = market_of(order)
-        found = trade_of(order, series, rules, now_ms=now_ms)
-        if isinstance(found, NoTrade):
-            without.append(found)
-        elif series is not None:
-            trades.append((found, series))
-    trades.sort(key=lambda one: (one[0].entry_at_ms, one[0].order.case_id))
-    made = tuple(trade for trade, _ in trades)
-    times, cents = equity_curve(trades, capital)
+class MarkedTrade(msgspec.Struct, frozen=True):
+    """A trade, and by how many ``cents`` it changes the account at each of ``times`` (ms, rising)."""
+
+    trade: Trade
+    times: Whole
+    cents: Whole
+
+
+def marked(order: Order, series: PriceSeries | None, rules: TradeRules, *, now_ms: int) -> MarkedTrade | NoTrade:
+    """Trade one signal as :func:`trade_of` does, and mark it at each bar; its market's bars are not needed any more then."""
+    found = trade_of(order, series, rules, now_ms=now_ms)
+    if isinstance(found, NoTrade) or series is None:
+        return found if isinstance(found, NoTrade) else NoTrade(order=order, reason="no_symbol")
+    bars = slice(found.first, found.last + 1)
+    opens = np.asarray(series.opens[bars], dtype=np.float64)
+    entry, quantity = float(found.entry_price), float(found.quantity)
+    fee = float(found.fees) * entry / (entry + float(found.exit_price))  # each fill pays by its own value
+    value = np.rint((order.side * quantity * (opens - entry) - fee) * 100).astype(np.int64)
+    value[-1] = _cents(found.profit)
+    return MarkedTrade(found, np.asarray(series.times_ms[bars], dtype=np.int64), np.diff(value, prepend=0))
+
+
+def ledger_of(found: Iterable[MarkedTrade | NoTrade], *, capital: Decimal, seed: int = 0) -> Ledger:
+    """Return the ledger of what became of each signal. ``capital`` (dollars) is above 0; ``seed`` draws the interval."""
+    every = list(found)
+    made = sorted(
+        (one for one in every if isinstance(one, MarkedTrade)),
+        key=lambda one: (one.trade.entry_at_ms, one.trade.order.case_id),
+    )
+    trades = tuple(one.trade for one in made)
+    times, cents = equity_curve(made, capital)
     equity = _by_day(times, cents)
     return Ledger(
-        trades=made,
-        not_traded=tuple(without),
+        trades=trades,
+        not_traded=tuple(one for one in every if isinstance(one, NoTrade)),
         equity=equity,
-        figures=_figures(made, cents, equity, capital=capital, seed=seed),
+        figures=_figures(trades, cents, equity, capital=capital, seed=seed),
     )
 
 
-def equity_curve(trades: Sequence[tuple[Trade, PriceSeries]], capital: Decimal) -> tuple[Whole, Whole]:
+def equity_curve(trades: Sequence[MarkedTrade], capital: Decimal) -> tuple[Whole, Whole]:
     """Return the times (ms, rising) at which the account changes and what it then holds, in cents; the first is the first entry."""
     if not trades:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    moves = [_moves(trade, series) for trade, series in trades]
-    at, change = np.concatenate([m[0] for m in moves]), np.concatenate([m[1] for m in moves])
-    times, places = np.unique(at, return_inverse=True)
+    times, places = np.unique(np.concatenate([one.times for one in trades]), return_inverse=True)
     by_time = np.zeros(len(times), np.int64)
-    np.add.at(by_time, places, change)
+    np.add.at(by_time, places, np.concatenate([one.cents for one in trades]))
     return times, np.cumsum(by_time) + _cents(capital)
-
-
-def _moves(trade: Trade, series: PriceSeries) -> tuple[Whole, Whole]:
-    """Return the bars' times from entry to exit, and by how many cents the trade changes the account at each."""
-    bars = slice(trade.first, trade.last + 1)
-    opens = np.asarray(series.opens[bars], dtype=np.float64)
-    entry, quantity = float(trade.entry_price), float(trade.quantity)
-    fee = float(trade.fees) * entry / (entry + float(trade.exit_price))  # each fill pays by its own value
-    value = np.rint((trade.order.side * quantity * (opens - entry) - fee) * 100).astype(np.int64)
-    value[-1] = _cents(trade.profit)
-    return np.asarray(series.times_ms[bars], dtype=np.int64), np.diff(value, prepend=0)
 
 
 def _cents(amount: Decimal) -> int:

@@ -12,8 +12,8 @@ from typing import Literal
 
 import msgspec
 
-from infra.market.outcomes.markets import DOLLARS
-from infra.market.outcomes.returns import ENTRY_WITHIN_S, EXIT_WITHIN
+from infra.market.outcomes.markets import DOLLARS, ENTRY_WITHIN_S
+from infra.market.outcomes.returns import EXIT_WITHIN
 from schemas.prices import PriceSeries
 
 CENT = Decimal("0.01")

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from newsproof.evaluation.profit.ledger import Ledger, ledger_of
+from newsproof.evaluation.profit.ledger import Ledger, ledger_of, marked
 from newsproof.evaluation.profit.trades import Order, TradeRules
 from schemas.prices import PriceSeries
 from tests.newsproof.evaluation.profit.price_paths import DAY, MINUTE, START, bars, order
@@ -64,13 +64,8 @@ def made(row: tuple[Any, ...]) -> tuple[Order, PriceSeries]:
 def ledger() -> Ledger:
     signals = [made(row) for row in TRADES]
     markets = {series.symbol: series for _, series in signals}
-    return ledger_of(
-        (one for one, _ in signals),
-        lambda one: markets.get(f"{one.asset}/USDT"),
-        RULES,
-        capital=Decimal(10_000),
-        now_ms=START + 30 * DAY,
-    )
+    found = (marked(one, markets.get(f"{one.asset}/USDT"), RULES, now_ms=START + 30 * DAY) for one, _ in signals)
+    return ledger_of(found, capital=Decimal(10_000))
 
 
 @pytest.mark.parametrize("row", TRADES, ids=[row[0] for row in TRADES])
@@ -115,10 +110,12 @@ def test_the_figures_are_as_worked_out(ledger: Ledger) -> None:
 def test_every_signal_is_traded_or_counted(ledger: Ledger) -> None:
     assert ledger.exits == {"horizon": 5, "stop": 3, "stop_gap": 1, "withdrawn": 1}
     assert ledger.reasons == {}
+    refused = marked(order(), None, RULES, now_ms=START)
+    assert ledger_of([refused, refused], capital=Decimal(1)).reasons == {"no_symbol": 2}
 
 
 def test_no_signal_is_no_profit_and_no_figure() -> None:
-    empty = ledger_of((), lambda _: None, RULES, capital=Decimal(1), now_ms=START)
+    empty = ledger_of((), capital=Decimal(1))
     assert (empty.trades, empty.equity, empty.figures.profit) == ((), (), Decimal(0))
     assert (empty.figures.win_rate, empty.figures.sharpe, empty.figures.profit_per_trade) == (None, None, None)
     assert (empty.figures.max_drawdown, empty.figures.exposure_max) == (Decimal(0), 0.0)
@@ -128,7 +125,8 @@ def test_an_account_that_is_lost_has_no_sharpe_ratio_and_a_fall_of_more_than_all
     # Two stakes of 1,000 on an account of 100: borrowed, and the fall takes more than there was.
     series = bars([*[100.0] * 13, 50.0])
     two = [order(case_id=str(n)) for n in range(2)]
-    lost = ledger_of(two, lambda _: series, TradeRules(), capital=Decimal(100), now_ms=START + DAY)
+    found = [marked(one, series, TradeRules(), now_ms=START + DAY) for one in two]
+    lost = ledger_of(found, capital=Decimal(100))
     assert lost.figures.sharpe is None
     assert lost.figures.max_drawdown_share > 1
     assert lost.figures.exposure_max == pytest.approx(20)
@@ -137,10 +135,8 @@ def test_an_account_that_is_lost_has_no_sharpe_ratio_and_a_fall_of_more_than_all
 def test_equity_is_marked_while_a_trade_is_open() -> None:
     # It falls by 40 % on the way and comes back: the end says nothing of it, the drawdown does.
     series = bars([100.0, 100.0, *[60.0] * 11, 100.0])
-    found = ledger_of(
-        [order()], lambda _: series, TradeRules(fee_bps=Decimal(0), slippage_bps=Decimal(0)), capital=Decimal(1000),
-        now_ms=START + DAY,
-    )  # fmt: skip
+    rules = TradeRules(fee_bps=Decimal(0), slippage_bps=Decimal(0))
+    found = ledger_of([marked(order(), series, rules, now_ms=START + DAY)], capital=Decimal(1000))
     assert (str(found.figures.profit), str(found.figures.max_drawdown)) == ("0.00", "400.00")
     # Neither a gain nor a loss.
     assert found.figures.win_rate is None

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from infra.embedded.kafka.jars import default_cache_dir
-from newsproof.evaluation.profit.ledger import Ledger, ledger_of
+from newsproof.evaluation.profit.ledger import Ledger, ledger_of, marked
 from newsproof.evaluation.profit.trades import CENT, Order, TradeRules
 from schemas.prices import PriceSeries
 from tests.newsproof.evaluation.profit.peer import made_trades
@@ -31,21 +31,18 @@ def ours() -> Ledger:
         asset: PriceSeries(symbol=f"{asset}/USDT", venue="", times_ms=times, closes=(), **prices)
         for asset, prices in made_trades.markets().items()
     }
-    return ledger_of(
-        (Order(**one) for one in made_trades.signals()),
-        lambda order: markets[order.asset],
-        TradeRules(
-            latency_s=RULES["latency_s"],
-            fee_bps=Decimal(str(RULES["fee_bps"])),
-            slippage_bps=Decimal(str(RULES["slippage_bps"])),
-            stake=Decimal(RULES["stake"]),
-            sizing="confidence",
-            stop=Decimal(str(RULES["stop"])),
-            within_s=3600,
-        ),
-        capital=Decimal(RULES["capital"]),
-        now_ms=times[-1] + HOUR,
+    rules = TradeRules(
+        latency_s=RULES["latency_s"],
+        fee_bps=Decimal(str(RULES["fee_bps"])),
+        slippage_bps=Decimal(str(RULES["slippage_bps"])),
+        stake=Decimal(RULES["stake"]),
+        sizing="confidence",
+        stop=Decimal(str(RULES["stop"])),
+        within_s=3600,
     )
+    orders = (Order(**one) for one in made_trades.signals())
+    found = (marked(one, markets[one.asset], rules, now_ms=times[-1] + HOUR) for one in orders)
+    return ledger_of(found, capital=Decimal(RULES["capital"]))
 
 
 def test_a_thousand_profits_are_those_of_vectorbt_to_the_cent(ours: Ledger) -> None:
