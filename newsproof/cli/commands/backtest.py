@@ -1,4 +1,4 @@
-"""Commands that decide recorded cases again: backtest run, compare, verify, list, show, record-sample."""
+"""Commands that decide recorded cases again: backtest run, compare, pnl, study, verify, list, show, record-sample."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from newsproof.app import exits
 from newsproof.app.invocation import json_line, of, run
 from newsproof.cli.commands.compare import compare
+from newsproof.cli.commands.profit import pnl, study
 
 HERE = "Prompts and models"
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the last line of standard output.")]
@@ -36,6 +37,8 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.add_typer(backtest, name="backtest", rich_help_panel=HERE)
     backtest.command()(compare)
+    backtest.command()(pnl)
+    backtest.command()(study)
 
 
 @backtest.command("run")

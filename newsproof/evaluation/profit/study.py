@@ -53,9 +53,11 @@ class StudyEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventPath(msgspec.Struct, frozen=True):
-    """Returns of one event at ``OFFSETS_MIN`` in the direction of its claim, NaN where there is no price. ``abnormal``: or why not."""
+    """Returns of one event at ``OFFSETS_MIN``, NaN where there is no price. ``abnormal``: or why there is none. ``base``: its
+    bar's place in the series."""
 
     event: StudyEvent
+    base: int
     raw: Floats
     abnormal: Floats | NotAbnormal
 
@@ -107,9 +109,9 @@ class Hourly(msgspec.Struct, frozen=True):
     benchmark: Floats
 
 
-def hourly(series: PriceSeries, benchmark: PriceSeries | None) -> Hourly | None:
-    """Return what betas of a market are computed from; None without a benchmark."""
-    if benchmark is None:
+def hourly(series: PriceSeries | None, benchmark: PriceSeries | None) -> Hourly | None:
+    """Return what betas of a market are computed from; None where either has no bars."""
+    if series is None or benchmark is None:
         return None
     times = np.asarray(series.times_ms, dtype=np.int64)
     both, mine, its = np.intersect1d(times, np.asarray(benchmark.times_ms, dtype=np.int64), return_indices=True)
@@ -152,13 +154,13 @@ def event_path(
     bars = [_bar_from(series, at + m * _MINUTE_MS, _late_ms(m)) for m in OFFSETS_MIN]
     raw = _relative(series, bars, base)
     if series.symbol.partition("/")[0] == BENCHMARK:
-        return EventPath(event, side * raw, "is_benchmark")
+        return EventPath(event, base, side * raw, "is_benchmark")
     beta = None if prices is None else beta_before(prices, at)
     if beta is None or benchmark is None:
-        return EventPath(event, side * raw, "no_beta")
+        return EventPath(event, base, side * raw, "no_beta")
     beside = [None if bar is None else _bar_from(benchmark, series.times_ms[bar], _LATE_AT_LEAST_MS) for bar in bars]
     market = _relative(benchmark, beside, beside[OFFSETS_MIN.index(0)])
-    return EventPath(event, side * raw, side * (raw - beta * market))
+    return EventPath(event, base, side * raw, side * (raw - beta * market))
 
 
 def _late_ms(minutes: int) -> int:

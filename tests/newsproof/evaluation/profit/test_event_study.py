@@ -141,7 +141,7 @@ def paths(days: int, draw: random.Random, *, each: int = 5, mean: float = 0.0) -
         for n in range(each):
             value = mean + shock + draw.gauss(0, 0.4**0.5)
             one = event(at_ms=START + day * DAY + n * HOUR, groups={"verdict": "likely" if n % 2 else "confirmed"})
-            found.append(EventPath(one, np.full(len(OFFSETS_MIN), value), "no_beta"))
+            found.append(EventPath(one, 0, np.full(len(OFFSETS_MIN), value), "no_beta"))
     return found
 
 
