@@ -200,14 +200,14 @@ def _warnings(ledger: Ledger, read: RunSignals, synthetic: int) -> list[str]:
         said.append(f"cases of the run without a signal to trade: {states}; what they would have earned is not in here")
     if left := reasons.get("no_exit", 0):
         said.append(
-            f"{left:,} trades were entered and have no price at their end (no_exit): they may have lost everything"
+            f"{counted(left, 'trade')} entered without a price at the end (no_exit): all of the stake may be lost"
         )
     if figures.exposure_max > 1:
         said.append(
             f"up to {figures.exposure_max:.1f} times the capital was at stake at once: "
             "the rest would have been borrowed, and interest is not taken off"
         )
-    if 0 < figures.days < FEW_DAYS:
+    if figures.sharpe is not None and figures.days < FEW_DAYS:
         said.append(
             f"{figures.days} days: a Sharpe ratio of so few says little (standard error {_number(figures.sharpe_error)})"
         )
@@ -217,13 +217,18 @@ def _warnings(ledger: Ledger, read: RunSignals, synthetic: int) -> list[str]:
 def _verdict(figures: Figures, capital: Decimal) -> str:
     if not figures.trades:
         return "nothing was traded"
-    came = f"{figures.profit:+,.2f} of {capital:,.2f} dollars in {figures.trades:,} trades, {figures.profit_per_trade:+,.2f} each"
+    came = f"{figures.profit:+,.2f} on {capital:,.2f} dollars in {counted(figures.trades, 'trade')}, {figures.profit_per_trade:+,.2f} each"
     if figures.profit_low is None or figures.profit_high is None:
-        return f"{came}; {figures.blocks} blocks of time are too few to tell it from chance"
+        return f"{came}; {counted(figures.blocks, 'block')} of time: too few to tell it from chance"
     band = f"95 % interval {figures.profit_low:+,.2f} … {figures.profit_high:+,.2f}"
     if figures.profit_low <= 0 <= figures.profit_high:
         return f"{came} ({band}): not distinguishable from nothing"
     return f"{came} ({band}): a {'profit' if figures.profit_low > 0 else 'loss'}"
+
+
+def counted(number: int, what: str) -> str:
+    """Return ``1 day``, ``2 days``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _number(value: float | None, form: str = ".2f") -> str:
@@ -235,15 +240,13 @@ def _print(report: ProfitReport) -> None:
     rows = [
         ("profit", f"{f.profit:+,.2f}", f"dollars after costs; {f.gross_profit:+,.2f} before {f.fees:,.2f} of fees"),
         ("win rate", _number(f.win_rate, ".1%"), "trades with a profit after costs, of those with a profit or a loss"),
-        ("Sharpe", _number(f.sharpe), f"a year of 365 days, from {f.days} days; standard error {_number(f.sharpe_error)}"),
+        ("Sharpe", _number(f.sharpe), f"a year of 365 days, from {counted(f.days, 'day')}; standard error {_number(f.sharpe_error)}"),
         ("max drawdown", f"{f.max_drawdown:,.2f}", f"dollars; at most {f.max_drawdown_share:.2%} of the peak before it"),
         ("turnover", f"{f.turnover:.2f}", "value of all fills, times the capital"),
         ("exposure", f"{f.exposure_mean:.2%}", f"open stakes by the capital, mean over time; {f.exposure_max:.2%} at most"),
     ]  # fmt: skip
     acted = report.signals - report.observed
-    title = (
-        f"Profit and loss of {report.run_id}: {report.signals:,} signals, {acted:,} to buy or sell, {f.trades:,} traded"
-    )
+    title = f"Profit and loss of {report.run_id}: {counted(report.signals, 'signal')}, {acted:,} to buy or sell, {f.trades:,} traded"
     table(("", "figure", "what"), rows, title=title, right=("figure",))
     for what, counts in (("Ended", report.exits), ("Not traded", report.not_traded)):
         if counts:
@@ -252,7 +255,7 @@ def _print(report: ProfitReport) -> None:
     if shown:
         right = ("stake", "entry", "exit", "fees", "profit")
         columns = ("market", "action", "entered (UTC)", "stake", "entry", "left (UTC)", "exit", "why", "fees", "profit")
-        table(columns, map(_cells, shown), title=f"The first {len(shown)} of {f.trades:,} trades", right=right)
+        table(columns, map(_cells, shown), title=f"The first {len(shown)} of {counted(f.trades, 'trade')}", right=right)
     for warning in report.warnings:
         say_result(f"! {warning}")
     say_result(f"\nVerdict: {report.verdict}.")

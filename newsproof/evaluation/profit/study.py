@@ -65,8 +65,8 @@ class EventPath(msgspec.Struct, frozen=True):
 class Point(msgspec.Struct, frozen=True, kw_only=True):
     """Mean returns of a group ``minutes`` from the base, each with its number of events and its pointwise 95 % band.
 
-    The band draws whole blocks of time: a UTC day, or twice the offset where that is more. It is None below six
-    ``blocks`` (too few days).
+    The band draws whole blocks of time: a UTC day, or twice the offset where that is more. It is None below six of them
+    (too few days).
     """
 
     minutes: int
@@ -76,6 +76,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     raw_low: float | None
     raw_high: float | None
     abnormal_events: int
+    abnormal_blocks: int
     abnormal: float | None
     abnormal_low: float | None
     abnormal_high: float | None
@@ -218,6 +219,7 @@ def _group(dimension: str, name: str, paths: Sequence[EventPath], seed: int) -> 
                 raw_low=ours.low,
                 raw_high=ours.high,
                 abnormal_events=theirs.events,
+                abnormal_blocks=theirs.blocks,
                 abnormal=theirs.mean,
                 abnormal_low=theirs.low,
                 abnormal_high=theirs.high,

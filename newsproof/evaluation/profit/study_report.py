@@ -11,6 +11,7 @@ from infra.market.outcomes.markets import DOLLARS
 from newsproof.app.database import database
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.evaluation.profit.reading import RunSignal, StoredPrices, read_signals
+from newsproof.evaluation.profit.report import counted
 from newsproof.evaluation.profit.study import (
     BENCHMARK,
     BETA_DAYS,
@@ -122,11 +123,11 @@ def _warnings(study: Study, synthetic: int) -> list[str]:
     said = []
     if synthetic:
         said.append(
-            f"{synthetic:,} events are on synthetic prices, which know nothing of the news: they show that it works"
+            f"{counted(synthetic, 'event')} on synthetic prices, which know nothing of the news: they show that it works"
         )
     days = study.groups[0].days if study.groups else 0
     if 0 < days < MIN_CLUSTERS:
-        said.append(f"{days} days: too few days for bands, which need {MIN_CLUSTERS}")
+        said.append(f"{counted(days, 'day')}: too few days for bands, which need {MIN_CLUSTERS}")
     if study.measured and study.raw_only.get("no_beta", 0) == study.measured:
         said.append(f"no abnormal returns: no event has bars of its market and of {BENCHMARK} on the days before it")
     return said
@@ -136,20 +137,19 @@ def _print(report: StudyReport) -> None:
     study = report.study
     way = "in the direction of each claim" if report.directed else "of the asset, whatever the claim"
     say_result(
-        f"Event study of {report.run_id}: {study.events:,} signals, {study.measured:,} measured; returns {way} from the "
-        "first open after the signal"
+        f"Event study of {report.run_id}: {counted(study.events, 'signal')}, {study.measured:,} measured; returns {way}, "
+        "from the first open after the signal"
     )
     for what, counts in (("Left out", study.left_out), ("Raw return alone", study.raw_only)):
         if counts:
             say_result(f"{what}: {', '.join(f'{reason} {n:,}' for reason, n in counts.items())}")
     columns = ("", "group", "events", "days", *map(_offset, SHOWN_MIN))
-    title = f"return less beta times that of {BENCHMARK}, mean and 95 % band"
-    if any(point.abnormal_events for group in study.groups for point in group.points):
-        rows = [_cells(group, abnormal=True) for group in study.groups]
-        table(columns, rows, title=f"Abnormal: {title}", right=columns[2:])
+    abnormal = [row for group in study.groups if (row := _abnormal_row(group))]
+    if abnormal:
+        title = f"Abnormal: return less beta times that of {BENCHMARK}, mean and 95 % band"
+        table(columns, abnormal, title=title, right=columns[2:])
     if study.groups:
-        rows = [_cells(group, abnormal=False) for group in study.groups]
-        table(columns, rows, title="Raw: return, mean and 95 % band", right=columns[2:])
+        table(columns, map(_raw_row, study.groups), title="Raw: return, mean and 95 % band", right=columns[2:])
     for warning in report.warnings:
         say_result(f"! {warning}")
 
@@ -158,21 +158,28 @@ def _offset(minutes: int) -> str:
     return f"{minutes:+d} min" if abs(minutes) <= 60 else f"{minutes // 60:+d} h"
 
 
-def _cells(group: Group, *, abnormal: bool) -> tuple[str, ...]:
-    at = {point.minutes: point for point in group.points}
-    return (
-        *(group.dimension, group.name or "–", f"{group.events:,}", f"{group.days:,}"),
-        *(_cell(at[minutes], abnormal) for minutes in SHOWN_MIN),
-    )
+def _raw_row(group: Group) -> tuple[str, ...]:
+    points = _shown(group)
+    cells = (_cell(p.raw, p.raw_low, p.raw_high, p.events, group.events) for p in points)
+    return (group.dimension, group.name or "–", f"{group.events:,}", f"{group.days:,}", *cells)
 
 
-def _cell(point: Point, abnormal: bool) -> str:
-    mean, low, high = (
-        (point.abnormal, point.abnormal_low, point.abnormal_high)
-        if abnormal
-        else (point.raw, point.raw_low, point.raw_high)
-    )
+def _abnormal_row(group: Group) -> tuple[str, ...] | None:
+    base = next(point for point in group.points if point.minutes == 0)
+    n = base.abnormal_events
+    if not n:
+        return None
+    cells = (_cell(p.abnormal, p.abnormal_low, p.abnormal_high, p.abnormal_events, n) for p in _shown(group))
+    return (group.dimension, group.name or "–", f"{n:,}", f"{base.abnormal_blocks:,}", *cells)
+
+
+def _shown(group: Group) -> list[Point]:
+    return [point for point in group.points if point.minutes in SHOWN_MIN]
+
+
+def _cell(mean: float | None, low: float | None, high: float | None, events: int, of: int) -> str:
+    """Return a mean above its band; with how many events it is of where some have no price there."""
     if mean is None:
         return "–"
     band = "too few days" if low is None or high is None else f"{low:+.2%} … {high:+.2%}"
-    return f"{mean:+.2%}\n{band}"
+    return f"{mean:+.2%}{'' if events == of else f' ({events:,})'}\n{band}"

@@ -147,7 +147,7 @@ def test_live_signals_are_traded_after_costs_and_every_other_is_counted(database
     assert report["figures"]["profit"] == "113.84"
     assert report["equity"] == [{"day": "2026-03-01", "equity": "10113.84"}]
     assert report["on_synthetic_prices"] == 0
-    assert report["verdict"].endswith("1 blocks of time are too few to tell it from chance")
+    assert report["verdict"].endswith("1 block of time: too few to tell it from chance")
 
 
 def test_options_change_the_rules(database: dict[str, str]) -> None:
@@ -178,8 +178,8 @@ def test_the_table_says_what_the_figures_rest_on(database: dict[str, str], tmp_p
     assert done.exit_code == exits.OK, done.output
     assert "Profit and loss of live: 4 signals, 3 to buy or sell, 2 traded" in done.stdout
     assert "Not traded: no_symbol 1" in done.stdout and "Ended: horizon 1, withdrawn 1" in done.stdout
-    assert "! 1 days: a Sharpe ratio of so few says little" in done.stdout
-    assert "Verdict: +113.84 of 10,000.00 dollars in 2 trades, +56.92 each" in done.stdout
+    assert "a year of 365 days, from 1 day;" in done.stdout
+    assert "Verdict: +113.84 on 10,000.00 dollars in 2 trades, +56.92 each" in done.stdout
     rows = list(csv.DictReader(file.read_text("utf-8").splitlines()))
     assert [(row["case_id"], row["status"], row["profit"]) for row in rows] == [
         ("b", "traded", "96.80"),
@@ -211,9 +211,11 @@ def test_a_study_takes_every_signal_with_a_direction_whatever_its_action(databas
 def test_the_study_is_printed_and_may_be_undirected(database: dict[str, str]) -> None:
     done = run(database, "study", "live", "--undirected", "--by", "source")
     assert done.exit_code == exits.OK, done.output
-    assert "Event study of live: 4 signals, 3 measured; returns of the asset, whatever the claim" in done.stdout
+    assert "Event study of live: 4 signals, 3 measured; returns of the asset, whatever the claim," in done.stdout
     assert "Abnormal: " in done.stdout and "Raw: " in done.stdout and "too few days" in done.stdout
-    assert "wire" in done.stdout and "verdict" not in done.stdout.split("Abnormal: ")[1]
+    # One of three events has an abnormal return.
+    assert "│ source │ wire  │      1 │    1 │" in done.stdout and "│ source │ wire  │      3 │    1 │" in done.stdout
+    assert "verdict" not in done.stdout.split("Abnormal: ")[1]
 
 
 @pytest.mark.parametrize(
