@@ -198,7 +198,7 @@ def _stopped(
     """Return the bar that touched the stop and the price it filled at, looking at bars that open before ``end_ms``.
 
     Inside a bar nobody knows what came first, so a touch always counts. A bar that opens beyond the stop fills at its
-    open, which is worse than the stop; the bar of the entry opens at the entry.
+    open, which is worse than the stop.
     """
     assert rules.stop is not None
     worst = series.lows if order.side == 1 else series.highs
@@ -207,7 +207,7 @@ def _stopped(
     level = _fill(_exact(series.opens[first]), order.side, rules) * (1 - order.side * rules.stop)
     limit = float(level)
     for bar in range(first, bisect_left(series.times_ms, end_ms)):
-        if bar > first and (series.opens[bar] - limit) * order.side <= 0:
+        if (series.opens[bar] - limit) * order.side <= 0:
             return bar, _exact(series.opens[bar]), "stop_gap"
         if (worst[bar] - limit) * order.side <= 0:
             return bar, level, "stop"

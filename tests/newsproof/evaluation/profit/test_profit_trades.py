@@ -76,6 +76,9 @@ def test_a_withdrawal_ends_the_trade_at_the_first_open_after_it_can_be_acted_on(
 
 def test_a_withdrawal_after_the_end_changes_nothing_and_one_before_the_entry_prevents_it() -> None:
     assert traded(bars(PATH), withdrawn_at_ms=START + 2 * HOUR).exit_reason == "horizon"
+    # Nor one that could be acted on only after the end, at 01:05.
+    late = traded(bars([*PATH, 50.0]), withdrawn_at_ms=START + 65 * MINUTE - 1000)
+    assert (late.exit_reason, str(late.profit)) == ("horizon", "100.00")
     entry = START + 5 * MINUTE
     assert refused(bars(PATH), withdrawn_at_ms=entry) == "withdrawn_before"
     assert traded(bars(PATH), withdrawn_at_ms=entry + 1).exit_reason == "withdrawn"
@@ -98,6 +101,13 @@ def test_a_stop_fills_at_its_level_and_where_the_price_jumped_over_it_at_the_wor
         "stop",
         "horizon",
     )
+
+
+def test_a_stop_nearer_than_the_slippage_ends_the_trade_at_once_and_at_the_market() -> None:
+    # 110 was paid for what costs 100, so a stop at 104.5 is beyond the market, where nobody buys it: sold at 100 less 10 %.
+    rules = msgspec.structs.replace(STOP, slippage_bps=Decimal(1000))
+    found = traded(bars(PATH), rules)
+    assert (found.exit_at_ms - found.entry_at_ms, found.exit_reason, str(found.exit_price)) == (0, "stop_gap", "90.0")
 
 
 def test_what_a_bar_touches_before_the_entry_or_after_the_exit_is_no_stop() -> None:
