@@ -193,14 +193,15 @@ def _warnings(ledger: Ledger, read: RunSignals, synthetic: int) -> list[str]:
     said = []
     if synthetic:
         said.append(
-            f"{synthetic:,} trades are on synthetic prices, which know nothing of the news: they show that it works"
+            f"{counted(synthetic, 'trade')} on synthetic prices, which know nothing of the news: they show that it works"
         )
     if read.unfinished:
         states = ", ".join(f"{n:,} {status}" for status, n in read.unfinished.items())
         said.append(f"cases of the run without a signal to trade: {states}; what they would have earned is not in here")
     if left := reasons.get("no_exit", 0):
         said.append(
-            f"{counted(left, 'trade')} entered without a price at the end (no_exit): all of the stake may be lost"
+            f"{counted(left, 'trade')} without a price at the end (no_exit): import bars that reach so far; "
+            "where the market was halted, all of the stake may be lost"
         )
     if figures.exposure_max > 1:
         said.append(
