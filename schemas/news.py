@@ -75,6 +75,31 @@ class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
         return self.received_at or self.published_at
 
 
+BACKFILLED_AFTER = timedelta(days=1)
+"""News whose case was opened longer than this after ``received_at`` was played in afterwards. Longer than an outage of the
+intake that somebody repairs, shorter than any recording that somebody plays again."""
+NOT_LIVE_FLAGS = frozenset({"late", "backfilled"})
+"""Words in ``extra.flags`` by which a listener says that it did not have the item when it came out: ``late`` after an outage
+of its own, ``backfilled`` where it was asked for the past."""
+
+
+def is_live(news: News, opened_at: datetime) -> bool:
+    """Return whether the item was judged as it came in: its signal could be acted on no earlier than it was emitted.
+
+    ``opened_at`` is when the case's opening was appended to the journal. Live is what has a ``received_at``, no flag of
+    ``NOT_LIVE_FLAGS``, and an opening at most ``BACKFILLED_AFTER`` after it. How old an item was when it was received does not
+    matter: nobody here had it earlier (docs/adr/0020).
+    """
+    flags = news.extra.get("flags")
+    flagged = isinstance(flags, list | tuple) and any(flag in NOT_LIVE_FLAGS for flag in flags if isinstance(flag, str))
+    return news.received_at is not None and not flagged and opened_at - news.received_at <= BACKFILLED_AFTER
+
+
+def knowable_at(news: News, opened_at: datetime) -> datetime:
+    """Return from when on one could have acted on the item: for live news not before its case was opened, else ``as_of``."""
+    return max(news.as_of, opened_at) if is_live(news, opened_at) else news.as_of
+
+
 _ESCAPED = re.compile("[%:]").search
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]").search
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)

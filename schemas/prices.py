@@ -12,9 +12,10 @@ HORIZONS_S = (300, 3600, 14400, 86400)
 NO_END_MS = 4_102_444_800_000
 """The year 2100: a time that no price reaches, and that fits ClickHouse's ``DateTime64``."""
 
-DropReason = Literal["no_symbol", "no_price", "gap", "horizon_open"]
+DropReason = Literal["no_symbol", "no_price", "gap", "halted", "horizon_open"]
 """Why a signal has no outcome: no market of its asset was given; the prices end before or begin after the time that was
-needed; there are prices on both sides of it, but none near enough; the horizon is not over yet."""
+needed; there are prices on both sides of it, but none near enough; the market had stopped, so that nobody could enter; the
+horizon is not over yet."""
 
 
 class PriceSeries(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +71,12 @@ class JudgedCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a price did after a case. ``change`` is ``exit_price / entry_price - 1``, without fees, whatever was signalled."""
+    """What a price did after a case. ``change`` is ``exit_price / entry_price - 1``, without fees, whatever was signalled.
+
+    ``halted``: the market had stopped when the horizon ended; the exit is the first price after that, or the last one of a
+    market that ended. ``depeg``: of stablecoins alone, the farthest that the price was from 1 in between. ``entry_import`` and
+    ``exit_import``: the imports of the two bars, 0 where the series does not say.
+    """
 
     case_id: str
     horizon_s: int
@@ -81,6 +87,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     entry_price: float
     exit_at_ms: int
     exit_price: float
+    halted: bool = False
+    depeg: float | None = None
+    entry_import: int = 0
+    exit_import: int = 0
 
     @property
     def change(self) -> float:

@@ -28,6 +28,8 @@ EVENTS = (
     "journal_partition",
     "journal_offset",
     "payload",
+    "knowable_at",
+    "live",
     "first_wins",
 )
 _CALL_KEY = (

@@ -7,7 +7,7 @@ A record that the acceptance rule ignores gives no event row, but its calls were
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from infra.clickhouse.call_rows import llm_row, tool_row
 from infra.clickhouse.columns import FIRST_WINS_TOP
@@ -16,6 +16,7 @@ from infra.models.embeddings.hashing import EMBEDDING_MODEL, embed
 from infra.models.embeddings.port import unpacked
 from schemas import events as ev
 from schemas.ids import LIVE_RUN
+from schemas.news import is_live, knowable_at
 from schemas.research_events import QuestionRouted
 from schemas.signals import Signal, SignalEvidence
 
@@ -70,6 +71,8 @@ def _event_row(r: AcceptedRecord) -> Row:
     field = _OUTCOMES.get(type(event))
     calls = event.calls
     at = r.time.timestamp()
+    opened = datetime.fromtimestamp(r.appended_ms / 1000, UTC)
+    news = event.news if isinstance(event, ev.EventReceived) else None
     return (
         r.run_id,
         r.case_id,
@@ -88,6 +91,8 @@ def _event_row(r: AcceptedRecord) -> Row:
         r.partition,
         r.offset,
         r.value,
+        None if news is None else epoch_ms(knowable_at(news, opened)),
+        None if news is None else is_live(news, opened),
         FIRST_WINS_TOP - r.offset,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ from schemas.effects import RecallReply, TextEmbedding
 from schemas.errors import ContractError
 from schemas.events import COMMANDS, TERMINAL, EffectCompleted, Event, EventReceived, QuestionAsked
 from schemas.ids import content_hash
+from schemas.news import knowable_at
 from streams.journal.fold import JournalFold
 
 Bad = tuple[Any, ContractError]
@@ -88,7 +89,7 @@ class SinkJournal:
                 bad.append((record, ContractError(f"no rows can be made of it: {exc!r:.300}", reason="bad_row")))
                 made = {}
             if accepted:
-                self._move(env, event)
+                self._move(env, event, record.timestamp)
             for table, of_table in made.items():
                 rows.setdefault(table, []).extend(of_table)
         vectors.fill()
@@ -118,13 +119,14 @@ class SinkJournal:
             embedding=None if head is None else head.embedding,
         )
 
-    def _move(self, env: wire.Envelope, event: Event) -> None:
+    def _move(self, env: wire.Envelope, event: Event, appended_ms: int) -> None:
         if isinstance(event, QuestionAsked):
             self._heads[env.case_id] = Head(self._after(event), env.time, event.message, env.time)
         elif isinstance(event, EventReceived):
             news = event.news
             keywords = tuple(dict.fromkeys(word.lower() for word in news.keywords_hit))
-            self._heads[env.case_id] = Head(self._after(event), env.time, news.text, news.as_of, keywords)
+            known = knowable_at(news, datetime.fromtimestamp(appended_ms / 1000, UTC))
+            self._heads[env.case_id] = Head(self._after(event), env.time, news.text, known, keywords)
         elif isinstance(event, TERMINAL):
             self._heads.pop(env.case_id, None)
         elif (head := self._heads.get(env.case_id)) is not None:

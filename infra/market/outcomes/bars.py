@@ -41,6 +41,13 @@ WHERE version IN {versions:Array(UInt64)} AND symbol = {symbol:String} AND venue
 ORDER BY open_at, version DESC
 LIMIT 1 BY open_at
 """
+_OVERLAPS = """
+SELECT o.version, symbol, venue, count() AS common, countIf(abs(n.open / o.open - 1) > {share:Float64}),
+       quantileExact(0.5)(abs(n.open / o.open - 1)), max(abs(n.open / o.open - 1))
+FROM (SELECT symbol, venue, open_at, open FROM bars WHERE version = {version:UInt64}) AS n
+INNER JOIN (SELECT version, symbol, venue, open_at, open FROM bars WHERE version IN {older:Array(UInt64)}) AS o USING (symbol, venue, open_at)
+GROUP BY o.version, symbol, venue ORDER BY symbol, venue, o.version
+"""
 _COLUMNS = 7
 """Columns of ``_OF_MARKET``, each of 8 bytes in ``RowBinary``."""
 
@@ -149,6 +156,45 @@ def _series(symbol: str, venue: str, raw: bytes, covered_until_ms: int) -> Price
         imports=whole[6::_COLUMNS],
         covered_until_ms=covered_until_ms,
     )
+
+
+class Overlap(msgspec.Struct, frozen=True, kw_only=True):
+    """How the prices of an import differ from those of an older one at the same times, both opens. Differences are shares.
+
+    ``beyond``: bars that differ by more than the share asked for.
+    """
+
+    version: int
+    source: str
+    market: str
+    bars: int
+    beyond: int
+    median: float
+    largest: float
+
+
+async def overlaps(client: ClickHouse, version: int, older: Sequence[PriceImport], *, share: float) -> list[Overlap]:
+    """Compare the bars written for ``version`` with those of the imports before it, market by market."""
+    sources = {one.version: one.source for one in older}
+    asked = {"version": version, "older": list(sources), "share": share}
+    found = await client.query(_OVERLAPS, asked)
+    return [
+        Overlap(
+            version=of,
+            source=sources[of],
+            market=market_name(symbol, venue),
+            bars=common,
+            beyond=beyond,
+            median=median,
+            largest=largest,
+        )
+        for of, symbol, venue, common, beyond, median, largest in found.rows
+    ]
+
+
+def market_name(symbol: str, venue: str) -> str:
+    """Return a market as people read it."""
+    return f"{symbol} ({venue})" if venue else symbol
 
 
 async def next_version(client: ClickHouse) -> int:

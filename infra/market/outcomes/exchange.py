@@ -30,6 +30,9 @@ _PAGE = 1000
 _REFUSED_HERE = re.compile(r" (403|451) ")
 """ccxt reports these statuses as an unavailable exchange and quotes them in its message."""
 
+Bar = tuple[int, float, float, float, float, float]
+"""Time in milliseconds, open, high, low, close, volume (NaN: the exchange does not say), as ccxt's rows are."""
+
 
 class Exchange:
     """Reads the bars of one exchange, within its rate limit. Use as ``async with``."""
@@ -77,7 +80,7 @@ class Exchange:
             PermanentError: it rejects the request, or returns invalid bars.
         """
         wanted = market_symbol(symbol)
-        times, opens = array("q"), array("d")
+        bars: list[Bar] = []
         try:
             if timeframe not in (self._api.timeframes or {}):
                 known = ", ".join(self._api.timeframes or {})
@@ -85,24 +88,31 @@ class Exchange:
             await self._api.load_markets()
             self._refuse_unknown(wanted)
             for first, last in windows:
-                await self._window(wanted, timeframe, first, last, times, opens)
+                await self._window(wanted, timeframe, first, last, bars)
         except self._ccxt.BaseError as exc:
             self._translate(exc)
-        return PriceSeries(symbol=wanted, venue=self.name, times_ms=times, opens=opens)
+        opens, highs, lows, closes, volumes = (array("d", (bar[place] for bar in bars)) for place in range(1, 6))
+        return PriceSeries(
+            symbol=wanted,
+            venue=self.name,
+            times_ms=array("q", (bar[0] for bar in bars)),
+            opens=opens,
+            highs=highs,
+            lows=lows,
+            closes=closes,
+            volumes=volumes,
+        )
 
-    async def _window(
-        self, symbol: str, timeframe: str, first: int, last: int, times: array[int], opens: array[float]
-    ) -> None:
+    async def _window(self, symbol: str, timeframe: str, first: int, last: int, bars: list[Bar]) -> None:
         step = self._api.parse_timeframe(timeframe) * 1000
         since = first
         while since <= last:
             page = await self._api.fetch_ohlcv(symbol, timeframe, since, min(_PAGE, (last - since) // step + 2))
             newest = since - 1
-            for at, opened in map(_bar, page or ()):
-                newest = max(newest, at)
-                if since <= at <= last and (not times or at > times[-1]):
-                    times.append(at)
-                    opens.append(opened)
+            for bar in map(_bar, page or ()):
+                newest = max(newest, bar[0])
+                if since <= bar[0] <= last and (not bars or bar[0] > bars[-1][0]):
+                    bars.append(bar)
             # Nothing newer: some exchanges return nothing at all for an empty stretch (a halt, before the listing).
             since = newest + 1 if newest >= since else since + _PAGE * step
 
@@ -132,15 +142,16 @@ class Exchange:
         raise PermanentError(f"{self.name} refuses: import a CSV file, or use another exchange ({said})") from exc
 
 
-def _bar(row: Any) -> tuple[int, float]:
-    """Return time and open of a ccxt row: time in milliseconds, open, high, low, close, volume."""
+def _bar(row: Any) -> Bar:
     try:
-        at, opened = int(row[0]), float(row[1])
+        at, volume = int(row[0]), float("nan") if row[5] is None else float(row[5])
+        opened, high, low, closed = (float(price) for price in row[1:5])
     except (TypeError, ValueError, IndexError) as exc:
         raise PermanentError(f"the exchange gives what is no bar ({row!r:.80}): import a CSV file instead") from exc
-    if not (math.isfinite(opened) and opened > 0 and at > 0):
+    possible = math.isfinite(high) and 0 < low <= min(opened, closed) <= max(opened, closed) <= high
+    if not (possible and at > 0 and not volume < 0 and not math.isinf(volume)):
         raise PermanentError(f"the exchange gives an impossible price ({row!r:.80}): import a CSV file instead")
-    return at, opened
+    return at, opened, high, low, closed, volume
 
 
 def _moved(urls: Any, base_url: str) -> Any:

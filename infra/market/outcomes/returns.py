@@ -2,16 +2,22 @@
 
 One rule gives the price at a time, for entry and exit alike: the open of the first bar that opens at or after it. The
 open is the only price of a bar with a known time, and a trader waiting for that time could have traded at it. A bar
-that began before the news was knowable is never used: its close may lie after that time, but its range includes trades
+that began before the entry was possible is never used: its close may lie after that time, but its range includes trades
 from before.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from statistics import median
 
-from infra.market.outcomes.markets import ENTRY_WITHIN_S
+from msgspec.structs import replace
+
+from infra.market.outcomes.markets import ENTRY_WITHIN_S, Markets
+from infra.market.source import ticker
+from schemas.evidence import DOLLAR_PEGGED
 from schemas.prices import HORIZONS_S, Drop, DropReason, JudgedCase, Outcome, PriceSeries
 
 EXIT_WITHIN = 0.1
@@ -19,13 +25,29 @@ EXIT_WITHIN = 0.1
 hourly bar cannot stand for 5 minutes.
 """
 _EXIT_WITHIN_AT_LEAST_S = 60
+HALT_AT_LEAST_S = 900
+"""A shorter stretch without bars is a market without trades, not a halt."""
+HALT_AT_MOST_S = 7 * 86_400
+"""After a longer one the prices are rather those of another time: files that were imported around single events have such holes."""
+_HALT_STEPS = 3
+"""A halt is also at least so many of the market's usual bars long."""
+_USUAL_OF = 12
+"""The usual distance between bars is the median of so many before the halt."""
+
+Within = float | Mapping[int, float]
+"""Seconds by which an entry may be late: of all bars, or by the import that a bar came from."""
 
 
 def measure(
-    case: JudgedCase, series: PriceSeries | None, *, now_ms: int, entry_within_s: float = ENTRY_WITHIN_S
+    case: JudgedCase,
+    series: PriceSeries | None,
+    *,
+    now_ms: int,
+    horizons_s: Iterable[int] = HORIZONS_S,
+    entry_within_s: Within = ENTRY_WITHIN_S,
 ) -> Iterator[Outcome | Drop]:
-    """Yield one outcome or drop for each of ``HORIZONS_S``. A horizon that ends after ``now_ms`` is still open."""
-    for horizon_s in HORIZONS_S:
+    """Yield one outcome or drop for each horizon. One that ends after ``now_ms`` is still open."""
+    for horizon_s in horizons_s:
         found = _at_horizon(case, series, horizon_s, now_ms, entry_within_s)
         if isinstance(found, Outcome):
             yield found
@@ -33,38 +55,108 @@ def measure(
             yield Drop(case_id=case.case_id, horizon_s=horizon_s, asset=case.asset, reason=found)
 
 
+def price(
+    markets: Markets,
+    case: JudgedCase,
+    horizon_s: int,
+    *,
+    entry_ms: int,
+    now_ms: int,
+    entry_within_s: Within = ENTRY_WITHIN_S,
+) -> Outcome | Drop:
+    """Return what the price did from ``entry_ms`` on for ``horizon_s`` seconds, or why that is not known.
+
+    The entry is the first price at or after ``entry_ms``, whatever the case says of when it was knowable. The market is
+    that of the case's asset or symbol at that time.
+    """
+    entering = replace(case, knowable_at_ms=entry_ms, emitted_at_ms=0)
+    (found,) = measure(
+        entering, markets.of(entering), now_ms=now_ms, horizons_s=(horizon_s,), entry_within_s=entry_within_s
+    )
+    return found
+
+
 def _at_horizon(
-    case: JudgedCase, series: PriceSeries | None, horizon_s: int, now_ms: int, entry_within_s: float
+    case: JudgedCase, series: PriceSeries | None, horizon_s: int, now_ms: int, entry_within_s: Within
 ) -> Outcome | DropReason:
     if series is None:
         return "no_symbol"
     entry = _first_from(series, case.entry_from_ms, entry_within_s, now_ms)
     if not isinstance(entry, int):
         return entry
-    entry_at = series.times_ms[entry]
-    late_s = max(_EXIT_WITHIN_AT_LEAST_S, horizon_s * EXIT_WITHIN)
-    leaving = _first_from(series, entry_at + horizon_s * 1000, late_s, now_ms)
-    if not isinstance(leaving, int):
-        return leaving
+    until = series.times_ms[entry] + horizon_s * 1000
+    leaving = _first_from(series, until, max(_EXIT_WITHIN_AT_LEAST_S, horizon_s * EXIT_WITHIN), now_ms)
+    if isinstance(leaving, int):
+        return _outcome(case, series, horizon_s, entry, leaving)
+    return (
+        _outcome(case, series, horizon_s, entry, bisect_left(series.times_ms, until), halted=True)
+        if leaving == "halted"
+        else leaving
+    )
+
+
+def _outcome(
+    case: JudgedCase, series: PriceSeries, horizon_s: int, entry: int, leaving: int, *, halted: bool = False
+) -> Outcome:
+    ended = leaving == len(series.times_ms)  # halted for good: nobody could leave after the last bar
+    last = leaving - 1 if ended else leaving
+    stable = ticker(case.asset) in DOLLAR_PEGGED
     return Outcome(
         case_id=case.case_id,
         horizon_s=horizon_s,
         asset=case.asset,
         symbol=series.symbol,
         venue=series.venue,
-        entry_at_ms=entry_at,
+        entry_at_ms=series.times_ms[entry],
         entry_price=series.opens[entry],
-        exit_at_ms=series.times_ms[leaving],
-        exit_price=series.opens[leaving],
+        exit_at_ms=series.times_ms[last],
+        exit_price=series.closes[last] if ended and series.closes else series.opens[last],
+        halted=halted,
+        depeg=_depeg(series, entry, last) if stable else None,
+        entry_import=series.imports[entry] if series.imports else 0,
+        exit_import=series.imports[last] if series.imports else 0,
     )
 
 
-def _first_from(series: PriceSeries, at_ms: int, within_s: float, now_ms: int) -> int | DropReason:
+def _depeg(series: PriceSeries, entry: int, last: int) -> float:
+    """Return the farthest that the price was from 1, from the entry on and before the exit's bar ran."""
+    highs, lows = series.highs or series.opens, series.lows or series.opens
+    prices = (*highs[entry:last], *lows[entry:last], series.opens[entry], series.opens[last])
+    return max(abs(at - 1.0) for at in prices)
+
+
+def _first_from(series: PriceSeries, at_ms: int, within_s: Within, now_ms: int) -> int | DropReason:
     """Return the index of the first bar within ``within_s`` seconds from ``at_ms``, else the drop reason."""
     times = series.times_ms
     place = bisect_left(times, at_ms)
-    if place < len(times) and times[place] - at_ms <= within_s * 1000:
+    if isinstance(within_s, Mapping):
+        of_bar = within_s[series.imports[place]] if place < len(times) else 0.0
+        longest = max((within_s[number] for number in set(series.imports)), default=0.0)
+    else:
+        of_bar = longest = within_s
+    if place < len(times) and times[place] - at_ms <= of_bar * 1000:
         return place
-    if at_ms + within_s * 1000 > now_ms:
+    if at_ms + longest * 1000 > now_ms:
         return "horizon_open"  # that price does not exist yet
+    if _halted(series, place, at_ms, longest):
+        return "halted"
     return "gap" if 0 < place < len(times) else "no_price"
+
+
+def _halted(series: PriceSeries, place: int, at_ms: int, within_s: float) -> bool:
+    """Return whether the market had stopped at ``at_ms``, where ``place`` is the first bar from then on.
+
+    It had if a bar was to be expected by then, and the market went on after a halt of some length, or never, though the
+    prices that it came with do.
+    """
+    times: Sequence[int] = series.times_ms
+    before = times[max(0, place - _USUAL_OF - 1) : place]
+    if len(before) < _HALT_STEPS + 1:
+        return False  # too few to say what is usual
+    usual_ms = median(later - earlier for earlier, later in pairwise(before))
+    if usual_ms > within_s * 1000:
+        return False  # its bars are too far apart to answer
+    if place == len(times):
+        return series.covered_until_ms >= at_ms + within_s * 1000 and at_ms - times[-1] >= _HALT_STEPS * usual_ms
+    hole_ms = times[place] - times[place - 1]
+    return max(HALT_AT_LEAST_S * 1000, _HALT_STEPS * usual_ms) <= hole_ms <= HALT_AT_MOST_S * 1000

@@ -1,90 +1,216 @@
-"""ClickHouse queries and inserts of the import of outcomes."""
+"""``outcomes`` and ``outcome_drops``: computed whole, from the judged cases and the bars of the imports that stand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Collection, Iterable, Sequence
+from math import inf
+
+import msgspec
 
 from infra.clickhouse.client import ClickHouse
+from infra.market.outcomes.bars import PriceImport, stored_bars
+from infra.market.outcomes.markets import Markets, wanted_symbols
+from infra.market.outcomes.returns import measure
 from schemas.prices import Drop, JudgedCase, Outcome
 
 _OUTCOMES = (
     *("case_id", "horizon_s", "asset", "symbol", "venue", "entry_at", "entry_price", "exit_at", "exit_price", "return"),
-    *("source", "version"),
+    *("halted", "depeg", "entry_import", "exit_import", "source", "version"),
 )
 _DROPS = ("case_id", "horizon_s", "asset", "reason", "source", "version")
-_LEAST_VERSION = 1
-"""Version of ``no_symbol`` drops: the lowest, so that any other reason, of any import, replaces them."""
 
 # Outcomes belong to cases and are shared by all runs. The live signal decides which asset is measured; for a case that
-# only backtests found worth a signal, the first run's does.
+# only backtests found worth a signal, the first run's does. The horizons are those of every run's signal.
 _CASES = """
-SELECT case_id, asset, symbol, venue, toUnixTimestamp64Milli(knowable_at) AS knowable_ms
+SELECT case_id, tupleElement(first, 1), tupleElement(first, 2), tupleElement(first, 3), tupleElement(first, 4), tupleElement(first, 5),
+       horizons
 FROM
 (
-    SELECT run_id, case_id, asset, symbol, venue, knowable_at FROM v_judgements
-    UNION ALL
-    SELECT run_id, case_id, asset, '' AS symbol, '' AS venue, knowable_at FROM run_cases FINAL WHERE has_signal
+    SELECT case_id, argMin(tuple(asset, symbol, venue, knowable_ms, emitted_ms), tuple(run_id != 'live', run_id, repeat)) AS first,
+           arraySort(groupUniqArrayIf(own_s, own_s > 0)) AS horizons
+    FROM
+    (
+        SELECT run_id, 0 AS repeat, case_id, asset, symbol, venue, toUnixTimestamp64Milli(knowable_at) AS knowable_ms,
+               if(live AND run_id = 'live', toUnixTimestamp64Milli(emitted_at), 0) AS emitted_ms, horizon_s AS own_s
+        FROM v_judgements
+        UNION ALL
+        SELECT r.run_id, r.repeat, r.case_id, r.asset, '' AS symbol, '' AS venue,
+               toUnixTimestamp64Milli(ifNull(o.first_at, r.knowable_at)) AS knowable_ms, 0 AS emitted_ms, r.horizon_s AS own_s
+        FROM (SELECT * FROM run_cases FINAL WHERE has_signal) AS r
+        LEFT JOIN
+        (
+            SELECT case_id, argMin(knowable_at, journal_offset) AS first_at FROM events
+            WHERE run_id = 'live' AND event_type = 'newsproof.event_received' GROUP BY case_id
+        ) AS o ON o.case_id = r.case_id
+    )
+    GROUP BY case_id
 )
-WHERE knowable_at >= {since:DateTime64(3, 'UTC')} AND knowable_at < {until:DateTime64(3, 'UTC')}
-ORDER BY run_id != 'live', run_id, case_id
-LIMIT 1 BY case_id
+ORDER BY case_id
 """
 _COVERAGE = """
 SELECT horizon_s, standing, signals, share FROM v_outcome_coverage WHERE run_id = 'live' ORDER BY horizon_s, standing
 """
+_KNOWN = """
+SELECT case_id, horizon_s, asset, symbol, venue, toUnixTimestamp64Milli(entry_at), entry_price, toUnixTimestamp64Milli(exit_at),
+       exit_price, halted, depeg, entry_import, exit_import, source
+FROM outcomes FINAL
+"""
 
 
-async def judged_cases(client: ClickHouse, *, since: datetime, until: datetime) -> list[JudgedCase]:
-    """Return the cases with a signal that became knowable from ``since`` (inclusive) to ``until`` (exclusive)."""
-    found = await client.query(_CASES, {"since": since, "until": until})
-    return [
-        JudgedCase(case_id=case_id, asset=asset, symbol=symbol, venue=venue, knowable_at_ms=knowable_ms)
-        for case_id, asset, symbol, venue, knowable_ms in found.rows
+class Computed(msgspec.Struct, frozen=True, kw_only=True):
+    """What the judged cases come to. ``not_mapped``: those without a market."""
+
+    outcomes: tuple[Outcome, ...]
+    drops: tuple[Drop, ...]
+    sources: dict[int, str]
+    """Source of each import that the outcomes and drops rest on, by version."""
+    drop_sources: tuple[str, ...]
+    """Source of each drop, in their order."""
+    not_mapped: tuple[JudgedCase, ...]
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """What known outcomes become. ``beyond``: of those that stay, how many returns move by more than the share asked for.
+
+    ``gone_before_bars`` are those of ``gone`` that were imported before prices were kept, by source: import these again.
+    """
+
+    known: int
+    new: int
+    gone: int
+    moved: int
+    beyond: int
+    gone_before_bars: dict[str, int]
+
+
+async def judged_cases(client: ClickHouse, *, since_ms: float = -inf, until_ms: float = inf) -> list[JudgedCase]:
+    """Return the cases with a signal that became knowable from ``since_ms`` (inclusive) to ``until_ms`` (exclusive)."""
+    found = await client.query(_CASES)
+    cases = [
+        JudgedCase(
+            case_id=case_id,
+            asset=asset,
+            symbol=symbol,
+            venue=venue,
+            knowable_at_ms=knowable_ms,
+            emitted_at_ms=emitted_ms,
+            horizons_s=tuple(horizons),
+        )
+        for case_id, asset, symbol, venue, knowable_ms, emitted_ms, horizons in found.rows
     ]
+    return [case for case in cases if since_ms <= case.knowable_at_ms < until_ms]
 
 
-async def keep(client: ClickHouse, outcomes: Sequence[Outcome], drops: Iterable[Drop], *, source: str) -> None:
-    """Write outcomes and drops. They replace those of earlier imports for the same case and horizon.
+async def compute(
+    client: ClickHouse, imports: Sequence[PriceImport], cases: Iterable[JudgedCase], *, now_ms: int
+) -> Computed:
+    """Return what these imports, and no others, say of the cases that one of them was imported for.
 
-    Rows are independent, so running an interrupted import again completes it.
+    Holds the bars of one asset at a time.
+    """
+    renamed = tuple(row for one in imports for row in one.maps)
+    within = {one.version: one.entry_within_s for one in imports}
+    horizons = {horizon for one in imports for horizon in one.horizons_s}
+    stored = {symbol for one in imports for symbol in one.markets}
+    groups: dict[tuple[str, ...], list[JudgedCase]] = {}
+    for case in cases:
+        if any(one.cases_from_ms <= case.knowable_at_ms < one.cases_until_ms for one in imports):
+            wanted = tuple(symbol for symbol in wanted_symbols(case, renamed) if symbol in stored)
+            groups.setdefault(wanted, []).append(case)
+    sources = {one.version: one.source for one in imports}
+    outcomes: list[Outcome] = []
+    drops: list[Drop] = []
+    drop_sources: list[str] = []
+    not_mapped: list[JudgedCase] = []
+    for symbols, of_market in groups.items():
+        markets = Markets(await stored_bars(client, symbols=symbols, imports=imports) if symbols else (), renamed)
+        for case in of_market:
+            series = markets.of(case)
+            if series is None:
+                not_mapped.append(case)
+            newest = "" if series is None else sources[max(series.imports)]
+            asked = sorted(horizons.union(case.horizons_s))
+            for found in measure(case, series, now_ms=now_ms, horizons_s=asked, entry_within_s=within):
+                if isinstance(found, Outcome):
+                    outcomes.append(found)
+                else:
+                    drops.append(found)
+                    drop_sources.append(newest)
+    return Computed(
+        outcomes=tuple(outcomes),
+        drops=tuple(drops),
+        sources=sources,
+        drop_sources=tuple(drop_sources),
+        not_mapped=tuple(not_mapped),
+    )
+
+
+async def changes(client: ClickHouse, computed: Computed, *, share: float) -> Changes:
+    """Compare what is stored with what was computed. ``share``: of the entry price; a return moves beyond it or not."""
+    known: dict[tuple[str, int], tuple[Outcome, str]] = {}
+    for *fields, source in (await client.query(_KNOWN)).rows:
+        outcome = Outcome(**dict(zip(Outcome.__struct_fields__, fields, strict=True)))
+        known[outcome.case_id, outcome.horizon_s] = outcome, source
+    found = {(one.case_id, one.horizon_s): one for one in computed.outcomes}
+    both = [(known[key][0], one) for key, one in found.items() if key in known]
+    before_bars: dict[str, int] = {}
+    for key, (outcome, source) in known.items():
+        if key not in found and not outcome.entry_import:
+            before_bars[source] = before_bars.get(source, 0) + 1
+    return Changes(
+        known=len(known),
+        new=len(found.keys() - known.keys()),
+        gone=len(known.keys() - found.keys()),
+        moved=sum(_prices(was) != _prices(now) for was, now in both),
+        beyond=sum(abs(was.change - now.change) > share for was, now in both),
+        gone_before_bars=before_bars,
+    )
+
+
+def _prices(outcome: Outcome) -> tuple[float, ...]:
+    return outcome.entry_at_ms, outcome.entry_price, outcome.exit_at_ms, outcome.exit_price
+
+
+async def keep(client: ClickHouse, computed: Computed) -> None:
+    """Make the tables hold exactly what was computed.
+
+    New rows first, then the old ones are deleted: nobody finds a table without the outcomes that stay. Doing it again
+    completes what was interrupted.
     """
     version = await _next_version(client)
     rows = [
         (
             *(o.case_id, o.horizon_s, o.asset, o.symbol, o.venue, o.entry_at_ms, o.entry_price),
-            *(o.exit_at_ms, o.exit_price, o.change, source, version),
+            *(o.exit_at_ms, o.exit_price, o.change, o.halted, o.depeg, o.entry_import, o.exit_import),
+            *(_source(computed.sources, (o.entry_import, o.exit_import)), version),
         )
-        for o in outcomes
+        for o in computed.outcomes
+    ]
+    dropped = [
+        (d.case_id, d.horizon_s, d.asset, d.reason, source, version)
+        for d, source in zip(computed.drops, computed.drop_sources, strict=True)
     ]
     await client.insert("outcomes", _OUTCOMES, rows)
-    dropped = [
-        (d.case_id, d.horizon_s, d.asset, d.reason, source, _LEAST_VERSION if d.reason == "no_symbol" else version)
-        for d in drops
-    ]
     await client.insert("outcome_drops", _DROPS, dropped)
+    for table in ("outcomes", "outcome_drops"):
+        await client.command(f"DELETE FROM {table} WHERE version < {version}")
+
+
+def _source(sources: dict[int, str], imports: Collection[int]) -> str:
+    # Invented prices first: whoever looks for them looks at how the name begins.
+    named = {sources[number] for number in imports}
+    return " + ".join(sorted(named, key=lambda name: (not name.startswith("synthetic"), name)))
 
 
 async def _next_version(client: ClickHouse) -> int:
-    # Counted, not read from a clock: a clock that was set back must not let an older import win.
+    # Counted, not read from a clock: a clock that was set back must not let older outcomes win.
     found = await client.query(
         "SELECT greatest((SELECT max(version) FROM outcomes), (SELECT max(version) FROM outcome_drops))"
     )
-    return max(int(found.rows[0][0]), _LEAST_VERSION) + 1
+    return int(found.rows[0][0]) + 1
 
 
 async def coverage(client: ClickHouse) -> list[tuple[int, str, int, float]]:
     """Return the state of the live signals at each horizon over all imports, as (horizon, standing, signals, share)."""
     found = await client.query(_COVERAGE)
     return [(int(h), str(standing), int(n), float(share)) for h, standing, n, share in found.rows]
-
-
-async def forget(client: ClickHouse, source: str) -> int:
-    """Delete the outcomes and drops of one source; return the number of outcomes deleted.
-
-    The deletion is complete on return. Rows of earlier imports for the same case and horizon do not come back.
-    """
-    found = await client.query("SELECT count() FROM outcomes FINAL WHERE source = {source:String}", {"source": source})
-    for table in ("outcomes", "outcome_drops"):
-        await client.query(f"DELETE FROM {table} WHERE source = {{source:String}}", {"source": source})
-    return int(found.rows[0][0])

@@ -1,4 +1,4 @@
-"""Commands of outcomes: import prices, forget a source, write the synthetic file."""
+"""Commands of outcomes: import prices, forget them, compute again, write the synthetic file."""
 
 from __future__ import annotations
 
@@ -28,10 +28,17 @@ def import_(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="CSV whose first line names timestamp, open, high, low, close, volume (and perhaps symbol, venue). "
-            "Times: ISO 8601, UTC unless they say otherwise, or epoch seconds, milli-, micro- or nanoseconds."
+            help="A file, a folder, or a pattern in quotes: CSV (comma, semicolon or tab), JSON of ccxt, or Parquet, also packed with "
+            "gzip, zstd or zip. Its header names timestamp, open, high, low, close (and perhaps volume, symbol, venue); klines "
+            "of Binance need none. Times: ISO 8601, UTC unless they say otherwise, or epoch seconds, milli-, micro- or nanoseconds."
         ),
     ] = None,
+    columns: Annotated[
+        str,
+        typer.Option(
+            help="Which of its columns is which, where the names do not say it: timestamp=Zeit,open=Start; numbers from 1 without a header."
+        ),
+    ] = "",
     exchange: Annotated[str | None, typer.Option(help="Instead of a file: an exchange's id in ccxt: binance.")] = None,
     symbol: Annotated[
         list[str] | None, typer.Option(help="The market, such as BTC/USDT; may be repeated for an exchange.")
@@ -49,16 +56,25 @@ def import_(
         ),
     ] = None,
     timeframe: Annotated[str, typer.Option(help="Length of an exchange's bars.")] = "5m",
+    horizons: Annotated[
+        str, typer.Option(help="How long after the entry to look, beside each signal's own horizon.")
+    ] = "5m,1h,4h,24h",
     entry_within: Annotated[
         float, typer.Option(min=0, help="Seconds after which a price is too late to enter at.")
     ] = 900.0,
+    changed_by: Annotated[
+        float,
+        typer.Option(min=0, help="Say how many known returns change by more than this share of the entry price."),
+    ] = 0.01,
     base_url: Annotated[str | None, typer.Option(help="Another host with the exchange's protocol, https://…")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The report as one line of JSON.")] = False,
 ) -> None:
-    """Fill `outcomes`: returns 5m, 1h, 4h and 24h after each signal, entered at the first price once the news was knowable.
+    """Keep prices as a new import, and fill `outcomes` from all that stand: the return after each signal.
 
-    The price at a time is the open of the first bar that opens then or later, at entry and exit alike. What has no
-    price is dropped, with the reason, and the dropped share is told. Nothing is imported from a file with a wrong line.
+    The price at a time is the open of the first bar that opens then or later, at entry and exit alike. The entry is at the
+    first price once the news was knowable, for live news once the signal was emitted. Of several imports the newest has the
+    bar that counts. What has no price is dropped, with the reason. Nothing is imported from a file with a wrong line. What
+    changes in known outcomes is told before it does.
     """
     from infra.market.outcomes.markets import renaming
     from infra.market.outcomes.synthetic import bundled_prices
@@ -66,44 +82,73 @@ def import_(
         EARLIEST,
         LATEST,
         CaseSelection,
+        Preview,
+        horizon_seconds,
         import_file,
         import_from_exchange,
         print_import,
+        print_preview,
         read_bars,
     )
     from schemas.errors import ConfigError
 
     if sum((file is not None, exchange is not None, sample)) != 1:
-        raise ConfigError("say where prices come from: a CSV file, --exchange ID, or --sample (one of them)")
+        raise ConfigError("say where prices come from: a file, --exchange ID, or --sample (one of them)")
     wanted = CaseSelection(
         since=_time("--from", since, EARLIEST),
         until=_time("--to", until, LATEST),
         renamed=tuple(renaming(row) for row in map or ()),
         entry_within_s=entry_within,
+        horizons_s=horizon_seconds(horizons),
+        changed_by=changed_by,
     )
+
+    def tell(preview: Preview) -> None:
+        if not as_json:
+            print_preview(preview)
+
     if exchange is not None:
         if not symbol:
             raise ConfigError("--exchange needs --symbol: the market, such as BTC/USDT (may be repeated)")
-        asked = import_from_exchange(of(ctx), exchange, symbol, wanted, timeframe=timeframe, base_url=base_url)
-        report = run(asked)
+        report = run(
+            import_from_exchange(of(ctx), exchange, symbol, wanted, timeframe=timeframe, base_url=base_url, tell=tell)
+        )
     else:
         if symbol and len(symbol) > 1:
             raise ConfigError("a file without a column symbol is of one market: give --symbol once")
-        prices = read_bars(file or bundled_prices(), symbol=symbol[0] if symbol else None, venue=venue)
-        report = run(import_file(of(ctx), prices, wanted))
+        prices = read_bars(
+            file or bundled_prices(), symbol=symbol[0] if symbol else None, venue=venue, columns=_columns(columns)
+        )
+        report = run(import_file(of(ctx), prices, wanted, tell=tell))
     json_line(report) if as_json else print_import(report)
 
 
 @group.command()
 def remove(
     ctx: typer.Context,
-    source: Annotated[str, typer.Argument(help="As `import` printed it and `outcomes.source` has it.")],
+    source: Annotated[
+        str, typer.Argument(help="As `import` printed it and `price_imports.source` has it, or its number.")
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="What changed, as one line of JSON.")] = False,
 ) -> None:
-    """Delete what was imported from one source, such as synthetic prices before the real ones."""
-    from newsproof.app.invocation import say_result
+    """Forget the imports of one source, such as synthetic prices before the real ones: what was before them counts again."""
+    from newsproof.cli.data.outcomes import print_removed
     from newsproof.cli.data.outcomes import remove as removed
 
-    say_result(f"{run(removed(of(ctx), source))} outcomes of {source} deleted.")
+    found = run(removed(of(ctx), source))
+    json_line(found) if as_json else print_removed(found)
+
+
+@group.command()
+def compute(
+    ctx: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="What changed, as one line of JSON.")] = False,
+) -> None:
+    """Fill `outcomes` again from the prices that are kept: for signals that came, and horizons that ended, since the import."""
+    from newsproof.cli.data.outcomes import compute_again, print_changes
+
+    found = run(compute_again(of(ctx)))
+    json_line(found) if as_json else print_changes(found)
 
 
 @group.command()
@@ -129,3 +174,16 @@ def _time(option: str, written: str | None, otherwise: datetime) -> datetime:
             f"{option} {written!r:.40} is no time: write it like 2024-01-31 or 2024-01-31T14:00:00Z"
         ) from None
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at
+
+
+def _columns(written: str) -> dict[str, str]:
+    from schemas.errors import ConfigError
+
+    roles = ("timestamp", "open", "high", "low", "close", "volume", "symbol", "venue")
+    found = {}
+    for one in written.split(",") if written else ():
+        role, equals, name = one.partition("=")
+        if role.strip() not in roles or not (equals and name.strip()):
+            raise ConfigError(f"--columns {one!r:.60}: write NAME=COLUMN with a name of {', '.join(roles)}")
+        found[role.strip()] = name.strip()
+    return found

@@ -333,28 +333,130 @@ async def test_a_later_import_takes_the_place_of_an_earlier_one_and_each_case_co
     assert found == [(-0.5, 0)]
 
 
-async def test_a_return_of_exactly_zero_is_no_hit_for_anybody(known: ClickHouse) -> None:
+async def test_a_return_of_exactly_zero_is_no_hit_and_no_miss(known: ClickHouse) -> None:
     await outcome(known, "a", 0.0, version=3)
     await outcome(known, "c", 0.0, version=3)
-    assert await ask(known, "v_calibration", "hit_rate", LIVE) == [(0.0,)]
+    assert await ask(known, "v_calibration", "cases, hit_rate", LIVE) == [(2, 0.0)]  # b and d, both wrong
 
 
-def opened(case: str, *, received_after_s: float | None) -> Any:
+def opened(case: str, *, received_after_s: float | None, **news: Any) -> Any:
     at = None if received_after_s is None else NOW + seconds(received_after_s)
-    news = News(source="desk", text="text", published_at=NOW - seconds(3600), received_at=at)
-    return record(ev.EventReceived(news=news, config_hash="", text_hash="", language="en"), case=case, offset=7)
+    said = News(source="desk", text="text", published_at=NOW - seconds(3600), received_at=at, **news)
+    return record(ev.EventReceived(news=said, config_hash="", text_hash="", language="en"), case=case, offset=7)
 
 
 async def test_a_case_is_knowable_when_its_listener_had_it_not_when_it_was_published(clickhouse: ClickHouse) -> None:
     await fill_signals(
         clickhouse,
-        *(published(signal(case_id=case, signal_id=case, published_at=NOW - seconds(3600))) for case in "pq"),
+        *(published(signal(case_id=case, signal_id=case, published_at=NOW - seconds(3600))) for case in "pqrs"),
     )
-    await fill(clickhouse, [opened("p", received_after_s=-30), opened("q", received_after_s=None)])
-    wanted = [("p", NOW - seconds(30)), ("q", NOW - seconds(3600))]
-    assert await ask(clickhouse, "v_judgements", "case_id, knowable_at") == wanted
+    late = {"flags": ["late"]}
+    await fill(
+        clickhouse,
+        [
+            opened("p", received_after_s=-30),
+            opened("q", received_after_s=None),
+            opened("r", received_after_s=-30, extra=late),
+            opened("s", received_after_s=20),
+        ],
+    )
+    wanted = [
+        ("p", True, NOW),  # live: nobody had it before its case was opened
+        ("q", False, NOW - seconds(3600)),
+        ("r", False, NOW - seconds(30)),
+        ("s", True, NOW + seconds(20)),  # a listener whose clock is ahead
+    ]
+    assert await ask(clickhouse, "v_judgements", "case_id, live, knowable_at") == wanted
     await clickhouse.command("ALTER TABLE events UPDATE payload = '' WHERE 1 SETTINGS mutations_sync = 1")
-    assert await ask(clickhouse, "v_judgements", "case_id, knowable_at") == wanted  # bodies go after 90 days
+    assert await ask(clickhouse, "v_judgements", "case_id, live, knowable_at") == wanted  # bodies go after 90 days
+
+
+async def test_an_entry_before_a_live_signal_was_emitted_is_counted_and_used_for_nothing(
+    clickhouse: ClickHouse,
+) -> None:
+    said = {"action": "buy", "direction": "long"}
+    await fill_signals(
+        clickhouse,
+        *(
+            published(signal(case_id=c, signal_id=c, **said), emitted_at=NOW + seconds(40))
+            for c in ("early", "fine", "old")
+        ),
+    )
+    await fill(
+        clickhouse,
+        [
+            opened("early", received_after_s=-30),
+            opened("fine", received_after_s=-30),
+            opened("old", received_after_s=None),
+        ],
+    )
+    for case, after in (("early", 39), ("fine", 40), ("old", 0)):
+        await outcome(clickhouse, case, 0.01, entry_at=NOW + seconds(after))
+    standing = await ask(clickhouse, "v_judged_outcomes", "case_id, live, standing", f"{LIVE} AND has_outcome")
+    assert standing == [("early", True, "before_emitted"), ("fine", True, "counted"), ("old", False, "counted")]
+    rows = dict(await ask(clickhouse, "v_trust_checks", "check, violations", "run_id = 'live'"))
+    assert (rows["entry_before_emitted"], rows["entry_before_knowable"]) == (1, 0)
+
+
+async def test_what_is_neither_hit_nor_miss_is_counted_for_itself(clickhouse: ClickHouse) -> None:
+    sold = {"event_type": "depeg", "action": "sell", "direction": "short"}
+    said: dict[str, dict[str, Any]] = {
+        "unmoved": {"action": "buy", "direction": "long"},
+        "halted": {"action": "buy", "direction": "long"},
+        "no entry": {"action": "buy", "direction": "long"},
+        "peg lost": sold,
+        "peg held": sold,
+        "stable bought": {"event_type": "listing", "action": "buy", "direction": "long"},
+        "leaned right": {"action": "observe", "direction": "short"},
+        "leaned wrong": {"action": "observe", "direction": "long"},
+        "leaned on a halt": {"action": "observe", "direction": "long"},
+        "leaned to nothing": {"action": "observe", "direction": "neutral"},
+    }
+    await fill_signals(clickhouse, *(published(signal(case_id=c, signal_id=c, **how)) for c, how in said.items()))
+    await outcome(clickhouse, "unmoved", 0.0)
+    await outcome(clickhouse, "halted", -0.5, halted=True)
+    drops = ("case_id", "horizon_s", "asset", "reason", "source", "version")
+    await clickhouse.insert("outcome_drops", drops, [("no entry", H, "USDC", "halted", "csv:hand.csv", 2)])
+    await outcome(clickhouse, "peg lost", 0.001, depeg=0.011)
+    await outcome(clickhouse, "peg held", -0.005, depeg=0.009)
+    await outcome(clickhouse, "stable bought", 0.02, depeg=0.02)
+    await outcome(clickhouse, "leaned right", -0.04)
+    await outcome(clickhouse, "leaned wrong", -0.02)
+    await outcome(clickhouse, "leaned on a halt", -0.02, halted=True)
+    await outcome(clickhouse, "leaned to nothing", -0.02)
+    columns = "case_id, acted, standing, hit, round(directed_return, 3), depeg_hit"
+    assert await ask(clickhouse, "v_judged_outcomes", columns, LIVE) == [
+        ("halted", 1, "halted", None, -0.5, None),
+        ("leaned on a halt", 0, "neutral", None, None, None),
+        ("leaned right", 0, "neutral", None, None, None),
+        ("leaned to nothing", 0, "neutral", None, None, None),
+        ("leaned wrong", 0, "neutral", None, None, None),
+        ("no entry", 1, "halted", None, None, None),
+        ("peg held", 1, "stablecoin", None, None, 0),
+        ("peg lost", 1, "stablecoin", None, None, 1),
+        ("stable bought", 1, "stablecoin", None, None, None),
+        ("unmoved", 1, "unmoved", None, 0.0, None),
+    ]
+    assert await ask(clickhouse, "v_calibration", "cases", LIVE) == []
+    covered = dict(await ask(clickhouse, "v_outcome_coverage", "standing, signals", LIVE))
+    assert covered == {"halted": 2, "neutral": 4, "stablecoin": 3, "unmoved": 1}
+    columns = "leans, counted, hits, hit_rate, round(mean_return, 3)"
+    assert await ask(clickhouse, "v_leans", columns, LIVE) == [(3, 2, 1, 0.5, 0.01)]  # (0.04 - 0.02) / 2
+    assert await ask(clickhouse, "v_depegs", "claims, hits, hit_rate, largest_depeg", LIVE) == [(2, 1, 0.5, 0.011)]
+    costs = await ask(clickhouse, "v_cost_per_correct_signal", "with_direction, counted, halted, unmoved", LIVE)
+    assert costs == [(6, 0, 2, 1)]
+
+
+async def test_every_signal_is_looked_at_after_its_own_horizon_and_those_of_the_imports_that_stand(
+    clickhouse: ClickHouse,
+) -> None:
+    await fill_signals(clickhouse, published(signal(horizon=604_800)))
+    columns = "horizon_s, own_horizon"
+    at_first = [(300, 0), (3600, 0), (14_400, 0), (86_400, 0), (604_800, 1)]
+    assert await ask(clickhouse, "v_judged_outcomes", columns) == at_first
+    rows = [(1, [300, 7200], 0), (2, [60], 1)]
+    await clickhouse.insert("price_imports", ("version", "horizons", "removed"), rows)
+    assert await ask(clickhouse, "v_judged_outcomes", columns) == [(300, 0), (7200, 0), (604_800, 1)]
 
 
 async def test_a_withdrawal_is_known_from_when_the_denial_was_knowable_not_from_when_it_was_processed(

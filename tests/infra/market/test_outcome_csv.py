@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.market.outcomes.csv_bars import epoch_ms_of, read_bars
+from infra.market.outcomes.bar_files import read_bars
+from infra.market.outcomes.bar_rows import epoch_ms_of
 from infra.market.outcomes.synthetic import bundled_prices, sample_events, synthetic_csv
 from schemas.errors import ConfigError, ContractError
 
@@ -89,13 +90,35 @@ def test_the_same_bar_twice_counts_once(tmp_path: Path) -> None:
     assert len(one.times_ms) == 1
 
 
+BESIDE = {0: "100,101,99,100", 1: "101,102,100,101", 2: "102,103,101,102", 3: "103,104,102,103"}
+
+
+def minutes(bars: dict[int, str]) -> str:
+    return HEADER + "".join(f"2024-01-01T00:0{n}:00Z,{prices},1\n" for n, prices in bars.items())
+
+
+@pytest.mark.parametrize("place", [0, 1, 3])
+@pytest.mark.parametrize(
+    "slipped", ["10300,10400,10200,10300", "1.01,1.02,0.9,1", "101,10400,100,101", "101,102,0.9,101"]
+)
+def test_a_bar_100_times_off_those_beside_it_is_refused_by_its_line(tmp_path: Path, place: int, slipped: str) -> None:
+    with pytest.raises(ContractError, match=rf"line {place + 2}: BTC/USDT at .* 100 times off the bars beside it"):
+        read_bars(file(tmp_path, minutes(BESIDE | {place: slipped})), symbol="BTC/USDT")
+
+
+def test_a_price_that_moves_a_hundredfold_and_stays_there_is_a_price(tmp_path: Path) -> None:
+    crash = {n: "100,101,99,100" if n < 3 else "0.5,0.6,0.4,0.5" for n in range(6)}
+    assert read_bars(file(tmp_path, minutes(crash)), symbol="LUNA/USDT").bars == 6
+
+
 @pytest.mark.parametrize(
     ("text", "symbol", "says"),
     [
         ("", "BTC/USDT", "is empty"),
         ("# only a comment\n", "BTC/USDT", "is empty"),
-        ("timestamp,open,high\n", "BTC/USDT", "names no low, close, volume"),
-        ("1704067200,1,1,1,1,1\n", "BTC/USDT", "names no timestamp"),
+        ("timestamp,open,high\n", "BTC/USDT", "names no low, close; it has 'timestamp', 'open', 'high'"),
+        ("Zeit,open,high,low,close\n", "BTC/USDT", "--columns timestamp=…"),
+        ("1704067200,1,1,1,1\n", "BTC/USDT", "has no header, and 5 columns"),
         (HEADER + GOOD, None, "--symbol BTC/USDT"),
         (HEADER + GOOD, "BTC", "names no market"),
     ],

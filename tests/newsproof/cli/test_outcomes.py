@@ -8,17 +8,21 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from infra.clickhouse.client import ClickHouse
-from infra.market.outcomes.csv_bars import PriceFile, read_bars
+from infra.market.outcomes.bar_files import PriceFile, read_bars
+from infra.market.outcomes.bars import Overlap
 from newsproof.app.invocation import Invocation
 from newsproof.cli.data import outcomes
-from newsproof.cli.data.outcomes import CaseSelection, ImportReport, import_file
+from newsproof.cli.data.outcomes import CaseSelection, Changes, ImportReport, Preview, import_file
 from newsproof.cli.main import app
 from schemas.errors import ConfigError, ContractError
-from tests.infra.clickhouse.clickhouse_samples import NOW, fill_signals, published, seconds, signal
+from schemas.events import EventReceived
+from schemas.news import News
+from tests.infra.clickhouse.clickhouse_samples import NOW, fill, fill_signals, published, record, seconds, signal
 
 pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
 
@@ -50,7 +54,7 @@ def prices(directory: Path, *bars: tuple[float, str, float], name: str = "p.csv"
     return read_bars(path)
 
 
-DAY = ((-61, 1.0), (0, 100.0), (300, 101.0), (3600, 99.0), (14400, 110.0), (86400, 120.0))
+DAY = ((-61, 2.0), (0, 100.0), (300, 101.0), (3600, 99.0), (14400, 110.0), (86400, 120.0))
 """A planted price a second before the news was knowable, the entry a minute after it, an exit for each horizon."""
 
 
@@ -68,7 +72,7 @@ async def test_a_file_becomes_outcomes_entered_at_the_first_price_once_the_news_
     tables: ClickHouse, tmp_path: Path
 ) -> None:
     report = await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
-    # Were the planted price of 1 the entry, the first return would be 100.
+    # Were the planted price of 2 the entry, the first return would be 49.
     assert await kept(tables) == [("b", 300, 0.01), ("b", 3600, -0.01), ("b", 14400, 0.1), ("b", 86400, 0.2)]
     entries = await tables.query("SELECT DISTINCT entry_at, entry_price, source FROM outcomes FINAL")
     assert entries.rows == [(NOW, 100.0, "csv:p.csv")]
@@ -108,11 +112,131 @@ async def test_only_cases_of_the_time_asked_for_are_measured(tables: ClickHouse,
     assert (report.horizons[0].signals, await kept(tables)) == (0, [])
 
 
-async def test_a_source_can_be_forgotten(tables: ClickHouse, tmp_path: Path) -> None:
+async def test_removing_an_import_brings_back_what_it_hid_and_says_what_changed(
+    tables: ClickHouse, tmp_path: Path
+) -> None:
     await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
+    before = await kept(tables, columns="* EXCEPT (version, ingested_at)")
+    shifted = prices(tmp_path, *((s, symbol, p + 1) for s, symbol, p in day("BTC/USDT")), name="shifted.csv")
+    newer = await import_file(Invocation(), shifted, CaseSelection())
+    assert (newer.changes.known, newer.changes.moved, newer.changes.beyond) == (4, 4, 0)
+    assert await kept(tables, columns="* EXCEPT (version, ingested_at)") != before
+    found = await outcomes.remove(Invocation(), "csv:shifted.csv", changed_by=0.001)
+    assert (found.versions, found.bars, found.standing) == ((2,), 6, ("csv:p.csv",))
+    # The returns of shifted.csv are 101/100 … of what p.csv says: 0.0099, -0.0099, 0.0990, 0.1980 beside 0.01, -0.01, 0.1, 0.2.
+    assert (found.changes.known, found.changes.gone, found.changes.moved, found.changes.beyond) == (4, 0, 4, 1)
+    assert await kept(tables, columns="* EXCEPT (version, ingested_at)") == before
+    assert (await tables.query("SELECT count(), max(version) FROM bars")).rows == [(6, 1)]
+
+
+async def test_an_import_is_removed_by_its_number_too_and_one_that_is_not_there_is_told_with_those_that_are(
+    tables: ClickHouse, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
+    with pytest.raises(ConfigError, match=r"no import is called '7': .* \(1 csv:p.csv, 2 csv:p.csv\)"):
+        await outcomes.remove(Invocation(), "7")
+    assert (await outcomes.remove(Invocation(), "1")).versions == (1,)
+    assert len(await kept(tables)) == 4
+    await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
+    assert (await outcomes.remove(Invocation(), "csv:p.csv")).versions == (2, 3)
+    assert await kept(tables) == await kept(tables, "outcome_drops", "case_id, horizon_s, reason") == []
+
+
+async def test_rows_that_come_back_as_they_were_are_not_taken_for_a_repetition(
+    tables: ClickHouse, tmp_path: Path
+) -> None:
+    await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
+    reasons = await kept(tables, "outcome_drops", "case_id, horizon_s, reason")
+    await outcomes.remove(Invocation(), "csv:p.csv")
+    await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
+    assert await kept(tables, "outcome_drops", "case_id, horizon_s, reason") == reasons != []
+
+
+async def test_what_an_import_changes_is_told_before_it_counts(tables: ClickHouse, tmp_path: Path) -> None:
+    await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
+    other = prices(tmp_path, (0, "BTC/USDT", 100.0), (300, "BTC/USDT", 102.5), (3600, "BTC/USDT", 99.5), name="o.csv")
+
+    class StopError(Exception):
+        pass
+
+    def stop(preview: Preview) -> None:
+        assert preview.changes == Changes(known=4, new=0, gone=0, moved=2, beyond=1, gone_before_bars={})
+        (one,) = preview.overlaps
+        assert (one.version, one.source, one.market, one.bars, one.beyond) == (1, "csv:p.csv", "BTC/USDT", 3, 1)
+        assert one.largest == pytest.approx(102.5 / 101 - 1) and one.median == pytest.approx(0.5 / 99)
+        raise StopError
+
+    before = await kept(tables)
+    with pytest.raises(StopError):
+        await import_file(Invocation(), other, CaseSelection(), tell=stop)
+    assert await kept(tables) == before
+    assert (await tables.query("SELECT count() FROM bars WHERE version = 2")).rows == [(0,)]
+    report = await import_file(Invocation(), other, CaseSelection())
+    assert report.changes.beyond == 1
+    assert (await kept(tables))[:2] == [("b", 300, 0.025), ("b", 3600, -0.005)]
+
+
+async def test_invented_prices_are_not_mixed_with_others_in_one_market(tables: ClickHouse, tmp_path: Path) -> None:
+    real = prices(tmp_path, *day("BTC/USDT"))
+    invented = msgspec.structs.replace(real, source="synthetic:s.csv")
+    await import_file(Invocation(), invented, CaseSelection())
+    with pytest.raises(ConfigError, match=r"newsproof outcomes remove synthetic:s.csv"):
+        await import_file(Invocation(), real, CaseSelection())
     await import_file(Invocation(), prices(tmp_path, *day("ETH/USDT"), name="eth.csv"), CaseSelection())
-    assert await outcomes.remove(Invocation(), "csv:p.csv") == 4
-    assert {row[0] for row in await kept(tables)} == {"e"}
+    await outcomes.remove(Invocation(), "synthetic:s.csv")
+    await import_file(Invocation(), real, CaseSelection())
+    with pytest.raises(ConfigError, match=r"newsproof outcomes remove csv:p.csv"):
+        await import_file(Invocation(), invented, CaseSelection())
+
+
+async def test_outcomes_from_before_prices_were_kept_go_and_are_named(tables: ClickHouse, tmp_path: Path) -> None:
+    old = {"case_id": "old", "horizon_s": 300, "entry_at": NOW, "source": "csv:old.csv", "version": 9}
+    await tables.insert("outcomes", tuple(old), [tuple(old.values())])
+    report = await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
+    assert (report.changes.gone, report.changes.gone_before_bars) == (1, {"csv:old.csv": 1})
+    assert {row[0] for row in await kept(tables)} == {"b"}
+
+
+async def test_a_signal_that_came_after_the_import_is_measured_by_computing_again(
+    tables: ClickHouse, tmp_path: Path
+) -> None:
+    await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
+    at = NOW - seconds(60)
+    await fill_signals(tables, published(signal(signal_id="l", case_id="l", asset="BTC", published_at=at)))
+    assert (await outcomes.compute_again(Invocation())).new == 4
+    assert {row[0] for row in await kept(tables)} == {"b", "l"}
+
+
+async def test_a_live_signal_enters_when_it_was_emitted_and_looks_at_its_own_horizon(
+    tables: ClickHouse, tmp_path: Path
+) -> None:
+    said = signal(signal_id="b", case_id="b", asset="BTC", action="buy", direction="long", horizon=7200, revision=2)
+    await fill_signals(tables, published(said, emitted_at=NOW + seconds(1)))
+    heard = News(source="s", text="t", published_at=NOW - seconds(60), received_at=NOW - seconds(30))
+    await fill(tables, [record(EventReceived(news=heard, config_hash="", text_hash="", language="en"), case="b")])
+    bars = [(s, "BTC/USDT", p) for s, p in ((0, 50.0), (2, 100.0), (302, 101.0), (7202, 104.0))]
+    report = await import_file(Invocation(), prices(tmp_path, *bars), CaseSelection(horizons_s=(300,)))
+    assert await kept(tables) == [("b", 300, 0.01), ("b", 7200, 0.04)]
+    assert [at.horizon for at in report.horizons] == ["5m", "1h", "2h"]  # 1h: the other signals' own
+    checks = dict((await tables.query("SELECT check, violations FROM v_trust_checks WHERE run_id = 'live'")).rows)
+    assert (checks["entry_before_emitted"], checks["entry_before_knowable"]) == (0, 0)
+
+
+@pytest.mark.parametrize(("written", "seconds_"), [("7d,5m, 1H,90s", (90, 300, 3600, 604_800)), ("24h", (86_400,))])
+def test_horizons_are_read_in_any_order(written: str, seconds_: tuple[int, ...]) -> None:
+    assert outcomes.horizon_seconds(written) == seconds_
+
+
+def test_a_horizon_is_named_in_the_largest_unit_that_it_is_a_whole_number_of() -> None:
+    assert [outcomes.horizon_name(s) for s in (90, 300, 3600, 86_400, 172_800, 604_800)] == [
+        "90s",
+        "5m",
+        "1h",
+        "24h",
+        "2d",
+        "7d",
+    ]
 
 
 async def test_the_windows_asked_of_an_exchange_are_those_of_its_cases_and_touching_ones_are_one() -> None:
@@ -150,6 +274,11 @@ def test_a_wrong_file_is_refused_before_any_server_is_looked_for(
         (("--exchange", "binance"), "needs --symbol"),
         (("--sample", "--from", "yesterday"), "--from 'yesterday' is no time"),
         (("--sample", "--map", "UST"), "ASSET=BASE/QUOTE"),
+        (("--sample", "--map", "UST=USTC/USDT@May"), "is no date"),
+        (("--sample", "--horizons", "5"), "such as 5m,1h,4h,24h,7d"),
+        (("--sample", "--horizons", "0m"), "such as 5m,1h,4h,24h,7d"),
+        (("--sample", "--horizons", "400d"), "up to a year"),
+        (("x.csv", "--columns", "zeit=Zeit"), "NAME=COLUMN"),
         (("none.csv", "--symbol", "BTC/USDT", "--symbol", "ETH/USDT"), "give --symbol once"),
     ],
 )
@@ -158,20 +287,34 @@ def test_a_command_that_does_not_say_enough_is_told_what_to_write(arguments: tup
     assert isinstance(told, ConfigError) and says in str(told)
 
 
-def test_the_report_names_what_was_dropped_and_what_could_not_be_mapped(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_printed_names_what_changes_what_was_dropped_and_what_could_not_be_mapped(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    changed = Changes(known=9, new=3, gone=1, moved=2, beyond=1, gone_before_bars={"csv:old.csv": 1})
+    same = Overlap(version=4, source="csv:q.csv", market="BTC/USDT", bars=1200, beyond=7, median=0.0001, largest=0.5)
+    brought: dict[str, Any] = {"source": "csv:p.csv", "bars": 7, "markets": ("BTC/USDT",), "changed_by": 0.01}
+    outcomes.print_preview(Preview(**brought, changes=changed, overlaps=(same,)))
     at = outcomes.AtHorizon(horizon="5m", signals=4, outcomes=3, dropped={"gap": 1}, dropped_share=0.25)
     report = ImportReport(
-        source="csv:p.csv",
-        bars=7,
-        markets=("BTC/USDT",),
+        **brought,
+        version=5,
+        changes=changed,
+        overlaps=(same,),
         horizons=(at,),
         not_mapped={"crypto": 2},
         coverage={"5m": {"neutral": 1, "counted": 2}},
     )
     outcomes.print_import(report)
-    printed = capsys.readouterr().out
+    outcomes.print_removed(
+        outcomes.Removed(versions=(4, 5), sources=("csv:p.csv",), bars=7, changed_by=0.01, changes=changed, standing=())
+    )
+    printed = " ".join(capsys.readouterr().out.split())
     assert "7 bars of BTC/USDT from csv:p.csv" in printed
+    assert "1,200 bars at the times of import 4 (csv:q.csv), 7 of them differ by more than 1.00%" in printed
+    assert "3 new outcomes; of 9 known ones 1 go, 2 are measured at other prices, 1 by more than 1.00%" in printed
+    assert "1 outcomes of csv:old.csv go" in printed and "import it again" in printed
     assert "25.0%" in printed and "crypto (2)" in printed
+    assert "Import 4, 5 (csv:p.csv) counts no longer" in printed and "oldest first: nothing" in printed
 
 
 async def test_every_statement_of_the_page_is_answered_and_every_question_has_one(clickhouse: ClickHouse) -> None:
