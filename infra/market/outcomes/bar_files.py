@@ -149,12 +149,16 @@ def _read_text(file: Path, text: io.TextIOWrapper, rows: BarRows, columns: Mappi
 
 
 def _read_json(file: Path, body: bytes, rows: BarRows) -> None:
-    """Read what ccxt's ``fetch_ohlcv`` returns: an array of [time, open, high, low, close, volume]."""
+    """Read what ccxt's ``fetch_ohlcv`` returns, an array of [time, open, high, low, close, volume], or Binance's klines."""
     try:
         bars = orjson.loads(body)
     except orjson.JSONDecodeError as exc:
         raise ContractError(f"{file} is not JSON, get it again: {exc!s:.200}", reason="not_json") from exc
-    layout = Layout.of_ccxt()
+    layout = Layout.of_klines(len(bars[0]) if bars and isinstance(bars[0], list) else 0)
+    if layout is None:
+        raise ConfigError(
+            f"{file} holds no bars as ccxt gives them, [[time, open, high, low, close, volume], …]; it begins with {body[:60]!r}"
+        )
     for number, bar in enumerate(bars, start=1):
         rows.take(layout, list(map(_cell, bar)) if isinstance(bar, list) else [], number)
 

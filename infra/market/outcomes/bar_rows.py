@@ -56,9 +56,12 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     needed: ClassVar[tuple[str, ...]] = ("timestamp", *_PRICES)
 
     @classmethod
-    def of_ccxt(cls) -> Layout:
-        """The layout of ccxt's rows."""
-        return cls(places={role: place for place, role in enumerate(_CCXT)}, width=len(_CCXT), header=False)
+    def of_klines(cls, width: int, separator: str = ",") -> Layout | None:
+        """Return the layout of ccxt's rows (6 columns) or Binance's klines (12), None for any other width."""
+        if width not in (len(_CCXT), _BINANCE):
+            return None
+        places = {role: place for place, role in enumerate(_CCXT)}
+        return cls(places=places, width=width, header=False, separator=separator)
 
     @classmethod
     def of_line(cls, file: Path, line: str, columns: Mapping[str, str]) -> Layout:
@@ -79,12 +82,12 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
                 )
             _refuse_lacking(file, places, cells)
             return cls(places=places, width=len(cells), header=False, separator=separator)
-        if len(cells) not in (_BINANCE, len(_CCXT)):
+        if (found := cls.of_klines(len(cells), separator)) is None:
             raise ConfigError(
                 f"{file} has no header, and {len(cells)} columns ({line.strip():.100}): say which is which, "
                 "--columns timestamp=1,open=2,high=3,low=4,close=5,volume=6"
             )
-        return msgspec.structs.replace(cls.of_ccxt(), width=len(cells), separator=separator)
+        return found
 
     @classmethod
     def of_names(cls, file: Path, names: Sequence[str], columns: Mapping[str, str]) -> Layout:
@@ -306,6 +309,8 @@ def _prices(cells: Sequence[str]) -> tuple[float, ...]:
 
 
 def _volume(cell: str) -> float:
+    if not cell:
+        return math.nan  # ccxt says null where an exchange does not say
     volume = _number("volume", cell)
     if volume < 0:
         raise ValueError("a volume below 0")

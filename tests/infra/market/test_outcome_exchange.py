@@ -86,6 +86,8 @@ async def test_bars_of_a_window_are_asked_for_page_by_page_and_no_other_is_kept(
     wanted = [*range(20), 100, 101]
     assert list(found.times_ms) == [START + n * STEP for n in wanted]
     assert list(found.opens) == [n + 1.5 for n in wanted]
+    kept = [set(column) for column in (found.highs, found.lows, found.closes, found.volumes)]
+    assert kept == [{9999.0}, {0.1}, {2.0}, {10.0}]
     assert {asked["symbol"] for asked in binance.asked} == {"BTCUSDT"}
     assert {asked["interval"] for asked in binance.asked} == {"5m"}
 
@@ -140,7 +142,7 @@ async def test_what_goes_wrong_there_is_told_in_our_own_errors(
     assert "binance" in str(told.value)
 
 
-@pytest.mark.parametrize("row", [[START, None, "1", "1", "1", "1"], [START, "-5", "1", "1", "1", "1"], [START, "nan", "1", "1", "1", "1"]])  # fmt: skip
+@pytest.mark.parametrize("row", [[START, None, "1", "1", "1", "1"], [START, "-5", "1", "1", "1", "1"], [START, "nan", "1", "1", "1", "1"], [START, "1", "2", "1", "3", "1"], [START, "1", "1", "1", "1", "-1"]])  # fmt: skip
 async def test_an_impossible_bar_is_refused(row: list[Any]) -> None:
     async with FakeServer(Say(MARKETS), Say([row])) as server, Exchange("binance", base_url=server.url) as exchange:
         with pytest.raises(PermanentError, match="import a CSV file"):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.market.outcomes.markets import Markets, market_symbol, renaming
-from infra.market.outcomes.returns import measure
+from infra.market.outcomes.returns import measure, price
 from schemas.errors import ConfigError
 from schemas.prices import HORIZONS_S, Drop, JudgedCase, Outcome, PriceSeries
 
@@ -101,6 +101,91 @@ def test_a_horizon_that_is_not_over_is_told_apart_from_prices_that_are_missing()
         86400: "horizon_open",
     }
     assert set(by_horizon(case(), series({-5: 1.0}), now_ms=T0 + MINUTE).values()) == {"horizon_open"}
+
+
+def minutes(*spans: tuple[int, int], step: int = 1, price: float = 100.0) -> dict[int, float]:
+    """A bar every ``step`` minutes over the spans of minutes, each ``price`` and a thousandth of its minute."""
+    return {t: price + t / 1000 for first, last in spans for t in range(first, last + 1, step)}
+
+
+def covered(prices: PriceSeries, minute: int) -> PriceSeries:
+    return msgspec.structs.replace(prices, covered_until_ms=T0 + minute * MINUTE)
+
+
+def test_a_halt_is_held_to_the_first_price_after_it() -> None:
+    prices = series(minutes((-30, 50), (200, 1600)))
+    hour, day = (m for m in measure(case(), prices, now_ms=NEVER) if m.horizon_s in (3600, 86400))
+    assert isinstance(hour, Outcome) and hour.halted
+    assert (hour.exit_at_ms, hour.exit_price) == (T0 + 200 * MINUTE, 100.2)
+    assert isinstance(day, Outcome) and not day.halted
+
+
+def test_a_market_that_ended_while_others_went_on_is_left_at_its_last_price() -> None:
+    prices = msgspec.structs.replace(series(minutes((-30, 50))), closes=[*[1.0] * 80, 0.25])
+    known = [m for m in measure(case(), covered(prices, 300), now_ms=NEVER) if isinstance(m, Outcome)]
+    assert [(m.horizon_s, m.halted, m.exit_price) for m in known] == [
+        (300, False, 100.005),
+        (3600, True, 0.25),
+        (14400, True, 0.25),
+    ]  # after 24 hours nothing is known of the others either
+    alone = by_horizon(case(), covered(prices, 50))
+    assert alone[3600] == alone[14400] == "no_price"
+
+
+def test_nobody_enters_a_halted_market() -> None:
+    prices = series(minutes((-30, -2), (100, 1700)))
+    assert set(by_horizon(case(), prices).values()) == {"halted"}
+
+
+@pytest.mark.parametrize(
+    ("bars", "why"),
+    [
+        (minutes((-30, 58), (69, 1600)), "eleven minutes without a trade"),
+        (minutes((-30, 50), (50 + 7 * 1440 + 1, 50 + 7 * 1440 + 60)), "the prices of another time"),
+        (minutes((-2, 50), (200, 1600), step=50), "bars that are too far apart to answer"),
+        ({0: 1.0, 50: 1.0, 200: 1.0}, "too few bars to say what is usual"),
+    ],
+)
+def test_a_hole_that_is_no_halt_is_a_gap(bars: dict[int, float], why: str) -> None:
+    assert by_horizon(case(), series(bars))[3600] == "gap", why
+
+
+def test_a_stablecoin_has_the_farthest_that_it_was_from_its_peg_while_the_claim_was_held() -> None:
+    prices = series(dict.fromkeys(range(-10, 70), 1.0), "USDC/USDT")
+    lows = [0.5 if t < 0 else 0.97 if t == 3 else 0.9 if t == 60 else 0.999 for t in range(-10, 70)]
+    prices = msgspec.structs.replace(prices, lows=lows, highs=[1.004] * 80)
+    found = {m.horizon_s: m.depeg for m in measure(case(asset="usdc"), prices, now_ms=NEVER) if isinstance(m, Outcome)}
+    assert found == {
+        300: pytest.approx(0.03),
+        3600: pytest.approx(0.03),
+    }  # what came before, and after the exit, is not in it
+    other = next(measure(case(), msgspec.structs.replace(prices, symbol="BTC/USDT"), now_ms=NEVER))
+    assert isinstance(other, Outcome) and other.depeg is None
+
+
+def test_an_entry_may_be_as_late_as_the_import_of_its_bar_says() -> None:
+    prices = msgspec.structs.replace(series({10: 1.0, 20: 1.0, 25: 2.0}), imports=[1, 2, 2])
+    assert next(measure(case(), prices, now_ms=NEVER, horizons_s=(300,), entry_within_s={1: 60, 2: 3600})) == Drop(
+        case_id="c", horizon_s=300, asset="BTC", reason="no_price"
+    )
+    (found,) = measure(case(T0 + 11 * MINUTE), prices, now_ms=NEVER, horizons_s=(300,), entry_within_s={1: 60, 2: 3600})
+    assert isinstance(found, Outcome) and (found.change, found.entry_import, found.exit_import) == (1.0, 2, 2)
+
+
+def test_live_news_is_entered_when_its_signal_was_emitted() -> None:
+    prices = series({0: 1.0, 1: 100.0, 6: 101.0})
+    live = msgspec.structs.replace(case(), emitted_at_ms=T0 + 1)
+    assert by_horizon(live, prices)[300] == 0.01
+
+
+def test_one_case_is_priced_at_any_time_and_after_any_horizon() -> None:
+    markets = Markets([series(minutes((0, 700))), series(DAY, "ETH/USDT")])
+    found = price(markets, case(T0 - 1), 600 * 60, entry_ms=T0 + 1, now_ms=NEVER)
+    assert isinstance(found, Outcome)
+    assert (found.entry_at_ms, found.exit_at_ms) == (T0 + MINUTE, T0 + 601 * MINUTE)
+    assert found.change == pytest.approx(100.601 / 100.001 - 1)
+    missing = price(markets, case(asset="SOL"), 60, entry_ms=T0, now_ms=NEVER)
+    assert missing == Drop(case_id="c", horizon_s=60, asset="SOL", reason="no_symbol")
 
 
 def test_without_a_market_there_is_a_drop_for_every_horizon() -> None:
