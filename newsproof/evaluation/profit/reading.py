@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from datetime import UTC, datetime
 
 import msgspec
 
@@ -15,9 +14,8 @@ from infra.market.outcomes.tables import judged_cases
 from newsproof.evaluation.backtest.run.tables import read_runs
 from schemas.errors import ConfigError
 from schemas.ids import LIVE_RUN
-from schemas.prices import JudgedCase, Renaming
+from schemas.prices import NO_END_MS, JudgedCase, Renaming
 
-_EVER = {"since": datetime(1970, 1, 1, tzinfo=UTC), "until": datetime(2200, 1, 1, tzinfo=UTC)}
 # A run's own signal names its market in its JSON; the live one in its columns.
 _SIGNALS = """
 SELECT c.case_id, c.asset, if(c.run_id = 'live', j.symbol, JSONExtractString(c.signal, 'symbol')),
@@ -94,7 +92,7 @@ async def read_signals(tables: ClickHouse, run_id: str, repeat: int = 0) -> RunS
         tables.query(_SIGNALS, asked),
         tables.query(_STATES, asked),
         tables.query(_WITHDRAWN),
-        judged_cases(tables, **_EVER),
+        judged_cases(tables),
     )
     repeats = max((int(row[1]) for row in states.rows), default=0)
     if repeats <= repeat:
@@ -154,13 +152,14 @@ class StoredPrices:
         return Markets(series, self._maps)
 
     async def by_market(
-        self, signals: Sequence[RunSignal], *, before_ms: int, after_ms: int
+        self, signals: Sequence[RunSignal], *, before_ms: int, after_ms: int | None = None
     ) -> AsyncIterator[tuple[Markets, list[RunSignal]]]:
         """Yield the signals by the markets that can measure them, with their bars from ``before_ms`` before the first of
-        them to ``after_ms`` after the last. One group's bars are in memory at a time."""
+        them to ``after_ms`` after the last (None: to their end). One group's bars are in memory at a time."""
         groups: dict[tuple[str, ...], list[RunSignal]] = {}
         for one in signals:
             groups.setdefault(wanted_symbols(one.judged, self._maps), []).append(one)
         for symbols, of_group in groups.items():
             times = [one.from_ms for one in of_group]
-            yield await self.read(symbols, min(times) - before_ms, max(times) + after_ms), of_group
+            until_ms = NO_END_MS if after_ms is None else max(times) + after_ms
+            yield await self.read(symbols, min(times) - before_ms, until_ms), of_group

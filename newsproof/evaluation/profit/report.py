@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 
 from infra.clickhouse.client import ClickHouse
-from infra.market.outcomes.returns import EXIT_WITHIN
 from newsproof.app.database import database
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.evaluation.profit.ledger import FEW_DAYS, DayEquity, Figures, Ledger, MarkedTrade, ledger_of, marked
@@ -23,6 +22,9 @@ from schemas.printable import printable_line
 
 MAX_TRADES = 20
 """Trades in a printed table; --json and --trades have them all."""
+_BEFORE_MS = 86_400_000
+"""Bars before the first signal say how far apart a market's bars usually are. Those after are read to their end: whether a
+market was halted or has ended shows only there."""
 _SIDES = {"buy": 1, "sell": -1}
 _DIGITS = Context(prec=12)
 
@@ -113,10 +115,8 @@ async def profit_of(
     prices = await StoredPrices.opened(tables)
     read = await read_signals(tables, run_id, repeat)
     acted = [one for one in read.signals if one.action in _SIDES]
-    longest_s = rules.hold_s or max((one.horizon_s for one in acted), default=0)
-    after_ms = round((longest_s * (1 + EXIT_WITHIN) + rules.latency_s + 2 * rules.within_s) * 1000)
     now_ms, found, synthetic = int(time.time() * 1000), list[MarkedTrade | NoTrade](), 0
-    async for markets, signals in prices.by_market(acted, before_ms=0, after_ms=after_ms):
+    async for markets, signals in prices.by_market(acted, before_ms=_BEFORE_MS):
         for signal in signals:
             series = markets.of(signal.judged)
             one = marked(_order(signal), series, rules, now_ms=now_ms)
@@ -200,8 +200,13 @@ def _warnings(ledger: Ledger, read: RunSignals, synthetic: int) -> list[str]:
         said.append(f"cases of the run without a signal to trade: {states}; what they would have earned is not in here")
     if left := reasons.get("no_exit", 0):
         said.append(
-            f"{counted(left, 'trade')} without a price at the end (no_exit): import bars that reach so far; "
-            "where the market was halted, all of the stake may be lost"
+            f"{counted(left, 'trade')} without a price at the end (no_exit): import bars that reach so far, for what "
+            "these came to is not in here"
+        )
+    if ended := ledger.exits.get("ended", 0):
+        said.append(
+            f"{counted(ended, 'trade')} whose market never opened again (ended): valued at its last close, which nobody "
+            "may have got"
         )
     if figures.exposure_max > 1:
         said.append(

@@ -13,14 +13,17 @@ from typing import Literal
 import msgspec
 
 from infra.market.outcomes.markets import DOLLARS, ENTRY_WITHIN_S
-from infra.market.outcomes.returns import EXIT_WITHIN
+from infra.market.outcomes.returns import EXIT_WITHIN, first_bar_from
 from schemas.prices import PriceSeries
 
 CENT = Decimal("0.01")
 Side = Literal[1, -1]
 Sizing = Literal["fixed", "confidence"]
-ExitReason = Literal["horizon", "withdrawn", "stop", "stop_gap"]
-"""Why a trade ended: its time was over; its signal was withdrawn; the stop was touched; the price opened beyond the stop."""
+ExitReason = Literal["horizon", "withdrawn", "stop", "stop_gap", "halted", "ended"]
+"""Why a trade ended when it did. ``horizon``: its time was over. ``withdrawn``: its signal was. ``stop``: it was touched.
+``stop_gap``: the price opened beyond the stop. ``halted``: nobody could leave in time, so it left at the first open after the
+halt. ``ended``: the market never opened again; it is valued at the last close, which nobody may have got.
+"""
 NoTradeReason = Literal[
     "withdrawn_before",
     "no_stake",
@@ -28,15 +31,16 @@ NoTradeReason = Literal[
     "other_currency",
     "no_price",
     "gap",
+    "halted",
     "horizon_open",
     "no_path",
     "no_exit",
 ]
 """Why a signal has no trade. ``withdrawn_before``: its withdrawal was knowable at the entry. ``no_stake``: its stake is below
 a cent. ``no_symbol``: no bars of its market. ``other_currency``: the market is not quoted in dollars. ``no_price``: its
-bars end before or begin after the entry. ``gap``: bars on both sides of the entry, none near enough. ``horizon_open``: it
-is not over yet. ``no_path``: a stop was asked for, and the bars have no highs and lows. ``no_exit``: it was entered, and no
-bar is near its end.
+bars end before or begin after the entry. ``gap``: bars on both sides of the entry, none near enough. ``halted``: the market
+had stopped, so that nobody could enter. ``horizon_open``: it is not over yet. ``no_path``: a stop was asked for, and the bars
+have no highs and lows. ``no_exit``: it was entered, and the bars that are known do not reach to its end.
 """
 
 
@@ -161,7 +165,7 @@ def _bars_of(
     if series.symbol.partition("/")[2].partition(":")[0] not in DOLLARS:
         return "other_currency"
     latency_ms, withdrawn_ms = round(rules.latency_s * 1000), order.withdrawn_at_ms
-    first = _first_from(series, order.emitted_at_ms + latency_ms, rules.within_s, now_ms)
+    first = first_bar_from(series, order.emitted_at_ms + latency_ms, rules.within_s, now_ms)
     if not isinstance(first, int):
         return first
     entry_ms, hold_s = series.times_ms[first], rules.hold_s or order.horizon_s
@@ -174,22 +178,20 @@ def _bars_of(
     stopped = _stopped(order, series, rules, first, end_ms) if rules.stop is not None else None
     if stopped is not None:
         return stopped if isinstance(stopped, str) else (first, *stopped)
-    last = _first_from(series, end_ms, max(rules.within_s, hold_s * EXIT_WITHIN), now_ms)
-    if not isinstance(last, int):
-        return "horizon_open" if last == "horizon_open" else "no_exit"
-    return first, last, _exact(series.opens[last]), reason
+    last = first_bar_from(series, end_ms, max(rules.within_s, hold_s * EXIT_WITHIN), now_ms)
+    if isinstance(last, int):
+        return first, last, _exact(series.opens[last]), reason
+    if last == "halted":
+        return _after_halt(series, first, end_ms)
+    return "horizon_open" if last == "horizon_open" else "no_exit"
 
 
-def _first_from(
-    series: PriceSeries, at_ms: int, within_s: float, now_ms: int
-) -> int | Literal["horizon_open", "gap", "no_price"]:
-    times = series.times_ms
-    place = bisect_left(times, at_ms)
-    if place < len(times) and times[place] - at_ms <= within_s * 1000:
-        return place
-    if at_ms + within_s * 1000 > now_ms:
-        return "horizon_open"  # that price does not exist yet
-    return "gap" if 0 < place < len(times) else "no_price"
+def _after_halt(series: PriceSeries, first: int, end_ms: int) -> tuple[int, int, Decimal, ExitReason]:
+    after = bisect_left(series.times_ms, end_ms)
+    if after < len(series.times_ms):
+        return first, after, _exact(series.opens[after]), "halted"
+    last = after - 1
+    return first, last, _exact(series.closes[last] if series.closes else series.opens[last]), "ended"
 
 
 def _stopped(

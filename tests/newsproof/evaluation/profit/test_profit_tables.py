@@ -21,9 +21,14 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.market.outcomes.bars import PriceImport, write_bars, write_import
 from newsproof.app import exits
 from newsproof.cli.commands.profit import pnl, study
+from newsproof.evaluation.profit.report import profit_of
+from newsproof.evaluation.profit.trades import TradeRules
 from schemas.errors import ConfigError
+from schemas.events import EventReceived, RetractionFound
+from schemas.news import News
 from schemas.prices import HORIZONS_S, PriceSeries
-from tests.infra.clickhouse.clickhouse_samples import NOW, fill_signals, published, seconds, signal
+from tests.infra.clickhouse.clickhouse_samples import NOW, fill_signals, published, record, seconds, signal
+from tests.infra.clickhouse.clickhouse_samples import fill as fill_events
 
 MINUTE = 60_000
 AT = round(NOW.timestamp() * 1000)
@@ -247,3 +252,36 @@ def test_without_prices_or_judgements_it_says_so(clickhouse_engine: EmbeddedClic
     assert "there are no prices yet: newsproof outcomes import" in str(run(empty, "pnl", "live").exception)
     asyncio.run(prepare(True))
     assert "there are no live judgements in ClickHouse yet" in str(run(empty, "study", "live").exception)
+
+
+async def test_live_news_is_traded_from_when_its_signal_and_its_withdrawal_were_told(
+    clickhouse_engine: EmbeddedClickHouse,
+) -> None:
+    """The signal was emitted at 12:08, its denial known at 12:21, but told at 12:38 only."""
+
+    def opened(minutes: int, **fields: Any) -> Any:
+        at = NOW + seconds(60 * minutes)
+        news = News(source="s", text="t", published_at=at - seconds(60), received_at=at)
+        received = EventReceived(news=news, config_hash="", text_hash="", language="en")
+        return record(received, appended_ms=round(at.timestamp() * 1000), time=at, **fields)
+
+    found = RetractionFound(signal_id="b", of_case="b", kind="retracted", reason="denied")
+    back = judged("b", "BTC", "observe", "neutral", revision=2, supersedes=1, stage="retracted")
+    url = f"http://{clickhouse_engine.host}:{clickhouse_engine.port}"
+    async with connect(url, database="profit_live") as tables:
+        await migrate(tables)
+        denial = record(found, case="denial", event_id="told", offset=3)
+        await fill_events(tables, [opened(-1, case="b", offset=1), opened(21, case="denial", offset=2), denial])
+        await fill_signals(
+            tables,
+            published(judged("b", "BTC", "buy", "long"), emitted_at=NOW + seconds(480)),
+            published(back, emitted_at=NOW + seconds(38 * 60), cause_id="told"),
+        )
+        await prices(tables, 1, "csv:a.csv", market("BTC/USDT", {15: 120.0, 25: 130.0, 40: 90.0}))
+        report = await profit_of(
+            tables, "live", TradeRules(fee_bps=Decimal(0), slippage_bps=Decimal(0)), capital=Decimal(1)
+        )
+        (trade,) = report.trades
+        # 12:08 and a minute: the open of 12:10, at 100. 12:38 and a minute: the open of 12:40, at 90, not that of 12:25.
+        assert (trade.entry_at, trade.exit_at) == (NOW + seconds(600), NOW + seconds(2400))
+        assert (trade.exit_reason, str(trade.profit)) == ("withdrawn", "-100.00")

@@ -166,6 +166,35 @@ def test_an_exit_may_be_late_by_a_tenth_of_the_horizon() -> None:
     assert isinstance(later, NoTrade) and later.reason == "no_exit"
 
 
+def holed(opens: int, *later: tuple[int, float], covered: int = 0) -> PriceSeries:
+    """Bars of five minutes at 100, then those given by minute and price; ``covered``: until which minute others have bars."""
+    times = [*range(0, opens * 5, 5), *(minute for minute, _ in later)]
+    prices = [*[100.0] * opens, *(price for _, price in later)]
+    found = bars(prices)
+    at = [START + minute * MINUTE for minute in times]
+    return msgspec.structs.replace(found, times_ms=at, covered_until_ms=START + covered * MINUTE)
+
+
+def test_who_is_in_a_halted_market_leaves_at_the_first_open_after_the_halt() -> None:
+    # The last bar before the halt opens at 00:55, the end would be at 01:05, trading goes on at 03:00.
+    found = traded(holed(12, (180, 80.0), (185, 90.0)))
+    assert (found.exit_at_ms, found.exit_reason, str(found.profit)) == (START + 180 * MINUTE, "halted", "-200.00")
+    # A stop could not be met in it either.
+    stopped = traded(holed(12, (180, 80.0), (185, 90.0)), STOP)
+    assert (stopped.exit_reason, str(stopped.profit)) == ("halted", "-200.00")
+    withdrawn = traded(holed(5, (60, 90.0), (65, 95.0)), withdrawn_at_ms=START + 30 * MINUTE)
+    assert (withdrawn.exit_reason, str(withdrawn.profit)) == ("halted", "-100.00")
+    assert refused(holed(12, (180, 80.0)), emitted_at_ms=START + 70 * MINUTE) == "halted"
+
+
+def test_a_market_that_never_opens_again_is_valued_at_its_last_close_and_says_so() -> None:
+    series = msgspec.structs.replace(holed(11, covered=600), closes=[*[100.0] * 10, 40.0])
+    found = traded(series)
+    assert (found.exit_at_ms, found.exit_reason, str(found.profit)) == (START + 50 * MINUTE, "ended", "-600.00")
+    # Where no other market has later prices either, nobody knows.
+    assert refused(msgspec.structs.replace(series, covered_until_ms=0)) == "no_exit"
+
+
 def test_overlapping_signals_are_trades_of_their_own() -> None:
     both: list[Order] = [order(case_id=name) for name in ("a", "b")]
     found = [trade_of(one, bars(PATH), FREE, now_ms=LATE) for one in both]
