@@ -56,6 +56,8 @@ from newsproof.evaluation.backtest.run.running import RunSummary
 from newsproof.evaluation.backtest.sample import read_log_file
 from newsproof.evaluation.compare.comparison import Comparison
 from newsproof.evaluation.eval.evaluate import Evaluation
+from newsproof.evaluation.profit.report import ProfitReport
+from newsproof.evaluation.profit.study_report import StudyReport
 from newsproof.report.case_document import document_of
 from newsproof.report.data import QUESTIONS, Report
 from newsproof.web.backend import Backend
@@ -317,9 +319,11 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("acceptance", AcceptanceReport),
         ("audit", AuditReport),
         ("backtest compare", Comparison),
+        ("backtest pnl", ProfitReport),
         ("backtest run", RunSummary),
         ("backtest run --dry-run", Estimate),
         ("backtest selftest", SelfTest),
+        ("backtest study", StudyReport),
         ("cases", CountedCase),
         ("chaos", ChaosOutcome),
         ("config", SettingView),
