@@ -16,7 +16,7 @@ Run = Annotated[
     str, typer.Argument(metavar="RUN", help="Run id, or `live`: the recorded judgements.", show_default=False)
 ]
 Repeat = Annotated[int, typer.Option(min=0, help="Which repeat of a run that has several, counted from 0.")]
-Seed = Annotated[int, typer.Option(min=0, help="Of the bootstrap; the same one gives the same intervals.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of the random signs; the same one gives the same intervals.")]
 _HOLD = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from newsproof.evaluation.profit.trades import CENT, NoTrade, Order, Trade, TradeRules, trade_of
-from newsproof.evaluation.statistics import Interval, paired_bootstrap
+from newsproof.evaluation.statistics import Estimate, mean_of
 from schemas.prices import PriceSeries
 
 DAYS_A_YEAR = 365
@@ -177,7 +177,7 @@ def _figures(
         profit_per_trade=(profit / len(trades)).quantize(CENT) if trades else None,
         profit_low=between.low if between else None,
         profit_high=between.high if between else None,
-        blocks=between.clusters if between else 0,
+        blocks=between.blocks if between else 0,
         win_rate=won / (won + lost) if won + lost else None,
         sharpe=sharpe,
         sharpe_error=error,
@@ -190,12 +190,13 @@ def _figures(
     )
 
 
-def _per_trade(trades: Sequence[Trade], seed: int) -> Interval | None:
-    # Trades of one time share the market's move, so blocks of time are drawn, never trades.
+def _per_trade(trades: Sequence[Trade], seed: int) -> Estimate | None:
+    # Trades of one time share the market's move, so blocks of time get random signs, never trades.
     if not trades:
         return None
     block_ms = max(_DAY_MS, 2 * max(t.exit_at_ms - t.entry_at_ms for t in trades))
-    return paired_bootstrap([float(t.profit) for t in trades], [t.entry_at_ms // block_ms for t in trades], seed)
+    blocks = np.unique([t.entry_at_ms // block_ms for t in trades], return_inverse=True)[1].astype(np.intp)
+    return mean_of(np.array([float(t.profit) for t in trades]), blocks, seed=seed)
 
 
 def _sharpe(equity: Sequence[Decimal], capital: Decimal) -> tuple[float | None, float | None, int]:

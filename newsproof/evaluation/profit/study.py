@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from infra.market.outcomes.markets import ENTRY_WITHIN_S
-from newsproof.evaluation.statistics import cluster_sums, interval_of, resampled_sums
+from newsproof.evaluation.statistics import mean_of
 from schemas.prices import PriceSeries
 
 OFFSETS_MIN = (-60, -45, -30, -15, -5, 0, 5, 10, 15, 30, 60, 120, 240, 480, 720, 1440)
@@ -28,7 +28,7 @@ OFFSETS_MIN = (-60, -45, -30, -15, -5, 0, 5, 10, 15, 30, 60, 120, 240, 480, 720,
 BETA_DAYS = 30
 BETA_RETURNS = 48
 """Hourly returns that a beta needs at least. With the correlations of coins its standard error is then about 0.15."""
-RESAMPLES = 2_000
+DRAWS = 1_999
 BENCHMARK = "BTC"
 _MINUTE_MS, _HOUR_MS, _DAY_MS = 60_000, 3_600_000, 86_400_000
 _LATE, _LATE_AT_LEAST_MS = 0.1, 5 * _MINUTE_MS
@@ -242,20 +242,14 @@ class _Mean(msgspec.Struct, frozen=True):
 
 
 def _means(values: Floats, blocks: npt.NDArray[np.int64], seed: int) -> list[_Mean]:
-    """Return the mean of each column with its band, by one bootstrap over the blocks; NaN is no observation."""
-    there = ~np.isnan(values)
-    sums = cluster_sums(np.hstack([np.where(there, values, 0.0), there.astype(np.float64)]), blocks.tolist())
-    drawn = resampled_sums(sums, seed=seed, resamples=RESAMPLES)
-    width, found = values.shape[1], []
-    for n in range(width):
-        total, counts = drawn[:, n], drawn[:, width + n]
-        events, with_any = int(there[:, n].sum()), int((sums[:, width + n] > 0).sum())
-        if not events:
+    """Return the mean of each column with its band, by random signs of whole blocks; NaN is no observation."""
+    found = []
+    for column in values.T:
+        there = ~np.isnan(column)
+        if not there.any():
             found.append(_Mean(0, 0))
             continue
-        # A draw without any block that has this offset says nothing of it.
-        means = total[counts > 0] / counts[counts > 0]
-        estimate = float(sums[:, n].sum() / events)
-        band = interval_of(estimate, means, clusters=with_any, observations=events)
-        found.append(_Mean(events, with_any, estimate, band.low, band.high))
+        labels = np.unique(blocks[there], return_inverse=True)[1].astype(np.intp)
+        band = mean_of(column[there], labels, seed=seed, draws=DRAWS)
+        found.append(_Mean(int(there.sum()), band.blocks, band.estimate, band.low, band.high))
     return found

@@ -27,7 +27,7 @@ from newsproof.evaluation.profit.study import (
     hourly,
     study_of,
 )
-from newsproof.evaluation.statistics import MIN_CLUSTERS
+from newsproof.evaluation.statistics import MIN_BLOCKS
 from schemas.prices import JudgedCase, PriceSeries
 
 DIMENSIONS = ("verdict", "event_type", "source")
@@ -126,8 +126,8 @@ def _warnings(study: Study, synthetic: int) -> list[str]:
             f"{counted(synthetic, 'event')} on synthetic prices, which know nothing of the news: they show that it works"
         )
     days = study.groups[0].days if study.groups else 0
-    if 0 < days < MIN_CLUSTERS:
-        said.append(f"{counted(days, 'day')}: too few days for bands, which need {MIN_CLUSTERS}")
+    if 0 < days < MIN_BLOCKS:
+        said.append(f"{counted(days, 'day')}: too few days for bands, which need {MIN_BLOCKS}")
     if study.measured and study.raw_only.get("no_beta", 0) == study.measured:
         said.append(f"no abnormal returns: no event has bars of its market and of {BENCHMARK} on the days before it")
     return said
