@@ -53,11 +53,15 @@ from newsproof.evaluation.acceptance.report import AcceptanceReport
 from newsproof.evaluation.backtest.fork import _document as replay_document
 from newsproof.evaluation.backtest.run.estimate import Estimate
 from newsproof.evaluation.backtest.run.running import RunSummary
+from newsproof.evaluation.backtest.run.show_trials import ListedTrial
 from newsproof.evaluation.backtest.sample import read_log_file
 from newsproof.evaluation.compare.comparison import Comparison
 from newsproof.evaluation.eval.evaluate import Evaluation
 from newsproof.evaluation.profit.report import ProfitReport
 from newsproof.evaluation.profit.study_report import StudyReport
+from newsproof.evaluation.trials.leaderboard import Leaderboard
+from newsproof.evaluation.trials.walk_forward import WalkForward
+from newsproof.evaluation.watch.watching import Watched
 from newsproof.report.case_document import document_of
 from newsproof.report.data import QUESTIONS, Report
 from newsproof.web.backend import Backend
@@ -319,11 +323,15 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("acceptance", AcceptanceReport),
         ("audit", AuditReport),
         ("backtest compare", Comparison),
+        ("backtest leaderboard", Leaderboard),
         ("backtest pnl", ProfitReport),
-        ("backtest run", RunSummary),
         ("backtest run --dry-run", Estimate),
+        ("backtest run", RunSummary),
         ("backtest selftest", SelfTest),
         ("backtest study", StudyReport),
+        ("backtest trials", ListedTrial),
+        ("backtest walk-forward", WalkForward),
+        ("backtest watch", Watched),
         ("cases", CountedCase),
         ("chaos", ChaosOutcome),
         ("config", SettingView),
