@@ -57,6 +57,8 @@ from newsproof.evaluation.backtest.run.show_trials import ListedTrial
 from newsproof.evaluation.backtest.sample import read_log_file
 from newsproof.evaluation.compare.comparison import Comparison
 from newsproof.evaluation.eval.evaluate import Evaluation
+from newsproof.evaluation.profit.report import ProfitReport
+from newsproof.evaluation.profit.study_report import StudyReport
 from newsproof.evaluation.trials.leaderboard import Leaderboard
 from newsproof.evaluation.trials.walk_forward import WalkForward
 from newsproof.evaluation.watch.watching import Watched
@@ -322,9 +324,11 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("audit", AuditReport),
         ("backtest compare", Comparison),
         ("backtest leaderboard", Leaderboard),
-        ("backtest run", RunSummary),
+        ("backtest pnl", ProfitReport),
         ("backtest run --dry-run", Estimate),
+        ("backtest run", RunSummary),
         ("backtest selftest", SelfTest),
+        ("backtest study", StudyReport),
         ("backtest trials", ListedTrial),
         ("backtest walk-forward", WalkForward),
         ("backtest watch", Watched),

@@ -11,7 +11,7 @@ from typing import Any
 
 import psutil
 
-from lab.bench import auditing, measures, memory, queue, replay, sink, streams
+from lab.bench import auditing, measures, memory, nulls, queue, replay, sink, streams
 from lab.bench.measures import Figure
 from newsproof.app.invocation import json_line, table
 
@@ -25,6 +25,7 @@ MEASURES: dict[str, Callable[..., Coroutine[Any, Any, list[Figure]]]] = {
     "memory": memory.memory,
     "replay": replay.replayed,
     "streams": streams.streams,
+    "nulls": nulls.nulls,
 }
 
 
@@ -35,7 +36,7 @@ def main(argv: list[str] | None = None) -> int:
         "measure",
         nargs="*",
         choices=[[], *MEASURES],
-        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams",
+        help="waiting, steps (and reading), latency, audit, queue, sink, memory, replay, streams, nulls",
     )
     parser.add_argument("--json", action="store_true", help="one last line of JSON on standard output")
     parser.add_argument("--news", type=int, default=queue.NEWS, help="how many news the queue holds (queue)")
@@ -47,6 +48,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--entries", type=int, default=memory.ENTRIES, help="how many past cases memory holds (memory)")
     parser.add_argument("--cases", type=int, default=replay.CASES, help="how many cases are replayed (replay)")
     parser.add_argument("--seconds", type=int, default=streams.SECONDS, help="how long signals come (streams)")
+    parser.add_argument(
+        "--repetitions", type=int, default=nulls.REPETITIONS, help="how often each situation is drawn (nulls)"
+    )
     args = parser.parse_args(argv)
     sized = {
         "queue": args.news,
@@ -55,6 +59,7 @@ def main(argv: list[str] | None = None) -> int:
         "memory": args.entries,
         "replay": args.cases,
         "streams": args.seconds,
+        "nulls": args.repetitions,
     }
     figures: list[Figure] = []
     for name in args.measure or MEASURES:
@@ -77,7 +82,7 @@ def machine() -> str:
 def _table(figures: list[Figure]) -> None:
     rows = []
     for f in figures:
-        value = f"{f.value:,.1f}" if f.value < 1000 else f"{f.value:,.0f}"
+        value = f"{f.value:,.3f}" if f.unit == "share" else f"{f.value:,.1f}" if f.value < 1000 else f"{f.value:,.0f}"
         rows.append((f.name, value, f.unit, f.target, "" if f.ratio is None else f"{f.ratio:.2f}", f.baseline))
     columns = ("measurement", "value", "unit", "target", "ratio", "baseline")
     table(columns, rows, title=machine(), right=("value", "ratio"))

@@ -22,12 +22,13 @@ from lab.bench.measures import Figure
 from newsproof.evaluation.compare.comparison import Comparison, compare
 from newsproof.evaluation.compare.metrics import Scoring
 from newsproof.evaluation.compare.rows import HORIZONS, ComparedCase, Returns, RunRows
+from newsproof.evaluation.statistics.sequence import looked_at
 
 Floats = npt.NDArray[np.float64]
 
 REPETITIONS = 400
 """The short form; docs/verdict.md reports 2,000."""
-POWER_OF = 0.5
+POWER_OF = 0.25
 """Power needs fewer repetitions than a small rate of errors: this share of them."""
 DRAWS = 999
 """Random signs per test, fewer than the command's: the level is the same, and the p-value a little coarser."""
@@ -220,6 +221,15 @@ def one_null(name: str, seed: int) -> Verdicts:
     )
 
 
+def one_watched(seed: int) -> bool:
+    """Return whether somebody who looks at a growing null after every ten of 400 cases is ever told of a difference."""
+    rng = np.random.default_rng(seed)
+    world = World(days=40, per_day=10)
+    made = null(rng, world)
+    earned = (made.sides[1] - made.sides[0]) * made.returns
+    return looked_at(earned, np.repeat(np.arange(world.days), world.per_day), every=10)
+
+
 def one_power(name: str, seed: int) -> bool:
     """Return whether one comparison saw the difference that is there."""
     world, make = POWER[name]
@@ -238,8 +248,8 @@ def _compared(world: World, make: Callable[[np.random.Generator, World], Made], 
 async def nulls(repetitions: int = REPETITIONS) -> list[Figure]:
     """Return the share of false alarms of each situation, and the power beside it.
 
-    A false alarm of a situation: of the primary metric, of any secondary one after Holm, or of any dimension of segments after
-    Holm; the largest of the three shares is told.
+    A false alarm of a situation: of the primary metric, or of any secondary one after Holm; the larger share is told. Segments,
+    corrected as a family of their own, are told apart.
     """
     figures = []
     with ProcessPoolExecutor() as pool:
@@ -251,11 +261,21 @@ async def nulls(repetitions: int = REPETITIONS) -> list[Figure]:
                 for kind in ("primary", "secondary", "segments")
             }
             untested = sum(one.untested for one in found) / repetitions
-            told = ", ".join(f"{kind} {share:.1%}" for kind, share in shares.items())
+            told = f"primary {shares['primary']:.1%}, any secondary {shares['secondary']:.1%}"
             figures.append(
-                Figure(name=f"false alarms: {name}", value=max(shares.values()), unit="share", target="<= 0.06",
+                Figure(name=f"false alarms: {name}", value=max(shares["primary"], shares["secondary"]), unit="share", target="<= 0.06",
                        baseline=f"{told}; {repetitions} repetitions" + (f", {untested:.0%} untested" if untested else ""))
             )  # fmt: skip
+            figures.append(
+                Figure(name=f"segments said to differ: {name}", value=shares["segments"], unit="share", target="<= 0.075",
+                       baseline=f"{repetitions} repetitions")
+            )  # fmt: skip
+        seeds = range(1_000_000 * 40, 1_000_000 * 40 + repetitions)
+        watched = sum(pool.map(one_watched, seeds, chunksize=64)) / repetitions
+        figures.append(
+            Figure(name="false alarms: shadow looked at every 10 cases up to 400", value=watched, unit="share",
+                   target="<= 0.06", baseline=f"{repetitions} repetitions")
+        )  # fmt: skip
         many = max(int(repetitions * POWER_OF), 100)
         for number, name in enumerate(POWER):
             seeds = range(50_000_000 + 1_000_000 * number, 50_000_000 + 1_000_000 * number + many)

@@ -81,11 +81,11 @@ def _at_horizon(
 ) -> Outcome | DropReason:
     if series is None:
         return "no_symbol"
-    entry = _first_from(series, case.entry_from_ms, entry_within_s, now_ms)
+    entry = first_bar_from(series, case.entry_from_ms, entry_within_s, now_ms)
     if not isinstance(entry, int):
         return entry
     until = series.times_ms[entry] + horizon_s * 1000
-    leaving = _first_from(series, until, max(_EXIT_WITHIN_AT_LEAST_S, horizon_s * EXIT_WITHIN), now_ms)
+    leaving = first_bar_from(series, until, max(_EXIT_WITHIN_AT_LEAST_S, horizon_s * EXIT_WITHIN), now_ms)
     if isinstance(leaving, int):
         return _outcome(case, series, horizon_s, entry, leaving)
     return (
@@ -125,8 +125,11 @@ def _depeg(series: PriceSeries, entry: int, last: int) -> float:
     return max(abs(at - 1.0) for at in prices)
 
 
-def _first_from(series: PriceSeries, at_ms: int, within_s: Within, now_ms: int) -> int | DropReason:
-    """Return the index of the first bar within ``within_s`` seconds from ``at_ms``, else the drop reason."""
+def first_bar_from(series: PriceSeries, at_ms: int, within_s: Within, now_ms: int) -> int | DropReason:
+    """Return the index of the first bar within ``within_s`` seconds from ``at_ms``, else the drop reason.
+
+    With ``halted`` the next bar, if the market has one, is the first that opens at or after ``at_ms``.
+    """
     times = series.times_ms
     place = bisect_left(times, at_ms)
     if isinstance(within_s, Mapping):

@@ -1,4 +1,4 @@
-"""Commands that decide recorded cases again: backtest run, compare, verify, list, show, record-sample."""
+"""Commands that decide recorded cases again: backtest run, compare, pnl, study, verify, list, show, record-sample."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from newsproof.app import exits
 from newsproof.app.invocation import json_line, of, run
 from newsproof.cli.commands.compare import compare, gate, power
+from newsproof.cli.commands.profit import pnl, study
 from newsproof.cli.commands.trials import leaderboard, trials, walk_forward
 
 HERE = "Prompts and models"
@@ -36,7 +37,7 @@ class MissPolicy(StrEnum):
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.add_typer(backtest, name="backtest", rich_help_panel=HERE)
-    for command in (compare, gate, power, trials, leaderboard, walk_forward):
+    for command in (compare, gate, power, pnl, study, trials, leaderboard, walk_forward):
         backtest.command()(command)
 
 

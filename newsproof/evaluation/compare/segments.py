@@ -16,7 +16,7 @@ import numpy as np
 
 from newsproof.evaluation.compare.metrics import SIGNIFICANT, Floats, Scoring, Terms, Verdict
 from newsproof.evaluation.compare.pairing import Pair
-from newsproof.evaluation.statistics import MIN_BLOCKS, blocks_of, heterogeneity, holm, scores_of, wild_bootstrap
+from newsproof.evaluation.statistics import MIN_BLOCKS, blocks_of, heterogeneity, holm, mean_of
 from newsproof.evaluation.statistics.blocks import Labels
 
 MOST = 12
@@ -133,16 +133,14 @@ def _grouped(values: Sequence[str]) -> list[str]:
 
 
 def _segment(value: str, x: Floats, labels: Labels, how: Scoring) -> Segment:
-    ones = np.ones(len(x))
-    estimate, scores, shares = scores_of(x[:, 0], ones, x[:, 1], ones)
-    found = wild_bootstrap(estimate, scores, shares, labels, seed=how.seed, draws=how.draws)
+    found = mean_of(x[:, 1] - x[:, 0], labels, seed=how.seed, draws=how.draws)
     return Segment(
         value=value,
         cases=len(x),
         blocks=found.blocks,
         a=float(x[:, 0].mean()),
         b=float(x[:, 1].mean()),
-        delta=estimate,
+        delta=found.estimate,
         low=found.low,
         high=found.high,
         p_holm=found.pvalue,

@@ -11,6 +11,7 @@ from newsproof.evaluation.statistics.blocks import (
     block_length_s,
     blocks_of,
     heterogeneity,
+    mean_of,
     scores_of,
     wild_bootstrap,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "brier_parts",
     "heterogeneity",
     "holm",
+    "mean_of",
     "scores_of",
     "wild_bootstrap",
     "wilson",

@@ -112,6 +112,14 @@ def wild_bootstrap(
     )
 
 
+def mean_of(values: Floats, labels: Labels, *, seed: int, draws: int = DRAWS) -> Estimate:
+    """Test whether the mean of values, one per case, is 0; ``labels`` number the block of each."""
+    share = 1.0 / values.size
+    return wild_bootstrap(
+        float(values.mean()), values * share, np.full(values.size, share), labels, seed=seed, draws=draws
+    )
+
+
 class _Signed:
     """The blocks' sums under all drawn signs. A hypothesis ``null`` is about the true difference."""
 
@@ -215,4 +223,5 @@ def _drawn_signs(blocks: int, seed: int, draws: int) -> Iterator[Floats]:
         return
     rng = np.random.default_rng(seed)
     for begin in range(0, draws, _AT_A_TIME):
-        yield 1.0 - 2.0 * rng.integers(0, 2, (min(_AT_A_TIME, draws - begin), blocks), dtype=np.int8)
+        drawn = rng.integers(0, 2, (min(_AT_A_TIME, draws - begin), blocks), dtype=np.int8)
+        yield 1.0 - 2.0 * drawn.astype(np.float64)

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from newsproof.evaluation.statistics import Estimate, wild_bootstrap
+from newsproof.evaluation.statistics import Estimate, mean_of
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -82,12 +82,11 @@ def walk_forward(
     if not choices:
         return None
     values, labels = chosen[scored], np.unique(blocks[scored], return_inverse=True)[1].astype(np.intp)
-    shares = np.full(values.size, 1.0 / values.size)
     means = differences[scored].mean(axis=0)
     best = int(np.argmax(means))
     return WalkForward(
         candidates=tuple(names),
-        out_of_sample=wild_bootstrap(float(values.mean()), values * shares, shares, labels, seed=seed),
+        out_of_sample=mean_of(values, labels, seed=seed),
         in_sample=float(means[best]),
         best=names[best],
         choices=tuple(choices),
