@@ -34,7 +34,7 @@ def _print(seen: Watched) -> None:
 
     rows = [
         ("candidate minus live", delta_in_words(seen), f"mean over blocks of {seen.block_days} UTC {'day' if seen.block_days == 1 else 'days'}"),
-        ("interval", f"{figure(seen.low)} … {figure(seen.high)}", f"{seen.level:.0%}, at all looks together"),
+        ("interval", f"{figure(seen.low)} … {figure(seen.high)}", f"{100 * seen.level:g} %, at all looks together"),
         ("blocks", f"{seen.blocks}", f"closed; the first interval needs {seen.first_block}, and the newest block is open"),
         ("cases", f"{seen.cases}", f"measured, open blocks included; {seen.left_out} later tellings of a story left out"),
     ]  # fmt: skip

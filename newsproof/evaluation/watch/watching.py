@@ -125,7 +125,9 @@ def in_words(seen: Watched) -> str:
     one, unit = ("day", "days") if seen.block_days == 1 else ("block", f"blocks of {seen.block_days} days")
     if seen.low is None or seen.high is None:
         return f"too early: {seen.blocks} of {seen.first_block} {unit}"
-    figures = f"{delta_in_words(seen)} a case, {seen.level:.0%} interval {seen.low:+.4g} … {seen.high:+.4g} at any look"
+    figures = (
+        f"{delta_in_words(seen)} a case, {100 * seen.level:g} % interval {seen.low:+.4g} … {seen.high:+.4g} at any look"
+    )
     since = "" if seen.decided_at is None else f" since {one} {seen.decided_at}"
     return f"{seen.verdict}{since}: {figures}, {seen.blocks} {unit}"
 

@@ -13,5 +13,5 @@ def growing_warning(run_id: str, status: str, *, watched: bool) -> str:
     instead = f"newsproof backtest watch {run_id}" if watched else "wait for its end"
     return (
         f"run {run_id} is {status} and may grow: these figures hold for one look, at an end fixed beforehand. Who looks every "
-        f"10 cases and stops at a difference calls equal runs different in 37 % of comparisons; {instead}"
+        f"10 cases of 400 and stops at a difference calls equal runs different in 23 % of comparisons; {instead}"
     )
