@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -20,9 +20,11 @@ from newsproof.app.composition import clickhouse_of, ports_of
 from newsproof.app.invocation import Invocation
 from newsproof.app.open_log import LogAccess
 from newsproof.app.servers import servers, with_data
+from newsproof.evaluation.backtest.code_identity import RunAbout, code_change, declarations_of
 from newsproof.evaluation.backtest.deciding import Deciding
-from newsproof.evaluation.backtest.journal import FileSource, LogSource, Source, Survey, survey
+from newsproof.evaluation.backtest.journal import FileSource, LogSource, Source, Survey, drawn, survey
 from newsproof.evaluation.backtest.memory import AsOfMemory
+from newsproof.evaluation.backtest.questions import questions, recorded_code
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit
 from newsproof.evaluation.backtest.run.estimate import Estimate, estimate
 from newsproof.evaluation.backtest.run.lease import RunLease
@@ -84,12 +86,13 @@ def model_ports(settings: Settings, tables: ClickHouse) -> Ports:
 
 async def dry_run(
     log: LogAccess, tables: ClickHouse, plan: RunPlan, *, ask_every_step: bool, file: LogFile | None = None
-) -> Estimate:
-    """Return the estimate of a run. ``file`` is a log file to use in place of the journal."""
+) -> tuple[Estimate, RunAbout]:
+    """Return the estimate of a run, and its code. ``file`` is a log file to use in place of the journal."""
     source, surveyed = await _surveyed(log, plan, file)
     ports = model_ports(log.settings, tables)
     try:
-        return await estimate(plan, source, surveyed, _deciding(source, plan, ask_every_step), ports)
+        found = await estimate(plan, source, surveyed, _deciding(source, plan, ask_every_step), ports)
+        return found, await about_run(plan, source, surveyed)
     finally:
         await ports.close()
 
@@ -102,8 +105,10 @@ async def run_plan(
     max_cost: Decimal | None,
     ask_every_step: bool = False,
     file: LogFile | None = None,
+    on_about: Callable[[RunAbout], None] = lambda _about: None,
 ) -> Ran:
     """Run the plan, or resume it when its topic holds a part already. ``file``: a log file in place of the journal.
+    ``on_about`` is called with the code of the run before anything is paid for.
 
     Raises:
         ConfigError: nothing to replay, the run began with another plan, or another process runs it.
@@ -115,16 +120,18 @@ async def run_plan(
             "and widen --from and --to"
         )
     span = (surveyed.first, surveyed.last)
+    about = await about_run(plan, source, surveyed)
+    on_about(about)
     topic = RunTopic(log.address, log.topics, plan.run_id)
     async with _holding_lease(log, topic, plan.run_id) as lease:
         ports = model_ports(log.settings, tables)
         rows = RunTables(tables)
-        held = await topic.open(plan, replication=log.settings.topic_replication)
+        held = await topic.open(plan, replication=log.settings.topic_replication, about=about)
         begun = held.started_at or datetime.now(UTC)
         cost_limit, memory = CostLimit(max_cost, spent=held.spent), AsOfMemory(tables, mode=log.settings.mode)
         status, totals = "failed", Totals()
         try:
-            await rows.run(plan, "running", totals, span, begun, ended=None)
+            await rows.run(plan, about, "running", totals, span, begun, ended=None)
             runner = Runner(
                 plan,
                 source,
@@ -138,13 +145,38 @@ async def run_plan(
             )
             ran = await _while_lease_held(lease, runner.run(), plan.run_id)
             status, totals = ran.status, ran.totals
+            ran.about = about = msgspec.structs.replace(about, baseline=_is_baseline(plan, ran))
             await topic.write(RunEnded(status, datetime.now(UTC)), key="")
             return ran
         finally:
             with contextlib.suppress(Exception):  # the original error must propagate, not a failure to record it
-                await rows.run(plan, status, totals, span, begun, ended=datetime.now(UTC))
+                await rows.run(plan, about, status, totals, span, begun, ended=datetime.now(UTC))
             await topic.close()
             await ports.close()
+
+
+async def about_run(plan: RunPlan, source: Source, surveyed: Survey) -> RunAbout:
+    """Return by which code a plan is run, and by which its cases were recorded; looks at their questions if that is another."""
+    registry = verification()
+    recorded = recorded_code(source.snapshots, surveyed.config_hashes)
+    newest = source.snapshots.get(surveyed.config_hashes[-1]) if surveyed.config_hashes else None
+    prompts = {**(newest.prompts if newest is not None else {}), **plan.prompts}
+    same = recorded == (plan.code_version,)
+    asked, cases = ({}, 0) if same else await questions(source, drawn(surveyed.ended, plan.sample), registry)
+    return RunAbout(
+        run_id=plan.run_id,
+        code=(plan.code_version,),
+        recorded_code=recorded,
+        declarations=declarations_of(registry, prompts),
+        questions=asked,
+        looked_at=cases,
+        changed_prompts=tuple(plan.prompts),
+    )
+
+
+def _is_baseline(plan: RunPlan, ran: Ran) -> bool:
+    unchanged = not plan.prompts and plan.on_miss != "live" and ran.totals.other_model == 0
+    return unchanged and ran.status == "finished"
 
 
 async def _surveyed(log: LogAccess, plan: RunPlan, file: LogFile | None) -> tuple[Source, Survey]:
@@ -208,13 +240,16 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     unpriced_calls: int
     look_ahead: int
     after_training_cutoff: int
+    code_change: str
+    baseline: bool
 
 
 def summary_of(plan: RunPlan, ran: Ran) -> RunSummary:
-    t = ran.totals
+    t, change = ran.totals, code_change(ran.about.recording, ran.about)
     return RunSummary(
         run_id=plan.run_id, status=ran.status, cases=t.cases, replayed=t.replayed, missed_cases=t.missed_cases,
         failed=t.failed, refused=t.refused, left_out=t.left_out, left=ran.left, executed=t.executed, reused=t.reused,
         missed=t.missed, cost_usd=f"{t.cost:f}", avoided_cost_usd=f"{t.avoided:f}", unpriced_calls=t.unpriced_calls,
         look_ahead=t.look_ahead, after_training_cutoff=t.after_cutoff,
+        code_change="" if change is None else change.text, baseline=ran.about.baseline,
     )  # fmt: skip

@@ -9,11 +9,12 @@ from newsproof.app import exits
 from newsproof.app.invocation import Invocation, command_name, json_line, say_result, table
 from newsproof.app.open_log import open_log
 from newsproof.app.servers import say_on_stderr as say
+from newsproof.evaluation.backtest.code_identity import RunAbout, code_change, said_of_run
 from newsproof.evaluation.backtest.journal import FileSource, LogSource
 from newsproof.evaluation.backtest.run.estimate import Estimate
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.running import dry_run, log_and_tables, run_plan, summary_of
-from newsproof.evaluation.backtest.run.tables import read_runs
+from newsproof.evaluation.backtest.run.tables import about_of, read_runs
 from newsproof.evaluation.backtest.sample import LogFile, read_log_file
 from newsproof.evaluation.backtest.verify import Verified, verify
 from schemas.errors import ConfigError
@@ -30,11 +31,19 @@ async def show_dry_run(
 ) -> None:
     """Print the estimate of a run. ``file`` is a log file to use in place of the journal."""
     async with log_and_tables(invocation) as (log, tables):
-        found = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
+        found, about = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
     if as_json:
+        change = code_change(about.recording, about)
+        found.code_change = "" if change is None else change.text
         json_line(found)
         return
     _print_estimate(plan, found)
+    if said := said_of_run(about, options=_options(plan, file)):
+        say_result(said)
+
+
+def _options(plan: RunPlan, file: LogFile | None) -> str:
+    return ("--sample-log " if file is not None else "") + plan.range_options
 
 
 def _print_estimate(plan: RunPlan, found: Estimate) -> None:
@@ -72,7 +81,12 @@ async def show_run(
         say(
             f"Run {plan.run_id}: {plan.label}; at most {money(limit)} USD. Interrupted, it goes on with --run-id {plan.run_id}."
         )
-        ran = await run_plan(log, tables, plan, max_cost=limit, ask_every_step=ask_every_step, file=file)
+
+        def said(about: RunAbout) -> None:
+            if change := said_of_run(about, options=_options(plan, file)):
+                say(change)
+
+        ran = await run_plan(log, tables, plan, max_cost=limit, ask_every_step=ask_every_step, file=file, on_about=said)
     summary = summary_of(plan, ran)
     if as_json:
         json_line(summary)
@@ -91,7 +105,9 @@ async def show_run(
         table(("", "number", "what"), rows, title=f"Run {plan.run_id}: {ran.status}", right=("number",))
         if ran.held:
             say_result(f"{ran.held} cases were on the run's topic already; nothing of them was paid again.")
-        if ran.status == "finished":
+        if ran.about.baseline and code_change(ran.about.recording, ran.about) is not None:
+            say_result(f"This is a baseline of today's code: compare runs of a changed prompt with {plan.run_id}.")
+        elif ran.status == "finished":
             say_result(f"Next: {command_name()} backtest compare {'A_RUN' if file else 'live'} {plan.run_id}")
     if ran.status != "finished":
         say(
@@ -160,11 +176,14 @@ async def show_one(invocation: Invocation, run_id: str, *, as_json: bool) -> Non
             raise ConfigError(f"there is no run {run_id!r}: there are {known} (`{command_name()} backtest list`)")
         states = await tables.query(_STATES, {"run_id": run_id})
         others = await tables.query(_OTHERS, {"run_id": run_id})
+        about = about_of(runs[0])
     if as_json:
         json_line({**runs[0], "cases_by_status": dict(states.rows), "not_replayed": others.dicts()})
         return
     one = runs[0]
     say_result(f"Run {run_id}: {one['label']}, {one['status']}; code {one['code_version']}")
+    if said := about.recorded_code and said_of_run(about):
+        say_result(said)
     say_result(f"Cases received {one['cases_from']:%Y-%m-%d %H:%M} to {one['cases_to']:%Y-%m-%d %H:%M} UTC")
     table(("status", "cases"), states.rows, right=("cases",))
     table(("run", "executed", "reused", "missed", "USD", "avoided USD"),
