@@ -71,8 +71,12 @@ class CodeChange(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """What changed, in one sentence without a full stop."""
-        versions = f"{self.a} was decided by code {_versions(self.code_a)}, {self.b} by {_versions(self.code_b)}"
-        return f"{versions}: {self.what}"
+        return f"{self.a} was decided by {_versions(self.code_a)}, {self.b} by {_versions(self.code_b)}: {self.what}"
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether it was not kept which code decided one of them."""
+        return not self.code_a or not self.code_b
 
     @property
     def what(self) -> str:
@@ -170,7 +174,7 @@ def _differing(a: RunAbout, b: RunAbout) -> dict[str, tuple[str, ...]] | None:
 
 def _versions(code: Sequence[str]) -> str:
     shown = ", ".join(code[:_SHOWN]) + (f" and {len(code) - _SHOWN} more" if len(code) > _SHOWN else "")
-    return shown or "that was not kept"
+    return f"code {shown}" if shown else "code that was not kept"
 
 
 def _names(names: Sequence[str]) -> str:
