@@ -25,12 +25,26 @@ def compare(
         int, typer.Option(min=0, max=1_000, help="How many of the largest to show with texts.")
     ] = 10,
     resamples: Annotated[int, typer.Option(min=200, max=100_000, help="Of the bootstrap.")] = 5_000,
+    allow_code_change: Annotated[
+        bool,
+        typer.Option(
+            "--allow-code-change", help="Compare with `live` although other code recorded it; the verdict says so."
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap; the same one gives the same intervals.")] = 0,
 ) -> None:
     """Say whether run B judges differently from run A, and how sure that is; docs/verdict.md."""
     from newsproof.evaluation.compare.running import show_comparison
 
     work = show_comparison(
-        of(ctx), a, b, format=format, fail_on=fail_on or (), differences=differences, seed=seed, resamples=resamples
+        of(ctx),
+        a,
+        b,
+        format=format,
+        fail_on=fail_on or (),
+        differences=differences,
+        seed=seed,
+        resamples=resamples,
+        allow_code_change=allow_code_change,
     )
     raise typer.Exit(run(work))
