@@ -59,8 +59,8 @@ class LogSource:
         self._log, self._bounds = log, bounds
 
     @classmethod
-    async def made(cls, log: Log, topics: Topics) -> LogSource:
-        """Read the snapshots and record the journal's current end offsets."""
+    async def made(cls, log: Log, topics: Topics, *, bounds: Bounds | None = None) -> LogSource:
+        """Read the snapshots and record the journal's current end offsets, or take these ``bounds`` of it."""
         snapshots: dict[str, Snapshot] = {}
         async for _, records in log.replay(await log.bounds(topics.configs)):
             for record in records:
@@ -68,7 +68,7 @@ class LogSource:
                     snapshots.update([decode_snapshot(record.key, record.value)])
                 except ContractError:
                     continue  # a tombstone or not a snapshot: a case that pins it is reported
-        return cls(log, await log.bounds(topics.cases), snapshots)
+        return cls(log, await log.bounds(topics.cases) if bounds is None else bounds, snapshots)
 
     async def batches(self) -> AsyncIterator[tuple[int, Sequence[Any]]]:
         """Read in bulk, without a consumer group."""

@@ -10,15 +10,14 @@ from newsproof.app.invocation import Invocation, command_name, json_line, say_re
 from newsproof.app.open_log import open_log
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.evaluation.backtest.code_identity import RunAbout, code_change, said_of_run
-from newsproof.evaluation.backtest.journal import FileSource, LogSource
+from newsproof.evaluation.backtest.processes import LogAt, verify_at
 from newsproof.evaluation.backtest.run.estimate import Estimate
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.running import dry_run, log_and_tables, run_plan, summary_of
 from newsproof.evaluation.backtest.run.tables import about_of, read_runs
-from newsproof.evaluation.backtest.sample import LogFile, read_log_file
-from newsproof.evaluation.backtest.verify import Verified, verify
+from newsproof.evaluation.backtest.sample import LogFile
+from newsproof.evaluation.backtest.verify import Verified
 from schemas.errors import ConfigError
-from streams.journal.log import KafkaLog
 
 
 def money(usd: Decimal | None) -> str:
@@ -117,12 +116,14 @@ async def show_run(
     return exits.OK if ran.status == "finished" else exits.FINDING
 
 
-async def verified(invocation: Invocation, *, sample: bool, file: Path | None, cases: int) -> Verified:
+async def verified(
+    invocation: Invocation, *, sample: bool, file: Path | None, cases: int, processes: int = 1
+) -> Verified:
     """Verify the shipped log, a file, or the current log."""
     if sample or file is not None:
-        return await verify(FileSource(read_log_file(file)), sample=cases)
+        return await verify_at(LogAt(file=file), sample=cases, processes=processes)
     async with open_log(invocation) as log:
-        return await verify(await LogSource.made(KafkaLog(log.address), log.topics), sample=cases)
+        return await verify_at(await LogAt.journal(log.address, log.topics), sample=cases, processes=processes)
 
 
 def show_verified(found: Verified) -> None:
