@@ -41,7 +41,7 @@ async def show_trials(invocation: Invocation, *, as_json: bool) -> None:
     )
     rows = [
         (t.run_id, t.trial or "–", t.candidate[:8] or "–", t.label, t.log, t.cases, f"{t.cases_from:%Y-%m-%d %H:%M} to {t.cases_to:%Y-%m-%d %H:%M}",
-         "yes" if t.opened_seal else "no", t.earlier, "yes" if t.allowed else "no")
+         "yes" if t.opened_seal else "no", t.earlier, "–" if not t.candidate else "yes" if t.allowed else "no")
         for t in listed
     ]  # fmt: skip
     table(columns, rows, title=f"{len(rows)} trials", right=("cases", "earlier"))

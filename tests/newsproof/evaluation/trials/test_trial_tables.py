@@ -1,0 +1,142 @@
+"""A trial that is in ClickHouse, with prices: its leaderboard and its walk-forward choice, by the commands."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import count
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from typer.testing import CliRunner
+
+from infra.clickhouse.client import ClickHouse, connect
+from infra.clickhouse.migrate import migrate
+from infra.clickhouse.record import epoch_ms
+from infra.embedded.clickhouse.server import EmbeddedClickHouse
+from infra.market.outcomes.bars import PriceImport, write_bars, write_import
+from newsproof.app import exits
+from newsproof.cli.main import app
+from newsproof.evaluation.backtest.run.ledger import Trial, write_trial
+from schemas.errors import ConfigError
+from schemas.prices import PriceSeries
+
+_numbers = count()
+DAYS = 12
+BEGAN = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def day(n: int) -> datetime:
+    return BEGAN + timedelta(days=n)
+
+
+def rises(n: int) -> bool:
+    """On even days the price goes from 100 to 102 within the hour, on odd days to 98."""
+    return n % 2 == 0
+
+
+async def write_prices(tables: ClickHouse) -> None:
+    moments = [(n, minutes) for n in range(DAYS) for minutes in range(0, 90, 5)]
+    times = [epoch_ms(day(n) + timedelta(minutes=minutes)) for n, minutes in moments]
+    opens = [100.0 if minutes < 65 else 102.0 if rises(n) else 98.0 for n, minutes in moments]
+    bars = PriceSeries(
+        symbol="BTC/USDT", venue="x", times_ms=times, opens=opens, highs=opens, lows=opens, closes=opens, volumes=[1.0] * len(times)
+    )  # fmt: skip
+    await write_bars(tables, 1, [bars])
+    await write_import(
+        tables,
+        PriceImport(
+            version=1, source="csv:t.csv", imported_ms=times[0], bars=len(times), markets=("BTC/USDT",), first_ms=times[0],
+            last_ms=times[-1], entry_within_s=900.0, horizons_s=(3600,),
+        ),
+    )  # fmt: skip
+
+
+def rows(run_id: str, cost: str, buys: Any) -> list[dict[str, Any]]:
+    usual = {"run_id": run_id, "repeat": 0, "status": "replayed", "has_signal": 1, "asset": "BTC", "horizon_s": 3600}
+    usual |= {"confidence": 0.6, "executed": 1, "cost_usd": Decimal(cost), "would_have_cost_usd": Decimal(cost)}
+    usual |= {"started_at": datetime.now(UTC), "version": 1}
+    return [
+        usual
+        | {"case_id": f"case-{n}", "story_id": f"case-{n}", "action": "buy" if buys(n) else "sell"}
+        | {
+            "direction": "long" if buys(n) else "short",
+            "received_at": day(n),
+            "knowable_at": day(n),
+            "published_at": day(n),
+        }
+        for n in range(DAYS)
+    ]
+
+
+async def prepare(at: dict[str, str]) -> None:
+    async with connect(at["CLICKHOUSE_URL"], database=at["CLICKHOUSE_DATABASE"]) as tables:
+        await migrate(tables)
+        every = [
+            *rows("base", "0.002", lambda _: True),
+            *rows("t-right", "0.004", rises),
+            *rows("t-wrong", "0.001", lambda n: not rises(n)),
+        ]
+        await tables.insert("run_cases", list(every[0]), [tuple(row.values()) for row in every])
+        await write_prices(tables)
+        first = Trial(
+            run_id="t-wrong", trial="t", candidate="w", label="", changed=("synthesize",), log="journal", cases=DAYS,
+            cases_from=day(0), cases_to=day(DAYS - 1), sealed_from=None, opened_seal=False, started_at=day(20),
+        )  # fmt: skip
+        await write_trial(tables, first)
+        await write_trial(tables, replace(first, run_id="t-right", candidate="r", started_at=day(21)))
+
+
+@pytest.fixture(scope="module")
+def database(clickhouse_engine: EmbeddedClickHouse) -> Iterator[dict[str, str]]:
+    found = {
+        "CLICKHOUSE_URL": f"http://{clickhouse_engine.host}:{clickhouse_engine.port}",
+        "CLICKHOUSE_DATABASE": f"trialtables{next(_numbers)}",
+    }
+    asyncio.run(prepare(found))
+    yield found
+
+
+def command(database: dict[str, str], *arguments: str) -> Any:
+    return CliRunner().invoke(app, ["backtest", *arguments], env=database)
+
+
+def document(database: dict[str, str], *arguments: str) -> dict[str, Any]:
+    done = command(database, *arguments, "--json")
+    assert done.exit_code == exits.OK, (done.output, done.exception)
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_the_leaderboard_has_both_candidates_by_profit_and_cost(database: dict[str, str]) -> None:
+    found = document(database, "leaderboard", "t", "--against", "base", "--primary", "profit@1h")
+    right, wrong = found["candidates"]
+    # Twice 2 % on each of the six days on which the candidate trades the other way than the baseline, of twelve.
+    assert (right["run_id"], right["delta_low"]) == ("t-right", pytest.approx(0.02))
+    assert (wrong["run_id"], wrong["delta_low"]) == ("t-wrong", pytest.approx(-0.02))
+    assert [c["cost_usd"] for c in (right, wrong, found)] == pytest.approx([0.004, 0.001, 0.002])
+    assert right["pareto"] and wrong["pareto"] and found["pareto"]
+    # The trial's own candidates are corrected for: that one began before the other takes no claim.
+    assert all(c["p_holm"] >= c["p"] for c in (right, wrong))
+    assert right["p_holm"] == pytest.approx(2 * min(right["p"], wrong["p"]), rel=0.5)
+
+
+def test_walk_forward_chooses_by_the_days_before_and_is_scored_on_the_next(database: dict[str, str]) -> None:
+    found = document(database, "walk-forward", "t", "--against", "base", "--metric", "profit@1h")
+    assert [c["candidate"] for c in found["choices"]] == ["t-right"] * 6
+    assert [c["delta"] for c in found["choices"]] == pytest.approx([0.0, 0.04] * 3)
+    assert found["out_of_sample"]["estimate"] == pytest.approx(0.02)
+    assert (found["best"], found["in_sample"]) == ("t-right", pytest.approx(0.02))
+    shown = command(database, "walk-forward", "t", "--against", "base", "--metric", "profit@1h").stdout
+    assert "Chosen by the past: +0.02 a case" in shown and "2026-03-07" in shown
+
+
+def test_what_cannot_be_chosen_by_is_refused(database: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="neither side of it is better"):
+        raise command(database, "walk-forward", "t", "--against", "base", "--metric", "confidence").exception
+    with pytest.raises(ConfigError, match=r"the first 6 are only chosen by"):
+        raise command(database, "walk-forward", "t", "--against", "base", "--metric", "profit@24h").exception
