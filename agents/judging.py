@@ -9,14 +9,15 @@ import msgspec
 
 from agents.core.case import Case
 from agents.evidence.claim import Claim
+from agents.evidence.compiled import compiled
 from agents.evidence.measurements import measured, measurements_of
 from agents.evidence.stated import claim_of
 from agents.evidence.verdict import Judgement, Measured, unchecked
-from agents.evidence.witnesses import Heard, hear, judge_evidence
+from agents.evidence.witnesses import Heard, Reader, heard_by, judgement_by
 from agents.planning.providers import AT_HOME
 from agents.planning.rounds import findings_so_far
 from schemas.events import EvidenceCritiqued, ProviderOutcome
-from schemas.evidence import Findings
+from schemas.evidence import Findings, PageStance, SearchReference
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +32,14 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 def not_judged(why: str) -> Judged:
     """Return the judgement of a case that was not searched for, and why."""
     return Judged(judgement=unchecked(), why=why)
+
+
+def heard_in(
+    case: Case, references: tuple[SearchReference, ...], said: tuple[PageStance, ...] | None
+) -> tuple[Heard, ...]:
+    """Return each reference with the stance that stands; ``said`` as in :func:`agents.evidence.witnesses.hear`."""
+    once, tables = case.worked_out.once, compiled(case.config.tables)
+    return tuple(once(heard_by, tables, claim_of(case), references, said))
 
 
 def judged_case(
@@ -51,18 +60,22 @@ def judged_case(
     claim = claim_of(case)
     figures = _measured(case, claim)
     said = critique.stances if critique is not None else None
-    heard = tuple(hear(claim, found.references, said, case.config))
+    heard = heard_in(case, found.references, said)
     asked = (*(o for s in case.searches for o in s.outcomes), *outcomes)
     why = None if figures else _why_unchecked(case, asked, found)
-    judgement = judge_evidence(
+    judgement = case.worked_out.once(
+        judgement_by,
+        compiled(case.config.tables),
         claim,
         heard,
-        snapshot=case.config,
-        by_words=said is None,
-        critic=critique.verdict if critique is not None and said is not None else None,
-        measured=figures,
-        partly_refuted=critique is not None and _is_partly_refuted(critique, heard),
-        unread=unread and said is None,
+        Reader(
+            by_words=said is None,
+            critic=critique.verdict if critique is not None and said is not None else None,
+            measured=figures,
+            partly_refuted=critique is not None and _is_partly_refuted(critique, heard),
+            unread=unread and said is None,
+            threshold=case.config.search_multi_source_threshold,
+        ),
     )
     if why is None and judgement.verdict == "unconfirmed" and _is_half_searched(case, asked):
         why = "language"

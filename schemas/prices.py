@@ -25,7 +25,8 @@ class PriceSeries(msgspec.Struct, frozen=True, kw_only=True):
     ``lows`` and ``closes`` answer what happened on the way (a stop that was touched); ``volumes`` are in the base currency, NaN
     where unknown; ``imports`` says which import each bar came from. All are as long as ``opens``, or empty: not known.
 
-    ``covered_until_ms``: where the prices that this series came with end, in whatever market. 0: not known.
+    ``covered``: times (first, last) for which the imports of this series have prices of some market. Where they do and this one
+    has none any more, it has ended. Empty: not known.
     """
 
     symbol: str
@@ -37,7 +38,7 @@ class PriceSeries(msgspec.Struct, frozen=True, kw_only=True):
     closes: Sequence[float] = ()
     volumes: Sequence[float] = ()
     imports: Sequence[int] = ()
-    covered_until_ms: int = 0
+    covered: Sequence[tuple[int, int]] = ()
 
 
 class Renaming(msgspec.Struct, frozen=True, kw_only=True):

@@ -270,6 +270,8 @@ def one_line(text: str, limit: int) -> str:
 
 
 def _unlinked(text: str) -> str:
+    if "[" not in text and "://" not in text and "www." not in text.lower():
+        return text  # most texts: three patterns would look for nothing
     return _LINK.sub("", _MARKDOWN_LINK.sub(r"\1", _MARKDOWN_IMAGE.sub("", text)))
 
 

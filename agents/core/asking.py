@@ -193,4 +193,12 @@ def claim_parts(claims: Iterable[EarlierClaim]) -> tuple[Part, ...]:
 
 def bounded(text: str, limit: int) -> str:
     """Return at most ``limit`` characters, without invisible characters, which can hide instructions from people."""
-    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cf", "Cc", "Co", "Cs"))[:limit]
+    if text.isprintable():  # in C, and of most texts there is no more to look at
+        return text[:limit]
+    # A text has a few dozen different characters, however long it is.
+    hidden = {ord(c): None for c in set(text) if _is_hidden(c)}
+    return (text.translate(hidden) if hidden else text)[:limit]
+
+
+def _is_hidden(character: str) -> bool:
+    return character not in "\n\t" and unicodedata.category(character) in ("Cf", "Cc", "Co", "Cs")

@@ -9,7 +9,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Unpack
 
+import msgspec
+
 from agents.core.case_core import Apply, CaseCore, Opening, Replies, denied_kinds, moved, opened
+from agents.core.worked_out import WorkedOut
 from schemas import events as ev
 from schemas.budget import ClaimKind
 from schemas.evidence import Page
@@ -38,6 +41,7 @@ class Case(CaseCore, frozen=True, kw_only=True):
     degraded: ev.CaseDegraded | None = None
     retractions: tuple[ev.RetractionFound, ...] = ()
     steps_done: int = 0
+    worked_out: WorkedOut = msgspec.field(default_factory=WorkedOut)
 
     @property
     def news(self) -> News:

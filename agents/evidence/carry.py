@@ -32,6 +32,7 @@ class CarryRules:
     def __init__(self, claim: Claim, tables: Compiled, sense: ClaimSense, names_subject: Callable[[str], bool]) -> None:
         self._sense, self._names_subject = sense, names_subject
         self._tables, self._claim = tables, claim
+        self._sentences: dict[str, tuple[str, str | None]] = {}
         self._claimed = Amounts(fold_han(claim.text).lower()).given
         parties = tables.entities.parties(claim)
         self._parties = {e.name for e in parties}
@@ -53,18 +54,32 @@ class CarryRules:
 
     def _told(self, title: str, passage: str, speaker: str) -> list[Told]:
         """Return how each sentence that says the claim's verb of the claim's subject puts it, in order."""
-        grammar, sense, found = self._tables.grammar, self._sense, list[Told]()
-        sentences = [fold_han(p) for p in (title, *_SENTENCES.split(passage)) if p and p.strip()]
-        for before, sentence in zip(["", *sentences], sentences, strict=False):
-            if not grammar.says(sense, sentence.lower()):
+        found = list[Told]()
+        before = ""
+        for part in (title, *_SENTENCES.split(passage)):
+            if not part or not part.strip():
                 continue
-            told = sentence if self._names(sentence, speaker) else f"{before} {sentence}"
-            if not self._names(told, speaker) or self._is_of_another(told):
-                continue
-            figures = Amounts(told.lower()).given
-            other = bool(self._claimed and figures) and not any(_agree(f, c) for f in figures for c in self._claimed)
-            found.append("hedged" if other else grammar.assertion(sense, sentence.lower()))
+            sentence, said = self._sentence(part)
+            if said is not None and (told := self._put(before, sentence, said, speaker)) is not None:
+                found.append(told)
+            before = sentence
         return found
+
+    def _sentence(self, part: str) -> tuple[str, str | None]:
+        """Return the folded sentence and, if it says the claim's verb, its lower case. Most come again as pages are opened."""
+        if (known := self._sentences.get(part)) is None:
+            sentence = fold_han(part)
+            low = sentence.lower()
+            known = self._sentences[part] = sentence, low if self._tables.grammar.says(self._sense, low) else None
+        return known
+
+    def _put(self, before: str, sentence: str, low: str, speaker: str) -> Told | None:
+        told = sentence if self._names(sentence, speaker) else f"{before} {sentence}"
+        if (told is not sentence and not self._names(told, speaker)) or self._is_of_another(told):
+            return None
+        figures = Amounts(told.lower()).given
+        other = bool(self._claimed and figures) and not any(_agree(f, c) for f in figures for c in self._claimed)
+        return "hedged" if other else self._tables.grammar.assertion(self._sense, low)
 
     def _names(self, told: str, speaker: str) -> bool:
         # On its own page a party need not name itself, but what else the claim is about.

@@ -35,7 +35,7 @@ class Compiled:
         self.claimant_affixes = frozenset(lexicon.get("claimant_affixes", ()))
         self.claimant_platforms = frozenset(lexicon.get("claimant_platforms", ()))
         hosts = lexicon.get("user_content_hosts", ())
-        self._user_hosts = tuple(h for h in hosts if not h.endswith("."))
+        self._user_hosts = frozenset(h for h in hosts if not h.endswith("."))
         self._user_labels = frozenset(h[:-1] for h in hosts if h.endswith("."))
         self._user_paths = frozenset(lexicon.get("user_content_paths", ()))
         self.official_words = tuple(w.casefold() for w in lexicon.get("official", ()))
@@ -45,6 +45,7 @@ class Compiled:
         self.asset_names |= {a.ticker: a.names for a in tables.assets}
         named = [(n, t) for t, names in self.asset_names.items() for n in (t, *names)]
         self._tickers = {fold_han(n).lower(): t for n, t in reversed(named)}
+        self.event_terms = tables.event_terms
         self.common_words = frozenset(lexicon.get("common_words", ()))
         self.filler = words_regex(lexicon.get("filler", ()))
 
@@ -56,10 +57,8 @@ class Compiled:
     def is_user_content(self, url: str) -> bool:
         """Whether anybody can publish at this address, even on an official domain."""
         host = host_of(url)
-        if (
-            any(host == h or host.endswith(f".{h}") for h in self._user_hosts)
-            or host.split(".")[0] in self._user_labels
-        ):
+        labels = host.split(".")
+        if labels[0] in self._user_labels or any(".".join(labels[n:]) in self._user_hosts for n in range(len(labels))):
             return True
         first = [p for p in path_of(url).split("/") if p][:3]
         return any(p in self._user_paths for p in first)

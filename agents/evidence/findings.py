@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
+from agents.core.worked_out import WorkedOut
 from agents.evidence.claim import Claim
-from agents.evidence.compiled import compiled
+from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.hosts import canonical_url, host_of
 from agents.evidence.independence import mark_independent
 from agents.evidence.pages import SNIPPET, Judge, JudgedPage, Material, utc
@@ -36,26 +37,32 @@ def assess(
     opened: Sequence[Page] = (),
     searched_at: datetime | None = None,
     weak: Collection[SearchResult] = (),
+    worked_out: WorkedOut | None = None,
 ) -> Findings:
     """Judge the results of all searches so far as evidence for or against the claim.
 
     ``earlier`` are the references of earlier rounds; they keep the stance that was read from their whole texts.
     ``opened`` are the main texts of pages among them, which are read in place of the snippets. ``searched_at`` (UTC): when
     the results were found. ``weak``: those of them that are too far below the best of their answer.
+    ``worked_out``: that of the case, whose rounds share the reading of the claim and of the texts that come again.
 
     References are numbered from 1, best first. Stances are those of the word rules alone, for planning and for want of a
     critic: what the signal says is decided by :mod:`agents.evidence.witnesses`. ``multi_source`` compares the independent
     pages about the claim (``related_sources``), whatever they say of it, with the snapshot's threshold.
     """
-    judge = Judge(claim, compiled(snapshot.tables))
+    tables = compiled(snapshot.tables)
     dropped: list[DroppedResult] = []
     flags: set[str] = set()
+    pages: list[JudgedPage] = []
     materials = [*_earlier(earlier, opened), *(Material(r) for r in results)]
-    pages = _allowed(judge, claim, materials, dropped, flags)
-    flags |= judge.void_compromised(pages)
-    pages = controlled(pages, snapshot, dropped, weak)
-    mark_independent(judge, pages)
-    if steers_model(claim.text):
+    known = WorkedOut() if worked_out is None else worked_out
+    if materials:  # what the claim means is read for pages alone
+        judge = known.once(Judge, claim, tables)
+        pages = _allowed(judge, claim, materials, dropped, flags, known)
+        flags |= judge.void_compromised(pages)
+        pages = controlled(pages, snapshot, dropped, weak)
+        mark_independent(judge, pages)
+    if known.once(steers_model, claim.text):
         flags.add("injection_suspected")
     return _findings(
         [m.result for m in materials],
@@ -64,7 +71,7 @@ def assess(
         flags=tuple(f for f in (*DROP_FLAGS, "compromised_account") if f in flags),
         query=query,
         threshold=snapshot.search_multi_source_threshold,
-        judge=judge,
+        tables=tables,
         searched_at=searched_at,
     )
 
@@ -91,13 +98,18 @@ def _earlier(references: Sequence[SearchReference], opened: Sequence[Page]) -> l
 
 
 def _allowed(
-    judge: Judge, claim: Claim, materials: Sequence[Material], dropped: list[DroppedResult], flags: set[str]
+    judge: Judge,
+    claim: Claim,
+    materials: Sequence[Material],
+    dropped: list[DroppedResult],
+    flags: set[str],
+    worked_out: WorkedOut,
 ) -> list[JudgedPage]:
-    pages = []
+    pages: list[JudgedPage] = []
     for material in materials:
         result, published = material.result, material.published
         # An established outlet that quotes an attack reports it; any other page that steers is one.
-        steers = steers_model(f"{result.title}\n{material.text}")
+        steers = worked_out.once(steers_model, f"{result.title}\n{material.text}")
         flags |= {"injection_suspected"} if steers else set()
         reasons = {
             "future_evidence": published is not None and published > utc(claim.as_of),
@@ -109,7 +121,7 @@ def _allowed(
         if broken:
             dropped.append(DroppedResult(url=result.url, title=result.title, reason=broken[0]))
         else:
-            pages.append(judge.page(material))
+            pages.append(judge.page(material, len(pages)))
     return pages
 
 
@@ -121,7 +133,7 @@ def _findings(
     flags: tuple[str, ...],
     query: str,
     threshold: int,
-    judge: Judge,
+    tables: Compiled,
     searched_at: datetime | None,
 ) -> Findings:
     supporting = [p for p in pages if p.stance == "supports"]
@@ -143,13 +155,13 @@ def _findings(
         denied=denied,
         conflict=denied and any(p.related and p.stance != "denies" for p in pages),
         stale=bool(supporting) and all(p.age is not None and p.age > STALE_AFTER for p in supporting),
-        sentiment=_sentiment([p.text.casefold() for p in pages], judge.moods),
+        sentiment=_sentiment([p.text.casefold() for p in pages], tables.moods),
         source_count=len(pages),
         confidence=round(min(1.0, relevance + bonus), 4) if pages else 0.0,
         triggered=multi and official,
         risk_flags=flags,
         plain_source_count=len(results),
-        plain_official_confirmed=any(w in t for t in texts for w in judge.official_words),
+        plain_official_confirmed=any(w in t for t in texts for w in tables.official_words),
         quality_controlled=True,
         precise_query=query,
     )

@@ -34,9 +34,9 @@ _ZH_NEGATION = (
 )
 
 
-def negation_of(pattern: str) -> re.Pattern[str]:
-    """Compile the negation of the words that ``pattern`` matches."""
-    return re.compile(rf"(?:{_EN_NEGATION}|{_ZH_NEGATION})(?:{pattern})")
+def negation_of(pattern: str) -> str:
+    """Return the pattern of a negation of the words that ``pattern`` matches."""
+    return rf"(?:{_EN_NEGATION}|{_ZH_NEGATION})(?:{pattern})"
 
 
 def negation_of_words(words: Iterable[str]) -> re.Pattern[str] | None:

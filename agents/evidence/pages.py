@@ -123,9 +123,7 @@ class Judge:
         telling = len(first) > 3 and first.isascii() and first.lower() not in tables.name_stopwords
         whole = " " in (claim.entity or "").strip() and first.lower() not in tables.ambiguous_names
         self._entity_words = frozenset({first.lower()} if telling and whole else ())
-        self.moods, self.official_words = tables.moods, tables.official_words
         self._carry = CarryRules(claim, tables, self._sense, self.names_subject)
-        self._count = 0
 
     def is_established(self, url: str) -> bool:
         """Whether the table of publishers vouches for the host (high or medium)."""
@@ -135,14 +133,13 @@ class Judge:
         listed = self._tables.credibility.lists(host_of(url))
         return not listed and self._tables.imitations.imitates(url, self._brands, self._claim.asset)
 
-    def page(self, material: Material) -> JudgedPage:
-        """Return the page with its owner, its credibility and its stance by the word rules.
+    def page(self, material: Material, order: int) -> JudgedPage:
+        """Return the page, the ``order``-th of its kind, with its owner, its credibility and its stance by the word rules.
 
         A reference of an earlier round keeps what was read from its whole text, unless it was opened since.
         """
         result, earlier = material.result, material.earlier
-        page = JudgedPage(material, self._as_of, self._count)
-        self._count += 1
+        page = JudgedPage(material, self._as_of, order)
         page.official_host = (
             self._tables.directory.cik_of(result.url) is None
             and page.domain in self._speakers

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from agents.text.matching import CJK, has_cjk, lower_words_regex, words_pattern
+from agents.text.matching import CJK, Words, has_cjk, words_pattern
 
 _ENDS = re.compile(
     r"[,;:!?。]|\.(?:\s|$)|\s(?:but|while|although|though|whereas|yet)\s"
@@ -44,12 +44,12 @@ class Scope:
     """Removes denials of other matters from a text. Word lists: ``denial_acts``, ``elsewhere``, ``plain_words``."""
 
     def __init__(self, lexicon: Mapping[str, tuple[str, ...]]) -> None:
-        self._acts = lower_words_regex(lexicon.get("denial_acts", ()))
-        self._elsewhere = lower_words_regex(lexicon.get("elsewhere", ()))
+        self._acts = Words(lexicon.get("denial_acts", ()))
+        self._elsewhere = Words(lexicon.get("elsewhere", ()))
         plain = (*lexicon.get("plain_words", ()), *lexicon.get("speech_nouns", ()), *lexicon.get("denial_acts", ()))
         self._plain_zh = re.compile(words_pattern(w for w in plain if has_cjk(w)))
         self._plain_en = frozenset(stem(w.lower().rstrip("*")) for w in plain if not has_cjk(w))
-        self._causes = lower_words_regex(lexicon.get("causes", ()))
+        self._causes = Words(lexicon.get("causes", ()))
 
     def postpones(self, text: str) -> bool:
         """Whether a claim (in lower case) is itself about a delay or a cancellation."""

@@ -13,7 +13,7 @@ from typing import Literal
 
 from agents.evidence.negation import false_patterns, negation_of, negation_of_words
 from agents.evidence.scope import Scope, Target, stem
-from agents.text.matching import NEVER, fold_han, has_cjk, lower_words_regex, words_pattern
+from agents.text.matching import NEVER, Words, fold_han, has_cjk, words_pattern
 
 _HEAD = 1200
 """Characters of the news that count as its claim."""
@@ -61,8 +61,8 @@ class Grammar:
     """The lexicon's word lists, compiled into the patterns that decide a stance."""
 
     def __init__(self, lexicon: Mapping[str, tuple[str, ...]]) -> None:
-        def words(key: str) -> re.Pattern[str]:
-            return lower_words_regex(lexicon.get(key, ()))
+        def words(key: str) -> Words:
+            return Words(lexicon.get(key, ()))
 
         self._denial, self._not_denial, self._suit_denial = words("denial"), words("not_denial"), words("suit_denial")
         self._earlier, self._hedge, self._confirm = words("earlier_denial"), words("hedge"), words("confirm")
@@ -75,29 +75,32 @@ class Grammar:
             r"\b(?:den(?:y|ies|ied|ying|ials?(?:\s+of)?)|reject(?:s|ed|ion(?:\s+of)?)?|dismiss(?:es|ed)?)"
             rf"\s+(?:[\w'.-]+\s+){{0,5}}(?:{objects})",
         )
-        self._false_word = re.compile(_lower_pattern(lexicon, "false_words"))
+        self._false_word = words("false_words")
         self._false = false_patterns(lexicon)
         self._converses = [v for k, v in lexicon.items() if k.startswith("converse/")]
         self._always_suit, self._no_plans = words("offence_denial"), words("no_plans")
         self._common = frozenset(stem(w.lower()) for w in lexicon.get("name_stopwords", ()))
-        self._predicates, self._negations, self._modals, self._antonyms = {}, {}, {}, {}
+        self._predicates: dict[str, Words] = {}
+        self._negations: dict[str, Words] = {}
+        self._modals: dict[str, Words] = {}
+        self._antonyms: dict[str, Words] = {}
         # “Swaps and transfers” moves nothing, and who publishes a notice launches nothing.
         self._not_said = words("not_said")
-        self._says: dict[str, re.Pattern[str]] = {}
-        self._said_modally: dict[str, re.Pattern[str]] = {}
+        self._says: dict[str, Words] = {}
+        self._said_modally: dict[str, Words] = {}
         modal = _lower_pattern(lexicon, "hedge_modal")
         for key, entries in lexicon.items():
             family, _, group = key.partition("/")
             pattern = words_pattern(e.lower() for e in entries)
             if family == "predicate":
-                self._predicates[group] = re.compile(pattern)
-                self._negations[group] = negation_of(pattern)
-                self._modals[group] = re.compile(rf"(?:{modal})(?:{_MODAL_REACH})?(?:{pattern})")
+                self._predicates[group] = Words(entries)
+                self._negations[group] = Words(entries, re.compile(negation_of(pattern)))
+                self._modals[group] = Words(entries, re.compile(rf"(?:{modal})(?:{_MODAL_REACH})?(?:{pattern})"))
             elif family == "says":
-                self._says[group] = re.compile(pattern)
-                self._said_modally[group] = re.compile(rf"(?:{modal})(?:{_MODAL_REACH})?(?:{pattern})")
+                self._says[group] = Words(entries)
+                self._said_modally[group] = Words(entries, re.compile(rf"(?:{modal})(?:{_MODAL_REACH})?(?:{pattern})"))
             elif family == "antonym":
-                self._antonyms[group] = re.compile(pattern)
+                self._antonyms[group] = Words(entries)
 
     def sense(self, claim_text: str, names: frozenset[str] = frozenset()) -> ClaimSense:
         """Parse a claim once. Only the head of the news states the claim; the rest is background.
@@ -226,7 +229,7 @@ class Grammar:
             told=self._tells(claim, text) or self._confirms(text),
         )
 
-    def _is_negated(self, claim: ClaimSense, negation: re.Pattern[str], text: str) -> bool:
+    def _is_negated(self, claim: ClaimSense, negation: Words | re.Pattern[str], text: str) -> bool:
         for match in negation.finditer(text):
             if claim.future and _YET.search(match.group()):
                 continue
@@ -267,7 +270,7 @@ class Grammar:
             if (g == "halt" and g in claim.groups) or (g in _EXCLUSIVE and g in (*claim.groups, *claim.says))
         )
 
-    def _stated_beside(self, claim: ClaimSense, opposite: re.Pattern[str], text: str) -> bool:
+    def _stated_beside(self, claim: ClaimSense, opposite: Words, text: str) -> bool:
         """Whether a sentence without the opposite states the claim, or every sentence with it is only a forecast."""
         parts = [(opposite.search(s) is not None, self.assertion(claim, s), s) for s in _SENTENCES.split(text)]
         stated = any(not opposed and told == "stated" and self._says_verb(claim, s) for opposed, told, s in parts)

@@ -10,7 +10,7 @@ from agents.evidence.claim import PREDICATES, Claim
 from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.denial import Telling
 from schemas.config import Tables
-from schemas.signals import NO_ASSET, ClaimAmount, Draft, EventType, Modality, StatedClaim
+from schemas.signals import NO_ASSET, ClaimAmount, Draft, EventType, StatedClaim
 
 _TAKEN_FROM = frozenset({"hack"})
 """Types whose amount is what was taken: the subject's own token follows its fate, the taken coin does not."""
@@ -25,7 +25,7 @@ def claim_of(case: Case) -> Claim:
     draft = case.draft
     stated = case.triaged.claim if case.triaged else None
     if stated is None:
-        modality = modality_of(case.news.text, case.config.tables)
+        modality = telling_of(case).modality
         stated = StatedClaim(subject=draft.entity or "", modality=modality)
     amount = stated.amount
     return Claim(
@@ -44,9 +44,9 @@ def claim_of(case: Case) -> Claim:
     )
 
 
-def modality_of(text: str, tables: Tables) -> Modality:
-    """Return how the text puts its claim, as far as the grammar tells it: denied, corrected, or asserted."""
-    return Telling(compiled(tables), text).modality
+def telling_of(case: Case) -> Telling:
+    """Return how the case's news puts what it tells."""
+    return case.worked_out.once(Telling, compiled(case.config.tables), case.news.text)
 
 
 def in_closed_words(stated: StatedClaim, event_type: EventType) -> StatedClaim:

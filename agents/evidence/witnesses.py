@@ -60,7 +60,30 @@ def judge_evidence(
     at most likely. So it is too where more than a third of the critic's quotes failed: of those on official and established
     pages, where it gave any, else of all.
     """
-    tables = compiled(snapshot.tables)
+    reader = Reader(
+        by_words=by_words,
+        critic=critic,
+        measured=measured,
+        partly_refuted=partly_refuted,
+        unread=unread,
+        threshold=snapshot.search_multi_source_threshold,
+    )
+    return judgement_by(compiled(snapshot.tables), claim, tuple(heard), reader)
+
+
+class Reader(msgspec.Struct, frozen=True, kw_only=True):
+    """Who read the references, and what is known beside them, as in :func:`judge_evidence`. ``threshold``: sources that confirm."""
+
+    by_words: bool
+    critic: CritiqueVerdict | None
+    measured: Measured | None
+    partly_refuted: bool
+    unread: bool
+    threshold: int
+
+
+def judgement_by(tables: Compiled, claim: Claim, heard: tuple[Heard, ...], reader: Reader) -> Judgement:
+    """Return what :func:`judge_evidence` does, of arguments that can be compared by value."""
     sources = _sources(heard, tables)
     origin = canonical_url(claim.source_url) if claim.source_url else None
     usable = [h for h in heard if canonical_url(h.reference.url) != origin]
@@ -72,14 +95,14 @@ def judge_evidence(
     found = judged(
         witnesses,
         Reading(
-            critic=critic,
-            by_words=by_words,
-            unread=unread,
+            critic=reader.critic,
+            by_words=reader.by_words,
+            unread=reader.unread,
             denies_or_corrects=claim.modality in {"denied", "corrected"},
             quotes_failed=too_many_unquoted(vouched or heard),
-            partly_refuted=partly_refuted,
-            measured=measured,
-            threshold=snapshot.search_multi_source_threshold,
+            partly_refuted=reader.partly_refuted,
+            measured=reader.measured,
+            threshold=reader.threshold,
         ),
     )
     flags = dict.fromkeys((*found.flags, *(f for h in heard for f in h.flags)))
@@ -90,10 +113,17 @@ def hear(
     claim: Claim, references: Sequence[SearchReference], said: Sequence[PageStance] | None, snapshot: Snapshot
 ) -> list[Heard]:
     """Return each reference with the stance that stands. ``said``: the critic's reading, None where none read the pages."""
+    return heard_by(compiled(snapshot.tables), claim, tuple(references), None if said is None else tuple(said))
+
+
+def heard_by(
+    tables: Compiled, claim: Claim, references: tuple[SearchReference, ...], said: tuple[PageStance, ...] | None
+) -> list[Heard]:
+    """Return what :func:`hear` does, of arguments that can be compared by value."""
     if said is None:
         return [Heard(reference=r, stance=r.stance) for r in references]
     by_number = {s.reference_number: s for s in said}
-    check = _QuoteCheck(claim, compiled(snapshot.tables))
+    check = _QuoteCheck(claim, tables)
     return [_checked(r, by_number.get(r.reference_number), check) for r in references]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from agents.core.answers import checked, clean_keywords, one_line
 from agents.core.case import Case, Replies
@@ -13,11 +14,11 @@ from agents.core.step import Asked, On, StepFailure, invalid_output, needed, onl
 from agents.evidence.query_builder import build_query, fallback_query
 from agents.evidence.stated import claim_of
 from agents.planning.plan_rules import WHY_NOTHING, DecidedBy, KeywordsFrom, decided_by, needed_tools
-from agents.planning.plan_tools import question, sub_tasks
+from agents.planning.plan_tools import decide_next_tools, question, sub_tasks
 from agents.planning.providers import providers_of
 from agents.planning.requested_task import RequestedTask, wanted_tasks
-from agents.planning.tools import offered_tools
-from schemas.effects import Failure, ModelReply
+from agents.planning.tools import TOOLS, offered_tools
+from schemas.effects import Failure, FunctionDeclaration, ModelReply
 from schemas.events import ContextGathered, Event, KeywordsExpanded, SubTask, ToolPlanned
 
 
@@ -36,6 +37,13 @@ class PlanTools:
     name = "plan"
     takes = (On(ContextGathered), On(KeywordsExpanded, route="plan"))
     emits = (ToolPlanned,)
+
+    @property
+    def declares(self) -> tuple[FunctionDeclaration, ...]:
+        """The function with every tool, and with each alone: what a case is offered lies between."""
+        return decide_next_tools(tuple(TOOLS)), *(
+            replace(one, name=f"{one.name}/{tool}") for tool in TOOLS for one in (decide_next_tools((tool,)),)
+        )
 
     def ask(self, case: Case) -> Asked:
         rule = decided_by(case)

@@ -35,7 +35,7 @@ def decided_by(case: Case) -> DecidedBy:
         return "never_search"
     if _is_forced(case) and not case.plans and "search" in tools:
         return "force_search"
-    return "evidence_there" if evidence_is_there(findings_so_far(case)) else "model"
+    return "evidence_there" if case.searches and evidence_is_there(findings_so_far(case)) else "model"
 
 
 def needed_tools(case: Case) -> tuple[str, ...]:

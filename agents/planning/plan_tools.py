@@ -10,7 +10,7 @@ from agents.core.case import Case
 from agents.planning.claims import claim_count, is_complex
 from agents.planning.providers import one_provider
 from agents.planning.requested_task import MAX_TASKS, RequestedTask
-from agents.planning.rounds import findings_so_far
+from agents.planning.rounds import findings_so_far, references_so_far
 from agents.planning.tool_answers import tool_facts, tool_parts
 from agents.planning.tool_tasks import unopened
 from agents.planning.tools import TOOLS, offered_tools
@@ -98,7 +98,7 @@ def expanded_keywords(case: Case) -> tuple[Part, ...]:
 def unopened_parts(case: Case, tools: tuple[str, ...]) -> tuple[Part, ...]:
     """Return title and address of the unopened references as untrusted parts; empty if no offered tool opens pages."""
     urls = unopened(case) if "web_scrape" in tools else ()
-    shown = (r for r in findings_so_far(case).references if r.url in urls)
+    shown = (r for r in references_so_far(case) if r.url in urls)
     return tuple(Untrusted(f"unopened {r.reference_number}", f"{bounded(r.title, 120)}\n{r.url}") for r in shown)
 
 

@@ -12,7 +12,7 @@ from agents.evidence.findings import assess
 from agents.evidence.quality import weak_among
 from agents.evidence.stated import claim_of
 from schemas.events import CaseTriaged, ProviderOutcome
-from schemas.evidence import Findings, Page, SearchResult
+from schemas.evidence import Findings, Page, SearchReference, SearchResult
 from schemas.signals import Draft, StatedClaim
 
 MAX_PAGES = 3
@@ -21,8 +21,21 @@ MAX_PAGES = 3
 
 def findings_so_far(case: Case) -> Findings:
     """Return the findings of all rounds, with the texts of opened pages; empty findings before the first search."""
+    known = _known(case)
+    if known is not None:
+        return known
+    return assess(claim_of(case), (), query="", snapshot=case.config, worked_out=case.worked_out)
+
+
+def references_so_far(case: Case) -> tuple[SearchReference, ...]:
+    """Return the references of :func:`findings_so_far`; before the first search none, without judging anything."""
+    known = _known(case)
+    return () if known is None else known.references
+
+
+def _known(case: Case) -> Findings | None:
     if not case.searches:
-        return assess(claim_of(case), (), query="", snapshot=case.config)
+        return None
     last = case.searches[-1]
     opened = [s.findings for s in case.scrapes if s.round == last.round and s.findings is not None]
     return opened[-1] if opened else last.findings
@@ -41,7 +54,7 @@ def judged_again(
     A stance read from a page's whole text in an earlier round is kept. Dropped pages stay dropped, and their flags stay
     set: a spoof found once stays found.
     """
-    earlier = findings_so_far(case) if case.searches else None
+    earlier = _known(case)
     known = earlier.references if earlier else ()
     judged = assess(
         claim_of(case),
@@ -52,6 +65,7 @@ def judged_again(
         opened=opened,
         searched_at=searched_at,
         weak=weak_among(answers, case.config),
+        worked_out=case.worked_out,
     )
     if earlier is None:
         return judged

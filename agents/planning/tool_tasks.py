@@ -11,7 +11,7 @@ from agents.evidence.query_builder import build_query, fit_query
 from agents.evidence.stated import claim_of
 from agents.planning.providers import one_provider, providers_of, search_of
 from agents.planning.requested_task import MAX_DAYS, PLATFORMS, RequestedTask
-from agents.planning.rounds import findings_so_far
+from agents.planning.rounds import references_so_far
 from schemas.config import Entity
 from schemas.effects import Recall, Scrape, Search
 from schemas.events import SubTask
@@ -124,7 +124,7 @@ def scrape_effect(_case: Case, task: SubTask) -> Scrape:
 def unopened(case: Case) -> tuple[str, ...]:
     """Return the addresses of the references whose pages were not opened yet."""
     opened = {p.url for p in case.opened_pages}
-    return tuple(r.url for r in findings_so_far(case).references if r.url not in opened)
+    return tuple(r.url for r in references_so_far(case) if r.url not in opened)
 
 
 def mood(case: Case, wanted: RequestedTask) -> tuple[SubTask, ...]:

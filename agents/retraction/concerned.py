@@ -15,11 +15,11 @@ import msgspec
 
 from agents.core.case import Case
 from agents.evidence.amounts import share
-from agents.evidence.compiled import compiled
+from agents.evidence.compiled import Compiled, compiled
 from agents.evidence.entities import tickers_in
+from agents.evidence.stated import telling_of
 from agents.retraction.statement import Statement
 from agents.text.matching import fold_han
-from schemas.config import Tables
 from schemas.effects import EarlierClaim, FindConcerned
 from schemas.events import ConcernedSignal
 from schemas.ids import signal_id
@@ -45,9 +45,12 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 def question(case: Case) -> FindConcerned | None:
     """Return the journal query; None for news that denies and corrects nothing, or names nobody."""
+    told = telling_of(case)
+    if not (told.denial or told.correction or told.refutes_denial):
+        return None  # most news: whom it names does not matter
     news = _statement_of(case)
     names = _names(case, news)
-    if not (news.denial or news.correction or news.refutes_denial) or not names:
+    if not names:
         return None
     return FindConcerned(
         case_id=case.case_id,
@@ -63,7 +66,7 @@ def candidates(case: Case, claims: Iterable[EarlierClaim]) -> tuple[Candidate, .
     asked = question(case)
     if asked is None:
         return ()
-    news, tables = _statement_of(case), case.config.tables
+    news, tables = _statement_of(case), compiled(case.config.tables)
     about = [c for c in claims if c.asset in asked.assets and asked.since <= c.as_of <= asked.as_of]
     found = [
         c for claim in about if claim.case_id != case.case_id and (c := _candidate(news, claim, tables)) is not None
@@ -86,8 +89,14 @@ def chosen(case: Case, given: Sequence[Candidate], numbers: Collection[int] | No
     )
 
 
+def _statement(tables: Compiled, text: str, entity: str | None, asset: str) -> Statement:
+    return Statement(tables, text, entity=entity, asset=asset)
+
+
 def _statement_of(case: Case) -> Statement:
-    return Statement(case.config.tables, case.news.text, entity=case.draft.entity, asset=case.draft.asset)
+    return case.worked_out.once(
+        _statement, compiled(case.config.tables), case.news.text, case.draft.entity, case.draft.asset
+    )
 
 
 def _assets(case: Case, news: Statement) -> tuple[str, ...]:
@@ -105,7 +114,7 @@ def _names(case: Case, news: Statement) -> tuple[str, ...]:
     return tuple(sorted(n for n in {*names, fold_han(case.draft.entity or "").lower()} if len(n) > 1))
 
 
-def _candidate(news: Statement, claim: EarlierClaim, tables: Tables) -> Candidate | None:
+def _candidate(news: Statement, claim: EarlierClaim, tables: Compiled) -> Candidate | None:
     earlier = Statement(tables, claim.text, entity=claim.entity, asset=claim.asset)
     party = _party(news, earlier)
     if party == "other" or earlier.low == news.low:

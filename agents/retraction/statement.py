@@ -8,12 +8,12 @@ from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 from agents.evidence.amounts import Amounts
-from agents.evidence.compiled import Compiled, compiled
+from agents.evidence.compiled import Compiled
 from agents.evidence.denial import Telling
 from agents.evidence.scope import stem
 from agents.evidence.stance import ClaimSense
 from agents.text.matching import fold_han, has_cjk, words_regex
-from schemas.config import Entity, Tables
+from schemas.config import Entity
 
 _CLAUSES = re.compile(r"[;。!!??]|[,,::](?!\d)|\.\s|\.$|\s[-–—]\s|\s(?:but|while|although|whereas)\s")
 _SAID = re.compile(
@@ -39,8 +39,7 @@ _BYSTANDERS = frozenset({"court", "network"})
 class Statement(Telling):
     """The parsed statement of one text. ``denied`` holds the predicates that it says did not happen."""
 
-    def __init__(self, of: Tables, text: str, *, entity: str | None, asset: str) -> None:
-        tables = compiled(of)
+    def __init__(self, tables: Compiled, text: str, *, entity: str | None, asset: str) -> None:
         super().__init__(tables, text)
         self.cjk = has_cjk(self.text)
         self.asset, self.entity = asset.upper(), fold_han(entity or "").lower()
@@ -57,7 +56,7 @@ class Statement(Telling):
         about = " ; ".join(part[0] for part in parts) if parts else self.low
         self.denied_amounts = Amounts(about).given if parts else frozenset[float]()
         self.denies_account = any(part[2] for part in parts)
-        self.words, self.concepts = self._words(tables, about), _concepts(of, tables, about)
+        self.words, self.concepts = self._words(tables, about), _concepts(tables, about)
         self.told = self.words | frozenset(tables.grammar.sense(self._names.sub(" ; ", self.low)).target)
 
     @property
@@ -119,11 +118,12 @@ _Terms = tuple[tuple[str, re.Pattern[str]], ...]
 _terms: WeakKeyDictionary[Compiled, _Terms] = WeakKeyDictionary()
 
 
-def _concepts(of: Tables, tables: Compiled, text: str) -> frozenset[str]:
+def _concepts(tables: Compiled, text: str) -> frozenset[str]:
     if (known := _terms.get(tables)) is None:
         # “ETFs” and “listings” match the table's “ETF” and “listing”.
         known = tuple(
-            (name, words_regex(t if has_cjk(t) else f"{t}*" for t in terms)) for name, terms in of.event_terms.items()
+            (name, words_regex(t if has_cjk(t) else f"{t}*" for t in terms))
+            for name, terms in tables.event_terms.items()
         )
         _terms[tables] = known
     return frozenset(name for name, pattern in known if pattern.search(text))

@@ -23,6 +23,8 @@ _INVISIBLE = re.compile(
 
 def strip_invisible(text: str) -> str:
     """Return the text without invisible characters: zero width, bidi, tags, most controls."""
+    if text.isascii() and text.replace("\n", " ").isprintable():
+        return text  # looked at in C: most texts are so
     return _INVISIBLE.sub("", text)
 
 
@@ -122,7 +124,8 @@ _TAGS = {0xE0000 + letter: letter for letter in range(0x20, 0x7F)}
 """Tag characters repeat ASCII invisibly, and models read them."""
 _STEERS_EN = tuple(zip(_NEEDS, (re.compile(p) for p in _EN), strict=True))
 _STEERS_ZH = re.compile("|".join(f"(?:{p})" for p in _ZH), re.IGNORECASE)
-_SPACED = re.compile(r"\b(?:[a-z][ ._\-*]){5,}[a-z]\b", re.IGNORECASE)
+_SPACED = re.compile(r"\b(?:[a-z][ ._\-*]){5,}[a-z]\b")
+"""In a text in lower case."""
 _GAPS = re.compile(r"[ ._\-*]")
 _JOINED = re.compile(
     r"ignore(?:all|any)?(?:previous|prior|above)|systemprompt|disregard(?:all|previous)|outputbuy|setconfidence"
@@ -136,21 +139,38 @@ def steers_model(text: str) -> bool:
     with its line breaks and with white space collapsed. tests/agents/verification/test_attacks.py counts what it
     misses.
     """
-    low = unicodedata.normalize("NFKC", strip_invisible(text.translate(_TAGS))).lower()
+    if text.isascii():
+        low = strip_invisible(text).lower()
+    else:
+        low = unicodedata.normalize("NFKC", strip_invisible(text.translate(_TAGS))).lower()
     collapsed = " ".join(low.split())
-    if any(map(_steers, dict.fromkeys((low, collapsed)))) or steers_in_some_language(collapsed):
+    if _steers(collapsed, low) or steers_in_some_language(collapsed):
         return True
     if not low.isascii():
         plain = ascii_skeleton(collapsed)
-        if plain != collapsed and _steers(plain):
+        if plain != collapsed and _steers(plain, plain):
             return True
     # Models read spaced letters (“i g n o r e”), which the patterns miss.
     return any(_JOINED.search(_GAPS.sub("", m.group())) for m in _SPACED.finditer(low))
 
 
-def _steers(low: str) -> bool:
+def _steers(collapsed: str, low: str) -> bool:
+    """Whether a text steers, with its white space collapsed or as it is: the former holds every word of the latter."""
+    texts = (collapsed,) if low == collapsed else (low, collapsed)
     for needs, pattern in _STEERS_EN:
-        if all(any(word in low for word in group) for group in needs) and pattern.search(low):
+        if _has_all(collapsed, needs) and any(map(pattern.search, texts)):
             return True
+    if not has_cjk(collapsed):
+        return False
     # Traditional characters are folded to simplified ones, and spaces between Han characters removed.
-    return has_cjk(low) and _STEERS_ZH.search(_BETWEEN_HAN.sub("", simplified(low))) is not None
+    return any(_STEERS_ZH.search(_BETWEEN_HAN.sub("", simplified(text))) for text in texts)
+
+
+def _has_all(text: str, groups: tuple[tuple[str, ...], ...]) -> bool:
+    for group in groups:
+        for word in group:
+            if word in text:
+                break
+        else:
+            return False
+    return True

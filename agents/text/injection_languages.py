@@ -94,32 +94,72 @@ _TABLE = (
 )  # fmt: skip
 
 
+# One row per language above: every match of its pattern holds one of these words. Looking for them first saves most of the
+# time (tests/agents/text/test_injection.py holds the two together).
+_NEEDS = (
+    "modelo|modello|asistente|assistente|sistema",
+    "modele|assistant|systeme",
+    "modell|assistent|system",
+    "модель|ассистент|помощник|система",
+    "يجب على",
+    "مدل|دستیار|سیستم",
+    "시스템|모델|어시스턴트|으로|이라고|라고|로 ",
+    "システム|モデル|アシスタント|答え|回答|記入|出力",
+    "model|asistan|sistem",
+    "mô hình|trợ lý|hệ thống",
+    "model|asisten|sistem",
+    "सिस्टम|मॉडल|सहायक",
+    "model|asystent|system",
+    "ระบบ|โมเดล|ผู้ช่วย",
+)
+
+
 class _Language(NamedTuple):
     orders: tuple[tuple[str, ...], ...]
+    needs: tuple[str, ...]
     duty: re.Pattern[str]
     alone: tuple[str, ...]
 
 
-def _language(row: tuple[str, ...]) -> _Language:
+def _language(row: tuple[str, ...], needs: str) -> _Language:
     *orders, duty, alone = map(without_marks, row)
-    return _Language(tuple(tuple(stems.split("|")) for stems in orders), re.compile(duty), tuple(alone.split("|")))
+    return _Language(
+        tuple(tuple(stems.split("|")) for stems in orders),
+        tuple(without_marks(needs).split("|")),
+        re.compile(duty),
+        tuple(alone.split("|")),
+    )
 
 
-_LANGUAGES = tuple(map(_language, _TABLE))
+_LANGUAGES = tuple(_language(row, needs) for row, needs in zip(_TABLE, _NEEDS, strict=True))
+_IN_ASCII = tuple(
+    one for one in _LANGUAGES if any(w.isascii() for group in (*one.orders, one.needs, one.alone) for w in group)
+)
+"""The languages of which an ASCII text can hold anything."""
 
 
 def steers_in_some_language(low: str) -> bool:
     """Whether a text (lower case, single spaces) tries to steer a model. The time is linear in its length."""
     bare = without_marks(low)
-    return any(
-        any(word in bare for word in language.alone) or _near(bare, language.orders) or language.duty.search(bare)
-        for language in _LANGUAGES
-    )
+    for language in _IN_ASCII if bare.isascii() else _LANGUAGES:
+        if _holds(bare, language.alone) or _near(bare, language.orders):
+            return True
+        if _holds(bare, language.needs) and language.duty.search(bare):
+            return True
+    return False
+
+
+def _holds(text: str, words: tuple[str, ...]) -> bool:
+    for word in words:  # noqa: SIM110 - a generator costs more than what it runs
+        if word in text:
+            return True
+    return False
 
 
 def _near(text: str, groups: tuple[tuple[str, ...], ...]) -> bool:
-    if not all(any(word in text for word in group) for group in groups):
-        return False
+    for group in groups:
+        if not _holds(text, group):
+            return False
     first, *others = groups
     for at in _places(text, first):
         around = text[max(0, at - _NEAR) : at + _NEAR]

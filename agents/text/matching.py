@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from agents.text.han import simplified
@@ -116,6 +117,51 @@ def words_regex(entries: Iterable[str]) -> re.Pattern[str]:
     return re.compile(words_pattern(entries), re.IGNORECASE)
 
 
-def lower_words_regex(entries: Iterable[str]) -> re.Pattern[str]:
-    """Compile :func:`words_pattern` for lower-case texts, which is several times faster than ignoring case."""
-    return re.compile(words_pattern(e.lower() for e in entries))
+_BEGINNING = 4
+"""Characters of a beginning: fewer stand in every text, more are shared by too few entries."""
+
+
+class Words:
+    """A pattern of which every match holds an entry of a word list, for folded texts in lower case.
+
+    Most texts hold none, and to look for the entries first is several times faster than to match: it is done in C.
+    """
+
+    __slots__ = ("_ascii", "_fragments", "_pattern")
+
+    def __init__(self, entries: Iterable[str], pattern: re.Pattern[str] | None = None) -> None:
+        """``pattern``: what is matched where an entry is there; by default :func:`words_pattern` of the entries."""
+        given = [e.lower() for e in entries]
+        self._pattern = re.compile(words_pattern(given)) if pattern is None else pattern
+        self._fragments = _fragments(fold_han(e).removesuffix("*") for e in given)
+        self._ascii = tuple(e for e in self._fragments if e.isascii())
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Return the first match."""
+        return self._pattern.search(text) if self._are_in(text) else None
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        """Return every match in order."""
+        return self._pattern.finditer(text) if self._are_in(text) else iter(())
+
+    def sub(self, by: str, text: str) -> str:
+        """Return the text with ``by`` in place of every match."""
+        return self._pattern.sub(by, text) if self._are_in(text) else text
+
+    def _are_in(self, text: str) -> bool:
+        for fragment in self._ascii if text.isascii() else self._fragments:  # noqa: SIM110 - a generator costs more
+            if fragment in text:
+                return True
+        return False
+
+
+def _fragments(entries: Iterable[str]) -> tuple[str, ...]:
+    """Return few texts of which every entry holds one: entries themselves, and beginnings that three or more share."""
+    plain = set(entries)
+    shared = Counter(e[:_BEGINNING] for e in plain if len(e) > _BEGINNING)
+    wanted = {e[:_BEGINNING] if shared[e[:_BEGINNING]] > 2 else e for e in plain}
+    few: list[str] = []
+    for entry in sorted(wanted, key=lambda e: (len(e), e)):
+        if not any(known in entry for known in few):
+            few.append(entry)
+    return tuple(few)

@@ -15,9 +15,9 @@ from agents.core.asking import (
 )
 from agents.core.case import Case, Replies
 from agents.core.step import StepFailure
-from agents.evidence.stated import claim_of
-from agents.evidence.witnesses import Heard, hear, shown_to_critic, too_many_unquoted
-from agents.planning.rounds import findings_so_far
+from agents.evidence.witnesses import shown_to_critic, too_many_unquoted
+from agents.judging import heard_in
+from agents.planning.rounds import references_so_far
 from agents.planning.tool_answers import tool_facts, tool_parts
 from agents.retraction import Candidate, candidates
 from schemas.effects import CallModel, ConcernedReply, ModelReply, Part, Trusted
@@ -27,7 +27,7 @@ from schemas.evidence import PageStance, SearchReference
 
 def shown(case: Case) -> tuple[SearchReference, ...]:
     """Return the references that the critic reads."""
-    return shown_to_critic(findings_so_far(case).references)
+    return shown_to_critic(references_so_far(case))
 
 
 def critique_call(case: Case, earlier: tuple[Candidate, ...], *, unquoted: tuple[int, ...] = ()) -> CallModel:
@@ -59,24 +59,19 @@ def critique_call(case: Case, earlier: tuple[Candidate, ...], *, unquoted: tuple
     return ask_model(case, "critique", parts)
 
 
-def asked_again(case: Case, earlier: tuple[Candidate, ...], replies: Replies) -> CallModel | None:
-    """Return the second call, where more than a third of the first one's quotes are not on their pages."""
-    first = replies.of(critique_call(case, earlier))
-    if not isinstance(first, ModelReply):
+def asked_again(case: Case, earlier: tuple[Candidate, ...], first: CallModel, replies: Replies) -> CallModel | None:
+    """Return the second call, where more than a third of the quotes of the ``first`` are not on their pages."""
+    reply = replies.of(first)
+    if not isinstance(reply, ModelReply):
         return None
     try:
-        said = answer(first, CritiqueAnswer)
+        said = answer(reply, CritiqueAnswer)
     except StepFailure:
         return None  # tell says what is wrong with it.
-    heard = heard_by(case, stances_of(case, said))
+    heard = heard_in(case, references_so_far(case), stances_of(case, said))
     if not too_many_unquoted(heard):
         return None
     return critique_call(case, earlier, unquoted=tuple(h.reference.reference_number for h in heard if h.dropped_quote))
-
-
-def heard_by(case: Case, stances: tuple[PageStance, ...] | None) -> list[Heard]:
-    """Return each reference with the stance that stands."""
-    return hear(claim_of(case), findings_so_far(case).references, stances, case.config)
 
 
 def stances_of(case: Case, said: CritiqueAnswer) -> tuple[PageStance, ...] | None:

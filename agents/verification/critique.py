@@ -8,7 +8,7 @@ from agents.core.answers import CritiqueAnswer, answer, one_line
 from agents.core.case import Case, Replies
 from agents.core.step import Asked, On
 from agents.judging import Judged, judged_case
-from agents.planning.rounds import findings_so_far
+from agents.planning.rounds import references_so_far
 from agents.retraction import chosen, question
 from agents.verification.critic import (
     asked_again,
@@ -55,18 +55,20 @@ class CritiqueEvidence:
         if wanted is not None and case.replies.of(wanted) is None:
             return (wanted,)
         earlier = candidates_of(case, case.replies)
-        asked = (wanted, critique_call(case, earlier), asked_again(case, earlier, case.replies))
+        first = critique_call(case, earlier)
+        asked = (wanted, first, asked_again(case, earlier, first, case.replies))
         return tuple(effect for effect in asked if effect is not None)
 
     def tell(self, case: Case, replies: Replies) -> Event:
         earlier = candidates_of(case, replies)
-        again = asked_again(case, earlier, replies)
+        first = critique_call(case, earlier)
+        again = asked_again(case, earlier, first, replies)
         better = replies.of(again) if again is not None else None
         # A second reading that was not answered leaves the first, whose failed quotes count against it.
-        reply = better if isinstance(better, ModelReply) else replies.of(critique_call(case, earlier))
+        reply = better if isinstance(better, ModelReply) else replies.of(first)
         said = answer(reply, CritiqueAnswer)
         stances = stances_of(case, said)
-        numbers = {r.reference_number for r in findings_so_far(case).references}
+        numbers = {r.reference_number for r in references_so_far(case)}
         claims = tuple(claim_verdict(c, numbers) for c in said.claims[:MAX_CLAIMS])
         critique = EvidenceCritiqued(
             claims=claims,

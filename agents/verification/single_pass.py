@@ -15,7 +15,7 @@ from agents.signal import judged_signal
 from agents.text.injection import steers_model
 from agents.verification.search import outcome
 from agents.verification.single_pass_ends import evidence_of_pass, unpaid
-from agents.verification.single_pass_tools import chosen_effects, functions
+from agents.verification.single_pass_tools import FETCH_MEMORIES, SEARCH_NEWS, chosen_effects, functions
 from schemas.effects import CallModel, Effect, Failure, ModelReply, Recall, RecallReply, Search, SearchReply
 from schemas.events import CaseDegraded, CaseDropped, CaseTriaged, Event, SignalSynthesized
 from schemas.evidence import SearchResult
@@ -31,6 +31,7 @@ class SinglePass:
     name = "single_pass"
     takes = (On(CaseTriaged, route="single_pass"), On(CaseDegraded))
     emits = (SignalSynthesized, CaseDropped)
+    declares = (FETCH_MEMORIES, SEARCH_NEWS)
 
     def ask(self, case: Case) -> Asked:
         choice = _choice(case)

@@ -9,7 +9,7 @@ from agents.core.asking import ask_model, keyword_parts, news_parts
 from agents.core.case import Case, Replies
 from agents.core.step import Asked, On
 from agents.evidence.claim import PREDICATE_WORDS
-from agents.evidence.stated import in_closed_words, modality_of, with_asset
+from agents.evidence.stated import in_closed_words, telling_of, with_asset
 from agents.signal import first_signal
 from agents.text.injection import steers_model
 from agents.verification.gate import gate, rollout_bucket
@@ -43,7 +43,7 @@ class Triage:
         if judged.spam:
             return CaseDropped(reason="spam", detail=judged.draft().notes or "advertising, or no claim at all")
         draft, stated = _claimed(judged, case)
-        told = stated or StatedClaim(modality=modality_of(case.news.text, case.config.tables))
+        told = stated or StatedClaim(modality=telling_of(case).modality)
         bucket = rollout_bucket(case.case_id)
         route, reason = gate(draft, told, bucket, case.config)
         if isinstance(earlier, Failure):
@@ -53,7 +53,7 @@ class Triage:
             route=route,
             gate_reason=reason,
             rollout_bucket=bucket,
-            injection_suspected=steers_model(case.news.text),
+            injection_suspected=case.worked_out.once(steers_model, case.news.text),
             claim=stated,
         )
         if route == "preliminary" or not case.config.publish_preliminary:

@@ -1,15 +1,17 @@
-"""Benchmarks the replay of recorded cases with full reuse: one core, no server, three logs. Baseline: decoding alone.
+"""Benchmarks the replay of recorded cases with full reuse: one core, no server, four logs. Baseline: decoding alone.
 
-The sample log is repeated under other case ids, so that no case is seen twice and a cache of seen cases would grow.
+The sample log is repeated under other case ids, so that no case is seen twice and a cache of seen cases would grow. Then the
+same cases are verified by one process and by two.
 """
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import psutil
 
 from agents.core.registry import Registry
@@ -19,6 +21,8 @@ from lab.bench.graph import plain_registry
 from lab.bench.measures import Figure
 from lab.bench.world import news
 from newsproof.evaluation.backtest.deciding import Deciding
+from newsproof.evaluation.backtest.journal import Source
+from newsproof.evaluation.backtest.processes import LogAt, verify_at
 from newsproof.evaluation.backtest.sample import LogFile, Record, by_partition, read_log_file
 from newsproof.evaluation.backtest.verify import same
 from schemas.config import Snapshot
@@ -30,12 +34,16 @@ CASES = 100_000
 LOOK_AFTER = 10_000
 """Number of cases between two memory samples."""
 LEAST_ASKED = 300
+DEEP = frozenset({"plan", "search", "critique", "synthesize"})
+"""Steps that a deep case went through, all of them."""
+VERIFIED = 10_000
 
 
 async def replayed(cases: int = CASES) -> list[Figure]:
     """Run :func:`_replayed` with the garbage collection settings of the commands."""
     with rarely_collected():
-        return _replayed(cases)
+        figures = _replayed(cases)
+    return figures + await _verified(min(cases, VERIFIED))
 
 
 def _replayed(cases: int) -> list[Figure]:
@@ -52,11 +60,65 @@ def _replayed(cases: int) -> list[Figure]:
     figures = _figures(
         "plain graph, every step asked", lambda: _plain(registry, snapshot, cases), every, ">= 2,000 (aim 5,000)"
     )
-    figures += _figures(
-        "sample, unchanged steps as recorded", lambda: _copies(log, cases), known, ">= 2,000 (aim 5,000)"
-    )
+    figures += _figures("sample, unchanged steps as recorded", lambda: _copies(log, cases), known, ">= 5,000")
     few = max(LEAST_ASKED, cases // 200)
-    return figures + _figures("sample, every step asked", lambda: _rounds(log, few), asked, "-")
+    figures += _figures("sample, every step asked", lambda: _rounds(log, few), asked, "-")
+    deep = _deep(log)
+    return figures + _figures("deep cases, every step asked", lambda: _rounds(deep, few), asked, ">= 250")
+
+
+def _deep(log: LogFile) -> LogFile:
+    """Return the log of the cases that went through every step of the deep path."""
+    steps: dict[str, set[str]] = {}
+    for recording in Recordings().take([r for batch in _copies(log, 0, own=True) for r in batch]):
+        events = {type(r.event).__name__ for r in recording.records}
+        steps[recording.case_id] = {s for s, made in _MADE_BY.items() if made in events}
+    cases = tuple(r for r in log.cases if steps[dict(r.headers)["ce_subject"].decode()] >= DEEP)
+    return msgspec.structs.replace(log, cases=cases)
+
+
+_MADE_BY = {
+    "plan": "ToolPlanned",
+    "search": "SearchCompleted",
+    "critique": "EvidenceCritiqued",
+    "synthesize": "SignalSynthesized",
+}
+
+
+class Repeated(LogAt, frozen=True):
+    """The sample as the journal of an installation with so many rounds of it, each a partition of its own."""
+
+    rounds: int = 1
+
+    async def source(self) -> Source:
+        """Open it for reading."""
+        return _Rounds(read_log_file(), self.rounds)
+
+
+class _Rounds:
+    def __init__(self, log: LogFile, rounds: int) -> None:
+        self.partitions: Any = None  # no record is looked for on the partition of its case
+        self.snapshots: Mapping[str, Snapshot] = log.snapshots
+        self._log, self._rounds = log, rounds
+
+    async def batches(self) -> AsyncIterator[tuple[int, Sequence[Any]]]:
+        for number, records in enumerate(_rounds(self._log, self._rounds * 42)):
+            yield number, records
+
+
+async def _verified(cases: int) -> list[Figure]:
+    """Verify the same cases by one process and by two, in turn; the processes' start is within the time."""
+    where = Repeated(rounds=-(-cases // 42))
+    took: dict[int, float] = {}
+    for processes in (1, 2, 1, 2):
+        found = await verify_at(where, processes=processes)
+        if not found.clean:
+            raise AssertionError(f"{found.cases - found.identical} cases did not come out as recorded")
+        took[processes] = min(took.get(processes, found.seconds), found.seconds)
+    return [
+        Figure(name=f"replay: verify of {where.rounds * 42:,} cases, two processes", value=took[2], unit="s", target="half of one",
+               baseline=f"{took[1]:.1f} s, one process", ratio=took[2] / took[1])
+    ]  # fmt: skip
 
 
 def _figures(name: str, log: Callable[[], Iterator[list[Any]]], deciding: Deciding, target: str) -> list[Figure]:

@@ -9,7 +9,7 @@ import msgspec
 
 from infra.clickhouse.client import ClickHouse
 
-HORIZONS = {300: "5 min", 3600: "1 h", 14400: "4 h", 86400: "24 h"}
+HORIZONS = {300: "5 min", 3600: "1 h", 14400: "4 h", 86400: "24 h", 604800: "7 d", 2592000: "30 d"}
 """Display names by ``horizon_s``."""
 
 QUESTIONS: dict[str, str] = {

@@ -27,8 +27,8 @@ CREATE TABLE IF NOT EXISTS price_imports
     imported_at    DateTime64(3, 'UTC'),
     bars           UInt64,
     markets        Array(String),
-    first_at       DateTime64(3, 'UTC') COMMENT 'the time that it covers: to last_at, in each of its markets',
-    last_at        DateTime64(3, 'UTC') COMMENT 'a market without bars near this end has ended',
+    covers         Array(Tuple(from_at DateTime64(3, 'UTC'), until_at DateTime64(3, 'UTC')))
+                   COMMENT 'when it has bars of some market, or asked for them: a market that has none until the end of such a time has ended',
     entry_within_s Float64 COMMENT 'how late an entry at one of its bars may be',
     cases_from     DateTime64(3, 'UTC') COMMENT 'the cases that it was imported for: knowable from then on',
     cases_until    DateTime64(3, 'UTC'),

@@ -10,8 +10,10 @@ import sys
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import islice, pairwise
 from math import isnan
+from statistics import median
+from typing import Any
 
 import msgspec
 
@@ -19,11 +21,13 @@ from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.record import Row, epoch_ms
 from schemas.prices import NO_END_MS, PriceSeries, Renaming
 
+HOLE_MS = 900_000
+"""Times are covered in parts of this length."""
 BLOCK = 100_000
 """Bars per insert: about 7 MB."""
 _BARS = ("version", "symbol", "venue", "open_at", "open", "high", "low", "close", "volume")
 _IMPORTS = (
-    *("version", "source", "imported_at", "bars", "markets", "first_at", "last_at", "entry_within_s", "cases_from"),
+    *("version", "source", "imported_at", "bars", "markets", "covers", "entry_within_s", "cases_from"),
     *("cases_until", "horizons", "maps", "removed", "removed_at"),
 )
 # Asked for by version and not through v_bars: an import that is about to be made has no row in price_imports yet.
@@ -55,7 +59,7 @@ _COLUMNS = 7
 class PriceImport(msgspec.Struct, frozen=True, kw_only=True):
     """One import of prices. ``version`` counts from 1; times are milliseconds since 1970.
 
-    ``first_ms`` to ``last_ms`` is the time that it covers in each of its markets. ``cases_from_ms`` and ``cases_until_ms`` bound
+    ``covers``: as :func:`times_covered`. ``cases_from_ms`` and ``cases_until_ms`` bound
     the cases that it was imported for, ``horizons_s`` are those it asked for beside each signal's own.
     """
 
@@ -64,8 +68,7 @@ class PriceImport(msgspec.Struct, frozen=True, kw_only=True):
     imported_ms: int
     bars: int
     markets: tuple[str, ...]
-    first_ms: int
-    last_ms: int
+    covers: tuple[tuple[int, int], ...]
     entry_within_s: float
     cases_from_ms: int = 0
     cases_until_ms: int = NO_END_MS
@@ -75,21 +78,20 @@ class PriceImport(msgspec.Struct, frozen=True, kw_only=True):
 
 async def standing_imports(client: ClickHouse) -> list[PriceImport]:
     """Return the imports that were not removed, oldest first."""
-    columns = ", ".join(_IMPORTS[:12])
+    columns = ", ".join(_IMPORTS[:11])
     found = await client.query(f"SELECT {columns} FROM price_imports FINAL WHERE NOT removed ORDER BY version")
     return [_import(row) for row in found.rows]
 
 
 def _import(row: Row) -> PriceImport:
-    version, source, at, bars, markets, first, last, within, cases_from, cases_until, horizons, maps = row
+    version, source, at, bars, markets, covers, within, cases_from, cases_until, horizons, maps = row
     return PriceImport(
         version=version,
         source=source,
         imported_ms=epoch_ms(at),
         bars=bars,
         markets=tuple(markets),
-        first_ms=epoch_ms(first),
-        last_ms=epoch_ms(last),
+        covers=tuple((_utc_ms(since), _utc_ms(until)) for since, until in map(_values, covers)),
         entry_within_s=within,
         cases_from_ms=epoch_ms(cases_from),
         cases_until_ms=epoch_ms(cases_until),
@@ -98,10 +100,14 @@ def _import(row: Row) -> PriceImport:
     )
 
 
-def _renaming(row: tuple[str, str, datetime, datetime] | dict[str, object]) -> Renaming:
-    asset, symbol, since, until = row.values() if isinstance(row, dict) else row
-    assert isinstance(since, datetime) and isinstance(until, datetime)
-    return Renaming(asset=str(asset), symbol=str(symbol), from_ms=_utc_ms(since), until_ms=_utc_ms(until))
+def _renaming(row: Any) -> Renaming:
+    asset, symbol, since, until = _values(row)
+    return Renaming(asset=asset, symbol=symbol, from_ms=_utc_ms(since), until_ms=_utc_ms(until))
+
+
+def _values(row: Any) -> Iterable[Any]:
+    # The library gives a named tuple as a dict.
+    return row.values() if isinstance(row, dict) else row
 
 
 def _utc_ms(at: datetime) -> int:
@@ -126,7 +132,7 @@ async def stored_bars(
     ``imports``: those to read, instead of all that stand. A bar takes 56 bytes of memory.
     """
     chosen = await standing_imports(client) if imports is None else imports
-    covered = {one.version: one.last_ms for one in chosen}
+    covered = {one.version: one.covers for one in chosen}
     asked = {"versions": list(covered), "all": symbols is None, "symbols": list(symbols or ())}
     found = await client.query(_MARKETS, asked)
     since, until = max(since_ms, 0), min(until_ms, NO_END_MS)
@@ -134,11 +140,11 @@ async def stored_bars(
     for symbol, venue, versions in found.rows:
         wanted = {"versions": versions, "symbol": symbol, "venue": venue, "since_ms": since, "until_ms": until}
         raw = await client.raw(_OF_MARKET, wanted, shape="RowBinary")
-        series.append(_series(symbol, venue, raw, max(covered[v] for v in versions)))
+        series.append(_series(symbol, venue, raw, sorted(span for version in versions for span in covered[version])))
     return [one for one in series if one.times_ms]
 
 
-def _series(symbol: str, venue: str, raw: bytes, covered_until_ms: int) -> PriceSeries:
+def _series(symbol: str, venue: str, raw: bytes, covered: Sequence[tuple[int, int]]) -> PriceSeries:
     whole, real = array("q", raw), array("d", raw)
     if sys.byteorder == "big":
         whole.byteswap()
@@ -154,7 +160,7 @@ def _series(symbol: str, venue: str, raw: bytes, covered_until_ms: int) -> Price
         closes=closes,
         volumes=volumes,
         imports=whole[6::_COLUMNS],
-        covered_until_ms=covered_until_ms,
+        covered=covered,
     )
 
 
@@ -185,16 +191,38 @@ async def overlaps(client: ClickHouse, version: int, older: Sequence[PriceImport
             market=market_name(symbol, venue),
             bars=common,
             beyond=beyond,
-            median=median,
+            median=middle,
             largest=largest,
         )
-        for of, symbol, venue, common, beyond, median, largest in found.rows
+        for of, symbol, venue, common, beyond, middle, largest in found.rows
     ]
 
 
 def market_name(symbol: str, venue: str) -> str:
     """Return a market as people read it."""
     return f"{symbol} ({venue})" if venue else symbol
+
+
+def times_covered(series: Iterable[PriceSeries]) -> tuple[tuple[int, int], ...]:
+    """Return the times (first, last) without a longer hole in which there are bars of some market, at each end a bar.
+
+    A hole is longer than a quarter of an hour and three usual distances.
+    """
+    ends: dict[int, tuple[int, int]] = {}
+    for one in series:
+        for at in one.times_ms:
+            first, last = ends.get(at // HOLE_MS, (at, at))
+            ends[at // HOLE_MS] = min(first, at), max(last, at)
+    parts = sorted(ends)
+    usual = median(later - earlier for earlier, later in pairwise(parts)) if len(parts) > 1 else 1
+    spans: list[tuple[int, int]] = []
+    for earlier, part in zip([None, *parts], parts, strict=False):
+        first, last = ends[part]
+        if earlier is not None and part - earlier <= max(1, 3 * usual):
+            spans[-1] = (spans[-1][0], last)
+        else:
+            spans.append((first, last))
+    return tuple(spans)
 
 
 async def next_version(client: ClickHouse) -> int:
@@ -223,7 +251,7 @@ async def write_import(client: ClickHouse, one: PriceImport, *, removed_ms: int 
     """Write the row of an import: from now on it stands, or with ``removed_ms`` it does not any more."""
     maps = [(row.asset, row.symbol, row.from_ms, row.until_ms) for row in one.maps]
     row = (
-        *(one.version, one.source, one.imported_ms, one.bars, list(one.markets), one.first_ms, one.last_ms),
+        *(one.version, one.source, one.imported_ms, one.bars, list(one.markets), list(one.covers)),
         *(one.entry_within_s, one.cases_from_ms, one.cases_until_ms, list(one.horizons_s), maps),
         *(int(removed_ms is not None), removed_ms),
     )

@@ -15,7 +15,7 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from infra.market.outcomes.markets import ENTRY_WITHIN_S, Markets
+from infra.market.outcomes.markets import DOLLARS, ENTRY_WITHIN_S, Markets
 from infra.market.source import ticker
 from schemas.evidence import DOLLAR_PEGGED
 from schemas.prices import HORIZONS_S, Drop, DropReason, JudgedCase, Outcome, PriceSeries
@@ -100,7 +100,8 @@ def _outcome(
 ) -> Outcome:
     ended = leaving == len(series.times_ms)  # halted for good: nobody could leave after the last bar
     last = leaving - 1 if ended else leaving
-    stable = ticker(case.asset) in DOLLAR_PEGGED
+    # Against euros a price says nothing of the peg.
+    stable = ticker(case.asset) in DOLLAR_PEGGED and series.symbol.split("/")[1] in {*DOLLARS, *DOLLAR_PEGGED}
     return Outcome(
         case_id=case.case_id,
         horizon_s=horizon_s,
@@ -132,13 +133,11 @@ def first_bar_from(series: PriceSeries, at_ms: int, within_s: Within, now_ms: in
     """
     times = series.times_ms
     place = bisect_left(times, at_ms)
-    if isinstance(within_s, Mapping):
-        of_bar = within_s[series.imports[place]] if place < len(times) else 0.0
-        longest = max((within_s[number] for number in set(series.imports)), default=0.0)
-    else:
-        of_bar = longest = within_s
-    if place < len(times) and times[place] - at_ms <= of_bar * 1000:
-        return place
+    if place < len(times):
+        of_bar = within_s[series.imports[place]] if isinstance(within_s, Mapping) else within_s
+        if times[place] - at_ms <= of_bar * 1000:
+            return place
+    longest = max(within_s.values(), default=0.0) if isinstance(within_s, Mapping) else within_s
     if at_ms + longest * 1000 > now_ms:
         return "horizon_open"  # that price does not exist yet
     if _halted(series, place, at_ms, longest):
@@ -160,6 +159,7 @@ def _halted(series: PriceSeries, place: int, at_ms: int, within_s: float) -> boo
     if usual_ms > within_s * 1000:
         return False  # its bars are too far apart to answer
     if place == len(times):
-        return series.covered_until_ms >= at_ms + within_s * 1000 and at_ms - times[-1] >= _HALT_STEPS * usual_ms
+        lasts = any(first <= at_ms and at_ms + within_s * 1000 <= last for first, last in series.covered)
+        return lasts and at_ms - times[-1] >= _HALT_STEPS * usual_ms
     hole_ms = times[place] - times[place - 1]
     return max(HALT_AT_LEAST_S * 1000, _HALT_STEPS * usual_ms) <= hole_ms <= HALT_AT_MOST_S * 1000

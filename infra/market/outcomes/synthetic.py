@@ -19,9 +19,12 @@ from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 
+from schemas.evidence import DOLLAR_PEGGED
+
 SEED = 7
 BUNDLED = "synthetic_prices.csv"
 START_PRICE = 100.0
+"""Of every asset but a stablecoin, which starts at 1."""
 STEP = timedelta(minutes=5)
 _BEFORE, _FINE, _AFTER = timedelta(minutes=30), timedelta(hours=2), timedelta(hours=25)
 """Bars around each event: 5 minutes long from half an hour before it to two hours after it, then hourly."""
@@ -57,16 +60,19 @@ def synthetic_csv(seed: int = SEED) -> str:
     events = sample_events()
     for asset in dict.fromkeys(asset for asset, _ in events):
         draw = random.Random(f"{seed}:{asset}")
-        for row in _bars([at for of, at in events if of == asset], draw):
+        times = [at for of, at in events if of == asset]
+        for row in _bars(times, 1.0 if asset in DOLLAR_PEGGED else START_PRICE, draw):
             at, *prices = row
             figures = [f"{price:.4f}" for price in prices]
             writer.writerow([f"{at:%Y-%m-%dT%H:%M:%SZ}", f"{asset}/USDT", *figures, draw.randint(1, 999)])
     return out.getvalue()
 
 
-def _bars(times: list[datetime], draw: random.Random) -> Iterator[tuple[datetime, float, float, float, float]]:
+def _bars(
+    times: list[datetime], start: float, draw: random.Random
+) -> Iterator[tuple[datetime, float, float, float, float]]:
     for group in _groups(times):
-        path, opens = _path(group, draw), _opens(group)
+        path, opens = _path(group, start, draw), _opens(group)
         for this, following in pairwise(opens):
             inside = [path[this + n * STEP] for n in range((following - this) // STEP + 1)]
             yield this, inside[0], max(inside), min(inside), inside[-1]
@@ -95,9 +101,9 @@ def _opens(group: list[datetime]) -> list[datetime]:
     return sorted(opens)
 
 
-def _path(group: list[datetime], draw: random.Random) -> dict[datetime, float]:
+def _path(group: list[datetime], start: float, draw: random.Random) -> dict[datetime, float]:
     at, end = _floor(group[0] - _BEFORE), _floor(group[-1]) + _AFTER + timedelta(hours=1)
-    path, price = {}, START_PRICE
+    path, price = {}, start
     while at <= end:
         path[at] = price
         shocked = any(timedelta(0) <= at - event < _SHOCK_LASTS for event in group)

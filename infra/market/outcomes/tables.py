@@ -123,12 +123,14 @@ async def compute(
     drop_sources: list[str] = []
     not_mapped: list[JudgedCase] = []
     for symbols, of_market in groups.items():
-        markets = Markets(await stored_bars(client, symbols=symbols, imports=imports) if symbols else (), renamed)
+        bars = await stored_bars(client, symbols=symbols, imports=imports) if symbols else []
+        markets = Markets(bars, renamed)
+        newest_of = {(one.symbol, one.venue): sources[max(one.imports)] for one in bars}
         for case in of_market:
             series = markets.of(case)
             if series is None:
                 not_mapped.append(case)
-            newest = "" if series is None else sources[max(series.imports)]
+            newest = "" if series is None else newest_of[series.symbol, series.venue]
             asked = sorted(horizons.union(case.horizons_s))
             for found in measure(case, series, now_ms=now_ms, horizons_s=asked, entry_within_s=within):
                 if isinstance(found, Outcome):

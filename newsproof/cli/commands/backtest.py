@@ -145,12 +145,15 @@ def verify(
     ] = False,
     file: Annotated[Path | None, typer.Option(help="A log file of `record-sample`; needs no server.")] = None,
     cases: Annotated[int, typer.Option(min=0, help="So many cases, drawn by their ids; 0: all.")] = 0,
+    processes: Annotated[
+        int, typer.Option(min=1, max=64, help="How many share the cases; the result is the same. Each takes a core.")
+    ] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Replay the log with nothing changed: every signal must come out byte for byte, without a call. Else exit status 1."""
     from newsproof.evaluation.backtest.run.show import show_verified, verified
 
-    found = run(verified(of(ctx), sample=sample, file=file, cases=cases))
+    found = run(verified(of(ctx), sample=sample, file=file, cases=cases, processes=processes))
     if as_json:
         json_line(
             {name: getattr(found, name) for name in ("cases", "identical", "other_rules", "calls", "misses", "seconds")}

@@ -31,6 +31,12 @@ Format = Annotated[
     ReportFormat, typer.Option(help="json is one object; html one file; junit has a test case a metric and rule.")
 ]
 Draws = Annotated[int, typer.Option(min=199, max=99_999, help="Random signs of a test.")]
+AllowCodeChange = Annotated[
+    bool,
+    typer.Option(
+        "--allow-code-change", help="Compare with `live` although other code recorded it; the verdict says so."
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Of the signs; the same one gives the same figures.")]
 
 
@@ -50,6 +56,7 @@ def compare(
     cap: Cap = 0.25,
     trade_cost: Cost = 20.0,
     latency: Latency = 30.0,
+    allow_code_change: AllowCodeChange = False,
     draws: Draws = 9_999,
     seed: Seed = 0,
 ) -> None:
@@ -59,7 +66,8 @@ def compare(
 
     rules = [parse_rule(text) for text in fail_on or ()]
     how = _how(primary, cap, trade_cost, draws, seed)
-    found = run(read_comparison(of(ctx), a, b, rules=rules, differences=differences, latency_s=latency, how=how))
+    given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
+    found = run(read_comparison(of(ctx), a, b, rules=rules, differences=differences, **given))
     show(found, format)
     raise typer.Exit(status_of(found))
 
@@ -77,6 +85,7 @@ def gate(
     cap: Cap = 0.25,
     trade_cost: Cost = 20.0,
     latency: Latency = 30.0,
+    allow_code_change: AllowCodeChange = False,
     draws: Draws = 9_999,
     seed: Seed = 0,
 ) -> None:
@@ -84,7 +93,8 @@ def gate(
     from newsproof.evaluation.compare.running import gate_status, read_comparison, show
 
     how = _how(primary, cap, trade_cost, draws, seed)
-    found = run(read_comparison(of(ctx), a, b, latency_s=latency, how=how))
+    given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
+    found = run(read_comparison(of(ctx), a, b, **given))
     status, why = gate_status(found.primary, margin)
     show(found, format)
     if format == ReportFormat.table:
@@ -116,7 +126,8 @@ def power(
 
     wanted = parse_differences(difference or ())
     how = _how(primary, cap, trade_cost, draws, seed)
-    found = run(read_comparison(of(ctx), a, b, latency_s=latency, how=how, differences=0))
+    given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": True}
+    found = run(read_comparison(of(ctx), a, b, differences=0, **given))
     show_power(found, power_of(found, wanted), as_json=as_json)
 
 

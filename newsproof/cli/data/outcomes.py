@@ -20,6 +20,7 @@ from infra.market.outcomes.bars import (
     next_version,
     overlaps,
     standing_imports,
+    times_covered,
     write_bars,
     write_import,
 )
@@ -130,9 +131,7 @@ async def import_file(
         ConfigError: it mixes invented prices with others in one market.
     """
     async with _tables(invocation) as client:
-        times = [(one.times_ms[0], one.times_ms[-1]) for one in prices.series if one.times_ms]
-        covers = (min(first for first, _ in times), max(last for _, last in times)) if times else (0, 0)
-        return await _import(client, prices, wanted, covers, tell)
+        return await _import(client, prices, wanted, times_covered(prices.series), tell)
 
 
 async def import_from_exchange(
@@ -158,9 +157,9 @@ async def import_from_exchange(
         found = PriceFile(
             series=tuple(series), bars=sum(len(s.times_ms) for s in series), source=f"{exchange.name}:{timeframe}"
         )
-        spans = [window for windows in asked.values() for window in windows]
-        ends = min(max((last for _, last in spans), default=0), _now_ms())
-        return await _import(client, found, wanted, (min((first for first, _ in spans), default=0), ends), tell)
+        now_ms = _now_ms()
+        covers = tuple((first, min(last, now_ms)) for windows in asked.values() for first, last in windows)
+        return await _import(client, found, wanted, covers, tell)
 
 
 def _windows(cases: Sequence[JudgedCase], symbol: str, wanted: CaseSelection) -> list[tuple[int, int]]:
@@ -186,7 +185,7 @@ async def _import(
     client: ClickHouse,
     prices: PriceFile,
     wanted: CaseSelection,
-    covers: tuple[int, int],
+    covers: tuple[tuple[int, int], ...],
     tell: Callable[[Preview], None],
 ) -> ImportReport:
     before = await standing_imports(client)
@@ -197,8 +196,7 @@ async def _import(
         imported_ms=_now_ms(),
         bars=prices.bars,
         markets=tuple(sorted({one.symbol for one in prices.series})),
-        first_ms=covers[0],
-        last_ms=covers[1],
+        covers=covers,
         entry_within_s=wanted.entry_within_s,
         cases_from_ms=_ms(wanted.since),
         cases_until_ms=_ms(wanted.until),

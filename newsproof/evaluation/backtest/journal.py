@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
@@ -58,8 +59,8 @@ class LogSource:
         self._log, self._bounds = log, bounds
 
     @classmethod
-    async def made(cls, log: Log, topics: Topics) -> LogSource:
-        """Read the snapshots and record the journal's current end offsets."""
+    async def made(cls, log: Log, topics: Topics, *, bounds: Bounds | None = None) -> LogSource:
+        """Read the snapshots and record the journal's current end offsets, or take these ``bounds`` of it."""
         snapshots: dict[str, Snapshot] = {}
         async for _, records in log.replay(await log.bounds(topics.configs)):
             for record in records:
@@ -67,7 +68,7 @@ class LogSource:
                     snapshots.update([decode_snapshot(record.key, record.value)])
                 except ContractError:
                     continue  # a tombstone or not a snapshot: a case that pins it is reported
-        return cls(log, await log.bounds(topics.cases), snapshots)
+        return cls(log, await log.bounds(topics.cases) if bounds is None else bounds, snapshots)
 
     async def batches(self) -> AsyncIterator[tuple[int, Sequence[Any]]]:
         """Read in bulk, without a consumer group."""
@@ -79,6 +80,7 @@ class Survey(msgspec.Struct):
     """Contents of a journal range.
 
     ``ended`` holds case ids in the order in which the cases were opened; ``open`` counts the cases that have not ended.
+    ``config_hashes``: the configurations that the ended cases pin.
     """
 
     ended: list[str]
@@ -86,19 +88,23 @@ class Survey(msgspec.Struct):
     stories: Stories
     first: datetime | None
     last: datetime | None
+    config_hashes: tuple[str, ...] = ()
 
 
 async def survey(source: Source, *, since: datetime | None = None, until: datetime | None = None) -> Survey:
     """Read the journal once for its stories and for the ended cases opened in ``since`` <= time < ``until``."""
     parts: dict[int, JournalFold] = {}
     opened: dict[str, datetime] = {}
+    pinned: dict[str, str] = {}
     ended: set[str] = set()
     stories = Stories()
     async for number, records in source.batches():
         part = parts.setdefault(number, JournalFold(partitions=source.partitions))
         for env, record in part.accept(records):
             if env.type in _STORY_EVENTS:
-                _add_event(stories, env, record)
+                event = _add_event(stories, env, record)
+                if isinstance(event, ev.EventReceived):
+                    pinned[env.case_id] = sys.intern(event.config_hash)
             if env.type == ev.OPENING_NAME:
                 opened[env.case_id] = env.time
             elif env.type in ev.TERMINAL_NAMES:
@@ -107,16 +113,19 @@ async def survey(source: Source, *, since: datetime | None = None, until: dateti
     inside.sort(key=lambda c: (opened[c], c))
     chosen = [c for c in inside if c in ended]
     first, last = (opened[chosen[0]], opened[chosen[-1]]) if chosen else (None, None)
-    return Survey(chosen, len(inside) - len(chosen), stories, first, last)
+    configs = tuple(dict.fromkeys(pinned.get(c, "") for c in chosen))
+    return Survey(chosen, len(inside) - len(chosen), stories, first, last, configs)
 
 
-def _add_event(stories: Stories, env: wire.Envelope, record: Any) -> None:
+def _add_event(stories: Stories, env: wire.Envelope, record: Any) -> ev.CaseEvent | None:
     try:
-        stories.add(env.case_id, wire.decode(env.type, env.version, record.value))
+        event = wire.decode(env.type, env.version, record.value)
     except wire.NewerSchemaError:
         raise
     except ContractError:
-        pass  # the replay reports this case as unreadable
+        return None  # the replay reports this case as unreadable
+    stories.add(env.case_id, event)
+    return event
 
 
 def drawn(case_ids: list[str], sample: int) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -49,20 +50,36 @@ class Verified(msgspec.Struct, kw_only=True):
     other_rules: int = 0
     differences: list[Difference] = []
 
+    def add(self, other: Verified) -> None:
+        """Add the result of other cases; the differences of the lowest ids are kept, whoever found them."""
+        for name in ("cases", "identical", "calls", "misses", "open", "look_ahead", "diverged", "other_rules"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.differences = _first(self.differences + other.differences)
+
     @property
     def clean(self) -> bool:
         """Whether every case equals its recording and no reply was missing."""
         return self.cases == self.identical and self.misses == 0
 
 
-async def verify(source: Source, *, registry: Registry | None = None, sample: int = 0) -> Verified:
-    """Replay every ended case with nothing changed. ``sample`` > 0 replays that many cases, drawn by their ids."""
+async def verify(
+    source: Source,
+    *,
+    registry: Registry | None = None,
+    sample: int = 0,
+    mine: Callable[[str], bool] = lambda _case_id: True,
+) -> Verified:
+    """Replay every ended case with nothing changed. ``sample`` > 0 replays that many cases, drawn by their ids.
+
+    ``mine`` chooses of these by id, where several processes share them. At most :data:`SHOWN` differences are kept, those of
+    the lowest ids, so that they are the same however the cases were shared.
+    """
     began = time.perf_counter()
     deciding = Deciding(registry or verification(), source.snapshots, Change(), ask_every_step=True)
     chosen = await _chosen(source, sample) if sample else None
     found = Verified()
     with rarely_collected():
-        async for recording in recordings(source, (lambda _id: True) if chosen is None else chosen.__contains__):
+        async for recording in recordings(source, lambda case: mine(case) and (chosen is None or case in chosen)):
             _look(found, recording, deciding)
     found.seconds = round(time.perf_counter() - began, 3)
     return found
@@ -113,5 +130,8 @@ def same(recording: Recording, replayed: Replayed) -> bool:
 
 
 def _differs(found: Verified, difference: Difference) -> None:
-    if len(found.differences) < SHOWN:
-        found.differences.append(difference)
+    found.differences = _first([*found.differences, difference])
+
+
+def _first(differences: list[Difference]) -> list[Difference]:
+    return sorted(differences, key=lambda d: d.case_id)[:SHOWN]

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
 from newsproof.app.composition import clickhouse_of
 from newsproof.app.invocation import Invocation, say_result
 from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers, with_data
+from newsproof.evaluation.backtest.code_identity import CodeChange
+from newsproof.evaluation.backtest.run.code_check import read_code_change
 from newsproof.evaluation.compare.comparison import Comparison, compare, with_texts
 from newsproof.evaluation.compare.documents import as_csv, as_json, as_junit, as_markdown
 from newsproof.evaluation.compare.formats import ReportFormat
@@ -20,6 +24,7 @@ from newsproof.evaluation.compare.pricing import LATENCY_S
 from newsproof.evaluation.compare.reading import read_returns, read_runs, read_texts
 from newsproof.evaluation.compare.rules import Rule
 from newsproof.evaluation.compare.terminal import show_table
+from newsproof.evaluation.compare.texts import visible
 
 _DOCUMENTS = {"json": as_json, "csv": as_csv, "md": as_markdown, "junit": as_junit, "html": as_html}
 
@@ -33,18 +38,32 @@ async def compare_runs(
     rules: Sequence[Rule] = (),
     differences: int = 10,
     latency_s: float = LATENCY_S,
+    allow_code_change: bool = False,
 ) -> Comparison:
     """Compare two runs of the tables; ``live``: the live judgements. Keywords as in :func:`comparison.compare`.
 
     ``latency_s``: seconds from when news was knowable to the entry, for news that was not judged live.
 
     Raises:
-        ConfigError: a run does not exist, or no case worked in both.
+        ConfigError: a run does not exist, no case worked in both, or one is ``live`` and other code recorded it than
+            decided the other, unless ``allow_code_change``.
     """
     first, second = await read_runs(tables, a, b)
+    change = await read_code_change(tables, a, b, allow=allow_code_change)
     returns = await read_returns(tables, (first, second), latency_s=latency_s)
     found = compare(first, second, returns, how=how, rules=rules, differences=differences)
-    return with_texts(found, await read_texts(tables, a, b, found))
+    return with_texts(_with_code_change(found, change), await read_texts(tables, a, b, found))
+
+
+def _with_code_change(found: Comparison, change: CodeChange | None) -> Comparison:
+    if change is None:
+        return found
+    who = "it is unknown whether other code" if change.is_unknown else "other code"
+    return msgspec.structs.replace(
+        found,
+        warnings=(visible(change.text), *found.warnings),
+        verdict=f"{found.verdict}; {who} decided {change.b} than {change.a}, so a difference may not be of the prompt alone",
+    )
 
 
 async def read_comparison(invocation: Invocation, a: str, b: str, **keywords: Any) -> Comparison:

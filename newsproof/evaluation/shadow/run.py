@@ -121,7 +121,7 @@ class Shadow:
 
     async def _start(self) -> None:
         begun = self._held.started_at or datetime.now(UTC)
-        self._tables = ShadowTables(self._client, self._plan, begun, self._stop_waiting)
+        self._tables = ShadowTables(self._client, self._plan, begun, self._stop_waiting, self._snapshots)
         self._cost_limit = CostLimit(self._budget, spent=self._held.spent)
         memory = AsOfMemory(self._client, mode=self._at.settings.mode)
         self._performer = Performer(

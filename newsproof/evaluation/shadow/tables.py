@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 import msgspec
@@ -15,7 +15,8 @@ from newsproof.evaluation.backtest.run.ledger import read_trials, trial_of, writ
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.rows import COLUMNS, RunCaseRow, call_rows, table_row
 from newsproof.evaluation.backtest.run.sealing import seal_of
-from newsproof.evaluation.backtest.run.tables import RUN_COLUMNS
+from newsproof.evaluation.backtest.run.tables import RUN_COLUMNS, read_about
+from schemas.config import Snapshot
 from streams.journal.retry import retry_while_unavailable
 from streams.replay import Replayed
 
@@ -39,8 +40,17 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
 class ShadowTables:
     """Writes rows and retries while ClickHouse is unavailable; ``on_wait`` may raise to stop retrying."""
 
-    def __init__(self, client: ClickHouse, plan: RunPlan, started_at: datetime, on_wait: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        client: ClickHouse,
+        plan: RunPlan,
+        started_at: datetime,
+        on_wait: Callable[[], None],
+        snapshots: Mapping[str, Snapshot],
+    ) -> None:
+        """``snapshots``: of the cases so far; they say by which code the live judgements were made."""
         self._client, self._plan, self._started_at, self._on_wait = client, plan, started_at, on_wait
+        self._snapshots = snapshots
 
     async def add(self, row: RunCaseRow, replayed: Replayed | None) -> None:
         """Write a case. Its calls come first, so a stored case always has its calls."""
@@ -63,6 +73,8 @@ class ShadowTables:
         """
         (found,) = (await self._client.query(_TOTALS, {"run": self._plan.run_id})).dicts()
         now = datetime.now(UTC)
+        before = await read_about(self._client, self._plan.run_id)
+        live = {s.code_version for s in self._snapshots.values()} | set(before.recorded_code if before else ())
         values = {
             "run_id": self._plan.run_id,
             "label": f"shadow: {self._plan.label}",
@@ -75,6 +87,11 @@ class ShadowTables:
             "started_at": self._started_at,
             "finished_at": None if status == "running" else now,
             "version": round(now.timestamp() * 1000),
+            "recorded_code": sorted(live),
+            "declarations": "",
+            "questions": "",
+            "looked_at": 0,
+            "baseline": 0,
         }
         row = tuple(_in_ms(values[name]) for name in RUN_COLUMNS)
         await self._client.insert("runs", RUN_COLUMNS, [row])

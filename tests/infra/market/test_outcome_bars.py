@@ -13,6 +13,7 @@ from infra.market.outcomes.bars import (
     standing_imports,
     stored_bars,
     stored_maps,
+    times_covered,
     write_bars,
     write_import,
 )
@@ -48,8 +49,7 @@ async def stand(client: ClickHouse, *of: PriceSeries, **fields: Any) -> PriceImp
         "imported_ms": T0,
         "bars": sum(len(s.opens) for s in of),
         "markets": tuple(s.symbol for s in of),
-        "first_ms": T0,
-        "last_ms": T0 + 9 * STEP,
+        "covers": ((T0, T0 + 9 * STEP),),
         "entry_within_s": 900.0,
         "horizons_s": HORIZONS_S,
         **fields,
@@ -65,13 +65,14 @@ def bars(one: PriceSeries) -> dict[int, float]:
 
 async def test_the_bar_that_counts_is_that_of_the_newest_import_that_stands(clickhouse: ClickHouse) -> None:
     await stand(clickhouse, series({0: 1.0, 1: 2.0, 2: 3.0}))
-    newer = await stand(clickhouse, series({1: 20.0, 3: 40.0}), last_ms=T0 + 99 * STEP)
+    newer = await stand(clickhouse, series({1: 20.0, 3: 40.0}), covers=((T0 + 5, T0 + 6), (T0 + 7, T0 + 8)))
     (found,) = await stored_bars(clickhouse)
     assert bars(found) == {0: 1.0, 1: 20.0, 2: 3.0, 3: 40.0}
-    assert (list(found.imports), found.covered_until_ms) == ([1, 2, 1, 2], T0 + 99 * STEP)
+    assert list(found.imports) == [1, 2, 1, 2]
+    assert found.covered == [(T0, T0 + 9 * STEP), (T0 + 5, T0 + 6), (T0 + 7, T0 + 8)]
     await write_import(clickhouse, newer, removed_ms=T0)
     (found,) = await stored_bars(clickhouse)
-    assert (bars(found), found.covered_until_ms) == ({0: 1.0, 1: 2.0, 2: 3.0}, T0 + 9 * STEP)
+    assert (bars(found), found.covered) == ({0: 1.0, 1: 2.0, 2: 3.0}, [(T0, T0 + 9 * STEP)])
     assert (await clickhouse.query("SELECT open, version FROM v_bars ORDER BY open_at")).rows == [
         (1, 1),
         (2, 1),
@@ -118,3 +119,15 @@ async def test_an_import_keeps_what_it_was_asked_with(clickhouse: ClickHouse) ->
     given = await stand(clickhouse, series({0: 1.0}), maps=(row,), horizons_s=(300, 604800), cases_from_ms=5)
     assert await standing_imports(clickhouse) == [given]
     assert await stored_maps(clickhouse) == (row,)
+
+
+def test_the_time_covered_is_that_of_all_markets_together_without_their_holes() -> None:
+    first, other = (
+        series(dict.fromkeys(range(20), 1.0)),
+        series(dict.fromkeys([*range(15, 40), *range(90, 95)], 1.0), "ETH/USDT"),
+    )
+    assert times_covered([first, other]) == ((T0, T0 + 39 * STEP), (T0 + 90 * STEP, T0 + 94 * STEP))
+    days = series(dict.fromkeys((0, 288, 576, 864, 288 * 9, 288 * 10), 1.0))
+    assert times_covered([days]) == ((T0, T0 + 864 * STEP), (T0 + 288 * 9 * STEP, T0 + 288 * 10 * STEP))
+    assert times_covered([series({7: 1.0})]) == ((T0 + 7 * STEP, T0 + 7 * STEP),)
+    assert times_covered([]) == ()

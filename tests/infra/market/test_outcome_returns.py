@@ -109,7 +109,7 @@ def minutes(*spans: tuple[int, int], step: int = 1, price: float = 100.0) -> dic
 
 
 def covered(prices: PriceSeries, minute: int) -> PriceSeries:
-    return msgspec.structs.replace(prices, covered_until_ms=T0 + minute * MINUTE)
+    return msgspec.structs.replace(prices, covered=[(T0 - 60 * MINUTE, T0 + minute * MINUTE)])
 
 
 def test_a_halt_is_held_to_the_first_price_after_it() -> None:
@@ -128,6 +128,11 @@ def test_a_market_that_ended_while_others_went_on_is_left_at_its_last_price() ->
         (3600, True, 0.25),
         (14400, True, 0.25),
     ]  # after 24 hours nothing is known of the others either
+    elsewhere = msgspec.structs.replace(
+        prices, covered=[(T0, T0 + 50 * MINUTE), (T0 + 230 * MINUTE, T0 + 900 * MINUTE)]
+    )
+    assert by_horizon(case(), elsewhere)[3600] == "no_price"  # the others have no prices of that time either
+    assert by_horizon(case(), elsewhere)[14400] != "no_price"
     alone = by_horizon(case(), covered(prices, 50))
     assert alone[3600] == alone[14400] == "no_price"
 
@@ -161,6 +166,8 @@ def test_a_stablecoin_has_the_farthest_that_it_was_from_its_peg_while_the_claim_
     }  # what came before, and after the exit, is not in it
     other = next(measure(case(), msgspec.structs.replace(prices, symbol="BTC/USDT"), now_ms=NEVER))
     assert isinstance(other, Outcome) and other.depeg is None
+    euros = next(measure(case(asset="USDC"), msgspec.structs.replace(prices, symbol="USDC/EUR"), now_ms=NEVER))
+    assert isinstance(euros, Outcome) and euros.depeg is None
 
 
 def test_an_entry_may_be_as_late_as_the_import_of_its_bar_says() -> None:

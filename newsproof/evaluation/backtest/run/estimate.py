@@ -24,7 +24,8 @@ class Estimate(msgspec.Struct, kw_only=True):
     """Counts over all repeats, costs in USD.
 
     ``cost`` takes the recorded cost of the calls, ``worst`` assumes that every call uses all tokens it may use.
-    ``may_follow_cost`` is the cost of the recorded calls after the executed ones.
+    ``may_follow_cost`` is the cost of the recorded calls after the executed ones. ``code_change``: what is otherwise than in
+    the code that recorded the cases; empty: nothing.
     """
 
     cases: int = 0
@@ -42,6 +43,7 @@ class Estimate(msgspec.Struct, kw_only=True):
     worst: Decimal = Decimal(0)
     unpriced: int = 0
     avoided: Decimal = Decimal(0)
+    code_change: str = ""
 
 
 async def estimate(plan: RunPlan, source: Source, surveyed: Survey, deciding: Deciding, ports: Ports) -> Estimate:

@@ -63,6 +63,13 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
         return min(ends, default=None)
 
     @property
+    def range_options(self) -> str:
+        """The options that chose the cases, each with a space behind it; the log that they are of is not known here."""
+        days = {"--from": self.cases_from, "--to": self.cases_to}
+        given = [f"{name} {at.isoformat()} " for name, at in days.items() if at is not None]
+        return "".join(given) + (f"--sample {self.sample} " if self.sample else "")
+
+    @property
     def label(self) -> str:
         """A readable summary of the change."""
         changed = [f"{p.name} v{p.version}" for p in self.prompts.values()]

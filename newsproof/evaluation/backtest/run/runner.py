@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from newsproof.evaluation.backtest.code_identity import RunAbout
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import Source, Survey, drawn, recordings
 from newsproof.evaluation.backtest.run.cost_limit import CostLimitReached
@@ -30,6 +31,7 @@ class Ran(msgspec.Struct, kw_only=True):
     totals: Totals
     held: int = 0
     left: int = 0
+    about: RunAbout = RunAbout(run_id="", code=())
 
 
 class Runner:
@@ -107,6 +109,11 @@ class Runner:
         if replayed.status == "miss" and self._plan.on_miss == "skip":
             self._ran.totals.left_out += 1
             return None
+        self._ran.totals.other_model += sum(
+            1
+            for used in replayed.used
+            if used.execution == "executed" and used.stand_in and used.calls[-1].model != used.stand_in[-1].model
+        )
         early = sum(1 for at in self._entries.get(recording.case_id, ()) if at < replayed.case.as_of)
         seen = replayed.look_ahead
         refused = self._performer.refused_memories.pop(recording.case_id, 0)

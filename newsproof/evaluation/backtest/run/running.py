@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -20,10 +20,12 @@ from newsproof.app.composition import clickhouse_of, ports_of
 from newsproof.app.invocation import Invocation
 from newsproof.app.open_log import LogAccess
 from newsproof.app.servers import servers, with_data
+from newsproof.evaluation.backtest.code_identity import RunAbout, code_change, declarations_of
 from newsproof.evaluation.backtest.deciding import Deciding
-from newsproof.evaluation.backtest.journal import FileSource, LogSource, Source, Survey, survey
+from newsproof.evaluation.backtest.journal import FileSource, LogSource, Source, Survey, drawn, survey
 from newsproof.evaluation.backtest.memory import AsOfMemory
 from newsproof.evaluation.backtest.models import with_models
+from newsproof.evaluation.backtest.questions import questions, recorded_code
 from newsproof.evaluation.backtest.run.cost_limit import CostLimit
 from newsproof.evaluation.backtest.run.estimate import Estimate, estimate
 from newsproof.evaluation.backtest.run.lease import RunLease
@@ -87,8 +89,8 @@ def model_ports(settings: Settings, tables: ClickHouse) -> Ports:
 
 async def dry_run(
     log: LogAccess, tables: ClickHouse, plan: RunPlan, *, ask_every_step: bool, file: LogFile | None = None
-) -> Estimate:
-    """Return the estimate of a run. ``file`` is a log file to use in place of the journal.
+) -> tuple[Estimate, RunAbout]:
+    """Return the estimate of a run, and its code. ``file`` is a log file to use in place of the journal.
 
     Raises:
         ConfigError: the seal is not as the plan would have it.
@@ -97,7 +99,8 @@ async def dry_run(
     source, surveyed = await _surveyed(log, plan, file)
     ports = model_ports(with_models(log.settings, plan.models), tables)
     try:
-        return await estimate(plan, source, surveyed, _deciding(source, plan, ask_every_step), ports)
+        found = await estimate(plan, source, surveyed, _deciding(source, plan, ask_every_step), ports)
+        return found, await about_run(plan, source, surveyed)
     finally:
         await ports.close()
 
@@ -110,8 +113,10 @@ async def run_plan(
     max_cost: Decimal | None,
     ask_every_step: bool = False,
     file: LogFile | None = None,
+    on_about: Callable[[RunAbout], None] = lambda _about: None,
 ) -> Ran:
     """Run the plan, or resume it when its topic holds a part already. ``file``: a log file in place of the journal.
+    ``on_about`` is called with the code of the run before anything is paid for.
 
     The run is in the ledger of trials before its first case is decided. Sealed cases are left out unless the plan opens them.
 
@@ -127,11 +132,13 @@ async def run_plan(
             f"and widen --from and --to{sealed_words(plan)}"
         )
     span = (surveyed.first, surveyed.last)
+    about = await about_run(plan, source, surveyed)
+    on_about(about)
     topic = RunTopic(log.address, log.topics, plan.run_id)
     async with _holding_lease(log, topic, plan.run_id) as lease:
         ports = model_ports(with_models(log.settings, plan.models), tables)
         rows = RunTables(tables)
-        held = await topic.open(plan, replication=log.settings.topic_replication)
+        held = await topic.open(plan, replication=log.settings.topic_replication, about=about)
         begun = held.started_at or datetime.now(UTC)
         cost_limit, memory = CostLimit(max_cost, spent=held.spent), AsOfMemory(tables, mode=log.settings.mode)
         status, totals = "failed", Totals()
@@ -139,7 +146,7 @@ async def run_plan(
             await write_trial(
                 tables, trial_of(plan, log=_log_of(file), cases=len(surveyed.ended), span=span, started_at=begun)
             )
-            await rows.run(plan, "running", totals, span, begun, ended=None)
+            await rows.run(plan, about, "running", totals, span, begun, ended=None)
             runner = Runner(
                 plan,
                 source,
@@ -153,17 +160,42 @@ async def run_plan(
             )
             ran = await _while_lease_held(lease, runner.run(), plan.run_id)
             status, totals = ran.status, ran.totals
+            ran.about = about = msgspec.structs.replace(about, baseline=_is_baseline(plan, ran))
             await topic.write(RunEnded(status, datetime.now(UTC)), key="")
             return ran
         finally:
             with contextlib.suppress(Exception):  # the original error must propagate, not a failure to record it
-                await rows.run(plan, status, totals, span, begun, ended=datetime.now(UTC))
+                await rows.run(plan, about, status, totals, span, begun, ended=datetime.now(UTC))
             await topic.close()
             await ports.close()
 
 
 def _log_of(file: LogFile | None) -> TrialLog:
     return "journal" if file is None else "sample"
+
+
+async def about_run(plan: RunPlan, source: Source, surveyed: Survey) -> RunAbout:
+    """Return by which code a plan is run, and by which its cases were recorded; looks at their questions if that is another."""
+    registry = verification()
+    recorded = recorded_code(source.snapshots, surveyed.config_hashes)
+    newest = source.snapshots.get(surveyed.config_hashes[-1]) if surveyed.config_hashes else None
+    prompts = {**(newest.prompts if newest is not None else {}), **plan.prompts}
+    same = recorded == (plan.code_version,)
+    asked, cases = ({}, 0) if same else await questions(source, drawn(surveyed.ended, plan.sample), registry)
+    return RunAbout(
+        run_id=plan.run_id,
+        code=(plan.code_version,),
+        recorded_code=recorded,
+        declarations=declarations_of(registry, prompts),
+        questions=asked,
+        looked_at=cases,
+        changed_prompts=(*plan.prompts, *plan.models),
+    )
+
+
+def _is_baseline(plan: RunPlan, ran: Ran) -> bool:
+    unchanged = not plan.prompts and not plan.models and plan.on_miss != "live" and ran.totals.other_model == 0
+    return unchanged and ran.status == "finished"
 
 
 async def _surveyed(log: LogAccess, plan: RunPlan, file: LogFile | None) -> tuple[Source, Survey]:
@@ -227,13 +259,16 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     unpriced_calls: int
     look_ahead: int
     after_training_cutoff: int
+    code_change: str
+    baseline: bool
 
 
 def summary_of(plan: RunPlan, ran: Ran) -> RunSummary:
-    t = ran.totals
+    t, change = ran.totals, code_change(ran.about.recording, ran.about)
     return RunSummary(
         run_id=plan.run_id, status=ran.status, cases=t.cases, replayed=t.replayed, missed_cases=t.missed_cases,
         failed=t.failed, refused=t.refused, left_out=t.left_out, left=ran.left, executed=t.executed, reused=t.reused,
         missed=t.missed, cost_usd=f"{t.cost:f}", avoided_cost_usd=f"{t.avoided:f}", unpriced_calls=t.unpriced_calls,
         look_ahead=t.look_ahead, after_training_cutoff=t.after_cutoff,
+        code_change="" if change is None else change.text, baseline=ran.about.baseline,
     )  # fmt: skip

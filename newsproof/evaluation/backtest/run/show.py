@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -10,18 +10,18 @@ from newsproof.app import exits
 from newsproof.app.invocation import Invocation, command_name, json_line, say_result, table
 from newsproof.app.open_log import open_log
 from newsproof.app.servers import say_on_stderr as say
-from newsproof.evaluation.backtest.journal import FileSource, LogSource
+from newsproof.evaluation.backtest.code_identity import RunAbout, code_change, said_of_run
+from newsproof.evaluation.backtest.processes import LogAt, verify_at
 from newsproof.evaluation.backtest.run.estimate import Estimate
 from newsproof.evaluation.backtest.run.ledger import read_trials
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.runner import Ran
 from newsproof.evaluation.backtest.run.running import dry_run, log_and_tables, run_plan, summary_of
 from newsproof.evaluation.backtest.run.sealing import sealed_words, under_seal
-from newsproof.evaluation.backtest.run.tables import read_runs
-from newsproof.evaluation.backtest.sample import LogFile, read_log_file
-from newsproof.evaluation.backtest.verify import Verified, verify
+from newsproof.evaluation.backtest.run.tables import about_of, read_runs
+from newsproof.evaluation.backtest.sample import LogFile
+from newsproof.evaluation.backtest.verify import Verified
 from schemas.errors import ConfigError
-from streams.journal.log import KafkaLog
 
 
 def money(usd: Decimal | None) -> str:
@@ -40,11 +40,19 @@ async def show_dry_run(
     """Print the estimate of each plan. ``file`` is a log file to use in place of the journal."""
     async with log_and_tables(invocation) as (log, tables):
         for plan in plans:
-            found = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
+            found, about = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
             if as_json:
+                change = code_change(about.recording, about)
+                found.code_change = "" if change is None else change.text
                 json_line(found)
-            else:
-                _print_estimate(plan, found)
+                continue
+            _print_estimate(plan, found)
+            if said := said_of_run(about, options=_options(plan, file)):
+                say_result(said)
+
+
+def _options(plan: RunPlan, file: LogFile | None) -> str:
+    return ("--sample-log " if file is not None else "") + plan.range_options
 
 
 def _print_estimate(plan: RunPlan, found: Estimate) -> None:
@@ -89,7 +97,15 @@ async def show_run(
                 f"Run {plan.run_id}: {plan.label}; at most {money(left)} USD. Interrupted, it goes on with "
                 f"{again}{sealed_words(plan)}."
             )
-            ran = await run_plan(log, tables, plan, max_cost=left, ask_every_step=ask_every_step, file=file)
+            ran = await run_plan(
+                log,
+                tables,
+                plan,
+                max_cost=left,
+                ask_every_step=ask_every_step,
+                file=file,
+                on_about=_code_said(plan, file),
+            )
             _show_ran(plan, ran, again=again, as_json=as_json, of_file=file is not None)
             if ran.status != "finished":
                 return exits.FINDING
@@ -97,6 +113,14 @@ async def show_run(
     if not as_json and plans[0].trial:
         say_result(f"Next: {command_name()} backtest leaderboard {plans[0].trial}{' --against A_RUN' if file else ''}")
     return exits.OK
+
+
+def _code_said(plan: RunPlan, file: LogFile | None) -> Callable[[RunAbout], None]:
+    def said(about: RunAbout) -> None:
+        if change := said_of_run(about, options=_options(plan, file)):
+            say(change)
+
+    return said
 
 
 def _show_ran(plan: RunPlan, ran: Ran, *, again: str, as_json: bool, of_file: bool) -> None:
@@ -118,7 +142,9 @@ def _show_ran(plan: RunPlan, ran: Ran, *, again: str, as_json: bool, of_file: bo
         table(("", "number", "what"), rows, title=f"Run {plan.run_id}: {ran.status}", right=("number",))
         if ran.held:
             say_result(f"{ran.held} cases were on the run's topic already; nothing of them was paid again.")
-        if ran.status == "finished" and not plan.trial:
+        if ran.about.baseline and code_change(ran.about.recording, ran.about) is not None:
+            say_result(f"This is a baseline of today's code: compare runs of a changed prompt with {plan.run_id}.")
+        elif ran.status == "finished" and not plan.trial:
             say_result(f"Next: {command_name()} backtest compare {'A_RUN' if of_file else 'live'} {plan.run_id}")
     if ran.status != "finished":
         say(
@@ -127,12 +153,14 @@ def _show_ran(plan: RunPlan, ran: Ran, *, again: str, as_json: bool, of_file: bo
         )
 
 
-async def verified(invocation: Invocation, *, sample: bool, file: Path | None, cases: int) -> Verified:
+async def verified(
+    invocation: Invocation, *, sample: bool, file: Path | None, cases: int, processes: int = 1
+) -> Verified:
     """Verify the shipped log, a file, or the current log."""
     if sample or file is not None:
-        return await verify(FileSource(read_log_file(file)), sample=cases)
+        return await verify_at(LogAt(file=file), sample=cases, processes=processes)
     async with open_log(invocation) as log:
-        return await verify(await LogSource.made(KafkaLog(log.address), log.topics), sample=cases)
+        return await verify_at(await LogAt.journal(log.address, log.topics), sample=cases, processes=processes)
 
 
 def show_verified(found: Verified) -> None:
@@ -186,11 +214,14 @@ async def show_one(invocation: Invocation, run_id: str, *, as_json: bool) -> Non
             raise ConfigError(f"there is no run {run_id!r}: there are {known} (`{command_name()} backtest list`)")
         states = await tables.query(_STATES, {"run_id": run_id})
         others = await tables.query(_OTHERS, {"run_id": run_id})
+        about = about_of(runs[0])
     if as_json:
         json_line({**runs[0], "cases_by_status": dict(states.rows), "not_replayed": others.dicts()})
         return
     one = runs[0]
     say_result(f"Run {run_id}: {one['label']}, {one['status']}; code {one['code_version']}")
+    if said := about.recorded_code and said_of_run(about):
+        say_result(said)
     say_result(f"Cases received {one['cases_from']:%Y-%m-%d %H:%M} to {one['cases_to']:%Y-%m-%d %H:%M} UTC")
     table(("status", "cases"), states.rows, right=("cases",))
     table(("run", "executed", "reused", "missed", "USD", "avoided USD"),

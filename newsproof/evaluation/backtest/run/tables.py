@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -11,16 +12,21 @@ import msgspec
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import LLM_CALLS, TOOL_CALLS
 from infra.clickhouse.record import Row, epoch_ms
+from newsproof.evaluation.backtest.code_identity import Questions, RunAbout
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.rows import COLUMNS, RunCaseRow, table_row
 
 BLOCK = 2_000
 RUN_COLUMNS = ("run_id", "label", "status", "changes", "code_version", "cases_from", "cases_to", "cases", "executed",
-               "reused", "missed", "cost_usd", "avoided_cost_usd", "started_at", "finished_at", "version")  # fmt: skip
+               "reused", "missed", "cost_usd", "avoided_cost_usd", "started_at", "finished_at", "version",
+               "recorded_code", "declarations", "questions", "looked_at", "baseline")  # fmt: skip
 
 
 class Totals(msgspec.Struct, kw_only=True):
-    """Totals of a run so far. Costs in USD; ``avoided`` is the recorded cost of the reused replies."""
+    """Totals of a run so far. Costs in USD; ``avoided`` is the recorded cost of the reused replies.
+
+    ``other_model`` counts executed calls that another model answered than the recorded ones that they replace.
+    """
 
     cases: int = 0
     replayed: int = 0
@@ -36,6 +42,7 @@ class Totals(msgspec.Struct, kw_only=True):
     avoided: Decimal = Decimal(0)
     look_ahead: int = 0
     after_cutoff: int = 0
+    other_model: int = 0
 
     def add(self, row: RunCaseRow) -> None:
         self.cases += 1
@@ -76,6 +83,7 @@ class RunTables:
     async def run(
         self,
         plan: RunPlan,
+        about: RunAbout,
         status: str,
         totals: Totals,
         span: tuple[datetime, datetime],
@@ -88,12 +96,59 @@ class RunTables:
             plan.run_id, plan.label, status, plan.changes, plan.code_version, epoch_ms(span[0]), epoch_ms(span[1]), totals.cases,
             totals.executed, totals.reused, totals.missed, totals.cost, totals.avoided, epoch_ms(at),
             None if ended is None else epoch_ms(ended), epoch_ms(ended or datetime.now(at.tzinfo)),
+            *about_row(about),
         )  # fmt: skip
         await self._client.insert("runs", RUN_COLUMNS, [row])
 
     async def _write(self, table: str) -> None:
         rows, self._waiting[table] = self._waiting[table], []
         await self._client.insert(table, self._columns[table], rows)
+
+
+def about_row(about: RunAbout) -> Row:
+    """Return the last columns of :data:`RUN_COLUMNS`."""
+    return (
+        list(about.recorded_code),
+        "" if about.declarations is None else msgspec.json.encode(about.declarations).decode(),
+        msgspec.json.encode(about.questions).decode() if about.looked_at else "",
+        about.looked_at,
+        int(about.baseline),
+    )
+
+
+async def read_about(client: ClickHouse, run_id: str) -> RunAbout | None:
+    """Return by which code a run was decided; None where the table has no such run."""
+    found = await read_runs(client, run_id)
+    return about_of(found[0]) if found else None
+
+
+def about_of(row: Mapping[str, Any]) -> RunAbout:
+    """Return by which code the run of a row of ``runs`` was decided."""
+    changed = msgspec.json.decode(row["changes"] or b"{}", type=dict[str, Any]).get("prompts", {})
+    return RunAbout(
+        run_id=row["run_id"],
+        code=(row["code_version"],) if row["code_version"] else (),
+        recorded_code=tuple(row["recorded_code"]),
+        declarations=_DECLARATIONS.decode(row["declarations"]) if row["declarations"] else None,
+        questions=_QUESTIONS.decode(row["questions"]) if row["questions"] else {},
+        looked_at=row["looked_at"],
+        changed_prompts=tuple(changed),
+        baseline=bool(row["baseline"]),
+    )
+
+
+async def baseline_of(client: ClickHouse, about: RunAbout) -> str | None:
+    """Return the newest A/A run by the code of this run over at least its range of cases; None without one."""
+    sql = """SELECT b.run_id FROM runs AS b FINAL, (SELECT * FROM runs FINAL WHERE run_id = {run:String}) AS r
+WHERE b.baseline AND b.run_id != r.run_id AND b.code_version = r.code_version AND b.recorded_code = r.recorded_code
+  AND b.cases_from <= r.cases_from AND b.cases_to >= r.cases_to AND b.cases > 0
+ORDER BY b.started_at DESC LIMIT 1"""
+    rows = (await client.query(sql, {"run": about.run_id})).rows
+    return str(rows[0][0]) if rows else None
+
+
+_DECLARATIONS = msgspec.json.Decoder(dict[str, dict[str, str]])
+_QUESTIONS = msgspec.json.Decoder(dict[str, Questions])
 
 
 async def entries_before(client: ClickHouse) -> dict[str, list[datetime]]:

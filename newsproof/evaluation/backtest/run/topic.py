@@ -16,6 +16,7 @@ from aiokafka.admin import NewTopic
 from aiokafka.errors import TopicAlreadyExistsError
 
 from infra.kafka.topics import KafkaAddress, offsets_of, read_range
+from newsproof.evaluation.backtest.code_identity import RunAbout
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.rows import RunCaseRow
 from schemas.calls import Call
@@ -29,10 +30,11 @@ KEPT_DAYS = 180
 
 
 class RunStarted(msgspec.Struct, frozen=True, tag="newsproof.run_started", tag_field="type"):
-    """The plan; written again at every resumption."""
+    """The plan; written again at every resumption. ``about``: the code of the run and of what it replays."""
 
     plan: RunPlan
     started_at: datetime
+    about: RunAbout | None = None
 
 
 class CallMade(msgspec.Struct, frozen=True, tag="newsproof.call_made", tag_field="type"):
@@ -91,7 +93,7 @@ class RunTopic:
         self._address = address
         self._appender = Appender(address, client_id=f"newsproof-backtest-{run_id}")
 
-    async def open(self, plan: RunPlan, *, replication: int) -> Held:
+    async def open(self, plan: RunPlan, *, replication: int, about: RunAbout | None = None) -> Held:
         """Create the topic or read it, then begin or resume the run.
 
         Raises:
@@ -106,7 +108,7 @@ class RunTopic:
             )
         await self._appender.start()
         now = datetime.now(UTC)
-        await self.write(RunStarted(plan, now), key="")
+        await self.write(RunStarted(plan, now, about), key="")
         held.started_at = held.started_at or now
         return held
 
