@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from newsproof.app.invocation import of, run
-from newsproof.cli.commands.compare import Cap, Cost, Draws, Latency, Primary, Seed, _how
+from newsproof.cli.commands.compare import AllowCodeChange, Cap, Cost, Draws, Latency, Primary, Seed, _how
 
 Trial = Annotated[str, typer.Argument(metavar="TRIAL", help="As `backtest trials` shows it.", show_default=False)]
 Against = Annotated[str, typer.Option(help="The baseline: a run id, or live.")]
@@ -22,6 +22,7 @@ def leaderboard(
     cap: Cap = 0.25,
     trade_cost: Cost = 20.0,
     latency: Latency = 30.0,
+    allow_code_change: AllowCodeChange = False,
     draws: Draws = 9_999,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -30,7 +31,8 @@ def leaderboard(
     from newsproof.evaluation.trials.show import show_leaderboard
 
     how = _how(primary, cap, trade_cost, draws, seed)
-    run(show_leaderboard(of(ctx), trial, against=against, how=how, latency_s=latency, as_json=as_json))
+    given: dict[str, Any] = {"how": how, "latency_s": latency, "allow_code_change": allow_code_change}
+    run(show_leaderboard(of(ctx), trial, against=against, as_json=as_json, **given))
 
 
 def walk_forward(
@@ -41,6 +43,7 @@ def walk_forward(
         str, typer.Option(help="What is chosen by and scored: profit@5m, @1h, @4h or @24h.")
     ] = "profit@24h",
     seed: Seed = 0,
+    allow_code_change: AllowCodeChange = False,
     as_json: AsJson = False,
 ) -> None:
     """Choose at each block of days the candidate that was best on the days before, and say what that would have brought."""
@@ -48,7 +51,8 @@ def walk_forward(
     from newsproof.evaluation.watch.differences import parse_metric
 
     chosen = parse_metric(metric)
-    run(show_walk_forward(of(ctx), trial, against=against, metric=chosen, seed=seed, as_json=as_json))
+    given: dict[str, Any] = {"metric": chosen, "seed": seed, "allow_code_change": allow_code_change}
+    run(show_walk_forward(of(ctx), trial, against=against, as_json=as_json, **given))
 
 
 def trials(ctx: typer.Context, as_json: AsJson = False) -> None:

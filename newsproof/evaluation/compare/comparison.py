@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import msgspec
 
+from newsproof.evaluation.backtest.run.growing import growing_warning
 from newsproof.evaluation.compare.metrics import (
     PRIMARY,
     Calibration,
@@ -259,8 +260,8 @@ def _span(m: MetricResult) -> str:
 def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
     for run, count in ((a, found.a), (b, found.b)):
         name = visible(run.run_id)
-        if run.status not in ("", "finished"):
-            yield f"run {name} is {visible(run.status)}: what it has so far is compared"
+        if growing := growing_warning(name, visible(run.status), run.changes):
+            yield growing
         if count.look_ahead:
             yield f"run {name} refused {count.look_ahead:,} pieces of the future (evidence, memories, prices)"
         if count.after_training_cutoff:

@@ -14,7 +14,10 @@ from newsproof.app.invocation import Invocation, say_result
 from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers, with_data
 from newsproof.evaluation.backtest.code_identity import CodeChange
+from newsproof.evaluation.backtest.run.claims import claim_of
 from newsproof.evaluation.backtest.run.code_check import read_code_change
+from newsproof.evaluation.backtest.run.ledger import read_trials
+from newsproof.evaluation.compare.claiming import claimed
 from newsproof.evaluation.compare.comparison import Comparison, compare, with_texts
 from newsproof.evaluation.compare.documents import as_csv, as_json, as_junit, as_markdown
 from newsproof.evaluation.compare.formats import ReportFormat
@@ -39,10 +42,12 @@ async def compare_runs(
     differences: int = 10,
     latency_s: float = LATENCY_S,
     allow_code_change: bool = False,
+    within_trial: bool = False,
 ) -> Comparison:
     """Compare two runs of the tables; ``live``: the live judgements. Keywords as in :func:`comparison.compare`.
 
-    ``latency_s``: seconds from when news was knowable to the entry, for news that was not judged live.
+    ``latency_s``: seconds from when news was knowable to the entry, for news that was not judged live. What the ledger of trials
+    does not allow is not claimed; ``within_trial``: candidates of one trial do not count against each other.
 
     Raises:
         ConfigError: a run does not exist, no case worked in both, or one is ``live`` and other code recorded it than
@@ -52,6 +57,8 @@ async def compare_runs(
     change = await read_code_change(tables, a, b, allow=allow_code_change)
     returns = await read_returns(tables, (first, second), latency_s=latency_s)
     found = compare(first, second, returns, how=how, rules=rules, differences=differences)
+    trials = await read_trials(tables)
+    found = claimed(found, [claim_of(trials, run, within_trial=within_trial) for run in (a, b)])
     return with_texts(_with_code_change(found, change), await read_texts(tables, a, b, found))
 
 

@@ -32,7 +32,8 @@ def changes_summary(changes: str) -> str:
     except msgspec.DecodeError:
         return visible(changes)[:MAX_LINE]
     prompts = [f"{name} v{p.version} ({p.hash[:8]})" for name, p in sorted(found.prompts.items())]
-    return visible(", ".join(prompts)) or "nothing changed"
+    models = [f"{task} by {model}" for task, model in sorted(found.models.items())]
+    return visible(", ".join((*prompts, *models))) or "nothing changed"
 
 
 class _ChangedPrompt(msgspec.Struct):
@@ -42,6 +43,7 @@ class _ChangedPrompt(msgspec.Struct):
 
 class _Changes(msgspec.Struct):
     prompts: dict[str, _ChangedPrompt]
+    models: dict[str, str] = {}
 
 
 def difference(a: CaseText | None, b: CaseText | None) -> tuple[str, ...]:

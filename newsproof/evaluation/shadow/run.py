@@ -181,7 +181,8 @@ class Shadow:
             log.warning("the stop rule is looked at again with the next case", error=str(exc))
             return
         self._looked_on, self.decided = day, seen.stop
-        log.info("looked at the stop rule", run=self._plan.run_id, metric=seen.metric, found=in_words(seen))
+        said = {"metric": seen.metric, "found": in_words(seen), "code_change": seen.code_change}
+        log.info("looked at the stop rule", run=self._plan.run_id, **said)
 
     def _wanted(self, recording: Recording) -> bool:
         if (recording.case_id, 0) in self._held.done or isinstance(recording.end, CaseFailed):

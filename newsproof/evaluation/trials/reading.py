@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 
 from infra.clickhouse.client import ClickHouse
-from newsproof.evaluation.backtest.run.claims import claim_of
+from newsproof.evaluation.backtest.run.code_check import read_code_change
 from newsproof.evaluation.backtest.run.ledger import Trial, read_trials
-from newsproof.evaluation.compare.claiming import claimed
-from newsproof.evaluation.compare.comparison import compare
 from newsproof.evaluation.compare.metrics import Scoring
 from newsproof.evaluation.compare.reading import read_returns, read_runs
+from newsproof.evaluation.compare.running import compare_runs
 from newsproof.evaluation.statistics.blocks import DAY_S
 from newsproof.evaluation.trials.leaderboard import Leaderboard, leaderboard
 from newsproof.evaluation.trials.walk_forward import WalkForward, walk_forward
@@ -36,34 +36,35 @@ def runs_of(trials: Sequence[Trial], name: str) -> list[str]:
 
 
 async def read_leaderboard(
-    tables: ClickHouse, trial: str, *, against: str, how: Scoring, latency_s: float
+    tables: ClickHouse, trial: str, *, against: str, how: Scoring, **keywords: Any
 ) -> Leaderboard:
-    """Compare each candidate of the trial with the run ``against``, or ``live``. Keywords as in ``compare_runs``.
+    """Compare each candidate of the trial with the run ``against``, or ``live``. Keywords as in :func:`compare_runs`.
 
     Raises:
-        ConfigError: the trial or the baseline does not exist, or a candidate has no case in common with the baseline.
+        ConfigError: the trial does not exist, or as :func:`compare_runs`.
     """
-    trials = await read_trials(tables)
-    compared = []
-    for run_id in runs_of(trials, trial):
-        a, b = await read_runs(tables, against, run_id)
-        found = compare(a, b, await read_returns(tables, (a, b), latency_s=latency_s), how=how, differences=0)
-        # Against each other the candidates are corrected for on the leaderboard itself.
-        compared.append(claimed(found, [claim_of(trials, run_id, within_trial=True)]))
+    compared = [
+        # The candidates do not count against each other here, for the leaderboard corrects for them.
+        await compare_runs(tables, against, run_id, how=how, differences=0, within_trial=True, **keywords)
+        for run_id in runs_of(await read_trials(tables), trial)
+    ]
     return leaderboard(trial, against, compared)
 
 
-async def read_walk_forward(tables: ClickHouse, trial: str, *, against: str, metric: Metric, seed: int) -> WalkForward:
+async def read_walk_forward(
+    tables: ClickHouse, trial: str, *, against: str, metric: Metric, seed: int, allow_code_change: bool
+) -> WalkForward:
     """Choose among the candidates of the trial block by block, over the cases that all of them measure.
 
     Raises:
-        ConfigError: as for :func:`read_leaderboard`, the metric has no better side, or there are too few blocks.
+        ConfigError: the metric has no better side, there are too few blocks, or as for :func:`read_leaderboard`.
     """
     if metric.better == "neither":
         raise ConfigError(f"--metric {metric.label}: neither side of it is better, so nothing can be chosen by it")
     runs = runs_of(await read_trials(tables), trial)
     found: list[Differences] = []
     for run_id in runs:
+        await read_code_change(tables, against, run_id, allow=allow_code_change)
         a, b = await read_runs(tables, against, run_id)
         at = {row.case_id: datetime.fromtimestamp(row.knowable_ms / 1000, UTC) for row in b.rows}
         found.append(differences_of(a, b, await read_returns(tables, (a, b)), at, metric))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from infra.clickhouse.client import ClickHouse
 from newsproof.app.composition import clickhouse_of
@@ -21,11 +21,11 @@ T = TypeVar("T")
 
 
 async def show_leaderboard(
-    invocation: Invocation, trial: str, *, against: str, how: Scoring, latency_s: float, as_json: bool
+    invocation: Invocation, trial: str, *, against: str, how: Scoring, as_json: bool, **keywords: Any
 ) -> None:
     """Print the leaderboard of a trial. Raises as :func:`read_leaderboard`."""
     found = await _with_tables(
-        invocation, lambda tables: read_leaderboard(tables, trial, against=against, how=how, latency_s=latency_s)
+        invocation, lambda tables: read_leaderboard(tables, trial, against=against, how=how, **keywords)
     )
     if as_json:
         json_line(found)
@@ -34,11 +34,11 @@ async def show_leaderboard(
 
 
 async def show_walk_forward(
-    invocation: Invocation, trial: str, *, against: str, metric: Metric, seed: int, as_json: bool
+    invocation: Invocation, trial: str, *, against: str, metric: Metric, as_json: bool, **keywords: Any
 ) -> None:
     """Print the walk-forward choice of a trial. Raises as :func:`read_walk_forward`."""
     found = await _with_tables(
-        invocation, lambda tables: read_walk_forward(tables, trial, against=against, metric=metric, seed=seed)
+        invocation, lambda tables: read_walk_forward(tables, trial, against=against, metric=metric, **keywords)
     )
     if as_json:
         json_line(found)

@@ -39,6 +39,8 @@ def _print(seen: Watched) -> None:
         ("cases", f"{seen.cases}", f"measured, open blocks included; {seen.left_out} later tellings of a story left out"),
     ]  # fmt: skip
     table(("", "", "what"), rows, title=f"{seen.metric}: {seen.run_id} beside live", right=("",))
+    if seen.code_change:
+        say_result(f"! {seen.code_change}; a difference may not be of the prompt alone")
     say_result(f"Verdict: {in_words(seen)}.")
     if seen.stop:
         say_result(f"The stop rule ({seen.stop_when}) holds: the run ends.")

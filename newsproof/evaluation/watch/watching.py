@@ -9,6 +9,8 @@ from typing import Literal
 import msgspec
 
 from infra.clickhouse.client import ClickHouse
+from newsproof.evaluation.backtest.run.code_check import read_code_change
+from newsproof.evaluation.backtest.run.growing import watch_in
 from newsproof.evaluation.backtest.run.plan import StopWhen, Watch
 from newsproof.evaluation.compare.metrics import Better
 from newsproof.evaluation.compare.reading import read_returns, read_runs
@@ -28,7 +30,8 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
     before. ``delta_low`` to ``delta_high`` is the mean over blocks of the block's mean difference, candidate minus live: one
     figure where all its cases worked in both, else both ends of what it can be. ``decided_at``: after how many blocks an
     interval first excluded 0. ``cases`` counts the differences, those of open blocks included, ``left_out``
-    later tellings of a story that began in an earlier block. ``stop``: the run's stop rule holds.
+    later tellings of a story that began in an earlier block. ``stop``: the run's stop rule holds. ``code_change``: how the
+    code that decided the run differs from live's, "" if it does not; no rule holds then, for a difference may be the code's.
     """
 
     run_id: str
@@ -48,6 +51,7 @@ class Watched(msgspec.Struct, frozen=True, kw_only=True):
     cases: int
     left_out: int
     stop: bool
+    code_change: str
 
 
 def checked_watch(metric: str, stop_when: StopWhen) -> Watch:
@@ -74,7 +78,7 @@ async def watch_of(tables: ClickHouse, run_id: str) -> Watch:
     rows = (await tables.query(sql, {"run": run_id})).rows
     if not rows:
         raise ConfigError(f"there is no run {run_id!r}: `newsproof backtest list` shows those that there are")
-    found = msgspec.json.decode(rows[0][0], type=_Changes).watch
+    found = watch_in(rows[0][0])
     if found is None:
         raise ConfigError(
             f"run {run_id} was begun without a metric to watch, and one that is chosen after a look proves nothing: begin a "
@@ -90,12 +94,15 @@ async def watched(tables: ClickHouse, run_id: str, watch: Watch) -> Watched:
         ConfigError: no case worked in both yet.
     """
     metric = parse_metric(watch.metric)
-    runs, received = await asyncio.gather(read_runs(tables, LIVE, run_id), _received(tables, run_id))
+    runs, received, change = await asyncio.gather(
+        read_runs(tables, LIVE, run_id), _received(tables, run_id), read_code_change(tables, LIVE, run_id, allow=True)
+    )
     returns = Returns() if metric.horizon_s is None else await read_returns(tables, runs)
-    return told(run_id, watch, metric, differences_of(*runs, returns, received, metric))
+    differences = differences_of(*runs, returns, received, metric)
+    return told(run_id, watch, metric, differences, code_change="" if change is None else change.text)
 
 
-def told(run_id: str, watch: Watch, metric: Metric, differences: Differences) -> Watched:
+def told(run_id: str, watch: Watch, metric: Metric, differences: Differences, *, code_change: str = "") -> Watched:
     """Return what the differences say."""
     seen = look(differences.least, differences.most, differences.blocks, differences.open_from)
     verdict = _verdict(seen, metric.better)
@@ -116,7 +123,8 @@ def told(run_id: str, watch: Watch, metric: Metric, differences: Differences) ->
         decided_at=seen.decided_at,
         cases=differences.blocks.size,
         left_out=differences.left_out,
-        stop=_stops(verdict, watch.stop_when),
+        stop=not code_change and _stops(verdict, watch.stop_when),
+        code_change=code_change,
     )
 
 
@@ -161,7 +169,3 @@ async def _received(tables: ClickHouse, run_id: str) -> dict[str, datetime]:
     sql = "SELECT case_id, min(received_at) FROM run_cases WHERE run_id = {run:String} GROUP BY case_id"
     found = (await tables.query(sql, {"run": run_id})).rows
     return {case_id: at if at.tzinfo else at.replace(tzinfo=UTC) for case_id, at in found}
-
-
-class _Changes(msgspec.Struct):
-    watch: Watch | None = None

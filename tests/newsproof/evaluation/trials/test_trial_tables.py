@@ -50,8 +50,8 @@ async def write_prices(tables: ClickHouse) -> None:
     await write_import(
         tables,
         PriceImport(
-            version=1, source="csv:t.csv", imported_ms=times[0], bars=len(times), markets=("BTC/USDT",), first_ms=times[0],
-            last_ms=times[-1], entry_within_s=900.0, horizons_s=(3600,),
+            version=1, source="csv:t.csv", imported_ms=times[0], bars=len(times), markets=("BTC/USDT",), covers=((times[0], times[-1]),),
+            entry_within_s=900.0, horizons_s=(3600,),
         ),
     )  # fmt: skip
 
@@ -140,3 +140,20 @@ def test_what_cannot_be_chosen_by_is_refused(database: dict[str, str]) -> None:
         raise command(database, "walk-forward", "t", "--against", "base", "--metric", "confidence").exception
     with pytest.raises(ConfigError, match=r"the first 6 are only chosen by"):
         raise command(database, "walk-forward", "t", "--against", "base", "--metric", "profit@24h").exception
+
+
+def test_compare_says_who_looked_before_and_claims_nothing_on_a_period_that_was_tuned_on(
+    database: dict[str, str],
+) -> None:
+    first, second = (
+        json.loads(command(database, "compare", "base", run, "--primary", "profit@1h", "--format", "json").stdout)
+        for run in ("t-wrong", "t-right")
+    )
+    assert (first["metrics"][0]["verdict"], first["metrics"][0]["p"] < 0.05) == ("worse", True)
+    told = second["metrics"][0]
+    assert (told["p"], told["p_holm"], told["verdict"]) == (None, None, "changed")
+    assert told["delta"] == pytest.approx(0.02) and told["low"] is not None
+    assert "tuned on this period: 1 earlier trials looked at it" in told["note"]
+    assert any("run t-right was tuned on this period" in warning for warning in second["warnings"])
+    gate = command(database, "gate", "base", "t-right", "--primary", "profit@1h")
+    assert gate.exit_code == exits.FINDING and "cannot be seen (tuned on this period" in gate.stdout

@@ -68,6 +68,15 @@ def test_a_higher_profit_is_better_and_a_higher_confidence_is_higher() -> None:
     assert in_words(seen("profit@4h", [0.3] * 20)).startswith("better since day 10: +0.29")
 
 
+def test_where_other_code_decided_no_stop_rule_holds() -> None:
+    found = Differences(
+        cases=tuple(map(str, range(20))), least=np.full(20, 0.3), most=np.full(20, 0.3), blocks=np.arange(20), open_from=19, left_out=0
+    )  # fmt: skip
+    watch, metric = Watch(metric="profit@4h", stop_when="either"), parse_metric("profit@4h")
+    assert told("r", watch, metric, found).stop
+    assert not told("r", watch, metric, found, code_change="other code decided r").stop
+
+
 @pytest.mark.parametrize(
     ("rule", "change", "stops"),
     [
@@ -135,9 +144,10 @@ def test_a_metric_without_a_better_side_stops_on_either_alone() -> None:
 
 
 def test_a_comparison_of_a_growing_run_says_so() -> None:
-    assert growing_warning("r", "finished", watched=True) == growing_warning("live", "", watched=False) == ""
-    assert "newsproof backtest watch r" in growing_warning("r", "running", watched=True)
-    assert "wait for its end" in growing_warning("r", "stopped", watched=False)
+    assert growing_warning("r", "finished", WATCHED.changes) == growing_warning("live", "", "") == ""
+    assert "newsproof backtest watch r" in growing_warning("r", "running", WATCHED.changes)
+    for changes in (RunPlan(run_id="r").changes, "", "{"):
+        assert "wait for its end" in growing_warning("r", "stopped", changes)
 
 
 # On the real engine

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from infra.clickhouse.client import ClickHouse
+from newsproof.app.version import code_version
 from newsproof.evaluation.backtest.run.plan import RunPlan
 
 BEGAN = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -35,6 +36,7 @@ async def fill(tables: ClickHouse, plan: RunPlan, changes_of_days: Sequence[floa
     for table, rows in (("signals", signals), ("run_cases", cases)):
         await tables.insert(table, list(rows[0]), [tuple(row.values()) for row in rows])
     run = {"run_id": plan.run_id, "label": "x", "status": "running", "changes": plan.changes, "version": 1}
+    run |= {"code_version": code_version(), "recorded_code": [code_version()]}
     run |= {"started_at": ms(BEGAN), "cases_from": ms(BEGAN), "cases_to": ms(BEGAN)}
     await tables.insert("runs", list(run), [tuple(run.values())])
 
