@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from infra.clickhouse.client import ClickHouse, connect
+from infra.clickhouse.descriptions import describe
 from infra.clickhouse.statement import split_statements
 from schemas.errors import ConfigError
 
@@ -79,7 +80,8 @@ def _read(path: Path) -> Migration:
 
 
 async def migrate(client: ClickHouse, *, directory: Path = DIRECTORY) -> tuple[str, ...]:
-    """Create the client's database if it is missing and apply the new migrations; return their names.
+    """Create the client's database if it is missing, apply the new migrations and return their names; then describe what
+    is there (``descriptions.toml``).
 
     Safe to run at every start and from several processes at once.
 
@@ -100,6 +102,8 @@ async def migrate(client: ClickHouse, *, directory: Path = DIRECTORY) -> tuple[s
             ("number", "name", "checksum"),
             [(migration.number, migration.name, migration.checksum.encode())],
         )
+    if directory == DIRECTORY:
+        await describe(client)
     return tuple(m.name for m in new)
 
 
