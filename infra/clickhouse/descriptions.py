@@ -9,13 +9,14 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from infra.clickhouse.client import ClickHouse
 from schemas.errors import PermanentError
 
-__all__ = ["FILE", "Descriptions", "describe", "load_descriptions", "outdated", "undescribed"]
+__all__ = ["FILE", "Descriptions", "Relation", "describe", "load_descriptions", "outdated", "undescribed"]
 
 FILE = Path(__file__).with_name("descriptions.toml")
 _ATTEMPTS = 3
@@ -34,12 +35,27 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: dict[str, str] = {}
 
 
+class Relation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"of": "from"}):
+    """Rows of table ``of`` belong to rows of table ``to``; ``on`` are columns, ``a=b`` where their names differ."""
+
+    of: str
+    to: str
+    on: tuple[str, ...]
+    says: str
+    kind: Literal["many-to-one", "many-to-many"] = "many-to-one"
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return the columns that are equal, of ``of`` and of ``to``."""
+        return [(left, right or left) for left, _, right in (one.partition("=") for one in self.on)]
+
+
 class Descriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``columns``: what a name means wherever no table says otherwise. ``tables`` are tables and views by name; one that
     ``inherits`` takes what it does not say itself from another one's columns."""
 
     columns: dict[str, str]
     tables: dict[str, _Table]
+    relations: tuple[Relation, ...] = ()
 
     def of_table(self, table: str) -> str:
         """Return what a table or view holds, "" where nobody says."""
@@ -106,7 +122,8 @@ def undescribed(columns: Mapping[str, Iterable[str]], descriptions: Descriptions
 
 
 def outdated(columns: Mapping[str, Iterable[str]], descriptions: Descriptions) -> list[str]:
-    """Return ``table`` and ``table.column`` of what is described and not there, and ``column`` of what no table has."""
+    """Return ``table`` and ``table.column`` of what is described or related and not there, and ``column`` of what no
+    table has."""
     names = {table: set(held) for table, held in columns.items()}
     found = [table for table in descriptions.tables if table not in names]
     found += [
@@ -116,6 +133,9 @@ def outdated(columns: Mapping[str, Iterable[str]], descriptions: Descriptions) -
         if column not in names.get(table, ())
     ]
     found += [column for column in descriptions.columns if not any(column in held for held in names.values())]
+    for relation in descriptions.relations:
+        ends = [*((relation.of, a) for a, _ in relation.pairs()), *((relation.to, b) for _, b in relation.pairs())]
+        found += [f"{table}.{column}" for table, column in ends if column not in names.get(table, ())]
     return sorted(found)
 
 
