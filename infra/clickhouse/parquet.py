@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import io
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from infra.clickhouse.client import ClickHouse
 from schemas.errors import PermanentError
 
-__all__ = ["write_parquet"]
+__all__ = ["read_table", "write_parquet"]
 
 _TAIL = 1000
 """Bytes of a body that broke off in which the server's reason stands."""
@@ -47,5 +50,31 @@ def _rows_in(path: Path) -> int:
     except ArrowInvalid as exc:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - _TAIL))
-            said = file.read().decode("utf-8", "replace")
-        raise PermanentError(f"the query broke off: {said}; ask for less, or correct it") from exc
+            tail = file.read()
+        raise _broke_off(tail) from exc
+
+
+async def read_table(client: ClickHouse, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
+    """Return the result of a query as a ``pyarrow.Table``. By way of Parquet: in ClickHouse's Arrow, DateTime is a number.
+
+    Raises:
+        PermanentError: the statement is refused, or broke off midway.
+        TransientError: as every method of the client.
+    """
+    async with client._errors(sql) as connected:
+        body = await connected.raw_query(sql, parameters=dict(parameters or {}), fmt="Parquet")
+    return await asyncio.to_thread(_table_of, body)
+
+
+def _table_of(body: bytes) -> Any:
+    from pyarrow import ArrowInvalid
+    from pyarrow.parquet import read_table as read
+
+    try:
+        return read(io.BytesIO(body))
+    except ArrowInvalid as exc:
+        raise _broke_off(body[-_TAIL:]) from exc
+
+
+def _broke_off(tail: bytes) -> PermanentError:
+    return PermanentError(f"the query broke off: {tail.decode('utf-8', 'replace')}; ask for less, or correct it")
