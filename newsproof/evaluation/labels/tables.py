@@ -18,11 +18,9 @@ _CASES = """
 SELECT case_id, max(news) AS source, max(external) AS external_id
 FROM
 (
-    SELECT case_id, JSONExtractString(payload, 'news', 'source') AS news,
-           JSONExtractString(payload, 'news', 'external_id') AS external
-    FROM events WHERE run_id = 'live' AND event_type = 'newsproof.event_received'
+    SELECT case_id, source AS news, external_id AS external FROM news WHERE run_id = 'live'
     UNION ALL
-    SELECT case_id, '' AS news, '' AS external FROM run_cases
+    SELECT case_id, '' AS news, '' AS external FROM v_run_cases
 )
 GROUP BY case_id
 """
