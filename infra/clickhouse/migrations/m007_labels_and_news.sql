@@ -49,7 +49,7 @@ FROM (SELECT * FROM v_run_cases WHERE has_signal) AS c
 INNER JOIN v_labelled_cases AS l ON l.case_id = c.case_id;
 
 -- The news in a table of its own, a row a case, so that whoever looks for a text, a source or an external id reads neither the
--- bodies of all other events nor JSON. A copy: `events.payload` stays the record's value. The text is emptied when that is.
+-- bodies of all other events nor JSON. A copy: `events.payload` stays the record's value. Text and author are emptied when that is.
 CREATE TABLE IF NOT EXISTS news
 (
     run_id            LowCardinality(String),
@@ -58,7 +58,7 @@ CREATE TABLE IF NOT EXISTS news
     source            LowCardinality(String),
     external_id       String CODEC(ZSTD(1)),
     url               String CODEC(ZSTD(1)),
-    author            String CODEC(ZSTD(1)),
+    author            String CODEC(ZSTD(1)) TTL ingested_at + INTERVAL 90 DAY,
     language          LowCardinality(String),
     text              String CODEC(ZSTD(3)) TTL ingested_at + INTERVAL 90 DAY,
     text_hash         String CODEC(ZSTD(1)),

@@ -133,7 +133,7 @@ def print_report(found: LabelReport) -> None:
     truths = [truth for truth in TRUTHS if found.by_truth[truth]]
     say_result(f"Run {found.run_id}: {found.labelled} of {found.judgements} judgements are of labelled cases.")
     rows = [(verdict or "(none)", *(by[t] for t in truths)) for verdict, by in found.verdicts.items()]
-    table(("verdict", *truths), rows, title="Judgements by verdict and what the labels say", right=truths)
+    table(("verdict", *truths), rows, title="By verdict and label", right=truths)
     shares = (
         ("confirmed that was false", found.confirmed_that_was_false),
         ("refuted that was true", found.refuted_that_was_true),

@@ -93,10 +93,12 @@ def _conditions(wanted: FeedFilter, before: Before | None) -> tuple[list[str], d
             where.append(f"case_id IN ({of})")
             asked[column] = value.casefold()
     if wanted.text:
-        said = "concat(text, ' ', source, ' ', external_id)"
-        found = f"positionCaseInsensitiveUTF8({said}, {{text:String}}) > 0"
-        of = f"SELECT case_id FROM news WHERE run_id = {{run:String}} AND {found}"
-        where.append(f"(case_id IN ({of}) OR startsWith(case_id, {{text:String}}))")
+        text = "JSONExtractString(payload, 'news', 'text')"
+        named = "JSONExtractString(payload, 'news', 'source'), ' ', JSONExtractString(payload, 'news', 'external_id')"
+        where.append(
+            f"(positionCaseInsensitiveUTF8(concat({text}, ' ', {named}), {{text:String}}) > 0 "
+            "OR startsWith(case_id, {text:String}))"
+        )
         asked["text"] = wanted.text
     return where, asked
 
