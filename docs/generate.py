@@ -1,5 +1,5 @@
 """Rewrite what is generated in the documentation: the marked blocks of README.md, architecture.md and research-chat.md,
-asyncapi.json and conformance.md.
+asyncapi.json and conformance.md; then what docs/schema.py writes of the tables.
 
     ./.venv/bin/python docs/generate.py
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import runpy
 import sys
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,7 @@ def main() -> None:
         path.write_text(with_blocks(page, path.read_text("utf-8")), "utf-8")
     (PROJECT / "docs" / "asyncapi.json").write_text(asyncapi(), "utf-8")
     (PROJECT / "docs" / "conformance.md").write_text(conformance(), "utf-8")
+    runpy.run_path(str(PROJECT / "docs" / "schema.py"), run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -36,13 +36,16 @@ from infra.settings import Settings, load_settings
 from lab.backtest.selftest import SelfTest
 from lab.chaos.outcome import Outcome as ChaosOutcome
 from lab.hostile.run import Outcome as HostileOutcome
+from newsproof import notebook
 from newsproof.app.composition import worker_options
 from newsproof.app.processes.health import HealthServer, sink_unready, worker_unready
 from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
 from newsproof.cli.access.kafka import _ways, login_of
 from newsproof.cli.configuration import SettingView, views
+from newsproof.cli.data.labels import LabelImport
 from newsproof.cli.data.memory import Rebuilt
 from newsproof.cli.data.outcomes import ImportReport
+from newsproof.cli.data.parquet_export import Export
 from newsproof.cli.doctor.check import Check, Tried
 from newsproof.cli.log.budget import as_document as budget_document
 from newsproof.cli.log.dead_letters import DeadLetter
@@ -57,6 +60,8 @@ from newsproof.evaluation.backtest.run.show_trials import ListedTrial
 from newsproof.evaluation.backtest.sample import read_log_file
 from newsproof.evaluation.compare.comparison import Comparison
 from newsproof.evaluation.eval.evaluate import Evaluation
+from newsproof.evaluation.labels.judging import LabelReport
+from newsproof.evaluation.labels.tables import LabelSource
 from newsproof.evaluation.profit.report import ProfitReport
 from newsproof.evaluation.profit.study_report import StudyReport
 from newsproof.evaluation.trials.leaderboard import Leaderboard
@@ -274,12 +279,20 @@ def test_programs_import_these_names_with_these_signatures() -> None:
     assert found == FROZEN["sdk"]
 
 
+def test_notebooks_call_these_functions_with_these_signatures() -> None:
+    found = {name: str(inspect.signature(getattr(notebook, name))) for name in notebook.__all__ if name.islower()}
+    assert found == FROZEN["notebook"]
+
+
 def test_pages_import_nothing_else_of_it_and_the_command_has_its_name() -> None:
     pages = [PROJECT / "README.md", *(PROJECT / "docs").rglob("*.md"), *(PROJECT / "examples").glob("*.py")]
     imported = {
         line for page in pages for line in re.findall(r"^(?:from|import) newsproof\b.*", page.read_text("utf-8"), re.M)
     }
-    assert imported == {"from newsproof import subscribe"}
+    assert imported == {
+        "from newsproof import subscribe",
+        "from newsproof.notebook import compare, outcomes, run, sql",
+    }
 
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))["project"]
     assert (project["name"], list(project["scripts"])) == ("newsproof", ["newsproof"])
@@ -338,7 +351,11 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("doctor", Check),
         ("doctor --live", Tried),
         ("eval", Evaluation),
+        ("export", Export),
         ("hostile", HostileOutcome),
+        ("labels import", LabelImport),
+        ("labels list", LabelSource),
+        ("labels report", LabelReport),
         ("memory rebuild", Rebuilt),
         ("outcomes import", ImportReport),
         ("prompts", Prompt),

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from infra.clickhouse.client import ClickHouse, connect
+from infra.clickhouse.descriptions import describe
 from infra.clickhouse.statement import split_statements
 from schemas.errors import ConfigError
 
@@ -25,9 +26,12 @@ _NAME = re.compile(r"m(\d{3})_[a-z0-9_]+\.sql\Z")
 _REPEATABLE = re.compile(
     r"CREATE OR REPLACE VIEW |CREATE (TABLE|VIEW|DATABASE) IF NOT EXISTS |DROP (TABLE|VIEW) IF EXISTS "
     r"|ALTER TABLE \S+ ((ADD|CLEAR) COLUMN IF NOT EXISTS |(DROP|COMMENT|RENAME|MODIFY) COLUMN IF EXISTS "
-    r"|MODIFY (TTL|SETTING) )",
+    r"|MODIFY (TTL|SETTING) |ADD PROJECTION IF NOT EXISTS |(MATERIALIZE|DROP) PROJECTION IF EXISTS )",
     re.IGNORECASE,
 )
+_COPY = re.compile(r"INSERT INTO (\w+) \([^)]*\) SELECT ", re.IGNORECASE)
+_REPLACING = re.compile(r"CREATE TABLE IF NOT EXISTS (\w+) .*ENGINE = ReplacingMergeTree", re.IGNORECASE)
+"""A copy may run twice, also after one that was cut off, where equal keys are one row to whoever reads."""
 _LEDGER = """CREATE TABLE IF NOT EXISTS migrations
 (
     number     UInt16,
@@ -53,7 +57,8 @@ def load_migrations(directory: Path = DIRECTORY) -> tuple[Migration, ...]:
     Raises:
         ConfigError: a file name is invalid, a number is out of order, or a statement is not idempotent.
     """
-    found = tuple(_read(path) for path in sorted(directory.glob("*.sql")))
+    replacing: set[str] = set()
+    found = tuple(_read(path, replacing) for path in sorted(directory.glob("*.sql")))
     for expected, migration in enumerate(found, start=1):
         if migration.number != expected:
             raise ConfigError(
@@ -62,16 +67,22 @@ def load_migrations(directory: Path = DIRECTORY) -> tuple[Migration, ...]:
     return found
 
 
-def _read(path: Path) -> Migration:
+def _read(path: Path, replacing: set[str]) -> Migration:
+    """``replacing`` collects the tables made so far in which a key is one row."""
     match = _NAME.match(path.name)
     if match is None:
         raise ConfigError(f"migration {path.name}: name it m001_what_it_does.sql")
     text = path.read_text(encoding="utf-8")
     statements = tuple(split_statements(text))
     for statement in statements:
-        if not _REPEATABLE.match(re.sub(r"\s+", " ", statement)):
+        flat = re.sub(r"\s+", " ", statement)
+        if made := _REPLACING.match(flat):
+            replacing.add(made.group(1))
+        copied = _COPY.match(flat)
+        if not (_REPEATABLE.match(flat) or (copied and copied.group(1) in replacing)):
             raise ConfigError(
-                f"migration {path.name}: write it so that it may run twice (IF NOT EXISTS, OR REPLACE): "
+                f"migration {path.name}: write it so that it may run twice (IF NOT EXISTS, OR REPLACE; a copy, "
+                f"INSERT INTO t (…) SELECT, into a ReplacingMergeTree): "
                 f"{statement[:80]}"
             )
     digest = hashlib.sha256(text.encode()).hexdigest()
@@ -79,7 +90,8 @@ def _read(path: Path) -> Migration:
 
 
 async def migrate(client: ClickHouse, *, directory: Path = DIRECTORY) -> tuple[str, ...]:
-    """Create the client's database if it is missing and apply the new migrations; return their names.
+    """Create the client's database if it is missing, apply the new migrations and return their names; then describe what
+    is there (``descriptions.toml``).
 
     Safe to run at every start and from several processes at once.
 
@@ -100,6 +112,8 @@ async def migrate(client: ClickHouse, *, directory: Path = DIRECTORY) -> tuple[s
             ("number", "name", "checksum"),
             [(migration.number, migration.name, migration.checksum.encode())],
         )
+    if directory == DIRECTORY:
+        await describe(client)
     return tuple(m.name for m in new)
 
 

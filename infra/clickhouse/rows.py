@@ -37,6 +37,8 @@ def rows_of(record: AcceptedRecord, *, accepted: bool = True, embedded: Embedded
     rows: Rows = {}
     if accepted:
         rows["events"] = [_event_row(record)]
+        if isinstance(event, ev.EventReceived):
+            rows["news"] = [_news_row(record, event)]
         if isinstance(event, ev.SignalSynthesized):
             rows["memories"] = memory_rows(record, embedded)
             if record.run_id != LIVE_RUN:
@@ -93,6 +95,30 @@ def _event_row(r: AcceptedRecord) -> Row:
         r.value,
         None if news is None else epoch_ms(knowable_at(news, opened)),
         None if news is None else is_live(news, opened),
+        FIRST_WINS_TOP - r.offset,
+    )
+
+
+def _news_row(r: AcceptedRecord, event: ev.EventReceived) -> Row:
+    news = event.news
+    return (
+        r.run_id,
+        r.case_id,
+        r.event_id,
+        news.source,
+        news.external_id or "",
+        news.url or "",
+        news.author or "",
+        event.language,
+        news.text,
+        event.text_hash,
+        list(news.keywords_hit),
+        epoch_ms(news.published_at),
+        news.received_at and epoch_ms(news.received_at),
+        epoch_ms(r.time),
+        r.topic,
+        r.partition,
+        r.offset,
         FIRST_WINS_TOP - r.offset,
     )
 

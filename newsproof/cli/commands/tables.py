@@ -15,6 +15,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
     app.command(rich_help_panel="News in, signals out")(sql)
     app.command(rich_help_panel="News in, signals out")(analyst)
+    app.command(rich_help_panel="Analytics and backtest")(export)
 
 
 def sql(
@@ -79,3 +80,27 @@ def analyst(
         return
     table(("what", "value"), [(name, value) for name, value in found.items() if name != "curl"])
     say_result(found["curl"])
+
+
+def export(
+    ctx: typer.Context,
+    parquet: Annotated[
+        Path,
+        typer.Option(help="Directory for the files, one a table; it is made if it is missing.", show_default=False),
+    ],
+    table_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--table", help="Only this table or view; may be repeated. Without it: every one.", metavar="NAME"
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Write into a directory that is not empty, over an earlier export.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="What was written, as one JSON object.")] = False,
+) -> None:
+    """Write tables and v_* views as Parquet files, and a README.md with a line for every column."""
+    from newsproof.cli.data.parquet_export import export_parquet, print_export
+
+    done = run(export_parquet(of(ctx), parquet, tables=table_ or (), overwrite=overwrite))
+    json_line(done) if as_json else print_export(done, parquet)

@@ -15,8 +15,7 @@ _CASES = """
 SELECT n.external AS message, s.status AS status, s.path AS path, s.took_ms AS took_ms, s.said AS outcome,
        s.action AS action, s.verdict AS verdict, c.searches AS searches,
        c.calls AS calls, toFloat64(c.spent_usd) AS cost_usd, c.unpriced AS unpriced_calls
-FROM (SELECT case_id, JSONExtractString(payload, 'news', 'external_id') AS external FROM events FINAL
-      WHERE event_type = 'newsproof.event_received') AS n
+FROM (SELECT case_id, external_id AS external FROM news FINAL) AS n
 INNER JOIN (
   SELECT case_id, dateDiff('millisecond', min(event_time), max(event_time)) AS took_ms,
          argMax(event_type, journal_offset) AS status, argMax(outcome, journal_offset) AS path,
@@ -100,8 +99,7 @@ async def measured(tables: ClickHouse, order: dict[str, int]) -> Measured:
 async def ended(tables: ClickHouse) -> set[str]:
     """Return the ids of the messages whose case has ended according to the tables."""
     found = await tables.query(
-        "SELECT JSONExtractString(payload, 'news', 'external_id') FROM events FINAL"
-        " WHERE event_type = 'newsproof.event_received' AND case_id IN (SELECT case_id FROM events FINAL"
+        "SELECT external_id FROM news FINAL WHERE case_id IN (SELECT case_id FROM events FINAL"
         " WHERE event_type IN ('newsproof.signal_synthesized', 'newsproof.case_dropped', 'newsproof.case_failed'))"
     )
     return {str(row[0]) for row in found.rows}

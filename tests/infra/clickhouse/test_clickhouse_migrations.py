@@ -71,6 +71,7 @@ async def test_a_database_of_newer_code_is_refused(empty: ClickHouse, tmp_path: 
     [
         ("m001_t", "CREATE TABLE t (n UInt8) ENGINE = Memory;", "may run twice"),
         ("m001_t", "INSERT INTO t VALUES (1);", "may run twice"),
+        ("m001_t", TABLE + "INSERT INTO t (n) SELECT 1;", "a copy, .* into a ReplacingMergeTree"),
         ("m002_t", TABLE, "has to be m001"),
         ("tables", TABLE, "name it m001"),
     ],
@@ -103,6 +104,67 @@ OLD_SIGNALS = {
     "taken back": (("retracted", ["retracted"], ["multi_source", "retracted"]), ("retracted", "", "")),
     "replaced": (("superseded", [], ["few_sources"]), ("superseded", "unconfirmed", "")),
 }
+
+
+OPENED = {
+    # case: (month of 2026, offset, payload)
+    "full": (
+        1,
+        4,
+        {
+            "news": {
+                "source": "wire",
+                "external_id": "n1",
+                "url": "https://a.example",
+                "author": "ann",
+                "text": "文 | x",
+            }
+        },
+    ),
+    "bare": (2, 5, {"news": {"source": "wire", "text": "y"}}),
+    "emptied": (2, 6, None),
+}
+
+
+async def test_news_are_copied_whole_however_often_the_copy_was_cut_off(empty: ClickHouse, tmp_path: Path) -> None:
+    await migrated_to(empty, tmp_path, 6)
+    rows: list[tuple[object, ...]] = []
+    for case, (month, offset, said) in OPENED.items():
+        rest = {"language": "en", "text_hash": "h"}
+        more = {
+            "published_at": "2025-12-31T23:59:59.5+00:00",
+            "received_at": "2026-01-01T00:00:01Z",
+            "keywords_hit": ["k"],
+        }
+        payload = "" if said is None else orjson.dumps({"news": {**said["news"], **more}, **rest}).decode()
+        at = datetime(2026, month, 1, tzinfo=UTC)
+        first = ("live", case, f"e-{case}", "newsproof.event_received", at, offset, payload, 2**64 - 1 - offset)
+        again = (*first[:5], offset + 9, payload.replace("wire", "later"), 2**64 - 1 - offset - 9)  # delivered again
+        rows += [first, again]
+    columns = ("run_id", "case_id", "event_id", "event_type", "event_time", "journal_offset", "payload", "first_wins")
+    await empty.insert("events", columns, rows)
+    await empty.insert("signals", ("run_id", "signal_id", "revision", "asset"), [("live", "s", 1, "BTC")])
+    statements = load_migrations()[6].statements
+    copy = next(n for n, one in enumerate(statements) if one.startswith("INSERT INTO news"))
+    for killed_before in range(len(statements) + 1):  # a process that died before this statement
+        for statement in statements[:killed_before]:
+            await empty.command(statement)
+        if killed_before == copy:  # … or in the middle of the copy
+            await empty.command(f"{statements[copy]} AND case_id = 'full'")
+    assert len(await migrate(empty)) == len(load_migrations()) - 6
+    kept = "case_id, event_id, source, external_id, url, author, text, language, text_hash, keywords, journal_offset"
+    found = (await empty.query(f"SELECT {kept} FROM news FINAL ORDER BY case_id")).rows
+    assert found == [
+        ("bare", "e-bare", "wire", "", "", "", "y", "en", "h", ["k"], 5),
+        ("full", "e-full", "wire", "n1", "https://a.example", "ann", "文 | x", "en", "h", ["k"], 4),
+    ]
+    times = (await empty.query("SELECT DISTINCT published_at, received_at FROM news FINAL")).rows
+    assert times == [
+        (datetime(2025, 12, 31, 23, 59, 59, 500_000, tzinfo=UTC), datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC))
+    ]
+    assert (await empty.query("SELECT count() FROM events")).rows == [(6,)]  # a copy: nothing is taken away
+    by_asset = "SELECT signal_id FROM signals WHERE run_id = 'live' AND upper(asset) = 'BTC'"
+    assert (await empty.query(by_asset)).rows == [("s",)]
 
 
 async def migrated_to(client: ClickHouse, directory: Path, last: int) -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.columns import COLUMNS
-from infra.clickhouse.rows import memory_row, rows_of
+from infra.clickhouse.rows import Row, memory_row, rows_of
 from schemas import events as ev
 from schemas.effects import Failure, ModelReply
 from schemas.errors import ContractError
+from schemas.news import News
 from schemas.signals import Adjustment, PromptUse, SignalEvidence
 from tests.infra.clickhouse.clickhouse_samples import (
     NOW,
@@ -98,6 +100,46 @@ async def test_an_event_keeps_its_envelope_its_step_and_its_bytes(clickhouse: Cl
     )
     (row,) = (await clickhouse.query(f"SELECT {columns} FROM events FINAL")).rows
     assert row == ("e", "cause", "recall", "no_match", 1500.0, "offline", 2**40, one.value.decode(), NOW)
+
+
+async def test_the_news_of_a_case_has_a_row_of_its_own(clickhouse: ClickHouse) -> None:
+    given = {
+        "source": "wire",
+        "external_id": "n1",
+        "url": "https://a.example",
+        "author": "ann",
+        "text": "Circle 确认 USDC",
+    }
+    times = {"published_at": NOW - seconds(60), "received_at": NOW - seconds(1.5)}
+    news = News(**given, **times, keywords_hit=("USDC", "储备"))
+    bare = News(source="wire", text="x", published_at=NOW)
+    for case, one in (("a", news), ("b", bare)):
+        opened = ev.EventReceived(news=one, config_hash="h", text_hash=one.text_hash, language="zh")
+        await fill(clickhouse, [record(opened, case=case, event_id=case, offset=n) for n in (5, 2)])
+    columns = (
+        "case_id, source, external_id, url, author, text, text_hash, keywords, published_at, received_at, opened_at"
+    )
+    found = await clickhouse.query(f"SELECT {columns}, language, journal_offset FROM news FINAL ORDER BY case_id")
+    kept = ("Circle 确认 USDC", news.text_hash, ["USDC", "储备"], NOW - seconds(60), NOW - seconds(1.5), NOW, "zh", 2)
+    assert found.rows == [
+        ("a", "wire", "n1", "https://a.example", "ann", *kept),
+        ("b", "wire", "", "", "", "x", bare.text_hash, [], NOW, None, NOW, "zh", 2),
+    ]
+
+
+async def test_signals_are_found_by_asset_and_time_and_merges_keep_that_true(clickhouse: ClickHouse) -> None:
+    def at(n: int, asset: str, offset: int = 0, **other: Any) -> Row:
+        of = signal(signal_id=f"s{n}", case_id=f"c{n}", asset=asset, decided_at=NOW + seconds(n), **other)
+        return published(of, offset=offset)
+
+    await fill_signals(clickhouse, at(1, "BTC", 7, confidence=0.1), *(at(n, "ETH") for n in range(2, 20)))
+    await fill_signals(clickhouse, at(1, "BTC", 3, confidence=0.9))  # the first record, delivered last
+    asked = "SELECT signal_id, confidence FROM signals WHERE run_id = 'live' AND upper(asset) = 'BTC'"
+    assert sorted((await clickhouse.query(asked)).rows) == [("s1", 0.1), ("s1", 0.9)]
+    await clickhouse.command("OPTIMIZE TABLE signals FINAL")
+    by_projection = {"force_optimize_projection": 1}
+    assert (await clickhouse.query(asked, settings=by_projection)).rows == [("s1", 0.9)]
+    assert (await clickhouse.query(f"{asked} SETTINGS optimize_use_projections = 0")).rows == [("s1", 0.9)]
 
 
 async def test_a_failed_call_and_its_kind_are_kept_also_when_the_adapter_returned_it(clickhouse: ClickHouse) -> None:

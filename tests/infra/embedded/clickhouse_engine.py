@@ -38,6 +38,6 @@ async def clickhouse(clickhouse_server: EmbeddedClickHouse) -> AsyncIterator[Cli
     address = Address(host=clickhouse_server.host, port=clickhouse_server.port)
     async with connect(address, database="shared") as client:
         await migrate(client)
-        for table in (*COLUMNS, "bars", "price_imports", "outcomes", "outcome_drops", "runs", "run_cases"):
+        for table in (*COLUMNS, "bars", "price_imports", "outcomes", "outcome_drops", "runs", "run_cases", "labels"):
             await client.command(f"TRUNCATE TABLE {table}")
         yield client

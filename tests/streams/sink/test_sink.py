@@ -21,8 +21,8 @@ from tests.streams.world import World, news
 
 CASES = 40
 EVENTS_OF_A_CASE, CALLS_OF_A_CASE = 6, 4
-OTHER_ROWS_OF_A_CASE = 2
-"""A signal, and a row of memory."""
+OTHER_ROWS_OF_A_CASE = 3
+"""A signal, a row of memory, and the news."""
 
 
 @pytest.fixture

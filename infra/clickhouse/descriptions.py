@@ -1,0 +1,143 @@
+"""What tables, views and columns hold: one file of descriptions, which every start writes into the database as comments.
+
+``CREATE OR REPLACE VIEW`` drops the comments of a view, so they are no statements of migrations: after the migrations,
+what differs from the file is altered, and nothing when nothing does.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from infra.clickhouse.client import ClickHouse
+from schemas.errors import PermanentError
+
+__all__ = ["FILE", "Descriptions", "Relation", "describe", "load_descriptions", "outdated", "undescribed"]
+
+FILE = Path(__file__).with_name("descriptions.toml")
+_ATTEMPTS = 3
+"""Another process that starts may replace a view between the look at it and the change."""
+_COMMENTS_OF_TABLES = """
+SELECT name, comment FROM system.tables WHERE database = {database:String} AND name IN {tables:Array(String)}
+"""
+_COMMENTS_OF_COLUMNS = """
+SELECT table, name, comment FROM system.columns WHERE database = {database:String} AND table IN {tables:Array(String)}
+"""
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    comment: str
+    inherits: str = ""
+    columns: dict[str, str] = {}
+
+
+class Relation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"of": "from"}):
+    """Rows of table ``of`` belong to rows of table ``to``; ``on`` are columns, ``a=b`` where their names differ."""
+
+    of: str
+    to: str
+    on: tuple[str, ...]
+    says: str
+    kind: Literal["many-to-one", "many-to-many"] = "many-to-one"
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return the columns that are equal, of ``of`` and of ``to``."""
+        return [(left, right or left) for left, _, right in (one.partition("=") for one in self.on)]
+
+
+class Descriptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``columns``: what a name means wherever no table says otherwise. ``tables`` are tables and views by name; one that
+    ``inherits`` takes what it does not say itself from another one's columns."""
+
+    columns: dict[str, str]
+    tables: dict[str, _Table]
+    relations: tuple[Relation, ...] = ()
+
+    def of_table(self, table: str) -> str:
+        """Return what a table or view holds, "" where nobody says."""
+        return self.tables[table].comment if table in self.tables else ""
+
+    def of_column(self, table: str, column: str) -> str:
+        """Return what a column holds, "" where nobody says."""
+        found = self.tables.get(table)
+        while found is not None:
+            if column in found.columns:
+                return found.columns[column]
+            found = self.tables.get(found.inherits)
+        return self.columns.get(column, "")
+
+
+def load_descriptions(file: Path = FILE) -> Descriptions:
+    """Read the file.
+
+    Raises:
+        msgspec.ValidationError: a field of it is unknown or of another type.
+    """
+    return msgspec.convert(tomllib.loads(file.read_text("utf-8")), Descriptions)
+
+
+async def describe(client: ClickHouse, descriptions: Descriptions | None = None) -> int:
+    """Write the descriptions of the tables and views that the database has; return the number of those changed.
+
+    Safe to run at every start and from several processes at once.
+    """
+    wanted = descriptions or load_descriptions()
+    changed = 0
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            for table, changes in (await _missing(client, wanted)).items():
+                await client.command(f"ALTER TABLE `{table}` {', '.join(changes)}")
+                changed += 1
+            break
+        except PermanentError:
+            if attempt == _ATTEMPTS:
+                raise
+    return changed
+
+
+async def _missing(client: ClickHouse, wanted: Descriptions) -> dict[str, list[str]]:
+    """Return by table the alterations that are due."""
+    asked = {"database": client.database, "tables": list(wanted.tables)}
+    tables = (await client.query(_COMMENTS_OF_TABLES, asked)).rows
+    columns = (await client.query(_COMMENTS_OF_COLUMNS, asked)).rows
+    due: dict[str, list[str]] = {}
+    for table, comment in tables:
+        if comment != (text := wanted.of_table(table)):
+            due.setdefault(table, []).append(f"MODIFY COMMENT {_quoted(text)}")
+    for table, column, comment in columns:
+        if (text := wanted.of_column(table, column)) and comment != text:
+            due.setdefault(table, []).append(f"COMMENT COLUMN `{column}` {_quoted(text)}")
+    return due
+
+
+def undescribed(columns: Mapping[str, Iterable[str]], descriptions: Descriptions) -> list[str]:
+    """Return ``table`` and ``table.column`` of what nobody describes."""
+    found = [table for table in columns if not descriptions.of_table(table)]
+    found += [f"{table}.{c}" for table, names in columns.items() for c in names if not descriptions.of_column(table, c)]
+    return sorted(found)
+
+
+def outdated(columns: Mapping[str, Iterable[str]], descriptions: Descriptions) -> list[str]:
+    """Return ``table`` and ``table.column`` of what is described or related and not there, and ``column`` of what no
+    table has."""
+    names = {table: set(held) for table, held in columns.items()}
+    found = [table for table in descriptions.tables if table not in names]
+    found += [
+        f"{table}.{column}"
+        for table, said in descriptions.tables.items()
+        for column in said.columns
+        if column not in names.get(table, ())
+    ]
+    found += [column for column in descriptions.columns if not any(column in held for held in names.values())]
+    for relation in descriptions.relations:
+        ends = [*((relation.of, a) for a, _ in relation.pairs()), *((relation.to, b) for _, b in relation.pairs())]
+        found += [f"{table}.{column}" for table, column in ends if column not in names.get(table, ())]
+    return sorted(found)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,80 @@
+"""Query results as Parquet files, which ClickHouse writes itself, with its types."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from infra.clickhouse.client import ClickHouse
+from schemas.errors import PermanentError
+
+__all__ = ["read_table", "write_parquet"]
+
+_TAIL = 1000
+"""Bytes of a body that broke off in which the server's reason stands."""
+
+
+async def write_parquet(client: ClickHouse, sql: str, path: Path) -> int:
+    """Write the result of a query into a new file; return its number of rows, as the file itself says.
+
+    The result is streamed: a server sends it in pieces; the embedded engine holds the whole file in memory first.
+
+    Raises:
+        PermanentError: the statement is refused, or broke off midway; the file is not complete then.
+        TransientError: as every method of the client.
+        OSError: the file cannot be written.
+    """
+    file = await asyncio.to_thread(path.open, "xb")
+    try:
+        async with (
+            client._errors(sql) as connected,
+            await connected.raw_stream(sql, fmt="Parquet") as stream,
+        ):
+            async for chunk in stream:
+                await asyncio.to_thread(file.write, chunk)
+    finally:
+        await asyncio.to_thread(file.close)
+    return await asyncio.to_thread(_rows_in, path)
+
+
+def _rows_in(path: Path) -> int:
+    # Imported here: loading it takes longer than most commands do.
+    from pyarrow import ArrowInvalid
+    from pyarrow.parquet import read_metadata
+
+    try:
+        return int(read_metadata(path).num_rows)
+    except ArrowInvalid as exc:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL))
+            tail = file.read()
+        raise _broke_off(tail) from exc
+
+
+async def read_table(client: ClickHouse, sql: str, parameters: Mapping[str, Any] | None = None) -> Any:
+    """Return the result of a query as a ``pyarrow.Table``. By way of Parquet: in ClickHouse's Arrow, DateTime is a number.
+
+    Raises:
+        PermanentError: the statement is refused, or broke off midway.
+        TransientError: as every method of the client.
+    """
+    async with client._errors(sql) as connected:
+        body = await connected.raw_query(sql, parameters=dict(parameters or {}), fmt="Parquet")
+    return await asyncio.to_thread(_table_of, body)
+
+
+def _table_of(body: bytes) -> Any:
+    from pyarrow import ArrowInvalid
+    from pyarrow.parquet import read_table as read
+
+    try:
+        return read(io.BytesIO(body))
+    except ArrowInvalid as exc:
+        raise _broke_off(body[-_TAIL:]) from exc
+
+
+def _broke_off(tail: bytes) -> PermanentError:
+    return PermanentError(f"the query broke off: {tail.decode('utf-8', 'replace')}; ask for less, or correct it")

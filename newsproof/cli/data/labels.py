@@ -1,0 +1,162 @@
+"""``newsproof labels``: stores what people found to be true, and holds judgements against it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from newsproof.app.database import database
+from newsproof.app.invocation import Invocation, say_result, table
+from newsproof.evaluation.labels.cases import Found, find_cases
+from newsproof.evaluation.labels.file import LabelFile
+from newsproof.evaluation.labels.judging import TRUTHS, LabelReport, Score, Share, report_of
+from newsproof.evaluation.labels.tables import LabelSource, forget, keep, known_cases, read_judgements, sources
+from schemas.errors import ConfigError
+
+_MAX_LISTED = 12
+_NAMES = "give case ids or external ids that `newsproof cases` lists (the demo's cases: --data-dir .data/demo)"
+
+
+class LabelImport(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of an import. ``labels`` by source; ``replaced``: labels of an earlier import of the source, by source.
+
+    ``unknown`` are the names that no case has, with --skip-unknown; ``ignored`` are fields of the file without a
+    meaning here.
+    """
+
+    file: str
+    labels: dict[str, int]
+    replaced: dict[str, int]
+    unknown: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+
+async def import_labels(invocation: Invocation, file: LabelFile, *, skip_unknown: bool) -> LabelImport:
+    """Store the labels of a file; they replace all that their sources said before.
+
+    Raises:
+        ConfigError: a label's case is unknown (unless ``skip_unknown``) or ambiguous; nothing was stored.
+    """
+    async with database(invocation, admin=True) as client:
+        found = find_cases(file.labels, await known_cases(client))
+        _refuse(file, found, skip_unknown=skip_unknown)
+        replaced = await keep(client, found.cases)
+    return LabelImport(
+        file=file.name,
+        labels=dict(sorted(Counter(label.source for label, _ in found.cases).items())),
+        replaced=replaced,
+        unknown=tuple(label.case for label in found.unknown),
+        ignored=file.ignored,
+    )
+
+
+def _refuse(file: LabelFile, found: Found, *, skip_unknown: bool) -> None:
+    """Refuse what names no single case, and two labels of one source for one case under different names."""
+    wrong = [f"line {one.line}: {one.case!r:.60} may be {', '.join(ids)}" for one, ids in found.ambiguous]
+    if not skip_unknown:
+        wrong += [f"line {one.line}: no case is called {one.case!r:.60}" for one in found.unknown]
+    first: dict[tuple[str, str], int] = {}
+    for label, case_id in found.cases:
+        line = first.setdefault((label.source, case_id), label.line)
+        if line != label.line:
+            wrong.append(f"line {label.line}: {label.source} labels the case of line {line} again")
+    if not wrong:
+        if not found.cases:
+            raise ConfigError(
+                f"{file.name}: none of its {len(found.unknown)} names is a case's, nothing was imported; {_NAMES}"
+            )
+        return
+    listed = "".join(f"\n  {one}" for one in wrong[:_MAX_LISTED])
+    more = f"\n  … and {len(wrong) - _MAX_LISTED} more" if len(wrong) > _MAX_LISTED else ""
+    leave = ", or leave the others out with --skip-unknown" if found.unknown and not skip_unknown else ""
+    raise ConfigError(
+        f"{file.name}: nothing was imported, {len(wrong)} lines name no single case; {_NAMES}{leave}{listed}{more}"
+    )
+
+
+async def list_sources(invocation: Invocation) -> list[LabelSource]:
+    """Return what each source says."""
+    async with database(invocation, admin=True) as client:
+        return await sources(client)
+
+
+async def remove(invocation: Invocation, source: str) -> int:
+    """Delete all labels of a source; return how many counted.
+
+    Raises:
+        ConfigError: there is no such source; the text names the existing ones.
+    """
+    async with database(invocation, admin=True) as client:
+        known = [one.source for one in await sources(client)]
+        if source not in known:
+            raise ConfigError(f"no labels are from {source!r}: there are {', '.join(known) or 'none at all'}")
+        return await forget(client, source)
+
+
+async def report(invocation: Invocation, run: str) -> LabelReport:
+    """Return the judgements of a run against the labels.
+
+    Raises:
+        ConfigError: the run has no judgements, or none of a labelled case.
+    """
+    async with database(invocation, admin=True) as client:
+        rows, judgements = await read_judgements(client, run)
+    if not judgements:
+        raise ConfigError(f"run {run!r} has no signals: `newsproof backtest list` names the runs, or say `live`")
+    if not rows:
+        raise ConfigError(f"no case of run {run!r} has a label: import some, `newsproof labels import FILE`")
+    return report_of(run, rows, judgements=judgements)
+
+
+def print_import(done: LabelImport) -> None:
+    for source, labels in done.labels.items():
+        before = f", in place of {done.replaced[source]}" if source in done.replaced else ""
+        say_result(f"{labels} labels of {source} from {done.file}{before}")
+    if done.unknown:
+        listed = ", ".join(done.unknown[:_MAX_LISTED])
+        say_result(f"{len(done.unknown)} left out, no case has that name: {listed}")
+    if done.ignored:
+        say_result(f"Fields without a meaning here: {', '.join(done.ignored)}")
+
+
+def print_sources(found: list[LabelSource]) -> None:
+    if not found:
+        say_result("There are no labels: import some, `newsproof labels import FILE`.")
+        return
+    columns = ("source", "labels", "true", "false", "partly", "unknown", "imported (UTC)")
+    rows = [msgspec.structs.astuple(one) for one in found]
+    table(columns, [(*row[:-1], f"{row[-1]:%Y-%m-%d %H:%M:%S}") for row in rows], right=columns[1:6])
+
+
+def print_report(found: LabelReport) -> None:
+    truths = [truth for truth in TRUTHS if found.by_truth[truth]]
+    say_result(f"Run {found.run_id}: {found.labelled} of {found.judgements} judgements are of labelled cases.")
+    rows = [(verdict or "(none)", *(by[t] for t in truths)) for verdict, by in found.verdicts.items()]
+    table(("verdict", *truths), rows, title="By verdict and label", right=truths)
+    shares = (
+        ("confirmed that was false", found.confirmed_that_was_false),
+        ("refuted that was true", found.refuted_that_was_true),
+    )
+    columns = ("error", "judgements", "of", "stories", "share", "95 % interval")
+    table(columns, [(name, *_share_cells(one)) for name, one in shares], right=columns[1:])
+    scores = (("all", found.all), ("buy or sell", found.acted))
+    heads = ("signals", "judgements", "stories", "Brier", "mean confidence", "were true", "95 % interval")
+    table(heads, [(name, *_score_cells(one)) for name, one in scores], right=heads[1:])
+    say_result("Confidence is about truth. Whether the price moved the way of the order is another question: outcomes.")
+
+
+def _share_cells(one: Share) -> tuple[object, ...]:
+    share = None if one.share is None else f"{one.share:.1%}"
+    return one.count, one.of, one.stories, share, _interval(one)
+
+
+def _score_cells(one: Score) -> tuple[object, ...]:
+    true = one.was_true
+    share = None if true.share is None else f"{true.share:.1%}"
+    said = (None if value is None else f"{value:.3f}" for value in (one.brier, one.mean_confidence))
+    return (one.judgements, one.stories, *said, share, _interval(true))
+
+
+def _interval(one: Share) -> str | None:
+    return None if one.share is None else f"{one.low:.1%} to {one.high:.1%}"

@@ -1,0 +1,257 @@
+"""For notebooks: runs, outcomes and comparisons as data frames.
+
+    from newsproof.notebook import compare, outcomes, run
+
+    run("live")                       # one row a case
+    outcomes("live", horizon_s=3600)  # one row a judged case
+    compare("v3", "v4").metrics       # one row a metric
+
+Every function may be called where an event loop runs already, as in Jupyter: it works in a loop and a thread of its own.
+It uses the running servers of the data directory, as commands do; where none runs, it starts ClickHouse for the call.
+Here and not in ``newsproof.evaluation``, whose package ``compare`` has the name of the function.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+import msgspec
+
+from infra.clickhouse.client import ClickHouse
+from infra.clickhouse.parquet import read_table
+from newsproof.app.database import database
+from newsproof.app.invocation import Invocation
+from newsproof.evaluation.compare.comparison import Comparison
+from newsproof.evaluation.compare.metrics import PRIMARY, Scoring, parse_primary
+from newsproof.evaluation.compare.rules import parse_rule
+from newsproof.evaluation.compare.running import compare_runs
+from schemas.errors import ConfigError
+
+__all__ = ["Compared", "compare", "outcomes", "run", "sql"]
+
+T = TypeVar("T")
+Frames = Literal["pandas", "polars", "arrow"]
+"""The library whose frames are returned. pandas and pyarrow come with Newsproof."""
+
+
+class Compared:
+    """A comparison whose tables are frames: attributes are those of ``Comparison``, in which a list of records is a frame.
+
+    ``metrics``, ``flips``, ``verdict_flips``, ``differences``, ``spend`` and ``rules`` are frames with a row for each;
+    a field within a field is a column ``outer.inner``. All others, such as ``verdict`` and ``warnings``, are as they are.
+    """
+
+    def __init__(self, comparison: Comparison, frames: Frames = "pandas") -> None:
+        self.comparison = comparison
+        self._frames = frames
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Comparison.__struct_fields__:
+            raise AttributeError(f"a comparison has no {name!r}: it has {', '.join(Comparison.__struct_fields__)}")
+        value = getattr(self.comparison, name)
+        kinds = [kind for kind in _kinds_within(name) if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
+        return _frame_of_records(value, kinds[0], self._frames) if kinds and isinstance(value, tuple) else value
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *Comparison.__struct_fields__]
+
+    def __repr__(self) -> str:
+        return f"Compared({self.comparison.a!r}, {self.comparison.b!r}): {self.comparison.verdict}"
+
+
+def compare(
+    a: str,
+    b: str,
+    *,
+    fail_on: Sequence[str] = (),
+    data_dir: Path | str | None = None,
+    frames: Frames = "pandas",
+    primary: str = PRIMARY,
+    cap: float = 0.25,
+    trade_cost: float = 0.002,
+    seed: int = 0,
+    **options: Any,
+) -> Compared:
+    """Compare two runs, as ``newsproof backtest compare`` does; docs/verdict.md says what the figures mean.
+
+    ``fail_on`` are rules such as ``"brier>+0.01"``, judged in ``.rules``. ``cap`` bounds the return of one case, ``trade_cost``
+    is what one trade costs in and out together, both as shares. ``options`` are those of
+    ``newsproof.evaluation.compare.running.compare_runs``, such as ``differences`` and ``latency_s``.
+
+    Raises:
+        ConfigError: a malformed rule, an unknown run, nothing to compare, or the library of ``frames`` is missing.
+    """
+    rules = [parse_rule(text) for text in fail_on]
+    how = Scoring(primary=parse_primary(primary), cap=cap, trade_cost=trade_cost, seed=seed)
+    _library(frames)
+
+    async def work() -> Comparison:
+        async with database(_invocation(data_dir), admin=True) as client:
+            return await compare_runs(client, a, b, rules=rules, how=how, **options)
+
+    return Compared(_in_a_loop_of_its_own(work()), frames)
+
+
+def run(run_id: str = "live", *, data_dir: Path | str | None = None, frames: Frames = "pandas") -> Any:
+    """Return what the cases of a run came to: the rows of ``v_run_cases``, one a case and repeat.
+
+    ``live`` are the live judgements. Starts no backtest: ``newsproof backtest run`` does.
+
+    Raises:
+        ConfigError: there is no such run, or the library of ``frames`` is missing.
+    """
+    asked = "SELECT * FROM v_run_cases WHERE run_id = {run:String} ORDER BY received_at, case_id, repeat"
+    return _rows_of_run(asked, {"run": run_id}, data_dir, frames)
+
+
+def outcomes(
+    run_id: str = "live",
+    *,
+    horizon_s: int | None = None,
+    data_dir: Path | str | None = None,
+    frames: Frames = "pandas",
+) -> Any:
+    """Return what became of a run's signals: the rows of ``v_judged_outcomes``, one a signal, repeat and horizon.
+
+    Those that do not count are among them: ``standing`` says why. A hit is about the price, not about the truth.
+
+    Raises:
+        ConfigError: there is no such run, nothing was judged at ``horizon_s``, or the library of ``frames`` is missing.
+    """
+    of_horizon = "" if horizon_s is None else " AND horizon_s = {horizon:UInt32}"
+    asked = (
+        f"SELECT * FROM v_judged_outcomes WHERE run_id = {{run:String}}{of_horizon} ORDER BY case_id, repeat, horizon_s"
+    )
+    return _rows_of_run(asked, {"run": run_id, "horizon": horizon_s or 0}, data_dir, frames)
+
+
+def sql(
+    query: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    data_dir: Path | str | None = None,
+    frames: Frames = "pandas",
+) -> Any:
+    """Return the result of a query, asked as the analysts' user, who can only read; docs/sql.md has ten to begin with.
+
+    ClickHouse binds ``parameters`` to ``{name:Type}``.
+
+    Raises:
+        ConfigError: the library of ``frames`` is missing.
+        PermanentError: ClickHouse refuses the query.
+    """
+    _library(frames)
+
+    async def work() -> Any:
+        async with database(_invocation(data_dir), admin=False) as client:
+            return await read_table(client, query, parameters)
+
+    return _frame_of_arrow(_in_a_loop_of_its_own(work()), frames)
+
+
+def _rows_of_run(asked: str, parameters: Mapping[str, Any], data_dir: Path | str | None, frames: Frames) -> Any:
+    _library(frames)
+
+    async def work() -> Any:
+        async with database(_invocation(data_dir), admin=True) as client:
+            found = await read_table(client, asked, parameters)
+            return found if found.num_rows else await _explain(client, parameters)
+
+    return _frame_of_arrow(_in_a_loop_of_its_own(work()), frames)
+
+
+async def _explain(client: ClickHouse, parameters: Mapping[str, Any]) -> Any:
+    asked = "SELECT DISTINCT run_id FROM v_run_cases ORDER BY run_id != 'live', run_id"
+    known = [str(row[0]) for row in (await client.query(asked)).rows]
+    if (run_id := parameters["run"]) in known:
+        raise ConfigError(f"run {run_id!r} has no such rows: ask for another horizon_s, or leave it out")
+    raise ConfigError(f"there is no run {run_id!r}: there are {', '.join(known) or 'none with cases yet'}")
+
+
+def _invocation(data_dir: Path | str | None) -> Invocation:
+    invocation = Invocation()
+    invocation.data_dir = None if data_dir is None else Path(data_dir)
+    return invocation
+
+
+def _library(frames: str) -> Any:
+    """Import the library.
+
+    Raises:
+        ConfigError: it is missing, or no library that is known here.
+    """
+    if frames not in get_args(Frames):
+        raise ConfigError(f"frames={frames!r}: say {', '.join(get_args(Frames))}")
+    name = {"arrow": "pyarrow"}.get(frames, frames)
+    try:
+        return __import__(name)
+    except ImportError as exc:
+        raise ConfigError(
+            f"frames={frames!r} needs {name}, which is not installed here: pip install {name}, or say frames='arrow'"
+        ) from exc
+
+
+def _frame_of_arrow(found: Any, frames: Frames) -> Any:
+    if frames == "pandas":
+        return found.to_pandas()
+    return _library(frames).from_arrow(found) if frames == "polars" else found
+
+
+def _kinds_within(field: str) -> tuple[Any, ...]:
+    from typing import get_type_hints
+
+    return get_args(get_type_hints(Comparison)[field])
+
+
+def _frame_of_records(records: Sequence[Any], kind: type[msgspec.Struct], frames: Frames) -> Any:
+    rows = [dict(_flat(msgspec.to_builtins(one, builtin_types=(Decimal,)))) for one in records]
+    names = list(dict.fromkeys(name for row in rows for name in row)) or list(kind.__struct_fields__)
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    library = _library(frames)
+    return library.table(columns) if frames == "arrow" else library.DataFrame(columns)
+
+
+def _flat(record: Mapping[str, Any], within: str = "") -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for name, value in record.items():
+        found += _flat(value, f"{within}{name}.") if isinstance(value, dict) else [(f"{within}{name}", value)]
+    return found
+
+
+def _in_a_loop_of_its_own(work: Coroutine[Any, Any, T]) -> T:
+    """Run the coroutine in a thread: an event loop that runs already, as Jupyter's, cannot wait for another one.
+
+    An interrupt of the cell cancels the work, so that a server it started is ended, and is raised once that is done.
+    """
+    done: Future[T] = Future()
+    running: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
+
+    async def main() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        running.set_result((asyncio.get_running_loop(), task))
+        return await work
+
+    def target() -> None:
+        try:
+            done.set_result(asyncio.run(main()))
+        except BaseException as exc:
+            done.set_exception(exc)
+
+    thread = threading.Thread(target=target, name="newsproof-notebook")
+    thread.start()
+    try:
+        return done.result()
+    except KeyboardInterrupt:
+        if not done.done():
+            loop, task = running.result()
+            loop.call_soon_threadsafe(task.cancel)
+        raise
+    finally:
+        thread.join()
