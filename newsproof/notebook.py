@@ -28,7 +28,7 @@ from infra.clickhouse.parquet import read_table
 from newsproof.app.database import database
 from newsproof.app.invocation import Invocation
 from newsproof.evaluation.compare.comparison import Comparison
-from newsproof.evaluation.compare.metrics import PRIMARY, Scoring, parse_primary
+from newsproof.evaluation.compare.metrics import Scoring, parse_primary
 from newsproof.evaluation.compare.rules import parse_rule
 from newsproof.evaluation.compare.running import compare_runs
 from schemas.errors import ConfigError
@@ -72,7 +72,7 @@ def compare(
     fail_on: Sequence[str] = (),
     data_dir: Path | str | None = None,
     frames: Frames = "pandas",
-    primary: str = PRIMARY,
+    primary: str | None = None,
     cap: float = 0.25,
     trade_cost: float = 0.002,
     seed: int = 0,
@@ -88,7 +88,7 @@ def compare(
         ConfigError: a malformed rule, an unknown run, nothing to compare, or the library of ``frames`` is missing.
     """
     rules = [parse_rule(text) for text in fail_on]
-    how = Scoring(primary=parse_primary(primary), cap=cap, trade_cost=trade_cost, seed=seed)
+    how = Scoring(primary=parse_primary(primary) if primary else "", cap=cap, trade_cost=trade_cost, seed=seed)
     _library(frames)
 
     async def work() -> Comparison:
