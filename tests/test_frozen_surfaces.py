@@ -42,7 +42,7 @@ from newsproof.app.processes.metrics import SinkMetrics, WorkerMetrics
 from newsproof.cli.access.kafka import _ways, login_of
 from newsproof.cli.configuration import SettingView, views
 from newsproof.cli.data.memory import Rebuilt
-from newsproof.cli.data.outcomes import ImportReport
+from newsproof.cli.data.outcomes import Changes, ImportReport, Removed
 from newsproof.cli.doctor.check import Check, Tried
 from newsproof.cli.log.budget import as_document as budget_document
 from newsproof.cli.log.dead_letters import DeadLetter
@@ -328,7 +328,9 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("eval", Evaluation),
         ("hostile", HostileOutcome),
         ("memory rebuild", Rebuilt),
+        ("outcomes compute", Changes),
         ("outcomes import", ImportReport),
+        ("outcomes remove", Removed),
         ("prompts", Prompt),
         ("report", Report),
     ],
