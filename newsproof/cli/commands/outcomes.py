@@ -47,9 +47,13 @@ def import_(
         list[str] | None, typer.Option(help="The market, such as BTC/USDT; may be repeated for an exchange.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--from", help="Only cases knowable from this time on (ISO 8601).")
+        str | None,
+        typer.Option(
+            "--from",
+            help="For cases knowable from this time on (ISO 8601); what another import asks for is measured, too.",
+        ),
     ] = None,
-    until: Annotated[str | None, typer.Option("--to", help="Only cases knowable before this time.")] = None,
+    until: Annotated[str | None, typer.Option("--to", help="For cases knowable before this time.")] = None,
     sample: Annotated[bool, typer.Option("--sample", help="The synthetic prices that ship for the sample.")] = False,
     venue: Annotated[str, typer.Option(help="Of a file without that column.")] = "",
     map: Annotated[
