@@ -126,12 +126,7 @@ async def run_plan(
     """
     plan = under_seal(plan, await read_trials(tables), log=_log_of(file))
     source, surveyed = await _surveyed(log, plan, file)
-    if not surveyed.ended or surveyed.first is None or surveyed.last is None:
-        raise ConfigError(
-            f"no case of the journal has ended in this range ({surveyed.open} are open): look with `newsproof cases`, "
-            f"and widen --from and --to{sealed_words(plan)}"
-        )
-    span = (surveyed.first, surveyed.last)
+    span = _span(surveyed, plan)
     about = await about_run(plan, source, surveyed)
     on_about(about)
     topic = RunTopic(log.address, log.topics, plan.run_id)
@@ -168,6 +163,15 @@ async def run_plan(
                 await rows.run(plan, about, status, totals, span, begun, ended=datetime.now(UTC))
             await topic.close()
             await ports.close()
+
+
+def _span(surveyed: Survey, plan: RunPlan) -> tuple[datetime, datetime]:
+    if not surveyed.ended or surveyed.first is None or surveyed.last is None:
+        raise ConfigError(
+            f"no case of the journal has ended in this range ({surveyed.open} are open): look with `newsproof cases`, "
+            f"and widen --from and --to{sealed_words(plan)}"
+        )
+    return surveyed.first, surveyed.last
 
 
 def _log_of(file: LogFile | None) -> TrialLog:
