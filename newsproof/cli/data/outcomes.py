@@ -148,17 +148,17 @@ async def import_from_exchange(
     """
     async with Exchange(name, base_url=base_url) as exchange, _tables(invocation) as client:
         cases = await judged_cases(client, since_ms=_ms(wanted.since), until_ms=_ms(wanted.until))
-        asked = {symbol: _windows(cases, symbol, wanted) for symbol in symbols}
+        now_ms = _now_ms()
+        asked = {symbol: _windows(cases, symbol, wanted, now_ms=now_ms) for symbol in symbols}
         series = [await exchange.bars(symbol, windows, timeframe=timeframe) for symbol, windows in asked.items()]
         found = PriceFile(
             series=tuple(series), bars=sum(len(s.times_ms) for s in series), source=f"{exchange.name}:{timeframe}"
         )
-        now_ms = _now_ms()
-        covers = tuple((first, min(last, now_ms)) for windows in asked.values() for first, last in windows)
+        covers = tuple(window for windows in asked.values() for window in windows)
         return await _import(client, found, wanted, covers, tell)
 
 
-def _windows(cases: Sequence[JudgedCase], symbol: str, wanted: CaseSelection) -> list[tuple[int, int]]:
+def _windows(cases: Sequence[JudgedCase], symbol: str, wanted: CaseSelection, *, now_ms: int) -> list[tuple[int, int]]:
     """Return the time ranges (start, end) in ms that the cases of a market need.
 
     Those nearer than the longest halt are one: a hole between two windows must not look like a halt.
@@ -174,7 +174,7 @@ def _windows(cases: Sequence[JudgedCase], symbol: str, wanted: CaseSelection) ->
                 merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
             else:
                 merged.append((start, end))
-    return merged
+    return [(start, min(end, now_ms)) for start, end in merged if start < now_ms]
 
 
 async def _import(
@@ -346,10 +346,15 @@ def _now_ms() -> int:
 def print_preview(found: Preview) -> None:
     """Say what an import brings and what it changes, before it counts."""
     say_result(f"{found.bars:,} bars of {', '.join(found.markets) or 'no market'} from {found.source}")
-    for one in found.overlaps:
+    for one in (one for one in found.overlaps if one.beyond):
         say_result(
             f"{one.market}: {one.bars:,} bars at the times of import {one.version} ({one.source}), {one.beyond:,} of them differ by "
             f"more than {found.changed_by:.2%}; half by {one.median:.4%} or less, at most {one.largest:.2%}"
+        )
+    if alike := [one for one in found.overlaps if not one.beyond]:
+        say_result(
+            f"{sum(one.bars for one in alike):,} bars at the times of earlier imports ({len(alike)} markets and imports) differ "
+            f"by {max(one.largest for one in alike):.4%} at most"
         )
     _say_changes(found.changes, found.changed_by, "This import changes")
 

@@ -114,6 +114,7 @@ async def tables(clickhouse: ClickHouse, monkeypatch: pytest.MonkeyPatch) -> Cli
     return clickhouse
 
 
+@pytest.mark.slow
 @given(
     steps=st.lists(
         st.one_of(st.integers(0, len(IMPORTS) - 1), st.sampled_from(["csv:a.csv", "csv:b.csv", "1", "2", "3"])),
@@ -143,6 +144,7 @@ async def test_the_tables_hold_what_the_imports_that_stand_give_alone(
         assert after != ([], [])
 
 
+@pytest.mark.slow
 async def test_these_imports_do_hide_each_other(tables: ClickHouse) -> None:
     seen = []
     for number in range(len(IMPORTS)):

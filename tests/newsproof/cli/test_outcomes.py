@@ -279,9 +279,9 @@ async def test_the_windows_asked_of_an_exchange_are_those_of_its_cases_and_touch
         return JudgedCase(case_id=f"{at_ms}", asset=asset, symbol="", venue="", knowable_at_ms=at_ms)
 
     length = round((86400 * 1.1 + 900) * 1000)
-    cases = [case("BTC", 10**9), case("ETH", 5), case("BTC", 0), case("BTC", length)]
-    found = outcomes._windows(cases, "BTCUSDT", CaseSelection())
-    assert found == [(0, 2 * length), (10**9, 10**9 + length)]
+    cases = [case("BTC", 10**10), case("BTC", 10**9), case("ETH", 5), case("BTC", 0), case("BTC", length)]
+    found = outcomes._windows(cases, "BTCUSDT", CaseSelection(), now_ms=10**9 + 7)
+    assert found == [(0, 2 * length), (10**9, 10**9 + 7)]  # what is not over yet is not asked for
 
 
 def refused(*arguments: str) -> BaseException:
@@ -326,7 +326,8 @@ def test_what_is_printed_names_what_changes_what_was_dropped_and_what_could_not_
     changed = Changes(known=9, new=3, gone=1, moved=2, beyond=1, gone_before_bars={"csv:old.csv": 1})
     same = Overlap(version=4, source="csv:q.csv", market="BTC/USDT", bars=1200, beyond=7, median=0.0001, largest=0.5)
     brought: dict[str, Any] = {"source": "csv:p.csv", "bars": 7, "markets": ("BTC/USDT",), "changed_by": 0.01}
-    outcomes.print_preview(Preview(**brought, changes=changed, overlaps=(same,)))
+    alike = msgspec.structs.replace(same, beyond=0, largest=0.003, bars=40)
+    outcomes.print_preview(Preview(**brought, changes=changed, overlaps=(same, alike)))
     at = outcomes.AtHorizon(horizon="5m", signals=4, outcomes=3, dropped={"gap": 1}, dropped_share=0.25)
     report = ImportReport(
         **brought,
@@ -344,6 +345,7 @@ def test_what_is_printed_names_what_changes_what_was_dropped_and_what_could_not_
     printed = " ".join(capsys.readouterr().out.split())
     assert "7 bars of BTC/USDT from csv:p.csv" in printed
     assert "1,200 bars at the times of import 4 (csv:q.csv), 7 of them differ by more than 1.00%" in printed
+    assert "40 bars at the times of earlier imports (1 markets and imports) differ by 0.3000% at most" in printed
     assert "3 new outcomes; of 9 known ones 1 go, 2 are measured at other prices, 1 by more than 1.00%" in printed
     assert "1 outcomes of csv:old.csv go" in printed and "import it again" in printed
     assert "25.0%" in printed and "crypto (2)" in printed
