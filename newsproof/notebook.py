@@ -14,9 +14,10 @@ Here and not in ``newsproof.evaluation``, whose package ``compare`` has the name
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
@@ -28,7 +29,7 @@ from infra.clickhouse.parquet import read_table
 from newsproof.app.database import database
 from newsproof.app.invocation import Invocation
 from newsproof.evaluation.compare.comparison import Comparison
-from newsproof.evaluation.compare.metrics import PRIMARY, Scoring, parse_primary
+from newsproof.evaluation.compare.metrics import Scoring, parse_primary
 from newsproof.evaluation.compare.rules import parse_rule
 from newsproof.evaluation.compare.running import compare_runs
 from schemas.errors import ConfigError
@@ -38,6 +39,8 @@ __all__ = ["Compared", "compare", "outcomes", "run", "sql"]
 T = TypeVar("T")
 Frames = Literal["pandas", "polars", "arrow"]
 """The library whose frames are returned. pandas and pyarrow come with Newsproof."""
+_STARTS_WITHIN_S = 10.0
+"""How long an interrupt waits for a thread that was being started."""
 
 
 class Compared:
@@ -72,7 +75,7 @@ def compare(
     fail_on: Sequence[str] = (),
     data_dir: Path | str | None = None,
     frames: Frames = "pandas",
-    primary: str = PRIMARY,
+    primary: str | None = None,
     cap: float = 0.25,
     trade_cost: float = 0.002,
     seed: int = 0,
@@ -88,7 +91,7 @@ def compare(
         ConfigError: a malformed rule, an unknown run, nothing to compare, or the library of ``frames`` is missing.
     """
     rules = [parse_rule(text) for text in fail_on]
-    how = Scoring(primary=parse_primary(primary), cap=cap, trade_cost=trade_cost, seed=seed)
+    how = Scoring(primary=parse_primary(primary) if primary else "", cap=cap, trade_cost=trade_cost, seed=seed)
     _library(frames)
 
     async def work() -> Comparison:
@@ -244,14 +247,13 @@ def _in_a_loop_of_its_own(work: Coroutine[Any, Any, T]) -> T:
         except BaseException as exc:
             done.set_exception(exc)
 
-    thread = threading.Thread(target=target, name="newsproof-notebook")
-    thread.start()
     try:
+        threading.Thread(target=target, name="newsproof-notebook", daemon=True).start()
         return done.result()
     except KeyboardInterrupt:
-        if not done.done():
-            loop, task = running.result()
+        # It may come while the thread starts. A loop that is closed already has nothing left to cancel.
+        with contextlib.suppress(TimeoutError, RuntimeError):
+            loop, task = running.result(_STARTS_WITHIN_S)
             loop.call_soon_threadsafe(task.cancel)
+            wait([done])
         raise
-    finally:
-        thread.join()

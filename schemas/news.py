@@ -30,7 +30,8 @@ EARLIEST = datetime(2008, 10, 31, tzinfo=UTC)
 
 
 class News(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
-    """One raw news item. Times are UTC. Unknown fields are kept in ``unknown``, ``extra`` is kept and not read.
+    """One raw news item. Times are UTC. Unknown fields are kept in ``unknown``, ``extra`` is kept; of it,
+    ``flags`` alone is read (:func:`is_live`).
 
     What is derived from the text is computed once: normalising and hashing it costs more than all else at intake.
     """

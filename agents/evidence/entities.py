@@ -140,4 +140,6 @@ def names_in(text: str, stopwords: frozenset[str]) -> frozenset[str]:
 
 def tickers_in(text: str) -> frozenset[str]:
     """Return the tickers that a text marks as such: ``$ABC`` or ``(ABC)``."""
+    if text.isascii() and "$" not in text and "(" not in text:
+        return frozenset()
     return frozenset(_TICKER_IN_TEXT.findall(fold_han(text)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from agents.text.matching import words_pattern
+from agents.text.matching import Words, words_pattern
 
 # What may stand between a negation and the verb that it negates. Anything else (“did not say how it was hacked”,
 # “未披露被盗金额”) means that something other than the verb is negated.
@@ -34,22 +34,29 @@ _ZH_NEGATION = (
 )
 
 
-def negation_of(pattern: str) -> str:
-    """Return the pattern of a negation of the words that ``pattern`` matches."""
-    return rf"(?:{_EN_NEGATION}|{_ZH_NEGATION})(?:{pattern})"
+NEGATIONS = ("not", "never", "no ", "no-", "neither", "nor", "without", "n't", "未", "没", "不", "非", "无")
+"""Every negation below holds one of these, in a text whose white space was collapsed."""
 
 
-def negation_of_words(words: Iterable[str]) -> re.Pattern[str] | None:
+def negation_of(entries: Iterable[str]) -> Words:
+    """Compile the negation of a list of words."""
+    given = [e.lower() for e in entries]
+    pattern = rf"(?:{_EN_NEGATION}|{_ZH_NEGATION})(?:{words_pattern(given)})"
+    return Words(given, re.compile(pattern), beside=NEGATIONS)
+
+
+def negation_of_words(words: Iterable[str]) -> Words | None:
     """Compile the negation of a claim's own words, given as stems and pairs of characters; None without any.
 
     It finds negations of verbs outside the lexicon: “I am not leaving” and “并未停摆”.
     """
     words = sorted(words)
-    en = "|".join(rf"{re.escape(w)}[a-z]*" for w in words if w.isascii() and w.isalpha() and len(w) > 3)
-    zh = "|".join(re.escape(w) for w in words if not w.isascii())
+    latin = [w for w in words if w.isascii() and w.isalpha() and len(w) > 3]
+    others = [w for w in words if not w.isascii()]
+    en, zh = "|".join(rf"{w}[a-z]*" for w in latin), "|".join(map(re.escape, others))
     parts = [rf"{_EN_NEGATION}(?:{en})\b"] if en else []
     parts += [rf"{_ZH_NEGATION}(?:{zh})"] if zh else []
-    return re.compile("|".join(parts)) if parts else None
+    return Words([*latin, *others], re.compile("|".join(parts)), beside=NEGATIONS) if parts else None
 
 
 def false_patterns(lexicon: Mapping[str, tuple[str, ...]]) -> tuple[re.Pattern[str], re.Pattern[str]]:

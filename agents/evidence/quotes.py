@@ -19,6 +19,7 @@ _EMPHASIS = re.compile(r"[*_`]+")
 _MARKS = re.compile(r"[#>|]+")
 _QUOTES = re.compile(r"[\"'\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f\u2032\u2033]")
 _DASHES = re.compile(r"[-\u2010-\u2015\u2212\uff0d~\uff5e]+")
+_BESIDE_HAN = re.compile(r"(?<=[\u3400-\u9fff]) | (?=[\u3400-\u9fff])")
 _SPACE = re.compile(r"\s+")
 _CUT = re.compile(r"\u2026|\.{3,}|\[\s*(?:\.{2,}|\u2026)\s*\]")
 _SENTENCE_ENDS = re.compile(r"(?<=[。!?;])|(?<=[.!?;])\s")
@@ -30,12 +31,14 @@ _SHINJITAI = str.maketrans("庁価証経済発売図関気対実両団権国会�
 
 def folded(text: str) -> str:
     """Return the form in which quotes and pages are compared."""
-    plain = _LINK.sub(lambda m: m[1] or " ", fold_han(text.translate(_SHINJITAI)))
+    plain = fold_han(text if text.isascii() else text.translate(_SHINJITAI))
+    if "[" in plain or "http" in plain or "www." in plain:
+        plain = _LINK.sub(lambda m: m[1] or " ", plain)
     plain = _MARKS.sub(" ", _EMPHASIS.sub("", plain))
     plain = _DASHES.sub("-", _QUOTES.sub(" ", plain)).casefold()
     plain = _SPACE.sub(" ", plain).strip()
     # Chinese is written with and without spaces beside Latin words.
-    return re.sub(r"(?<=[\u3400-\u9fff]) | (?=[\u3400-\u9fff])", "", plain)
+    return plain if plain.isascii() else _BESIDE_HAN.sub("", plain)
 
 
 def sentences_of(quote: str, title: str, passage: str) -> list[str]:

@@ -52,7 +52,7 @@ class ClaimSense:
         self.says: tuple[str, ...] = ()
         self.target = self.topic = Target()
         self.topic_words = NEVER
-        self.own_negation: re.Pattern[str] | None = None
+        self.own_negation: Words | None = None
         self.denial = self.suit = self.future = self.account_hack = False
         self.postpones = self.refusal = self.limited = False
 
@@ -94,7 +94,7 @@ class Grammar:
             pattern = words_pattern(e.lower() for e in entries)
             if family == "predicate":
                 self._predicates[group] = Words(entries)
-                self._negations[group] = Words(entries, re.compile(negation_of(pattern)))
+                self._negations[group] = negation_of(entries)
                 self._modals[group] = Words(entries, re.compile(rf"(?:{modal})(?:{_MODAL_REACH})?(?:{pattern})"))
             elif family == "says":
                 self._says[group] = Words(entries)
@@ -208,7 +208,7 @@ class Grammar:
             return True
         if claim.own_negation is not None and self._is_negated(claim, claim.own_negation, text):
             return True
-        if any(
+        if "there " in text and any(
             self._is_claimed(claim, m.group(), _around(text, m.start(), m.end())) for m in _THERE_IS_NO.finditer(text)
         ):
             return True
@@ -229,7 +229,7 @@ class Grammar:
             told=self._tells(claim, text) or self._confirms(text),
         )
 
-    def _is_negated(self, claim: ClaimSense, negation: Words | re.Pattern[str], text: str) -> bool:
+    def _is_negated(self, claim: ClaimSense, negation: Words, text: str) -> bool:
         for match in negation.finditer(text):
             if claim.future and _YET.search(match.group()):
                 continue

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from agents.text.matching import holds_any
 from agents.text.skeleton import without_marks
 
 _NEAR = 90
@@ -142,23 +143,16 @@ def steers_in_some_language(low: str) -> bool:
     """Whether a text (lower case, single spaces) tries to steer a model. The time is linear in its length."""
     bare = without_marks(low)
     for language in _IN_ASCII if bare.isascii() else _LANGUAGES:
-        if _holds(bare, language.alone) or _near(bare, language.orders):
+        if holds_any(bare, language.alone) or _near(bare, language.orders):
             return True
-        if _holds(bare, language.needs) and language.duty.search(bare):
-            return True
-    return False
-
-
-def _holds(text: str, words: tuple[str, ...]) -> bool:
-    for word in words:  # noqa: SIM110 - a generator costs more than what it runs
-        if word in text:
+        if holds_any(bare, language.needs) and language.duty.search(bare):
             return True
     return False
 
 
 def _near(text: str, groups: tuple[tuple[str, ...], ...]) -> bool:
     for group in groups:
-        if not _holds(text, group):
+        if not holds_any(text, group):
             return False
     first, *others = groups
     for at in _places(text, first):

@@ -127,14 +127,21 @@ class Words:
     Most texts hold none, and to look for the entries first is several times faster than to match: it is done in C.
     """
 
-    __slots__ = ("_ascii", "_fragments", "_pattern")
+    __slots__ = ("_ascii", "_ascii_beside", "_beside", "_fragments", "_pattern")
 
-    def __init__(self, entries: Iterable[str], pattern: re.Pattern[str] | None = None) -> None:
-        """``pattern``: what is matched where an entry is there; by default :func:`words_pattern` of the entries."""
+    def __init__(
+        self, entries: Iterable[str], pattern: re.Pattern[str] | None = None, beside: Iterable[str] = ()
+    ) -> None:
+        """``pattern``: what is matched where an entry is there; by default :func:`words_pattern` of the entries.
+
+        ``beside``: texts of which each match holds one, too; none given: nothing is asked of it.
+        """
         given = [e.lower() for e in entries]
         self._pattern = re.compile(words_pattern(given)) if pattern is None else pattern
         self._fragments = _fragments(fold_han(e).removesuffix("*") for e in given)
         self._ascii = tuple(e for e in self._fragments if e.isascii())
+        self._beside = tuple(beside)
+        self._ascii_beside = tuple(e for e in self._beside if e.isascii())
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return the first match."""
@@ -149,10 +156,17 @@ class Words:
         return self._pattern.sub(by, text) if self._are_in(text) else text
 
     def _are_in(self, text: str) -> bool:
-        for fragment in self._ascii if text.isascii() else self._fragments:  # noqa: SIM110 - a generator costs more
-            if fragment in text:
-                return True
-        return False
+        if text.isascii():
+            return holds_any(text, self._ascii) and (not self._beside or holds_any(text, self._ascii_beside))
+        return holds_any(text, self._fragments) and (not self._beside or holds_any(text, self._beside))
+
+
+def holds_any(text: str, words: tuple[str, ...]) -> bool:
+    """Whether a text holds one of the words anywhere."""
+    for word in words:  # noqa: SIM110 - a generator costs more than what it runs
+        if word in text:
+            return True
+    return False
 
 
 def _fragments(entries: Iterable[str]) -> tuple[str, ...]:

@@ -97,7 +97,7 @@ _OUTCOMES = """
 SELECT case_id, max(horizon_s) AS horizon, argMax(newest.2, horizon_s) AS gain
 FROM
 (
-    SELECT case_id, horizon_s, argMax((exit_at, return), version) AS newest
+    SELECT case_id, horizon_s, argMax((greatest(exit_at, entry_at + toIntervalSecond(horizon_s)), return), version) AS newest
     FROM outcomes
     WHERE case_id IN {cases:Array(String)}
     GROUP BY case_id, horizon_s
@@ -105,7 +105,7 @@ FROM
 WHERE newest.1 < fromUnixTimestamp64Milli({as_of_ms:Int64}, 'UTC')
 GROUP BY case_id
 """
-# argMax rather than FINAL, which took ten times as long, because it merges before it filters by case.
+# Known when the horizon is over, also where the market had ended before. argMax rather than FINAL, which took ten times as long, because it merges before it filters by case.
 
 
 class ClickHouseMemory:

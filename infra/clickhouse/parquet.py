@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from infra.clickhouse.client import ClickHouse
-from schemas.errors import PermanentError
+from schemas.errors import ConfigError, PermanentError
 
 __all__ = ["read_table", "write_parquet"]
 
@@ -23,21 +23,28 @@ async def write_parquet(client: ClickHouse, sql: str, path: Path) -> int:
     The result is streamed: a server sends it in pieces; the embedded engine holds the whole file in memory first.
 
     Raises:
+        ConfigError: the file cannot be written, or not to its end.
         PermanentError: the statement is refused, or broke off midway; the file is not complete then.
         TransientError: as every method of the client.
-        OSError: the file cannot be written.
     """
-    file = await asyncio.to_thread(path.open, "xb")
+    file = await _on_disk(path, path.open, "xb")
     try:
         async with (
             client._errors(sql) as connected,
             await connected.raw_stream(sql, fmt="Parquet") as stream,
         ):
             async for chunk in stream:
-                await asyncio.to_thread(file.write, chunk)
+                await _on_disk(path, file.write, chunk)
     finally:
-        await asyncio.to_thread(file.close)
+        await _on_disk(path, file.close)
     return await asyncio.to_thread(_rows_in, path)
+
+
+async def _on_disk(path: Path, work: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return await asyncio.to_thread(work, *arguments)
+    except OSError as exc:  # to the client, an OSError is one of its connection
+        raise ConfigError(f"{path} cannot be written ({exc.strerror}): make room, or name another place") from exc
 
 
 def _rows_in(path: Path) -> int:

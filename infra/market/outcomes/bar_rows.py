@@ -217,7 +217,7 @@ class BarRows:
             self.wrong.append((len(self._files), line, str(exc)))
             return
         venue = (cells[places["venue"]] if "venue" in places else "") or self._venue
-        market = self._markets.setdefault((symbol, venue), _Market())
+        market = self._markets.get((symbol, venue)) or self._markets.setdefault((symbol, venue), _Market())
         market.times.append(at_ms)
         for column, one in zip(market.prices, prices, strict=True):
             column.append(one)

@@ -95,6 +95,12 @@ def run_cases(
     sample_log: Annotated[
         bool, typer.Option("--sample-log", help="Cases of the log that ships with the project, not of the journal.")
     ] = False,
+    primary: Annotated[
+        str | None,
+        typer.Option(
+            help="Declare the metric that compare is to test by itself, such as profit@4h; else it is profit."
+        ),
+    ] = None,
     ask_every_step: Every = False,
     as_json: AsJson = False,
 ) -> None:
@@ -106,6 +112,7 @@ def run_cases(
     from newsproof.evaluation.backtest.run.plan import RunPlan, moment, positive_cost
     from newsproof.evaluation.backtest.run.show import show_dry_run, show_run
     from newsproof.evaluation.backtest.sample import read_log_file
+    from newsproof.evaluation.compare.metrics import parse_primary
 
     shared = RunPlan(
         run_id="",
@@ -117,6 +124,7 @@ def run_cases(
         code_version=code_version(),
         sealed_from=moment("--seal-from", seal_from),
         open_seal=open_seal,
+        primary=parse_primary(primary) if primary else "",
     )
     plans = plans_of(
         of(ctx).settings(),

@@ -12,9 +12,10 @@ from newsproof.evaluation.compare.formats import ReportFormat
 A = Annotated[str, typer.Argument(help="Run id to compare with, or `live`.", show_default=False)]
 B = Annotated[str, typer.Argument(help="Run id to judge, or `live`.", show_default=False)]
 Primary = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help="The metric that is tested by itself: profit (each signal's own horizon), profit@4h, hit_rate@1h, brier@24h …"
+        help="The metric that is tested by itself: profit (each signal's own horizon), profit@4h, hit_rate@1h, brier@24h … "
+        "Without: what run B declared, else profit."
     ),
 ]
 Cap = Annotated[float, typer.Option(min=0.0001, max=10.0, help="Most that one case may gain or lose, as a share.")]
@@ -52,7 +53,7 @@ def compare(
     differences: Annotated[
         int, typer.Option(min=0, max=1_000, help="How many of the largest to show with texts.")
     ] = 10,
-    primary: Primary = "profit",
+    primary: Primary = None,
     cap: Cap = 0.25,
     trade_cost: Cost = 20.0,
     latency: Latency = 30.0,
@@ -81,7 +82,7 @@ def gate(
         typer.Option(min=0, help="Pass only if a loss of more than this is excluded; without: unless B is worse."),
     ] = None,
     format: Format = ReportFormat.table,
-    primary: Primary = "profit",
+    primary: Primary = None,
     cap: Cap = 0.25,
     trade_cost: Cost = 20.0,
     latency: Latency = 30.0,
@@ -94,7 +95,7 @@ def gate(
 
     how = _how(primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
-    found = run(read_comparison(of(ctx), a, b, **given))
+    found = run(read_comparison(of(ctx), a, b, claims=False, **given))
     status, why = gate_status(found.primary, margin)
     show(found, format)
     if format == ReportFormat.table:
@@ -113,7 +114,7 @@ def power(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object on the last line of standard output.")
     ] = False,
-    primary: Primary = "profit",
+    primary: Primary = None,
     cap: Cap = 0.25,
     trade_cost: Cost = 20.0,
     latency: Latency = 30.0,
@@ -126,12 +127,13 @@ def power(
 
     wanted = parse_differences(difference or ())
     how = _how(primary, cap, trade_cost, draws, seed)
-    given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": True}
+    given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": True, "claims": False}
     found = run(read_comparison(of(ctx), a, b, differences=0, **given))
     show_power(found, power_of(found, wanted), as_json=as_json)
 
 
-def _how(primary: str, cap: float, trade_cost: float, draws: int, seed: int) -> Any:
+def _how(primary: str | None, cap: float, trade_cost: float, draws: int, seed: int) -> Any:
     from newsproof.evaluation.compare.metrics import Scoring, parse_primary
 
-    return Scoring(primary=parse_primary(primary), cap=cap, trade_cost=trade_cost / 1e4, seed=seed, draws=draws)
+    chosen = parse_primary(primary) if primary else ""
+    return Scoring(primary=chosen, cap=cap, trade_cost=trade_cost / 1e4, seed=seed, draws=draws)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from newsproof.app.invocation import json_line, of, run
+
+if TYPE_CHECKING:
+    from infra.market.outcomes.bar_files import PriceFile
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -44,9 +47,13 @@ def import_(
         list[str] | None, typer.Option(help="The market, such as BTC/USDT; may be repeated for an exchange.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--from", help="Only cases knowable from this time on (ISO 8601).")
+        str | None,
+        typer.Option(
+            "--from",
+            help="For cases knowable from this time on (ISO 8601); what another import asks for is measured, too.",
+        ),
     ] = None,
-    until: Annotated[str | None, typer.Option("--to", help="Only cases knowable before this time.")] = None,
+    until: Annotated[str | None, typer.Option("--to", help="For cases knowable before this time.")] = None,
     sample: Annotated[bool, typer.Option("--sample", help="The synthetic prices that ship for the sample.")] = False,
     venue: Annotated[str, typer.Option(help="Of a file without that column.")] = "",
     map: Annotated[
@@ -77,18 +84,15 @@ def import_(
     changes in known outcomes is told before it does.
     """
     from infra.market.outcomes.markets import renaming
-    from infra.market.outcomes.synthetic import bundled_prices
     from newsproof.cli.data.outcomes import (
         EARLIEST,
         LATEST,
         CaseSelection,
-        Preview,
         horizon_seconds,
         import_file,
         import_from_exchange,
         print_import,
         print_preview,
-        read_bars,
     )
     from schemas.errors import ConfigError
 
@@ -102,11 +106,7 @@ def import_(
         horizons_s=horizon_seconds(horizons),
         changed_by=changed_by,
     )
-
-    def tell(preview: Preview) -> None:
-        if not as_json:
-            print_preview(preview)
-
+    tell = None if as_json else print_preview
     if exchange is not None:
         if not symbol:
             raise ConfigError("--exchange needs --symbol: the market, such as BTC/USDT (may be repeated)")
@@ -114,12 +114,7 @@ def import_(
             import_from_exchange(of(ctx), exchange, symbol, wanted, timeframe=timeframe, base_url=base_url, tell=tell)
         )
     else:
-        if symbol and len(symbol) > 1:
-            raise ConfigError("a file without a column symbol is of one market: give --symbol once")
-        prices = read_bars(
-            file or bundled_prices(), symbol=symbol[0] if symbol else None, venue=venue, columns=_columns(columns)
-        )
-        report = run(import_file(of(ctx), prices, wanted, tell=tell))
+        report = run(import_file(of(ctx), _prices(file, symbol or [], venue, columns), wanted, tell=tell))
     json_line(report) if as_json else print_import(report)
 
 
@@ -174,6 +169,17 @@ def _time(option: str, written: str | None, otherwise: datetime) -> datetime:
             f"{option} {written!r:.40} is no time: write it like 2024-01-31 or 2024-01-31T14:00:00Z"
         ) from None
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at
+
+
+def _prices(file: Path | None, symbols: list[str], venue: str, columns: str) -> PriceFile:
+    from infra.market.outcomes.bar_files import read_bars
+    from infra.market.outcomes.synthetic import bundled_prices
+    from schemas.errors import ConfigError
+
+    if len(symbols) > 1:
+        raise ConfigError("a file without a column symbol is of one market: give --symbol once")
+    symbol = symbols[0] if symbols else None
+    return read_bars(file or bundled_prices(), symbol=symbol, venue=venue, columns=_columns(columns))
 
 
 def _columns(written: str) -> dict[str, str]:

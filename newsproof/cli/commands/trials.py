@@ -18,7 +18,7 @@ def leaderboard(
     ctx: typer.Context,
     trial: Trial,
     against: Against = "live",
-    primary: Primary = "profit",
+    primary: Primary = None,
     cap: Cap = 0.25,
     trade_cost: Cost = 20.0,
     latency: Latency = 30.0,

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from infra.clickhouse.client import ClickHouse
-from infra.market.outcomes.bar_files import SYNTHETIC, PriceFile, read_bars
+from infra.market.outcomes.bar_files import SYNTHETIC, PriceFile
 from infra.market.outcomes.bars import (
     Overlap,
     PriceImport,
@@ -118,12 +118,8 @@ async def _tables(invocation: Invocation) -> AsyncIterator[ClickHouse]:
             yield client
 
 
-def _silent(_: Preview) -> None:
-    pass
-
-
 async def import_file(
-    invocation: Invocation, prices: PriceFile, wanted: CaseSelection, *, tell: Callable[[Preview], None] = _silent
+    invocation: Invocation, prices: PriceFile, wanted: CaseSelection, *, tell: Callable[[Preview], None] | None = None
 ) -> ImportReport:
     """Keep the prices of a file as a new import, and compute all outcomes again. ``tell`` is called before it counts.
 
@@ -142,7 +138,7 @@ async def import_from_exchange(
     *,
     timeframe: str,
     base_url: str | None = None,
-    tell: Callable[[Preview], None] = _silent,
+    tell: Callable[[Preview], None] | None = None,
 ) -> ImportReport:
     """Keep an exchange's bars as a new import; they are requested only around the cases that need them.
 
@@ -186,7 +182,7 @@ async def _import(
     prices: PriceFile,
     wanted: CaseSelection,
     covers: tuple[tuple[int, int], ...],
-    tell: Callable[[Preview], None],
+    tell: Callable[[Preview], None] | None,
 ) -> ImportReport:
     before = await standing_imports(client)
     _refuse_mixing(prices, before)
@@ -215,7 +211,8 @@ async def _import(
             changes=await changes(client, computed, share=wanted.changed_by),
             overlaps=tuple(await overlaps(client, new.version, before, share=wanted.changed_by)),
         )
-        tell(preview)
+        if tell is not None:
+            tell(preview)
     except BaseException:
         await delete_bars(client, [new.version])
         raise
@@ -417,6 +414,5 @@ __all__ = [
     "print_import",
     "print_preview",
     "print_removed",
-    "read_bars",
     "remove",
 ]

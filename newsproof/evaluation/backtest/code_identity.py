@@ -7,7 +7,7 @@ known is whether today's code, with nothing changed, asks what the recording hol
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -92,7 +92,7 @@ class CodeChange(msgspec.Struct, frozen=True, kw_only=True):
         others = {step: q for step, q in self.questions.items() if q.otherwise}
         said = [
             f"{step} asks otherwise than recorded in {q.otherwise} of {q.asked} questions"
-            + (f" (unknown whether by its {_names(tuple(self.sent[step]))})" if self.sent.get(step) else "")
+            + (f" (unknown whether by its {_names(_wholes(self.sent[step]))})" if self.sent.get(step) else "")
             for step, q in others.items()
         ]
         never = [step for step in self.sent if step not in self.questions]
@@ -175,6 +175,10 @@ def _differing(a: RunAbout, b: RunAbout) -> dict[str, tuple[str, ...]] | None:
 def _versions(code: Sequence[str]) -> str:
     shown = ", ".join(code[:_SHOWN]) + (f" and {len(code) - _SHOWN} more" if len(code) > _SHOWN else "")
     return f"code {shown}" if shown else "code that was not kept"
+
+
+def _wholes(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(n for n in names if "/" not in n)  # not the parts that one of them is made of
 
 
 def _names(names: Sequence[str]) -> str:

@@ -21,13 +21,14 @@ from newsproof.evaluation.compare.claiming import claimed
 from newsproof.evaluation.compare.comparison import Comparison, compare, with_texts
 from newsproof.evaluation.compare.documents import as_csv, as_json, as_junit, as_markdown
 from newsproof.evaluation.compare.formats import ReportFormat
-from newsproof.evaluation.compare.metrics import MetricResult, Scoring
+from newsproof.evaluation.compare.metrics import PRIMARY, MetricResult, Scoring
 from newsproof.evaluation.compare.page import as_html
 from newsproof.evaluation.compare.pricing import LATENCY_S
 from newsproof.evaluation.compare.reading import read_returns, read_runs, read_texts
+from newsproof.evaluation.compare.rows import RunRows
 from newsproof.evaluation.compare.rules import Rule
 from newsproof.evaluation.compare.terminal import show_table
-from newsproof.evaluation.compare.texts import visible
+from newsproof.evaluation.compare.texts import declared_primary, visible
 
 _DOCUMENTS = {"json": as_json, "csv": as_csv, "md": as_markdown, "junit": as_junit, "html": as_html}
 
@@ -43,11 +44,14 @@ async def compare_runs(
     latency_s: float = LATENCY_S,
     allow_code_change: bool = False,
     within_trial: bool = False,
+    claims: bool = True,
 ) -> Comparison:
     """Compare two runs of the tables; ``live``: the live judgements. Keywords as in :func:`comparison.compare`.
 
     ``latency_s``: seconds from when news was knowable to the entry, for news that was not judged live. What the ledger of trials
-    does not allow is not claimed; ``within_trial``: candidates of one trial do not count against each other.
+    does not allow is not claimed; ``within_trial``: candidates of one trial do not count against each other. ``claims`` False: the
+    ledger is not asked, for a gate that looks for a loss: having tuned can hide one and not make one. Without a primary metric
+    in ``how``, that which run B declared, else profit.
 
     Raises:
         ConfigError: a run does not exist, no case worked in both, or one is ``live`` and other code recorded it than
@@ -56,10 +60,28 @@ async def compare_runs(
     first, second = await read_runs(tables, a, b)
     change = await read_code_change(tables, a, b, allow=allow_code_change)
     returns = await read_returns(tables, (first, second), latency_s=latency_s)
-    found = compare(first, second, returns, how=how, rules=rules, differences=differences)
-    trials = await read_trials(tables)
-    found = claimed(found, [claim_of(trials, run, within_trial=within_trial) for run in (a, b)])
+    how, chosen = _with_primary(how or Scoring(primary=""), second)
+    found = compare(first, second, returns, how=how, rules=rules, differences=differences, warnings=chosen)
+    if claims:
+        trials = await read_trials(tables)
+        found = claimed(found, [claim_of(trials, run, within_trial=within_trial) for run in (a, b)])
     return with_texts(_with_code_change(found, change), await read_texts(tables, a, b, found))
+
+
+def _with_primary(how: Scoring, b: RunRows) -> tuple[Scoring, list[str]]:
+    """Return how to score, with the primary metric, and what is to be said of its choice."""
+    declared = declared_primary(b.changes)
+    if not how.primary:
+        return msgspec.structs.replace(how, primary=declared or PRIMARY), []
+    if how.primary == (declared or PRIMARY):
+        return how, []
+    meant = (
+        f"run {visible(b.run_id)} declared {visible(declared)}"
+        if declared
+        else f"nothing was declared, which means {PRIMARY}"
+    )
+    said = f"{how.primary} was made the primary metric afterwards ({meant}): chosen by what it shows, it proves nothing"
+    return how, [said]
 
 
 def _with_code_change(found: Comparison, change: CodeChange | None) -> Comparison:

@@ -44,6 +44,15 @@ class _ChangedPrompt(msgspec.Struct):
 class _Changes(msgspec.Struct):
     prompts: dict[str, _ChangedPrompt]
     models: dict[str, str] = {}
+    primary: str = ""
+
+
+def declared_primary(changes: str) -> str:
+    """Return the metric that a run declared as primary before it ran, from the JSON in the table ``runs``; "" for none."""
+    try:
+        return msgspec.json.decode(changes, type=_Changes).primary
+    except msgspec.DecodeError:
+        return ""
 
 
 def difference(a: CaseText | None, b: CaseText | None) -> tuple[str, ...]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from agents.specification import given, opened
+from agents.evidence.findings import assess
+from agents.planning import rounds
+from agents.planning.plan import STEP
+from agents.planning.plan_rules import decided_by
+from agents.specification import case_after, given, opened
 from schemas.effects import CallModel, Failure, ModelReply
 from schemas.events import KeywordsExpanded, ToolPlanned
 from schemas.signals import StatedClaim
@@ -166,3 +170,13 @@ def test_words_from_the_evidence_reach_the_model_as_untrusted_only(second_round)
     call = second_round().asked
     assert "attacker address" not in call.system
     assert [p.text for p in call.parts if getattr(p, "label", "") == "expanded_keywords"] == ["attacker address"]
+
+
+def test_what_is_known_so_far_is_judged_once_for_a_question(monkeypatch, deep, triaged, no_memory):
+    judged = []
+    monkeypatch.setattr(rounds, "assess", lambda *given, **more: judged.append(given) or assess(*given, **more))
+    case = case_after(opened(NEWS), triaged(event_type="listing"), no_memory, config=deep)
+    assert isinstance(STEP.ask(case), CallModel)
+    assert len(judged) == 1
+    assert decided_by(case) == "model"
+    assert len(judged) == 1  # before the first search no evidence can be there

@@ -127,7 +127,8 @@ OPENED = {
 
 
 async def test_news_are_copied_whole_however_often_the_copy_was_cut_off(empty: ClickHouse, tmp_path: Path) -> None:
-    await migrated_to(empty, tmp_path, 6)
+    copying = next(one for one in load_migrations() if one.name.endswith("_labels_and_news"))
+    await migrated_to(empty, tmp_path, copying.number - 1)
     rows: list[tuple[object, ...]] = []
     for case, (month, offset, said) in OPENED.items():
         rest = {"language": "en", "text_hash": "h"}
@@ -144,14 +145,14 @@ async def test_news_are_copied_whole_however_often_the_copy_was_cut_off(empty: C
     columns = ("run_id", "case_id", "event_id", "event_type", "event_time", "journal_offset", "payload", "first_wins")
     await empty.insert("events", columns, rows)
     await empty.insert("signals", ("run_id", "signal_id", "revision", "asset"), [("live", "s", 1, "BTC")])
-    statements = load_migrations()[6].statements
+    statements = copying.statements
     copy = next(n for n, one in enumerate(statements) if one.startswith("INSERT INTO news"))
     for killed_before in range(len(statements) + 1):  # a process that died before this statement
         for statement in statements[:killed_before]:
             await empty.command(statement)
         if killed_before == copy:  # … or in the middle of the copy
             await empty.command(f"{statements[copy]} AND case_id = 'full'")
-    assert len(await migrate(empty)) == len(load_migrations()) - 6
+    assert copying.name in await migrate(empty)
     kept = "case_id, event_id, source, external_id, url, author, text, language, text_hash, keywords, journal_offset"
     found = (await empty.query(f"SELECT {kept} FROM news FINAL ORDER BY case_id")).rows
     assert found == [

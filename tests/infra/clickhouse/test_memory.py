@@ -193,6 +193,16 @@ async def test_an_outcome_is_known_only_when_its_horizon_had_ended(clickhouse: C
     assert [known[h][0].outcome for h in (1, 2, 48)] == [None, "+3.1% after 1 h", "-20.0% after 24 h"]
 
 
+async def test_that_a_market_ended_is_not_known_before_the_horizon_is_over(clickhouse: ClickHouse) -> None:
+    text = "USDC 跌至 0.87 美元"
+    await fill(clickhouse, [remembered("a", text)])
+    columns = ("case_id", "horizon_s", "entry_at", "exit_at", "return", "halted", "version")
+    row = ("a", 86400, NOW, NOW + seconds(600), -0.9, True, 1)  # left at the last price there ever was
+    await clickhouse.insert("outcomes", columns, [row])
+    known = {hours: await recall(clickhouse, text, as_of=NOW + seconds(hours * 3600)) for hours in (2, 25)}
+    assert [known[h][0].outcome for h in (2, 25)] == [None, "-90.0% after 24 h"]
+
+
 async def test_vectors_of_another_model_are_never_compared(clickhouse: ClickHouse) -> None:
     await clickhouse.command(
         "INSERT INTO memories (run_id, case_id, embedding_model, embedding, decided_at) "

@@ -74,6 +74,19 @@ async def test_a_later_import_of_a_source_replaces_all_that_it_said(tables: Clic
     ]
 
 
+async def test_when_a_label_was_given_is_kept_where_the_file_says_so(tables: ClickHouse, tmp_path: Path) -> None:
+    path = tmp_path / "l.jsonl"
+    path.write_text(
+        '{"case": "a", "truth": true, "when": "2024-01-31T14:00:00.5+02:00"}\n{"case": "b", "truth": false}\n'
+    )
+    await import_labels(Invocation(), read_labels(path, source="ann"), skip_unknown=False)
+    rows = (await tables.query("SELECT case_id, truth, labelled_at FROM v_labels ORDER BY case_id")).rows
+    assert rows == [
+        ("case-a", "true", datetime(2024, 1, 31, 12, 0, 0, 500_000, tzinfo=UTC)),
+        ("case-b", "false", None),
+    ]
+
+
 async def test_removing_a_source_leaves_the_others_and_an_unknown_one_is_refused(
     tables: ClickHouse, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,13 @@ from infra.market.outcomes.bar_files import PriceFile, read_bars
 from infra.market.outcomes.bars import Overlap
 from newsproof.app.invocation import Invocation
 from newsproof.cli.data import outcomes
-from newsproof.cli.data.outcomes import CaseSelection, Changes, ImportReport, Preview, import_file
+from newsproof.cli.data.outcomes import CaseSelection, Changes, ImportReport, Preview, import_file, import_from_exchange
 from newsproof.cli.main import app
 from schemas.errors import ConfigError, ContractError
 from schemas.events import EventReceived
 from schemas.news import News
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill, fill_signals, published, record, seconds, signal
+from tests.infra.market.test_outcome_exchange import START, Binance
 
 pytest_plugins = ["tests.infra.embedded.clickhouse_engine"]
 
@@ -237,6 +239,37 @@ def test_a_horizon_is_named_in_the_largest_unit_that_it_is_a_whole_number_of() -
         "2d",
         "7d",
     ]
+
+
+async def test_a_market_that_an_exchange_closed_is_halted_for_good_and_other_times_are_not_asked_for(
+    tables: ClickHouse,
+) -> None:
+    binance = Binance(halted=range(20, 100_000))  # its last bar opens at 95 minutes
+    at = datetime.fromtimestamp(START / 1000, UTC)
+    said = {"asset": "BTC", "action": "buy", "direction": "long"}
+    await fill_signals(
+        tables,
+        *(
+            published(signal(signal_id=c, case_id=c, published_at=when, **said))
+            for c, when in (("x", at), ("y", at - seconds(864_000)))
+        ),
+    )
+    server = await binance.server()
+    try:
+        chosen = CaseSelection(since=at - seconds(60), until=at + seconds(60), horizons_s=(300, 14_400))
+        report = await import_from_exchange(
+            Invocation(), "binance", ["BTC/USDT"], chosen, timeframe="5m", base_url=f"http://127.0.0.1:{server.port}"
+        )
+    finally:
+        await server.close()
+    assert (report.source, report.bars, report.markets) == ("binance:5m", 20, ("BTC/USDT (binance)",))
+    found = await kept(tables, columns="case_id, horizon_s, halted, toUnixTimestamp64Milli(exit_at), exit_price")
+    assert found == [
+        ("x", 300, False, START + 300_000, 2.5),
+        ("x", 3600, False, START + 3_600_000, 13.5),  # its own horizon
+        ("x", 14_400, True, START + 19 * 300_000, 2.0),  # the close of the last bar
+    ]
+    assert report.coverage["4h"] == {"halted": 1, "not_imported": 4}
 
 
 async def test_the_windows_asked_of_an_exchange_are_those_of_its_cases_and_touching_ones_are_one() -> None:

@@ -183,3 +183,16 @@ async def test_a_statement_that_breaks_off_is_told(tables: ClickHouse, tmp_path:
     (tmp_path / "y").write_bytes(b"PAR1 Code: 241. DB::Exception: memory")
     with pytest.raises(PermanentError, match="broke off: PAR1 Code: 241"):
         _rows_in(tmp_path / "y")
+
+
+async def test_a_full_disk_is_not_taken_for_a_server_that_is_away(
+    tables: ClickHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Path.open
+
+    def full(path: Path, mode: str = "r", *rest: Any) -> Any:
+        return real(Path("/dev/full"), "wb") if mode == "xb" else real(path, mode, *rest)
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(ConfigError, match=r"No space left on device\): make room"):
+        await write_parquet(tables, "SELECT 1 AS n", tmp_path / "x")

@@ -83,7 +83,7 @@ async def import_prices(tables: ClickHouse) -> None:
         tables,
         PriceImport(
             version=1, source="csv:t.csv", imported_ms=one.times_ms[0], bars=len(one.times_ms), markets=("BTC/USDT",),
-            first_ms=one.times_ms[0], last_ms=one.times_ms[-1], entry_within_s=900.0, horizons_s=(3600,),
+            covers=((one.times_ms[0], one.times_ms[-1]),), entry_within_s=900.0, horizons_s=(3600,),
         ),
     )  # fmt: skip
 
@@ -274,3 +274,25 @@ def test_power_is_told_of_the_pair_at_hand(database: dict[str, str]) -> None:
     assert profit["detectable"] > 0.01 and profit["needed_blocks"] > profit["blocks"] == 6
     with pytest.raises(ConfigError, match="there is no such metric"):
         CliRunner().invoke(app, ["v3", "short", "--difference", "luck=1"], env=database, catch_exceptions=False)
+
+
+def test_the_primary_metric_is_what_the_run_declared_and_another_one_is_said_to_be_chosen_afterwards(
+    database: dict[str, str],
+) -> None:
+    async def declare() -> None:
+        row = {"run_id": "good", "label": "x", "status": "finished", "changes": '{"prompts":{},"primary":"brier@1h"}'}
+        row |= {"started_at": AT, "cases_from": AT, "cases_to": AT, "version": 1}
+        async with connect(database["CLICKHOUSE_URL"], database=database["CLICKHOUSE_DATABASE"]) as tables:
+            await fill(tables, "runs", [row])
+
+    asyncio.run(declare())
+    done = run(database, "v3", "good", "--format", "json")
+    assert done.exit_code == exits.OK, repr(done.exception)
+    told = json.loads(done.stdout)
+    assert (told["metrics"][0]["metric"], told["metrics"][0]["role"]) == ("brier", "primary")
+    assert not [text for text in told["warnings"] if "afterwards" in text]
+    other = json.loads(run(database, "v3", "good", "--primary", "profit", "--format", "json").stdout)
+    assert other["metrics"][0]["metric"] == "profit"
+    assert [text for text in other["warnings"] if "afterwards" in text] == [
+        "profit was made the primary metric afterwards (run good declared brier@1h): chosen by what it shows, it proves nothing"
+    ]

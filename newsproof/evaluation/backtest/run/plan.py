@@ -50,6 +50,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     trial: str = ""
     sealed_from: datetime | None = None
     open_seal: bool = False
+    primary: str = ""
+    """The metric that ``backtest compare`` is to test by itself, declared before anything was seen; "": its default."""
 
     @property
     def change(self) -> Change:
@@ -82,6 +84,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
         said = {n: {"version": p.version, "hash": p.hash} for n, p in self.prompts.items()}
         every: dict[str, Any] = {"prompts": said, "repeat": self.repeat, "on_miss": self.on_miss}
         every |= ({"models": self.models} if self.models else {}) | ({"watch": self.watch} if self.watch else {})
+        every |= {"primary": self.primary} if self.primary else {}
         return msgspec.json.encode(every).decode()
 
 

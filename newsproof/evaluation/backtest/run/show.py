@@ -42,12 +42,12 @@ async def show_dry_run(
         for plan in plans:
             found, about = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
             if as_json:
-                change = code_change(about.recording, about)
+                change = code_change(about.recording, about) if found.cases else None
                 found.code_change = "" if change is None else change.text
                 json_line(found)
                 continue
             _print_estimate(plan, found)
-            if said := said_of_run(about, options=_options(plan, file)):
+            if found.cases and (said := said_of_run(about, options=_options(plan, file))):
                 say_result(said)
 
 
