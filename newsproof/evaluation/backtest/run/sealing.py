@@ -57,6 +57,20 @@ def under_seal(plan: RunPlan, trials: Sequence[Trial], *, log: TrialLog) -> RunP
     return replace(plan, sealed_from=seal)
 
 
+def refuse_sealed(trials: Sequence[Trial], case_id: str, received_at: datetime) -> None:
+    """Refuse to try a candidate on one case of the sealed period.
+
+    Raises:
+        ConfigError: the case is sealed.
+    """
+    seal = seal_in_force(trials)
+    if seal is not None and received_at >= seal:
+        raise ConfigError(
+            f"case {case_id} is sealed, as all that were received from {seal:%Y-%m-%d %H:%M} UTC on: replay an older one; "
+            "`backtest run --open-seal` opens the period, on record"
+        )
+
+
 def sealed_words(plan: RunPlan) -> str:
     """Return what to add to a sentence about the plan's cases when some of them are sealed, else ""."""
     if plan.sealed_from is None or plan.open_seal:

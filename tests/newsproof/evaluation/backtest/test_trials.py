@@ -22,7 +22,7 @@ from newsproof.evaluation.backtest.run import running
 from newsproof.evaluation.backtest.run.claims import claim_of
 from newsproof.evaluation.backtest.run.ledger import Trial, candidate_of, read_trials, write_trial
 from newsproof.evaluation.backtest.run.plan import RunPlan
-from newsproof.evaluation.backtest.run.sealing import seal_in_force, sealed_words, under_seal
+from newsproof.evaluation.backtest.run.sealing import refuse_sealed, seal_in_force, sealed_words, under_seal
 from newsproof.evaluation.backtest.sample import read_log_file
 from schemas.errors import ConfigError
 from schemas.topics import Topics
@@ -142,6 +142,14 @@ def test_nothing_is_opened_where_nothing_is_sealed_and_the_shipped_log_has_no_se
         under_seal(RunPlan(run_id="a", sealed_from=APRIL), [], log="sample")
     sealed = [trial("first", began=0, sealed_from=APRIL)]
     assert under_seal(RunPlan(run_id="a"), sealed, log="sample").until is None
+
+
+def test_a_sealed_case_is_not_replayed_by_itself_either() -> None:
+    sealed = [trial("first", began=0, sealed_from=APRIL)]
+    with pytest.raises(ConfigError, match="case c is sealed"):
+        refuse_sealed(sealed, "c", APRIL)
+    refuse_sealed(sealed, "c", APRIL - timedelta(seconds=1))
+    refuse_sealed([], "c", MAY)
 
 
 def test_a_candidate_is_known_by_its_prompts_and_models_whatever_its_run_is_called() -> None:
