@@ -192,6 +192,8 @@ def denied_kinds(calls: tuple[Call, ...]) -> tuple[CallKind, ...]:
 
 
 def _credits(case: CaseCore, calls: tuple[Call, ...]) -> dict[str, Any]:
+    if not calls:
+        return {}
     new = [kind for kind in denied_kinds(calls) if kind not in case.denied]
     return {**({"denied": (*case.denied, *new)} if new else {}), **_prompts_used(case, calls)}
 

@@ -66,7 +66,7 @@ def compare(
     from newsproof.evaluation.compare.running import read_comparison, show, status_of
 
     rules = [parse_rule(text) for text in fail_on or ()]
-    how = _how(primary, cap, trade_cost, draws, seed)
+    how = scoring(primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
     found = run(read_comparison(of(ctx), a, b, rules=rules, differences=differences, **given))
     show(found, format)
@@ -93,9 +93,10 @@ def gate(
     """Exit with 100 when run B loses the primary metric against run A, with 1 when that cannot be seen, else with 0."""
     from newsproof.evaluation.compare.running import gate_status, read_comparison, show
 
-    how = _how(primary, cap, trade_cost, draws, seed)
+    how = scoring(primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
-    found = run(read_comparison(of(ctx), a, b, claims=False, **given))
+    # That a loss is excluded is a claim, which a period that was tuned on does not bear; that there is one is none.
+    found = run(read_comparison(of(ctx), a, b, claims=margin is not None, **given))
     status, why = gate_status(found.primary, margin)
     show(found, format)
     if format == ReportFormat.table:
@@ -126,13 +127,14 @@ def power(
     from newsproof.evaluation.compare.running import read_comparison
 
     wanted = parse_differences(difference or ())
-    how = _how(primary, cap, trade_cost, draws, seed)
+    how = scoring(primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": True, "claims": False}
     found = run(read_comparison(of(ctx), a, b, differences=0, **given))
     show_power(found, power_of(found, wanted), as_json=as_json)
 
 
-def _how(primary: str | None, cap: float, trade_cost: float, draws: int, seed: int) -> Any:
+def scoring(primary: str | None, cap: float, trade_cost: float, draws: int, seed: int) -> Any:
+    """Return the :class:`Scoring` that these options ask for; a cost in basis points."""
     from newsproof.evaluation.compare.metrics import Scoring, parse_primary
 
     chosen = parse_primary(primary) if primary else ""

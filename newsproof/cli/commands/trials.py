@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from newsproof.app.invocation import of, run
-from newsproof.cli.commands.compare import AllowCodeChange, Cap, Cost, Draws, Latency, Primary, Seed, _how
+from newsproof.cli.commands.compare import AllowCodeChange, Cap, Cost, Draws, Latency, Primary, Seed, scoring
 
 Trial = Annotated[str, typer.Argument(metavar="TRIAL", help="As `backtest trials` shows it.", show_default=False)]
 Against = Annotated[str, typer.Option(help="The baseline: a run id, or live.")]
@@ -30,7 +30,7 @@ def leaderboard(
     """Rank the candidates of a trial by the primary metric beside the baseline, p corrected over them; cost and Pareto front."""
     from newsproof.evaluation.trials.show import show_leaderboard
 
-    how = _how(primary, cap, trade_cost, draws, seed)
+    how = scoring(primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"how": how, "latency_s": latency, "allow_code_change": allow_code_change}
     run(show_leaderboard(of(ctx), trial, against=against, as_json=as_json, **given))
 

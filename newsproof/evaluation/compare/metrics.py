@@ -167,8 +167,8 @@ def parse_primary(text: str) -> str:
 
 def measure(pairs: Sequence[Pair], returns: Returns, how: Scoring) -> tuple[tuple[MetricResult, ...], Terms]:
     """Measure all metrics, the primary first; and return the terms of the profit that segments are made of."""
-    profit = _profit(pairs, returns, how, _horizon_of(how.primary) if how.primary.startswith(PRIMARY) else None)
-    every = [profit, _profit(pairs, returns, how, profit.horizon_s, capped=False), *_of_cases(pairs)]
+    profit = profit_of(pairs, returns, how, _horizon_of(how.primary) if how.primary.startswith(PRIMARY) else None)
+    every = [profit, profit_of(pairs, returns, how, profit.horizon_s, capped=False), *terms_of_cases(pairs)]
     every += [terms for horizon in HORIZONS for terms in _of_outcomes(pairs, returns, horizon)]
     terms = [msgspec.structs.replace(one, role="primary") if one.label == how.primary else one for one in every]
     terms.sort(key=lambda one: one.role != "primary")
@@ -200,10 +200,13 @@ def _horizon_of(label: str) -> int | None:
     return next((seconds for seconds, short in HORIZONS.items() if short == name), None)
 
 
-def _profit(
+def profit_of(
     pairs: Sequence[Pair], returns: Returns, how: Scoring, horizon_s: int | None, *, capped: bool = True
 ) -> Terms:
-    """The return of each case to whoever follows the run: 0 where it does not act, less the cost of the trade where it does."""
+    """Return the profit of each case to whoever follows the run: 0 where it does not act, else its return less the trade's cost.
+
+    ``horizon_s`` None: each signal's own.
+    """
     x, counts = np.zeros((len(pairs), 2)), np.zeros((len(pairs), 2))
     reach, unknown = np.zeros((len(pairs), 2)), _unknown(pairs)
     unpriced, longest = 0, horizon_s or 0
@@ -267,7 +270,8 @@ def _reach(pair: Pair, returns: Returns, horizon_s: int | None, cap: float) -> f
     return cap if not signals else min(max(known), cap) if len(known) == len(moves) else None
 
 
-def _of_cases(pairs: Sequence[Pair]) -> list[Terms]:
+def terms_of_cases(pairs: Sequence[Pair]) -> list[Terms]:
+    """Return the metrics that need no price: confidence, actions, flips, cost and latency."""
     alike = [
         pair.a is not None and pair.b is not None and pair.a.executed > 0 and pair.a.executed == pair.b.executed
         for pair in pairs

@@ -267,7 +267,7 @@ def _show_flips(found: Comparison) -> None:
 
 
 def _show_differences(found: Comparison) -> None:
-    if not found.differences:
+    if not found.changed_texts:
         say_result("Differences: none; every signal and every note is the same.\n")
         return
     say_result(f"Largest differences ({len(found.differences):,} of {found.changed_texts:,})")

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from newsproof.evaluation.compare.metrics import Better, Scoring, Terms, _of_cases, _profit
+from newsproof.evaluation.compare.metrics import Better, Scoring, Terms, profit_of, terms_of_cases
 from newsproof.evaluation.compare.pairing import Pair, paired
 from newsproof.evaluation.compare.rows import HORIZONS, Returns, RunRows
 from newsproof.evaluation.statistics import block_length_s
@@ -107,8 +107,8 @@ def differences_of(
 
 def _terms(pairs: Sequence[Pair], returns: Returns, metric: Metric) -> Terms:
     if metric.horizon_s is not None:
-        return _profit(pairs, returns, Scoring(), metric.horizon_s)
-    return next(terms for terms in _of_cases(pairs) if terms.name == metric.name)
+        return profit_of(pairs, returns, Scoring(), metric.horizon_s)
+    return next(terms for terms in terms_of_cases(pairs) if terms.name == metric.name)
 
 
 def _open_from(pairs: Sequence[Pair], blocks: Ints, measured: npt.NDArray[np.bool_], metric: Metric) -> int:

@@ -74,6 +74,12 @@ def test_the_table_shows_everything_in_the_order_of_reading(capsys: pytest.Captu
     assert places == sorted(places)
 
 
+def test_differences_that_are_not_asked_for_are_not_said_to_be_none(capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = [case(n) for n in NAMES], [case(n, confidence=0.8) for n in NAMES]
+    show_table(compare(run("A", a), run("B", b), differences=0))
+    assert "Largest differences (0 of 8)" in capsys.readouterr().out
+
+
 def test_nothing_executed_is_said_so_and_is_not_zero(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [case(n) for n in NAMES]
     found = compare(run("A", rows), run("B", rows))
