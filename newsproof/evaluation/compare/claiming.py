@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from newsproof.evaluation.backtest.run.claims import Claim
 from newsproof.evaluation.compare.comparison import Comparison, verdict_of
 from newsproof.evaluation.compare.metrics import SIGNIFICANT, MetricResult
+from newsproof.evaluation.compare.segments import Dimension
 
 
 def claimed(found: Comparison, claims: Sequence[Claim]) -> Comparison:
@@ -21,12 +22,34 @@ def claimed(found: Comparison, claims: Sequence[Claim]) -> Comparison:
     if not said:
         return found
     metrics = tuple(_with_claims(m, said) for m in found.metrics)
+    segments = tuple(_of_dimension(one, said) for one in found.segments)
     return replace(
         found,
         metrics=metrics,
-        verdict=verdict_of(metrics, found.comparability, found.changed_texts),
+        segments=segments,
+        verdict=verdict_of(metrics, segments, found.comparability, found.changed_texts),
         warnings=tuple(dict.fromkeys([*(claim.note for claim in said), *found.warnings])),
     )
+
+
+def _of_dimension(found: Dimension, claims: Sequence[Claim]) -> Dimension:
+    if found.p_holm is None:
+        return found
+    if any(not claim.allowed for claim in claims):
+        return _untested(found, "tuned on this period")
+    looks = max(claim.factor for claim in claims)
+    p, p_holm = (None if value is None else min(1.0, value * looks) for value in (found.p, found.p_holm))
+    if p_holm is None or p_holm >= SIGNIFICANT:
+        return replace(_untested(found, found.note), p=p, p_holm=p_holm)
+    return replace(found, p=p, p_holm=p_holm)
+
+
+def _untested(found: Dimension, note: str) -> Dimension:
+    segments = tuple(
+        one if one.verdict == "identical" else replace(one, p_holm=None, verdict="not distinguishable")
+        for one in found.segments
+    )
+    return replace(found, differs=False, p=None, p_holm=None, note=note, segments=segments)
 
 
 def _with_claims(m: MetricResult, claims: Sequence[Claim]) -> MetricResult:

@@ -124,6 +124,7 @@ def compare(
         *calibration(b.run_id, [(pair.case_id, pair.b) for pair in pairs if pair.both], returns),
     ]
     metrics = (*metrics, *of_calibration(calibrated, a.run_id, b.run_id))
+    segments = segmented(pairs, profit, how)
     aligned = [(pair, pair.a, pair.b) for pair in pairs if pair.a is not None and pair.b is not None]
     changed = [_change(*one) for one in aligned if not same_text(one[1], one[2])]
     every = sorted(changed, key=_largest_first)
@@ -133,11 +134,11 @@ def compare(
         b=visible(b.run_id),
         changes_a=changes_summary(a.changes) if a.changes else "",
         changes_b=changes_summary(b.changes) if b.changes else "",
-        verdict=verdict_of(metrics, comparability, len(changed)),
+        verdict=verdict_of(metrics, segments, comparability, len(changed)),
         warnings=tuple(dict.fromkeys([*warnings, *_warnings(a, b, comparability)])),
         comparability=comparability,
         metrics=metrics,
-        segments=segmented(pairs, profit, how),
+        segments=segments,
         calibration=tuple(calibrated),
         changed_texts=len(changed),
         flips=tuple(change for change in every if change.action_a != change.action_b),
@@ -213,8 +214,10 @@ def _total(costs: Iterable[Decimal | None]) -> Decimal | None:
     return sum(known, Decimal(0)) if known else None
 
 
-def verdict_of(metrics: Sequence[MetricResult], counts: Comparability, changed: int) -> str:
-    """Return the sentence that sums a comparison up: the primary metric first, then the secondary ones."""
+def verdict_of(
+    metrics: Sequence[MetricResult], segments: Sequence[Dimension], counts: Comparability, changed: int
+) -> str:
+    """Return the sentence that sums a comparison up: the primary metric, then segments that differ, then secondary metrics."""
     measured = [m for m in metrics if m.verdict != "not measured"]
     alone = counts.only_a + counts.only_b
     if not changed and not alone and all(m.verdict == "identical" for m in measured):
@@ -222,7 +225,7 @@ def verdict_of(metrics: Sequence[MetricResult], counts: Comparability, changed: 
     said = f"{changed:,} of {counts.aligned:,} cases say something different"
     if alone:
         said += f", and {alone:,} worked in one run alone"
-    return f"{_of_primary(metrics[0])}; {_of_secondary(metrics)}; {said}"
+    return "; ".join(filter(None, (_of_primary(metrics[0]), _of_segments(segments), _of_secondary(metrics), said)))
 
 
 def _of_primary(m: MetricResult) -> str:
@@ -238,6 +241,19 @@ def _of_primary(m: MetricResult) -> str:
         shows = "" if m.detectable is None else f"; a true difference of {m.detectable:.4g} would show 4 times in 5"
         return f"{name} is not distinguishable ({interval}{shows})"
     return f"{name} is {m.verdict} in B ({interval})"
+
+
+def _of_segments(segments: Sequence[Dimension]) -> str:
+    told = []
+    for one in segments:
+        if one.differs:
+            sides = [
+                f"{verdict} for {', '.join(visible(s.value) for s in one.segments if s.verdict == verdict)}"
+                for verdict in ("better", "worse")
+                if any(s.verdict == verdict for s in one.segments)
+            ]
+            told.append(f"it differs by {one.name}" + (f" ({'; '.join(sides)})" if sides else ""))
+    return " and ".join(told)
 
 
 def _of_secondary(metrics: Sequence[MetricResult]) -> str:

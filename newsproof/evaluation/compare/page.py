@@ -20,7 +20,6 @@ from newsproof.evaluation.compare.terminal import (
     metric_row,
     metrics_title,
     not_measured,
-    segment_lines,
     segment_rows,
     spend_rows,
     transition_rows,
@@ -112,10 +111,10 @@ def _segments(found: Comparison) -> list[str]:
     if not found.segments:
         return []
     parts = ["<h2>Profit by segment: B less A, with 95 % intervals</h2>"]
-    parts += [f'<p class="soft">{escape(line)}</p>' for line in segment_lines(found)]
     for dimension in found.segments:
         told = "differ beyond chance" if dimension.differs else dimension.note or "do not differ beyond chance"
-        parts.append(f"<h3>{escape(dimension.name)}: {escape(told)}</h3>")
+        p = "" if dimension.p_holm is None else f" (p {dimension.p_holm:.3f})"
+        parts.append(f"<h3>{escape(dimension.name)}: {escape(told)}{p}</h3>")
         parts.append(_intervals(dimension.segments, f"Profit by {dimension.name}, B less A"))
     rows = segment_rows(found, every=True)
     parts.append("<details><summary>The figures</summary>")

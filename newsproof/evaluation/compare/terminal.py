@@ -157,14 +157,13 @@ def segment_rows(found: Comparison, *, every: bool = False) -> list[tuple[str, .
 
 
 def segment_lines(found: Comparison) -> list[str]:
-    """Return a line on each dimension that is not shown segment by segment."""
-    tests = {
-        one.name: "not tested" if one.p_holm is None else f"p {_p(one.p_holm)}"
-        for one in found.segments
-        if not one.differs
-    }
-    said = ", ".join(f"{name} ({p})" for name, p in tests.items())
-    return [f"Segments of these do not differ by more than chance: {said}"] if said else []
+    """Return lines on the dimensions that are not shown segment by segment."""
+    same = [f"{one.name} (p {_p(one.p_holm)})" for one in found.segments if not one.differs and one.p_holm is not None]
+    untested = [one.name for one in found.segments if one.p_holm is None]
+    lines = [f"Profit does not differ beyond chance (Holm) by {', '.join(same)}."] if same else []
+    if untested:
+        lines.append(f"Not tested: profit by {', '.join(untested)} (--format html or json shows them).")
+    return lines
 
 
 def _show_segments(found: Comparison) -> None:

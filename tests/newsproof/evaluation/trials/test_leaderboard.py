@@ -124,6 +124,7 @@ def test_what_was_tuned_on_its_period_has_figures_but_no_p_value_and_opens_no_ga
     assert told.primary.note.startswith("tuned on this period: 3 earlier trials looked at it")
     assert told.warnings[0] == "run b: 3 earlier" and "is not tested: tuned on this period" in told.verdict
     assert not any(m.verdict in ("better", "worse", "higher", "lower") for m in told.metrics)
+    assert not any(one.differs or one.p is not None for one in told.segments)
     status, why = gate_status(told.primary, None)
     assert status == 1 and "cannot be seen (tuned on this period" in why
 
