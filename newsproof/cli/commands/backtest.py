@@ -113,6 +113,7 @@ def run_cases(
     from newsproof.evaluation.backtest.run.show import show_dry_run, show_run
     from newsproof.evaluation.backtest.sample import read_log_file
     from newsproof.evaluation.compare.metrics import parse_primary
+    from newsproof.evaluation.compare.power import what_a_sample_shows
 
     shared = RunPlan(
         run_id="",
@@ -139,7 +140,7 @@ def run_cases(
     how: dict[str, Any] = {"ask_every_step": ask_every_step, "as_json": as_json}
     how["file"] = read_log_file() if sample_log else None
     if dry_run:
-        run(show_dry_run(of(ctx), plans, **how))
+        run(show_dry_run(of(ctx), plans, can_show=what_a_sample_shows, **how))
         return
     work = show_run(of(ctx), plans, max_cost=positive_cost(max_cost), **how)
     raise typer.Exit(run(work))

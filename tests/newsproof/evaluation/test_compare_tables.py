@@ -21,6 +21,7 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.market.outcomes.bars import PriceImport, write_bars, write_import
 from newsproof.app import exits
 from newsproof.cli.commands.compare import compare, gate, power
+from newsproof.evaluation.compare.power import what_a_sample_shows
 from newsproof.evaluation.compare.reading import HOW, read_returns, read_runs
 from schemas.errors import ConfigError
 from schemas.prices import PriceSeries
@@ -264,6 +265,26 @@ def test_a_gate_closes_on_a_loss_of_the_primary_metric_and_when_it_cannot_see(da
     assert (margin.exit_code, "of more than 0 is not excluded" in margin.stdout) == (exits.FAIL_ON, True)
     worse = CliRunner().invoke(app, ["good", "short"], env=database)
     assert (worse.exit_code, "Gate closed: profit is worse in B" in worse.stdout) == (exits.FAIL_ON, True), worse.output
+
+
+async def test_what_a_sample_can_show_is_told_before_anything_is_paid(clickhouse_engine: EmbeddedClickHouse) -> None:
+    url = f"http://{clickhouse_engine.host}:{clickhouse_engine.port}"
+    async with connect(url, database=f"compare{next(_numbers)}") as tables:
+        await two_runs(tables)
+        assert "no live judgement of it" in await what_a_sample_shows(tables, NAMES)
+        for n, name in enumerate(NAMES):
+            times: dict[str, Any] = dict.fromkeys(
+                ("published_at", "knowable_at", "decided_at", "valid_until", "emitted_at"), day(n)
+            )
+            said = {
+                name: SIGNAL[name] for name in ("event_type", "asset", "action", "direction", "horizon_s", "confidence")
+            }
+            of_case = {"run_id": "live", "signal_id": name, "revision": 1, "stage": "final", "verdict": "confirmed"}
+            await fill(tables, "signals", [of_case | said | times | {"first_wins": 1, "case_id": name}])
+        every = await what_a_sample_shows(tables, NAMES)
+        assert every.startswith("What this sample can show: its 10 live signals with prices lie in 8 blocks of days.")
+        few = await what_a_sample_shows(tables, NAMES[6:])
+        assert few == "What difference this sample can show is not known: too few days: 4 days, and a test needs 6."
 
 
 def test_power_is_told_of_the_pair_at_hand(database: dict[str, str]) -> None:

@@ -25,7 +25,7 @@ class Estimate(msgspec.Struct, kw_only=True):
 
     ``cost`` takes the recorded cost of the calls, ``worst`` assumes that every call uses all tokens it may use.
     ``may_follow_cost`` is the cost of the recorded calls after the executed ones. ``code_change``: what is otherwise than in
-    the code that recorded the cases; empty: nothing.
+    the code that recorded the cases; empty: nothing. ``can_show``: which difference of profit these cases can show, in words.
     """
 
     cases: int = 0
@@ -44,6 +44,7 @@ class Estimate(msgspec.Struct, kw_only=True):
     unpriced: int = 0
     avoided: Decimal = Decimal(0)
     code_change: str = ""
+    can_show: str = ""
 
 
 async def estimate(plan: RunPlan, source: Source, surveyed: Survey, deciding: Deciding, ports: Ports) -> Estimate:

@@ -89,8 +89,8 @@ def model_ports(settings: Settings, tables: ClickHouse) -> Ports:
 
 async def dry_run(
     log: LogAccess, tables: ClickHouse, plan: RunPlan, *, ask_every_step: bool, file: LogFile | None = None
-) -> tuple[Estimate, RunAbout]:
-    """Return the estimate of a run, and its code. ``file`` is a log file to use in place of the journal.
+) -> tuple[Estimate, RunAbout, frozenset[str]]:
+    """Return the estimate of a run, its code, and its cases. ``file`` is a log file to use in place of the journal.
 
     Raises:
         ConfigError: the seal is not as the plan would have it.
@@ -100,7 +100,7 @@ async def dry_run(
     ports = model_ports(with_models(log.settings, plan.models), tables)
     try:
         found = await estimate(plan, source, surveyed, _deciding(source, plan, ask_every_step), ports)
-        return found, await about_run(plan, source, surveyed)
+        return found, await about_run(plan, source, surveyed), frozenset(drawn(surveyed.ended, plan.sample))
     finally:
         await ports.close()
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from decimal import Decimal
 from pathlib import Path
 
+from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
 from newsproof.app.invocation import Invocation, command_name, json_line, say_result, table
 from newsproof.app.open_log import open_log
@@ -29,18 +30,24 @@ def money(usd: Decimal | None) -> str:
     return "unknown" if usd is None else f"{usd:.5f}"
 
 
+CanShow = Callable[[ClickHouse, Collection[str], str], Awaitable[str]]
+"""Says which difference of a primary metric these cases can show."""
+
+
 async def show_dry_run(
     invocation: Invocation,
     plans: Sequence[RunPlan],
     *,
     ask_every_step: bool,
     as_json: bool,
+    can_show: CanShow,
     file: LogFile | None = None,
 ) -> None:
-    """Print the estimate of each plan. ``file`` is a log file to use in place of the journal."""
+    """Print the estimate of each plan, and what its sample can show. ``file`` is a log file to use in place of the journal."""
     async with log_and_tables(invocation) as (log, tables):
         for plan in plans:
-            found, about = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
+            found, about, cases = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
+            found.can_show = await can_show(tables, cases, plan.primary or "profit")
             if as_json:
                 change = code_change(about.recording, about) if found.cases else None
                 found.code_change = "" if change is None else change.text
@@ -49,6 +56,7 @@ async def show_dry_run(
             _print_estimate(plan, found)
             if found.cases and (said := said_of_run(about, options=_options(plan, file))):
                 say_result(said)
+            say_result(found.can_show)
 
 
 def _options(plan: RunPlan, file: LogFile | None) -> str:
