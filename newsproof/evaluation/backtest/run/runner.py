@@ -108,6 +108,9 @@ class Runner:
         replayed = await replay_one(self._deciding, recording, self._performer, repeat=repeat)
         if replayed.status == "miss" and self._plan.on_miss == "skip":
             self._ran.totals.left_out += 1
+            if self._tables is not None:  # a comparison has to know: what a run could not do may be what it does badly
+                row = case_row(replayed, run_id=self._plan.run_id, repeat=repeat, at=now, story_id=story)
+                await self._tables.add(row, [], [])
             return None
         self._ran.totals.other_model += sum(
             1

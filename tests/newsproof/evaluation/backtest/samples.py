@@ -108,6 +108,7 @@ class Backtest:
         self.model = model or CountingModel()
         self.topic = TopicInMemory()
         self.rows: dict[tuple[str, int], RunCaseRow] = {}
+        self.tables: Any = None
 
     async def run(
         self, plan: RunPlan, *, max_cost: Decimal | None = None, every: bool = False, at_once: int = 4, **more: Any
@@ -125,7 +126,16 @@ class Backtest:
         deciding = deciding_of(self.source, plan, every=every)
         surveyed = await survey(self.source, since=plan.cases_from, until=plan.cases_to)
         runner = Runner(
-            plan, self.source, surveyed, deciding, performer, self.topic, None, held=held, on_case=self._keep, **more
+            plan,
+            self.source,
+            surveyed,
+            deciding,
+            performer,
+            self.topic,
+            self.tables,
+            held=held,
+            on_case=self._keep,
+            **more,
         )
         return await runner.run(at_once=at_once)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from decimal import Decimal
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, ClassVar, cast
 
 import msgspec
 import pytest
@@ -101,6 +101,23 @@ async def test_misses_are_left_out_where_that_is_asked_for() -> None:
     assert ran.totals.cases + ran.totals.left_out == 42
     assert not [row for row in backtest.rows.values() if row.status == "miss"]
     assert ran.left == 0
+
+
+async def test_misses_that_are_left_out_of_the_report_stay_in_the_table_for_who_compares() -> None:
+    class Tables:
+        added: ClassVar[list[Any]] = []
+
+        async def add(self, row: Any, *_calls: Any) -> None:
+            self.added.append(row)
+
+        async def flush(self) -> None:
+            pass
+
+    backtest = Backtest()
+    backtest.tables = Tables()
+    ran = await backtest.run(RunPlan(run_id="plan", prompts={"plan": prompt("plan")}, on_miss="skip"))
+    assert len(Tables.added) == 42
+    assert sum(row.status == "miss" for row in Tables.added) == ran.totals.left_out >= 10
 
 
 async def test_misses_are_searched_in_the_world_of_today_where_that_is_asked_for() -> None:
