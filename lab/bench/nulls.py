@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from lab.bench.measures import Figure
 from newsproof.evaluation.compare.comparison import Comparison, compare
-from newsproof.evaluation.compare.metrics import Scoring
+from newsproof.evaluation.compare.metrics import OWN_HORIZONS, Scoring
 from newsproof.evaluation.compare.rows import HORIZONS, ComparedCase, Returns, RunRows
 from newsproof.evaluation.statistics.sequence import looked_at
 
@@ -106,7 +106,7 @@ def compared(rng: np.random.Generator, world: World, made: Made, seed: int) -> C
     moved = {
         (name, "BTC", horizon): change * math.sqrt(horizon / DAY_S)
         for name, change in zip(names, made.returns.tolist(), strict=True)
-        for horizon in HORIZONS
+        for horizon in (*HORIZONS, *OWN_HORIZONS)
     }
     how = Scoring(seed=seed, draws=DRAWS)
     return compare(runs[0], runs[1], Returns(held=moved, moved=moved), how=how, differences=0)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from newsproof.evaluation.backtest.run.claims import Claim
 from newsproof.evaluation.compare.comparison import Comparison, verdict_of
 from newsproof.evaluation.compare.metrics import SIGNIFICANT, MetricResult
-from newsproof.evaluation.compare.segments import Dimension
+from newsproof.evaluation.compare.segments import Dimension, Segment
 
 
 def claimed(found: Comparison, claims: Sequence[Claim]) -> Comparison:
@@ -41,7 +41,15 @@ def _of_dimension(found: Dimension, claims: Sequence[Claim]) -> Dimension:
     p, p_holm = (None if value is None else min(1.0, value * looks) for value in (found.p, found.p_holm))
     if p_holm is None or p_holm >= SIGNIFICANT:
         return replace(_untested(found, found.note), p=p, p_holm=p_holm)
-    return replace(found, p=p, p_holm=p_holm)
+    return replace(found, p=p, p_holm=p_holm, segments=tuple(_of_segment(one, looks) for one in found.segments))
+
+
+def _of_segment(one: Segment, looks: int) -> Segment:
+    if one.p_holm is None:
+        return one
+    p_holm = min(1.0, one.p_holm * looks)
+    lost = p_holm >= SIGNIFICANT and one.verdict in ("better", "worse")
+    return replace(one, p_holm=p_holm, verdict="not distinguishable" if lost else one.verdict)
 
 
 def _untested(found: Dimension, note: str) -> Dimension:
@@ -62,5 +70,5 @@ def _with_claims(m: MetricResult, claims: Sequence[Claim]) -> MetricResult:
     looks = max(claim.factor for claim in claims)
     p, p_holm = (None if value is None else min(1.0, value * looks) for value in (m.p, m.p_holm))
     lost = p_holm is None or p_holm >= SIGNIFICANT
-    note = "; ".join(filter(None, (f"p counts {looks} looks at the sealed period", m.note)))
+    note = "; ".join(filter(None, (f"p counts {looks} looks at these cases", m.note)))
     return replace(m, p=p, p_holm=p_holm, verdict="not distinguishable" if lost else m.verdict, note=note)

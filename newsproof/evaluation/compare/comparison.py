@@ -18,7 +18,7 @@ from newsproof.evaluation.compare.metrics import (
     of_calibration,
 )
 from newsproof.evaluation.compare.pairing import Comparability, Judged, Pair, paired, same_text
-from newsproof.evaluation.compare.rows import LIVE, Returns, RunRows, Texts
+from newsproof.evaluation.compare.rows import Returns, RunRows, Texts
 from newsproof.evaluation.compare.rules import Rule, RuleResult, judge
 from newsproof.evaluation.compare.segments import Dimension, segmented
 from newsproof.evaluation.compare.texts import changes_summary, difference, visible
@@ -285,10 +285,13 @@ def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
                 f"run {name}: {count.after_training_cutoff:,} cases are older than its model's training cutoff; "
                 "the model may know how they ended, and look better than it is"
             )
-        if lost := count.misses + count.failed + count.refused:
-            yield f"run {name}: {lost:,} cases did not work; what they would have come to is taken both ways"
-    if LIVE in (a.run_id, b.run_id):
-        yield "live holds cases that gave a signal only: cases without one are counted as missing"
+        if lost := count.misses + count.failed + count.refused + count.partly:
+            yield f"run {name}: {lost:,} cases did not work in all repeats; what they would have come to is taken both ways"
+        if count.missing:
+            yield (
+                f"{count.missing:,} cases of the other run are not in {name} (another period, another sample, or not done yet): "
+                "they are compared nowhere"
+            )
     if found.other_preliminary:
         yield (
             f"in {found.other_preliminary:,} cases the preliminary confidence differs already: the runs differ from triage on, "

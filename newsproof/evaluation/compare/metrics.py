@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from agents.signal import HORIZON_S
 from newsproof.evaluation.compare.pairing import Judged, Pair, Said
 from newsproof.evaluation.compare.rows import HORIZONS, Returns
 from newsproof.evaluation.statistics import (
@@ -43,6 +44,9 @@ SIGNIFICANT = 0.05
 PRIMARY = "profit"
 WITH_HORIZON = ("profit", "hit_rate", "brier")
 """Metrics that may be declared primary: ``profit`` at each signal's own horizon, or one of these at a fixed one."""
+
+OWN_HORIZONS = tuple(HORIZON_S.values())
+"""Horizons in seconds that a signal may have as its own."""
 
 
 class Scoring(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,18 +130,16 @@ def of_calibration(found: Sequence[Calibration], a: str, b: str) -> tuple[Metric
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """One metric before it is tested. All arrays have a row per pair and two columns, A and B.
 
-    The figure of a run is the sum of ``x`` over the sum of ``counts`` (0 or 1). ``unknown``: the case did not work there;
-    its value lies between ``least`` and ``most``, which are None where nothing bounds it.
+    The figure of a run is the sum of values over the sum of ``counts`` (0 or 1). A value lies between ``low`` and ``high``,
+    which are equal where it is known, and infinite where nothing bounds it.
     """
 
     name: str
     unit: Unit
     better: Better
-    x: Floats
+    low: Floats
+    high: Floats
     counts: Floats
-    unknown: npt.NDArray[np.bool_]
-    least: Floats | None = None
-    most: Floats | None = None
     horizon_s: int | None = None
     block_s: int = block_length_s()
     role: Role = "secondary"
@@ -150,6 +152,11 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     def label(self) -> str:
         """As :attr:`MetricResult.label`."""
         return self.name if self.horizon_s is None else f"{self.name}@{HORIZONS[self.horizon_s]}"
+
+    @property
+    def unknown(self) -> npt.NDArray[np.bool_]:
+        """Which values are not known."""
+        return np.asarray((self.counts > 0) & (self.low != self.high), dtype=bool)
 
 
 def parse_primary(text: str) -> str:
@@ -205,69 +212,96 @@ def profit_of(
 ) -> Terms:
     """Return the profit of each case to whoever follows the run: 0 where it does not act, else its return less the trade's cost.
 
-    ``horizon_s`` None: each signal's own.
+    ``horizon_s`` None: each signal's own. What a run would have earned in a case that it missed lies between losing and
+    winning as far as the asset moved that the other run named, whichever horizon it would have had. What it acted on without a
+    price may be anything up to the cap; a case in which both runs made the same trade without a price is left out, for their
+    difference is nothing.
     """
-    x, counts = np.zeros((len(pairs), 2)), np.zeros((len(pairs), 2))
-    reach, unknown = np.zeros((len(pairs), 2)), _unknown(pairs)
-    unpriced, longest = 0, horizon_s or 0
+    low, high, counts = (np.zeros((len(pairs), 2)) for _ in range(3))
     cap = how.cap if capped else np.inf
+    priced = unpriced = left_out = 0
+    longest = horizon_s or 0
     for n, pair in enumerate(pairs):
-        values = [_earned(pair.case_id, one, returns, horizon_s, cap, how.trade_cost) for one in (pair.a, pair.b)]
-        known = [value for one, value in zip((pair.a, pair.b), values, strict=True) if one is not None]
-        moved = 0.0 if pair.both else _reach(pair, returns, horizon_s, how.cap)
-        if None in known or moved is None:
-            unpriced += 1
+        trades = [_trades(one) for one in (pair.a, pair.b)]
+        earned = [_earned(pair.case_id, one, returns, horizon_s, cap, how.trade_cost) for one in trades]
+        without = [any(value is None for value in of_run) for of_run in earned]
+        priced += any(
+            one.side and value is not None
+            for run, values in zip(trades, earned, strict=True)
+            for one, value in zip(run, values, strict=True)
+        )
+        if all(without) and trades[0] == trades[1] and _missing(pair.a) == _missing(pair.b):
+            left_out += 1
             continue
+        unpriced += any(without)
+        reach = _reach(pair, returns, horizon_s, cap) if max(map(_missing, (pair.a, pair.b))) else 0.0
         counts[n] = 1.0
-        x[n] = [value or 0.0 for value in values]
-        reach[n] = moved
-        if horizon_s is None and (x[n, 0] != x[n, 1] or not pair.both):
-            acted = [said.horizon_s for one in (pair.a, pair.b) if one is not None for said in one.said if said.side]
-            longest = max([longest, *acted])
+        for column, (one, values) in enumerate(zip((pair.a, pair.b), earned, strict=True)):
+            gone = _missing(one)
+            least = [-cap - how.trade_cost if value is None else value for value in values] or [0.0]
+            most = [cap - how.trade_cost if value is None else value for value in values] or [0.0]
+            # Not acting earns nothing, so the best that can have been missed is never a loss.
+            low[n, column] = _mixed(sum(least) / len(least), -reach - how.trade_cost, gone)
+            high[n, column] = _mixed(sum(most) / len(most), max(reach - how.trade_cost, 0.0), gone)
+        if horizon_s is None and (low[n, 0] != low[n, 1] or high[n, 0] != high[n, 1]):
+            longest = max([longest, *(one.horizon_s for run in trades for one in run if one.side)])
+    if not priced and (unpriced or left_out):
+        counts[:] = 0.0
+    said = []
+    if unpriced:
+        said.append(f"{unpriced:,} cases that one run acts on have no price: taken both ways")
+    if left_out:
+        said.append(f"{left_out:,} cases that both act on alike have no price")
     return Terms(
         name="profit" if capped else "profit_uncapped",
         unit="return",
         better="higher",
-        x=x,
+        low=low,
+        high=high,
         counts=counts,
-        unknown=unknown,
-        # Not acting earns nothing, so the best that can have been missed is never a loss.
-        least=-reach - how.trade_cost if capped else None,
-        most=np.maximum(reach - how.trade_cost, 0.0) if capped else None,
         horizon_s=horizon_s,
         block_s=block_length_s(longest),
         role="secondary" if capped else "shown",
         note="no case that a run acted on has a price: newsproof outcomes import",
-        remark=f"{unpriced:,} cases that a run acts on have no price" if unpriced else "",
+        remark="; ".join(said),
     )
 
 
+def _trades(one: Judged | None) -> tuple[Said, ...]:
+    return () if one is None else one.said
+
+
+def _missing(one: Judged | None) -> float:
+    return 1.0 if one is None else one.missing
+
+
+def _mixed(known: float, unknown: float, share: float) -> float:
+    """Return the mean over all repeats of what worked and what did not; an infinite end stays out where nothing is unknown."""
+    return known if not share else unknown if share == 1.0 else known * (1.0 - share) + unknown * share
+
+
 def _earned(
-    case_id: str, one: Judged | None, returns: Returns, horizon_s: int | None, cap: float, cost: float
-) -> float | None:
-    if one is None:
-        return None
-    if case_id in returns.untraded:
-        return 0.0
-    total = 0.0
-    for said in one.said:
-        if said.side:
-            change = returns.held.get((case_id, said.asset, horizon_s or said.horizon_s))
-            if change is None:
-                return None
-            total += min(max(said.side * change, -cap), cap) - cost
-    return total / len(one.said)
+    case_id: str, trades: Sequence[Said], returns: Returns, horizon_s: int | None, cap: float, cost: float
+) -> list[float | None]:
+    """Return what each repeat earned; None: it acted, and there is no price."""
+    found: list[float | None] = []
+    for said in trades:
+        if not said.side or (case_id, said.asset) in returns.untraded:
+            found.append(0.0)
+            continue
+        change = returns.held.get((case_id, said.asset, horizon_s or said.horizon_s))
+        found.append(None if change is None else min(max(said.side * change, -cap), cap) - cost)
+    return found
 
 
-def _reach(pair: Pair, returns: Returns, horizon_s: int | None, cap: float) -> float | None:
-    """Return how far the market moved in a case that worked in one run alone; the cap where nobody named an asset."""
-    if pair.case_id in returns.untraded:
-        return 0.0
-    one = pair.a if pair.a is not None else pair.b
-    signals = [said for said in one.said if said.confidence is not None] if one is not None else []
-    moves = [returns.held.get((pair.case_id, said.asset, horizon_s or said.horizon_s)) for said in signals]
+def _reach(pair: Pair, returns: Returns, horizon_s: int | None, cap: float) -> float:
+    """Return how far the asset moved that one of the runs named, over any horizon that a signal may have; the cap where no
+    price says so."""
+    named = {said.asset for one in (pair.a, pair.b) for said in _trades(one) if said.confidence is not None}
+    horizons = (horizon_s,) if horizon_s else OWN_HORIZONS
+    moves = [returns.held.get((pair.case_id, asset, at)) for asset in named for at in horizons]
     known = [abs(move) for move in moves if move is not None]
-    return cap if not signals else min(max(known), cap) if len(known) == len(moves) else None
+    return min(max(known), cap) if known and len(known) == len(moves) else cap
 
 
 def terms_of_cases(pairs: Sequence[Pair]) -> list[Terms]:
@@ -296,22 +330,20 @@ def _paired(
     unit: Unit,
     better: Better = "neither",
     *,
-    bounds: tuple[float, float] | None = None,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
     also: Sequence[bool] | None = None,
     note: str = "",
 ) -> Terms:
     """The mean over the cases that have the value in both runs, or in the one in which they worked."""
-    x = np.array([[np.nan if one is None else _or_nan(value(one)) for one in (p.a, p.b)] for p in pairs])
-    unknown = _unknown(pairs)
-    use = (~np.isnan(x) | unknown).all(axis=1)
-    if also is not None:
-        use &= np.array(also) | unknown.any(axis=1)
-    x[~use[:, None] | unknown] = 0.0
-    counts = np.repeat(use.astype(np.float64)[:, None], 2, axis=1)
-    least, most = (None, None) if bounds is None else (np.full_like(x, bounds[0]), np.full_like(x, bounds[1]))
-    return Terms(
-        name=name, unit=unit, better=better, x=x, counts=counts, unknown=unknown, least=least, most=most, note=note
-    )
+    low, high, counts = (np.zeros((len(pairs), 2)) for _ in range(3))
+    for n, pair in enumerate(pairs):
+        known = [0.0 if one is None else value(one) for one in (pair.a, pair.b)]
+        if any(one is None for one in known) or (also is not None and pair.both and not also[n]):
+            continue
+        counts[n] = 1.0
+        for column, (one, found) in enumerate(zip((pair.a, pair.b), known, strict=True)):
+            low[n, column], high[n, column] = (_mixed(found or 0.0, end, _missing(one)) for end in bounds)
+    return Terms(name=name, unit=unit, better=better, low=low, high=high, counts=counts, note=note)
 
 
 def _flips(pairs: Sequence[Pair], name: str, word: Callable[[Judged], str]) -> Terms:
@@ -321,17 +353,7 @@ def _flips(pairs: Sequence[Pair], name: str, word: Callable[[Judged], str]) -> T
     x[:, 1] = [one != other for one, other in words] & use
     counts = np.repeat(use.astype(np.float64)[:, None], 2, axis=1)
     note = "no case has a verdict in both: signals of schema 1 have none"
-    return Terms(
-        name=name, unit="share", better="neither", x=x, counts=counts, unknown=np.zeros(x.shape, bool), role="shown", note=note
-    )  # fmt: skip
-
-
-def _or_nan(value: float | None) -> float:
-    return np.nan if value is None else value
-
-
-def _unknown(pairs: Sequence[Pair]) -> npt.NDArray[np.bool_]:
-    return np.array([[pair.a is None, pair.b is None] for pair in pairs], dtype=bool)
+    return Terms(name=name, unit="share", better="neither", low=x, high=x, counts=counts, role="shown", note=note)
 
 
 def _why_no_calls(pairs: Sequence[Pair], alike: Sequence[bool]) -> str:
@@ -348,28 +370,58 @@ def _why_no_calls(pairs: Sequence[Pair], alike: Sequence[bool]) -> str:
 
 
 def _of_outcomes(pairs: Sequence[Pair], returns: Returns, horizon_s: int) -> list[Terms]:
-    """Hits, squared errors and calibration of what each run acted on: a run that acts less is measured on less."""
-    hits, errors, counts = (np.zeros((len(pairs), 2)) for _ in range(3))
+    """Hits and squared errors of what each run acted on: a run that acts less is measured on less.
+
+    A case that a run missed it may have acted on, rightly or wrongly. So may one that it alone acted on without a price.
+    """
+    hits, errors, counts = np.zeros((len(pairs), 2, 2)), np.zeros((len(pairs), 2, 2)), np.zeros((len(pairs), 2))
+    known = [0, 0]
     for n, pair in enumerate(pairs):
+        blind = [_blind(pair.case_id, one, returns, horizon_s) for one in (pair.a, pair.b)]
+        same = pair.a is not None and pair.b is not None and pair.a.said == pair.b.said
         for side, one in enumerate((pair.a, pair.b)):
-            scored = [] if one is None else list(_hits(pair.case_id, one.said, returns, horizon_s))
-            if scored:
-                counts[n, side] = 1.0
-                hits[n, side] = sum(hit for _, hit in scored) / len(scored)
-                errors[n, side] = sum((p - hit) ** 2 for p, hit in scored) / len(scored)
-    name, unknown = HORIZONS[horizon_s], _unknown(pairs)
+            scored = [] if one is None else _hits(pair.case_id, one.said, returns, horizon_s)
+            unknown = max(_missing(one), 0.0 if same else blind[side])
+            if not scored and not unknown:
+                continue
+            counts[n, side] = 1.0
+            gone = unknown if scored else 1.0
+            known[side] += not gone
+            many = max(len(scored), 1)
+            for values, mean in (
+                (hits, sum(hit for _, hit in scored) / many),
+                (errors, sum((p - hit) ** 2 for p, hit in scored) / many),
+            ):
+                values[n, side] = [_mixed(mean, end, gone) for end in (0.0, 1.0)]
+    name = HORIZONS[horizon_s]
     there = any(at == horizon_s for _, _, at in returns.moved)
     note = f"no outcomes at {name}: newsproof outcomes import"
     if there:
         note = "a run acts on no case with an outcome that counts (v_outcome_coverage says why)"
+    if not all(known):
+        counts[:] = 0.0
 
-    def terms(of: str, unit: Unit, better: Better, x: Floats) -> Terms:
+    def terms(of: str, unit: Unit, better: Better, values: Floats) -> Terms:
         return Terms(
-            name=of, unit=unit, better=better, x=x, counts=counts, unknown=unknown, least=np.zeros_like(x),
-            most=np.ones_like(x), horizon_s=horizon_s, block_s=block_length_s(horizon_s), note=note,
+            name=of, unit=unit, better=better, low=values[:, :, 0], high=values[:, :, 1], counts=counts,
+            horizon_s=horizon_s, block_s=block_length_s(horizon_s), note=note,
         )  # fmt: skip
 
     return [terms("hit_rate", "share", "higher", hits), terms("brier", "score", "lower", errors)]
+
+
+def _blind(case_id: str, one: Judged | None, returns: Returns, horizon_s: int) -> float:
+    """Return the share of repeats that acted on an asset without a price at this horizon."""
+    if one is None:
+        return 0.0
+    without = [
+        said
+        for said in one.said
+        if said.side
+        and (case_id, said.asset) not in returns.untraded
+        and (case_id, said.asset, horizon_s) not in returns.held
+    ]
+    return len(without) / len(one.said)
 
 
 def _hits(case_id: str, every: Sequence[Said], returns: Returns, horizon_s: int) -> list[tuple[float, float]]:
@@ -386,66 +438,50 @@ def _hits(case_id: str, every: Sequence[Said], returns: Returns, horizon_s: int)
 
 
 def _measured(terms: Terms, pairs: Sequence[Pair], how: Scoring) -> MetricResult:
-    counts, touched = _touched(terms)
+    counts, unknown = terms.counts, terms.unknown
     if not (counts[:, 0].any() and counts[:, 1].any()):
         return _result(terms, note=terms.note)
-    if touched.any() and (terms.least is None or terms.most is None):
-        alone = [int(touched[:, side].sum()) for side in (1, 0)]
-        said = " and ".join(f"{n:,} in {name} alone" for n, name in zip(alone, "AB", strict=True) if n)
-        return _result(terms, note=f"of its cases {said} worked, and what they come to in the other is not known")
+    if not np.isfinite([terms.low[unknown], terms.high[unknown]]).all():
+        many = int(unknown.any(axis=1).sum())
+        return _result(
+            terms, note=f"{many:,} of its cases did not work in both runs, and nothing bounds what they come to"
+        )
     labels = blocks_of([pair.at_s for pair in pairs], [pair.story_id for pair in pairs], terms.block_s)
-    ends = [_end(terms, counts, touched, labels, how, b_at_most=False)]
-    ends.append(_end(terms, counts, touched, labels, how, b_at_most=True) if touched.any() else ends[0])
+    ends = [_end(terms, labels, how, b_at_most=False)]
+    ends.append(_end(terms, labels, how, b_at_most=True) if unknown.any() else ends[0])
     known = [
-        None if touched[:, side].any() else float(terms.x[:, side].sum() / counts[:, side].sum()) for side in (0, 1)
+        None if unknown[:, side].any() else float(terms.low[:, side].sum() / counts[:, side].sum()) for side in (0, 1)
     ]
-    return _result(terms, counts, touched, known, ends)
+    return _result(terms, known, ends)
 
 
-def _touched(terms: Terms) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Return the memberships with those of the unknown values, and which of them are unknown."""
-    # A mean of pairs has an unknown value only where the pair is used; a figure over a run's own cases may have it anywhere.
-    unknown = terms.unknown if terms.name in WITH_HORIZON[1:] else terms.unknown & (terms.counts > 0)
-    return np.where(unknown, 1.0, terms.counts), unknown
-
-
-def _end(
-    terms: Terms, counts: Floats, touched: npt.NDArray[np.bool_], labels: Labels, how: Scoring, *, b_at_most: bool
-) -> Estimate:
+def _end(terms: Terms, labels: Labels, how: Scoring, *, b_at_most: bool) -> Estimate:
     """Test the difference where B's unknown values are as large as they can be and A's as small, or the other way round."""
-    x = terms.x
-    if touched.any() and terms.least is not None and terms.most is not None:
-        at = (terms.least, terms.most) if b_at_most else (terms.most, terms.least)
-        x = np.where(touched, np.column_stack([at[0][:, 0], at[1][:, 1]]), x)
-    estimate, scores, shares = scores_of(x[:, 0], counts[:, 0], x[:, 1], counts[:, 1])
+    a, b = (terms.low, terms.high) if b_at_most else (terms.high, terms.low)
+    estimate, scores, shares = scores_of(a[:, 0], terms.counts[:, 0], b[:, 1], terms.counts[:, 1])
     return wild_bootstrap(estimate, scores, shares, labels, seed=how.seed, draws=how.draws)
 
 
 def _result(
-    terms: Terms,
-    counts: Floats | None = None,
-    touched: npt.NDArray[np.bool_] | None = None,
-    known: Sequence[float | None] = (None, None),
-    ends: Sequence[Estimate] = (),
-    *,
-    note: str = "",
+    terms: Terms, known: Sequence[float | None] = (None, None), ends: Sequence[Estimate] = (), *, note: str = ""
 ) -> MetricResult:
     a, b = known
     low, high = (ends[0], ends[1]) if ends else (None, None)
-    bounded = touched is not None and bool(touched.any())
-    same = low is not None and not bounded and counts is not None and _same(terms, counts)
+    counts, unknown = terms.counts, terms.unknown
+    bounded = bool(unknown.any())
+    same = low is not None and not bounded and _same(terms)
     p = low.pvalue if low is not None else None
     if bounded and low is not None and high is not None and p is not None:
         p = max(p, high.pvalue or 0.0) if (low.estimate > 0) == (high.estimate > 0) else 1.0
     if low is not None:
-        note = "; ".join(filter(None, (terms.remark, _of_blocks(low.blocks, terms.block_s), _of_unknown(touched))))
+        note = "; ".join(filter(None, (terms.remark, _of_blocks(low.blocks, terms.block_s), _of_unknown(unknown))))
     return MetricResult(
         metric=terms.name,
         horizon=None if terms.horizon_s is None else HORIZONS[terms.horizon_s],
         role=terms.role,
         unit=terms.unit,
         better=terms.better,
-        cases=0 if counts is None else int((counts > 0).any(axis=1).sum()),
+        cases=0 if low is None else int((counts > 0).any(axis=1).sum()),
         blocks=0 if low is None else low.blocks,
         a=a,
         b=b,
@@ -456,18 +492,23 @@ def _result(
         high=None if high is None or terms.role == "shown" else high.high,
         p=None if terms.role == "shown" else p,
         p_holm=None,
-        detectable=None if low is None or high is None or terms.role == "shown" else _larger(low, high),
+        detectable=None if low is None or high is None or terms.role == "shown" else _shown(low, high),
         verdict="not measured" if low is None else "identical" if same else "changed",
         note=note,
     )
 
 
-def _same(terms: Terms, counts: Floats) -> bool:
-    return bool(np.array_equal(terms.x[:, 0], terms.x[:, 1]) and np.array_equal(counts[:, 0], counts[:, 1]))
+def _same(terms: Terms) -> bool:
+    return bool(
+        np.array_equal(terms.low[:, 0], terms.low[:, 1]) and np.array_equal(terms.counts[:, 0], terms.counts[:, 1])
+    )
 
 
-def _larger(low: Estimate, high: Estimate) -> float | None:
-    return None if low.detectable is None or high.detectable is None else max(low.detectable, high.detectable)
+def _shown(low: Estimate, high: Estimate) -> float | None:
+    """Return the true difference that shows 4 times in 5, whatever the unknown values are: both ends have to be passed."""
+    if low.detectable is None or high.detectable is None:
+        return None
+    return max(low.detectable, high.detectable) + high.estimate - low.estimate
 
 
 def _of_blocks(blocks: int, block_s: int) -> str:
@@ -478,9 +519,9 @@ def _of_blocks(blocks: int, block_s: int) -> str:
     return f"few blocks: {blocks} {of}" if blocks < FEW_BLOCKS else ""
 
 
-def _of_unknown(touched: npt.NDArray[np.bool_] | None) -> str:
-    many = 0 if touched is None else int(touched.any(axis=1).sum())
-    return f"{many:,} cases worked in one run alone: what they would have come to is taken both ways" if many else ""
+def _of_unknown(unknown: npt.NDArray[np.bool_]) -> str:
+    many = int(unknown.any(axis=1).sum())
+    return f"{many:,} cases are not known in both runs: what they may come to is taken both ways" if many else ""
 
 
 def _judged(results: Sequence[MetricResult]) -> tuple[MetricResult, ...]:

@@ -32,7 +32,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """One case in one run, averaged over its repeats. None: absent, or unknown for one of the repeats.
 
     ``path``: ``checked`` (the search found something out), ``unchecked``, ``signal`` (schema 1, which had no verdicts) or
-    ``no signal``. ``verdict`` is "" where no repeat has one. ``repeat`` is the earliest repeat with the majority's ``action``;
+    ``no signal``. ``verdict`` is "" where no repeat has one. ``missing`` is the share of repeats that did not work. ``repeat`` is the earliest repeat with the majority's ``action``;
     its text is shown. ``acts`` is the share of repeats that say buy or sell. ``said`` holds every repeat that worked.
     """
 
@@ -51,6 +51,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     full_cost_usd: float | None
     latency_ms: float | None
     unpriced: bool
+    missing: float
     said: tuple[Said, ...]
     signal_hash: int
     notes_hash: int
@@ -161,7 +162,7 @@ def paired(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
 
 
 def _pair(told: ComparedCase, rows_a: Sequence[ComparedCase], rows_b: Sequence[ComparedCase]) -> Pair:
-    a, b = (judged(worked) if (worked := _worked(rows)) else None for rows in (rows_a, rows_b))
+    a, b = (judged(worked, len(rows)) if (worked := _worked(rows)) else None for rows in (rows_a, rows_b))
     return Pair(
         case_id=told.case_id,
         story_id=told.story_id or told.case_id,
@@ -175,8 +176,8 @@ def _pair(told: ComparedCase, rows_a: Sequence[ComparedCase], rows_b: Sequence[C
     )
 
 
-def judged(repeats: Sequence[ComparedCase]) -> Judged:
-    """Average those repeats of one case that worked."""
+def judged(repeats: Sequence[ComparedCase], asked: int | None = None) -> Judged:
+    """Average those repeats of one case that worked, of ``asked`` in all."""
     signals = [row for row in repeats if row.has_signal]
     action = _most([_action(row) for row in repeats])
     shown = next(row for row in repeats if _action(row) == action)
@@ -199,6 +200,7 @@ def judged(repeats: Sequence[ComparedCase]) -> Judged:
         ),
         latency_ms=_mean([row.latency_ms if row.executed else None for row in repeats]),
         unpriced=any(row.unpriced_calls for row in repeats),
+        missing=0.0 if asked is None else 1.0 - len(repeats) / asked,
         said=said,
         signal_hash=shown.signal_hash,
         notes_hash=shown.notes_hash,

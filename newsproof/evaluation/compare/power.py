@@ -23,7 +23,7 @@ from schemas.errors import ConfigError
 class Power(msgspec.Struct, frozen=True, kw_only=True):
     """One metric. ``detectable``: the smallest true difference that such a sample shows in 4 of 5 cases (None: too few blocks).
 
-    ``needed_blocks`` and ``needed_cases``: how many blocks of days, with as many cases each as here, would show ``wanted``.
+    ``needed_blocks`` and ``needed_cases``: how many blocks of days, with as many cases each as here, would show ``wanted``; None where the cases that are not known in both runs leave more open than that.
     """
 
     metric: str
@@ -69,10 +69,12 @@ def power_of(found: Comparison, wanted: Mapping[str, float]) -> list[Power]:
 
 def _power(m: MetricResult, wanted: float | None) -> Power:
     blocks = cases = None
-    if wanted and m.detectable is not None:
-        # The error shrinks with the root of the number of blocks.
-        blocks = max(math.ceil(m.blocks * (m.detectable / wanted) ** 2), 1)
-        cases = math.ceil(m.cases * blocks / m.blocks)
+    if wanted and m.detectable is not None and m.delta_low is not None and m.delta_high is not None:
+        # The error shrinks with the root of the number of blocks; what is not known in both runs stays as wide as it is.
+        gap = m.delta_high - m.delta_low
+        if wanted > gap:
+            blocks = max(math.ceil(m.blocks * ((m.detectable - gap) / (wanted - gap)) ** 2), 1)
+            cases = math.ceil(m.cases * blocks / m.blocks)
     return Power(
         metric=m.label,
         cases=m.cases,

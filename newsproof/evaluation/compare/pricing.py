@@ -5,14 +5,16 @@ Pure: rows, times, withdrawals and price series in, returns out.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from infra.market.outcomes.markets import Markets, wanted_symbols
-from infra.market.outcomes.returns import price
+from agents.signal import HORIZON_S
+from infra.market.outcomes.markets import ENTRY_WITHIN_S, Markets, wanted_symbols
+from infra.market.outcomes.returns import Within, first_bar_from, price
 from newsproof.evaluation.compare.rows import HORIZONS, Asked, ComparedCase, Returns
-from schemas.prices import JudgedCase, Outcome, Renaming
+from schemas.prices import JudgedCase, Outcome, PriceSeries, Renaming
 
 LATENCY_S = 30.0
 """Seconds from when news was knowable to the entry, where no live signal says how long it took."""
@@ -21,7 +23,8 @@ LATENCY_S = 30.0
 class CaseTimes(msgspec.Struct, frozen=True, kw_only=True):
     """The times of one case, Unix milliseconds. ``emitted_ms``: of its live signal if the news was live, else None.
 
-    ``withdrawn_ms``: from when on it was knowable that the live signal was retracted or superseded; None: never.
+    ``withdrawn_ms``: from when on one could know that the live signal was retracted or superseded (for live news not before bots
+    were told); None: never.
     """
 
     knowable_ms: int
@@ -37,11 +40,12 @@ def entry_ms(times: CaseTimes, latency_s: float = LATENCY_S) -> int:
 
 
 def asked_of(rows: Iterable[ComparedCase]) -> dict[tuple[str, str], set[int]]:
-    """Return by case and asset the horizons that a comparison needs: each signal's own, and :data:`HORIZONS`."""
+    """Return by case and asset the horizons that a comparison needs: each signal's own, all that another one may have, and
+    :data:`HORIZONS`."""
     found: dict[tuple[str, str], set[int]] = {}
     for row in rows:
         if row.has_signal and row.asset:
-            found.setdefault((row.case_id, row.asset), set(HORIZONS)).add(row.horizon_s)
+            found.setdefault((row.case_id, row.asset), {*HORIZONS, *HORIZON_S.values()}).add(row.horizon_s)
     return found
 
 
@@ -60,33 +64,50 @@ def returns_of(
     *,
     now_ms: int,
     latency_s: float = LATENCY_S,
+    entry_within_s: Within = ENTRY_WITHIN_S,
 ) -> Returns:
     """Return what the market did after each case and asset at each horizon, from the case's entry on.
 
-    A signal that was withdrawn is held until the first price after that; one that was withdrawn before the entry is not traded.
+    A signal that was withdrawn is held until the first price from then on; one that was withdrawn by the bar of the entry is not
+    traded. A horizon that is not over yet has no return, also of a withdrawn signal: only those would be counted.
     """
     held: dict[Asked, float] = {}
     moved: dict[Asked, float] = {}
     untraded = set()
     for (case_id, asset), horizons in asked.items():
-        case, of_case = _case(case_id, asset, times, latency_s), times[case_id]
-        begin, withdrawn_ms = case.knowable_at_ms, of_case.withdrawn_ms
-        if withdrawn_ms is not None and withdrawn_ms <= begin:
-            untraded.add(case_id)
+        case, withdrawn_ms = _case(case_id, asset, times, latency_s), times[case_id].withdrawn_ms
+        begin = case.knowable_at_ms
+        if not wanted_symbols(case, ()):
+            untraded.add((case_id, asset))
             continue
+        left: float | None = None
+        if withdrawn_ms is not None:
+            series = markets.of(case)
+            entry = "no_symbol" if series is None else first_bar_from(series, begin, entry_within_s, now_ms)
+            if withdrawn_ms <= (series.times_ms[entry] if series is not None and isinstance(entry, int) else begin):
+                untraded.add((case_id, asset))
+                continue
+            if series is not None and isinstance(entry, int):
+                left = _change_until(series, entry, withdrawn_ms, now_ms)
         for horizon_s in horizons:
-            found = price(markets, case, horizon_s, entry_ms=begin, now_ms=now_ms)
+            found = price(markets, case, horizon_s, entry_ms=begin, now_ms=now_ms, entry_within_s=entry_within_s)
             key = (case_id, asset, horizon_s)
-            if isinstance(found, Outcome) and (withdrawn_ms is None or withdrawn_ms > found.exit_at_ms):
+            if withdrawn_ms is not None and withdrawn_ms < begin + horizon_s * 1000:
+                if left is not None and (isinstance(found, Outcome) or found.reason == "halted"):
+                    held[key] = left
+            elif isinstance(found, Outcome):
                 held[key] = found.change
                 if not found.halted and found.depeg is None:
                     moved[key] = found.change
-            elif withdrawn_ms is not None:
-                until_s = max(1, -(-(withdrawn_ms - begin) // 1000))
-                left = price(markets, case, min(until_s, horizon_s), entry_ms=begin, now_ms=now_ms)
-                if isinstance(left, Outcome):
-                    held[key] = left.change
     return Returns(held=held, moved=moved, untraded=frozenset(untraded))
+
+
+def _change_until(series: PriceSeries, entry: int, at_ms: int, now_ms: int) -> float | None:
+    """Return the return from an entry's bar to the first price from ``at_ms`` on; of a halted market, to its next or last one."""
+    found = first_bar_from(series, at_ms, ENTRY_WITHIN_S, now_ms)
+    if found == "halted":
+        found = min(bisect_left(series.times_ms, at_ms), len(series.times_ms) - 1)
+    return series.opens[found] / series.opens[entry] - 1.0 if isinstance(found, int) else None
 
 
 def _case(case_id: str, asset: str, times: Mapping[str, CaseTimes], latency_s: float) -> JudgedCase:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from infra.clickhouse.client import ClickHouse
-from infra.market.outcomes.bars import stored_bars, stored_maps
+from infra.market.outcomes.bars import standing_imports, stored_bars
 from infra.market.outcomes.markets import Markets
 from newsproof.evaluation.compare.comparison import Comparison
 from newsproof.evaluation.compare.pricing import LATENCY_S, CaseTimes, asked_of, entry_ms, returns_of, symbols_of
@@ -26,11 +26,24 @@ _COMPUTED = {
 _COLUMNS = ", ".join(
     f"{_COMPUTED[name]} AS {name}" if name in _COMPUTED else name for name in ComparedCase.__struct_fields__
 )
-# The cases of a run, from its narrowest source: the full view joins much that a list of case ids does not need.
+# The cases of a run; of a backtest from the table alone, for the view joins much that a list of ids does not need.
 _CASES = {
-    True: "SELECT case_id FROM v_judgements WHERE run_id = {run:String}",
+    True: "SELECT case_id FROM v_run_cases WHERE run_id = {run:String}",
     False: "SELECT case_id FROM run_cases WHERE run_id = {run:String}",
 }
+# Of live news nobody could act on a withdrawal before bots were told of it; of other news, from when on it was knowable.
+_TIMES = """
+SELECT j.case_id, toUnixTimestamp64Milli(j.knowable_at),
+       if(j.live, toUnixTimestamp64Milli(j.emitted_at), NULL),
+       if(j.withdrawn_at IS NULL, NULL, toUnixTimestamp64Milli(assumeNotNull(j.withdrawn_at))),
+       if(t.case_id = '', NULL, toUnixTimestamp64Milli(t.told_at))
+FROM (SELECT case_id, knowable_at, live, emitted_at, withdrawn_at FROM v_judgements WHERE run_id = 'live') AS j
+LEFT JOIN
+(
+    SELECT case_id, min(emitted_at) AS told_at FROM signals FINAL
+    WHERE run_id = 'live' AND stage IN ('retracted', 'superseded') GROUP BY case_id
+) AS t ON t.case_id = j.case_id
+"""
 _BEFORE_MS = 7 * 86_400_000
 """Bars of so much time before the first entry say how dense a market's bars are."""
 _TEXT_FIELDS = (
@@ -93,10 +106,11 @@ async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
 async def read_returns(tables: ClickHouse, runs: Sequence[RunRows], *, latency_s: float = LATENCY_S) -> Returns:
     """Read what the market did after the cases of these runs: one entry a case, whichever run acts on it."""
     rows = [row for run in runs for row in run.rows]
-    times, renamed = await asyncio.gather(_read_times(tables, rows), stored_maps(tables))
+    times, imports = await asyncio.gather(_read_times(tables, rows), standing_imports(tables))
     asked = asked_of(rows)
-    if not asked:
+    if not asked or not imports:
         return Returns()
+    renamed = [row for one in imports for row in one.maps]
     begin = min(entry_ms(times[case_id], latency_s) for case_id, _ in asked)
     last = max(entry_ms(times[key[0]], latency_s) + 2_000 * max(horizons) for key, horizons in asked.items())
     series = await stored_bars(
@@ -104,21 +118,26 @@ async def read_returns(tables: ClickHouse, runs: Sequence[RunRows], *, latency_s
         symbols=symbols_of(asked, times, renamed, latency_s),
         since_ms=begin - _BEFORE_MS,
         until_ms=last + _BEFORE_MS,
+        imports=imports,
     )
-    return returns_of(asked, times, Markets(series, renamed), now_ms=int(time.time() * 1000), latency_s=latency_s)
+    return returns_of(
+        asked,
+        times,
+        Markets(series, renamed),
+        now_ms=int(time.time() * 1000),
+        latency_s=latency_s,
+        entry_within_s={one.version: one.entry_within_s for one in imports},
+    )
 
 
 async def _read_times(tables: ClickHouse, rows: Sequence[ComparedCase]) -> dict[str, CaseTimes]:
     """Return the times of each case; its live signal says how late the entry is, and whether it was withdrawn."""
-    sql = (
-        "SELECT case_id, toUnixTimestamp64Milli(knowable_at), if(live, toUnixTimestamp64Milli(emitted_at), NULL), "
-        "if(withdrawn_at IS NULL, NULL, toUnixTimestamp64Milli(assumeNotNull(withdrawn_at))) "
-        "FROM v_judgements WHERE run_id = 'live'"
-    )
     found = {row.case_id: CaseTimes(knowable_ms=row.knowable_ms, emitted_ms=None, withdrawn_ms=None) for row in rows}
-    for case_id, knowable_ms, emitted_ms, withdrawn_ms in (await tables.query(sql)).rows:
+    for case_id, *times in (await tables.query(_TIMES)).rows:
         if case_id in found:
-            found[case_id] = CaseTimes(knowable_ms=knowable_ms, emitted_ms=emitted_ms, withdrawn_ms=withdrawn_ms)
+            known, emitted, withdrawn, told = times
+            heard = max(withdrawn, told or 0) if withdrawn is not None and emitted is not None else withdrawn
+            found[case_id] = CaseTimes(knowable_ms=known, emitted_ms=emitted, withdrawn_ms=heard)
     return found
 
 

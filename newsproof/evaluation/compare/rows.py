@@ -60,12 +60,12 @@ class Returns(msgspec.Struct, frozen=True, kw_only=True):
     Both runs of a comparison enter a case at one time, so that neither gains by a price that the other could not have had.
     ``held``: until the horizon, or until the signal was withdrawn if that was sooner. ``moved``: over the whole horizon, and
     only where it says whether a direction was right: not of a withdrawn signal, a stablecoin or a halted market. Absent: no
-    price. ``untraded``: cases that were withdrawn before anybody could have entered, so that nobody trades them.
+    price. ``untraded``: cases and assets that nobody trades: withdrawn before anybody could have entered, or no ticker.
     """
 
     held: Mapping[Asked, float] = {}
     moved: Mapping[Asked, float] = {}
-    untraded: frozenset[str] = frozenset()
+    untraded: frozenset[tuple[str, str]] = frozenset()
 
 
 class CaseText(msgspec.Struct, frozen=True, kw_only=True):

@@ -44,28 +44,56 @@ async def compare_runs(
     latency_s: float = LATENCY_S,
     allow_code_change: bool = False,
     within_trial: bool = False,
-    claims: bool = True,
 ) -> Comparison:
     """Compare two runs of the tables; ``live``: the live judgements. Keywords as in :func:`comparison.compare`.
 
     ``latency_s``: seconds from when news was knowable to the entry, for news that was not judged live. What the ledger of trials
-    does not allow is not claimed; ``within_trial``: candidates of one trial do not count against each other. ``claims`` False: the
-    ledger is not asked, for a gate that looks for a loss: having tuned can hide one and not make one. Without a primary metric
-    in ``how``, that which run B declared, else profit.
+    does not allow is not claimed; ``within_trial``: candidates of one trial do not count against each other. Without
+    a primary metric in ``how``, that which run B declared, else profit.
 
     Raises:
         ConfigError: a run does not exist, no case worked in both, or one is ``live`` and other code recorded it than
             decided the other, unless ``allow_code_change``.
+    """
+    _, shown = await compare_for_gate(
+        tables,
+        a,
+        b,
+        how=how,
+        rules=rules,
+        differences=differences,
+        latency_s=latency_s,
+        allow_code_change=allow_code_change,
+        within_trial=within_trial,
+    )
+    return shown
+
+
+async def compare_for_gate(
+    tables: ClickHouse,
+    a: str,
+    b: str,
+    *,
+    how: Scoring | None = None,
+    rules: Sequence[Rule] = (),
+    differences: int = 10,
+    latency_s: float = LATENCY_S,
+    allow_code_change: bool = False,
+    within_trial: bool = False,
+) -> tuple[MetricResult, Comparison]:
+    """Return the primary metric as it is, and the comparison as :func:`compare_runs` returns it.
+
+    A gate looks for a loss. Having tuned on a period can hide one there and not make one, so it looks before the ledger of
+    trials takes the p values away.
     """
     first, second = await read_runs(tables, a, b)
     change = await read_code_change(tables, a, b, allow=allow_code_change)
     returns = await read_returns(tables, (first, second), latency_s=latency_s)
     how, chosen = _with_primary(how or Scoring(primary=""), second)
     found = compare(first, second, returns, how=how, rules=rules, differences=differences, warnings=chosen)
-    if claims:
-        trials = await read_trials(tables)
-        found = claimed(found, [claim_of(trials, run, within_trial=within_trial) for run in (a, b)])
-    return with_texts(_with_code_change(found, change), await read_texts(tables, a, b, found))
+    trials = await read_trials(tables)
+    shown = claimed(found, [claim_of(trials, run, within_trial=within_trial) for run in (a, b)])
+    return found.primary, with_texts(_with_code_change(shown, change), await read_texts(tables, a, b, shown))
 
 
 def _with_primary(how: Scoring, b: RunRows) -> tuple[Scoring, list[str]]:
@@ -95,15 +123,15 @@ def _with_code_change(found: Comparison, change: CodeChange | None) -> Compariso
     )
 
 
-async def read_comparison(invocation: Invocation, a: str, b: str, **keywords: Any) -> Comparison:
-    """Compare two runs on the configured servers. Keywords as in :func:`compare_runs`."""
+async def read_comparison(invocation: Invocation, a: str, b: str, **keywords: Any) -> tuple[MetricResult, Comparison]:
+    """Compare two runs on the configured servers, as :func:`compare_for_gate` does."""
     settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
     async with servers(settings, kafka=False) as found:
         at = found.applied_to(settings)
         if "clickhouse" in found.own:
             await prepare_tables(at)
         async with clickhouse_of(at) as tables:
-            return await compare_runs(tables, a, b, **keywords)
+            return await compare_for_gate(tables, a, b, **keywords)
 
 
 def show(result: Comparison, format: ReportFormat) -> None:
@@ -132,6 +160,8 @@ def gate_status(primary: MetricResult, margin: float | None) -> tuple[int, str]:
     if primary.verdict == "identical":
         return exits.OK, f"open: {primary.label} is identical"
     if primary.p is None:
+        return exits.FINDING, f"closed: whether {primary.label} was lost cannot be seen ({primary.note})"
+    if primary.delta is None and primary.verdict == "not distinguishable" and margin is None:
         return exits.FINDING, f"closed: whether {primary.label} was lost cannot be seen ({primary.note})"
     if margin is None:
         return exits.OK, f"open: no loss of {primary.label} beyond chance"

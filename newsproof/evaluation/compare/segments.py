@@ -90,7 +90,7 @@ def segmented(pairs: Sequence[Pair], profit: Terms, how: Scoring) -> tuple[Dimen
     chosen = [pair for pair, used in zip(pairs, use.tolist(), strict=True) if used]
     if not chosen:
         return ()
-    x = profit.x[use]
+    x = profit.low[use]
     labels = blocks_of([p.at_s for p in chosen], [p.story_id for p in chosen], profit.block_s)
     found = [
         _dimension(name, [of(pair) for pair in chosen], x, labels, how)

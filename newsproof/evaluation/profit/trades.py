@@ -175,9 +175,15 @@ def _bars_of(
         return "withdrawn_before"
     if withdrawn_ms is not None and withdrawn_ms + latency_ms < end_ms:
         end_ms, reason = withdrawn_ms + latency_ms, "withdrawn"
+    if rules.stop is not None and not (series.lows if order.side == 1 else series.highs):
+        return "no_path"
+    # What ended early would be counted and what goes on would not: without a price of their own end, neither is.
+    own = first_bar_from(series, entry_ms + hold_s * 1000, max(rules.within_s, hold_s * EXIT_WITHIN), now_ms)
+    if isinstance(own, str) and own != "halted":
+        return "horizon_open" if own == "horizon_open" else "no_exit"
     stopped = _stopped(order, series, rules, first, end_ms) if rules.stop is not None else None
     if stopped is not None:
-        return stopped if isinstance(stopped, str) else (first, *stopped)
+        return first, *stopped
     last = first_bar_from(series, end_ms, max(rules.within_s, hold_s * EXIT_WITHIN), now_ms)
     if isinstance(last, int):
         return first, last, _exact(series.opens[last]), reason
@@ -196,7 +202,7 @@ def _after_halt(series: PriceSeries, first: int, end_ms: int) -> tuple[int, int,
 
 def _stopped(
     order: Order, series: PriceSeries, rules: TradeRules, first: int, end_ms: int
-) -> tuple[int, Decimal, ExitReason] | Literal["no_path"] | None:
+) -> tuple[int, Decimal, ExitReason] | None:
     """Return the bar that touched the stop and the price it filled at, looking at bars that open before ``end_ms``.
 
     Inside a bar nobody knows what came first, so a touch always counts. A bar that opens beyond the stop fills at its
@@ -204,8 +210,6 @@ def _stopped(
     """
     assert rules.stop is not None
     worst = series.lows if order.side == 1 else series.highs
-    if not worst:
-        return "no_path"
     level = _fill(_exact(series.opens[first]), order.side, rules) * (1 - order.side * rules.stop)
     limit = float(level)
     for bar in range(first, bisect_left(series.times_ms, end_ms)):

@@ -20,7 +20,7 @@ class Ranked(msgspec.Struct, frozen=True, kw_only=True):
     where cases worked in one run alone; ``low`` to ``high`` is its 95 % interval, of this candidate alone.
 
     ``p_holm`` is corrected over all candidates. ``cost_usd``: a case without a recording, None where a price is unknown.
-    ``pareto``: no candidate, nor the baseline, is better and not dearer, or cheaper and not worse. What is not measured is
+    ``pareto``: no candidate, nor the baseline, is better and not dearer, or cheaper and not worse; None where quality or cost is not known. What is not measured is
     None, and ``note`` says why.
     """
 
@@ -35,7 +35,7 @@ class Ranked(msgspec.Struct, frozen=True, kw_only=True):
     p_holm: float | None
     verdict: Verdict
     cost_usd: float | None
-    pareto: bool
+    pareto: bool | None
     note: str
 
 
@@ -47,7 +47,7 @@ class Leaderboard(msgspec.Struct, frozen=True, kw_only=True):
     metric: str
     better: Better
     cost_usd: float | None
-    pareto: bool
+    pareto: bool | None
     candidates: tuple[Ranked, ...]
     warnings: tuple[str, ...]
 
@@ -120,10 +120,10 @@ def _worst(one: Ranked, better: Better) -> float | None:
     return one.delta_low if better == "higher" else -one.delta_high
 
 
-def _on_front(n: int, points: Sequence[tuple[float | None, float | None]]) -> bool:
+def _on_front(n: int, points: Sequence[tuple[float | None, float | None]]) -> bool | None:
     quality, cost = points[n]
     if quality is None or cost is None:
-        return False
+        return None
     return not any(
         q is not None and c is not None and q >= quality and c <= cost and (q, c) != (quality, cost) for q, c in points
     )

@@ -68,13 +68,15 @@ async def read_walk_forward(
         a, b = await read_runs(tables, against, run_id)
         at = {row.case_id: datetime.fromtimestamp(row.knowable_ms / 1000, UTC) for row in b.rows}
         found.append(differences_of(a, b, await read_returns(tables, (a, b)), at, metric))
-    by_case = [dict(zip(one.cases, one.least.tolist(), strict=True)) for one in found]
+    by_case = [
+        dict(zip(one.cases, zip(one.least.tolist(), one.most.tolist(), strict=True), strict=True)) for one in found
+    ]
     block_of = dict(zip(found[0].cases, found[0].blocks.tolist(), strict=True))
     common = [case for case in found[0].cases if all(case in one for one in by_case)]
-    values = np.array([[one[case] for one in by_case] for case in common]).reshape(len(common), len(runs))
+    values = np.array([[one[case] for one in by_case] for case in common]).reshape(len(common), len(runs), 2)
     blocks = np.array([block_of[case] for case in common], dtype=np.int64)
     # A case's outcome is known a horizon after it, which may be in the next block: that block is not chosen by.
-    chosen = walk_forward(runs, values, blocks, embargo=1, seed=seed)
+    chosen = walk_forward(runs, values[:, :, 0], blocks, most=values[:, :, 1], embargo=1, seed=seed)
     if chosen is None:
         raise ConfigError(
             f"the trial {trial} has {len(set(blocks.tolist()))} blocks of {metric.block_s // DAY_S} days with prices for all its candidates, "

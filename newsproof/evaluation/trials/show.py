@@ -61,12 +61,12 @@ def _print_leaderboard(found: Leaderboard) -> None:
         say_result(f"! {warning}")
     rows = [
         (one.run_id, one.change, _delta(one), _interval(one.low, one.high), "–" if one.p_holm is None else f"{one.p_holm:.3f}",
-         "–" if one.cost_usd is None else f"{one.cost_usd:.6f}", "yes" if one.pareto else "no", f"{one.cases:,}",
+         "–" if one.cost_usd is None else f"{one.cost_usd:.6f}", _yes(one.pareto), f"{one.cases:,}",
          one.verdict + (f"; {one.note}" if one.note else ""))
         for one in found.candidates
     ]  # fmt: skip
     cost = "–" if found.cost_usd is None else f"{found.cost_usd:.6f}"
-    rows.append((found.against, "the baseline", "", "", "", cost, "yes" if found.pareto else "no", "", ""))
+    rows.append((found.against, "the baseline", "", "", "", cost, _yes(found.pareto), "", ""))
     table(
         ("run", "change", found.metric, "95 % interval", "p (Holm)", "USD a case", "on the front", "cases", "verdict"),
         rows,
@@ -84,10 +84,18 @@ def _print_walk_forward(found: WalkForward, against: str, metric: Metric) -> Non
         title=f"{metric.label} beside {against}",
         right=("cases", metric.label),
     )
-    out = found.out_of_sample
-    p = f", p {out.pvalue:.3f}" if out.pvalue is not None else f", not tested: {out.blocks} blocks are too few"
-    say_result(f"Chosen by the past: {out.estimate:+.4g} a case, 95 % interval {_interval(out.low, out.high)}{p}.")
+    least, most = found.out_of_sample, found.at_most
+    came, p = f"{least.estimate:+.4g}", f"not tested: {least.blocks} blocks are too few"
+    if least.pvalue is not None and most.pvalue is not None:
+        p = f"p {max(least.pvalue, most.pvalue) if least.estimate * most.estimate > 0 else 1.0:.3f}"
+    if found.unknown:
+        came += f" to {most.estimate:+.4g} ({found.unknown:,} of the cases are not known in both runs: taken both ways)"
+    say_result(f"Chosen by the past: {came} a case, 95 % interval {_interval(least.low, most.high)}, {p}.")
     say_result(f"Chosen afterwards ({found.best}): {found.in_sample:+.4g} a case over the same cases, which flatters.")
+
+
+def _yes(known: bool | None) -> str:
+    return "–" if known is None else "yes" if known else "no"
 
 
 def _delta(one: Ranked) -> str:

@@ -31,13 +31,16 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WalkForward(msgspec.Struct, frozen=True, kw_only=True):
-    """``out_of_sample``: the chosen candidates on the blocks that followed, candidate minus baseline, more being better.
+    """``out_of_sample`` and ``at_most``: the chosen candidates on the blocks that followed, candidate minus baseline, more being
+    better, at both ends of what ``unknown`` cases can have come to.
 
     ``in_sample``: the candidate that is best over the same cases, judged on them, which flatters. ``best`` names it.
     """
 
     candidates: tuple[str, ...]
     out_of_sample: Estimate
+    at_most: Estimate
+    unknown: int
     in_sample: float
     best: str
     choices: tuple[Choice, ...]
@@ -48,14 +51,16 @@ def walk_forward(
     differences: Floats,
     blocks: Ints,
     *,
+    most: Floats | None = None,
     embargo: int = 0,
     first: int = FIRST_BLOCKS,
     seed: int = 0,
 ) -> WalkForward | None:
     """Choose at each block the candidate with the largest mean over all cases of earlier blocks, and score it on the block.
 
-    ``differences`` is (cases x candidates), each candidate minus the baseline, more being better; ``blocks`` holds the number
-    of each case's block. ``embargo``: so many blocks just before are not chosen by, as their outcomes are not known yet. Of
+    ``differences`` is (cases x candidates), each candidate minus the baseline, more being better, at the least that it can be;
+    ``most`` at the most (None: all are known). What is chosen is chosen by the least. ``blocks`` holds the number of each
+    case's block. ``embargo``: so many blocks just before are not chosen by, as their outcomes are not known yet. Of
     equal candidates the first is chosen. None: no more than ``first`` + ``embargo`` blocks, so that none can be scored.
 
     Raises:
@@ -64,13 +69,15 @@ def walk_forward(
     if differences.shape != (blocks.size, len(names)):
         raise ValueError(f"{differences.shape} differences, {blocks.size} blocks and {len(names)} candidates")
     order = np.unique(blocks)
-    choices, scored, chosen = [], np.zeros(blocks.size, dtype=bool), np.zeros(blocks.size)
+    upper = differences if most is None else most
+    choices, scored = [], np.zeros(blocks.size, dtype=bool)
+    chosen, at_most = np.zeros(blocks.size), np.zeros(blocks.size)
     for position in range(first + embargo, order.size):
         known = blocks <= order[position - embargo - 1]
         winner = int(np.argmax(differences[known].mean(axis=0)))
         here = blocks == order[position]
         scored |= here
-        chosen[here] = differences[here, winner]
+        chosen[here], at_most[here] = differences[here, winner], upper[here, winner]
         choices.append(
             Choice(
                 block=int(order[position]),
@@ -87,6 +94,8 @@ def walk_forward(
     return WalkForward(
         candidates=tuple(names),
         out_of_sample=mean_of(values, labels, seed=seed),
+        at_most=mean_of(at_most[scored], labels, seed=seed),
+        unknown=int((at_most[scored] != values).sum()),
         in_sample=float(means[best]),
         best=names[best],
         choices=tuple(choices),

@@ -17,6 +17,7 @@ from schemas.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 OF_CASES = ("confidence", "action_rate")
 PROFIT = "profit"
@@ -86,7 +87,6 @@ def differences_of(
     """
     _, pairs = paired(a, b)
     terms = _terms(pairs, returns, metric)
-    assert terms.least is not None and terms.most is not None  # every metric that can be watched is bounded
     blocks = np.array([int(received[p.case_id].timestamp()) // metric.block_s for p in pairs], dtype=np.int64)
     measured = np.asarray((terms.counts > 0).all(axis=1), dtype=bool)
     first: dict[str, int] = {}
@@ -94,13 +94,13 @@ def differences_of(
         first[pair.story_id] = min(block, first.get(pair.story_id, block))
     later = blocks != np.array([first[pair.story_id] for pair in pairs])
     use = measured & ~later
-    low, high = np.where(terms.unknown, terms.least, terms.x), np.where(terms.unknown, terms.most, terms.x)
+    low, high = terms.low, terms.high  # every metric that can be watched is bounded
     return Differences(
         cases=tuple(pair.case_id for pair, used in zip(pairs, use.tolist(), strict=True) if used),
         least=(low[:, 1] - high[:, 0])[use],
         most=(high[:, 1] - low[:, 0])[use],
         blocks=blocks[use],
-        open_from=_open_from(pairs, blocks, measured, metric),
+        open_from=_open_from(pairs, blocks, measured, np.asarray(terms.unknown.any(axis=1), dtype=bool), metric),
         left_out=int((measured & later).sum()),
     )
 
@@ -111,12 +111,12 @@ def _terms(pairs: Sequence[Pair], returns: Returns, metric: Metric) -> Terms:
     return next(terms for terms in terms_of_cases(pairs) if terms.name == metric.name)
 
 
-def _open_from(pairs: Sequence[Pair], blocks: Ints, measured: npt.NDArray[np.bool_], metric: Metric) -> int:
+def _open_from(pairs: Sequence[Pair], blocks: Ints, measured: Bools, unknown: Bools, metric: Metric) -> int:
     """Return the first open block: that of the newest case; for a profit of the newest that was acted on and has its price.
 
     Prices come later than cases. Until those of a block are there, its cases would be those that nobody acted on.
     """
     if metric.horizon_s is not None:
         acted = [any(said.side for one in (p.a, p.b) if one is not None for said in one.said) for p in pairs]
-        measured = measured & np.array(acted)
+        measured = measured & np.array(acted) & ~unknown
     return int(blocks[measured].max(initial=0))

@@ -9,9 +9,11 @@ import msgspec
 import numpy as np
 import pytest
 
+from newsproof.app import exits
 from newsproof.evaluation.compare.comparison import Comparison, compare
-from newsproof.evaluation.compare.metrics import MetricResult, Scoring, parse_primary
+from newsproof.evaluation.compare.metrics import OWN_HORIZONS, MetricResult, Scoring, parse_primary
 from newsproof.evaluation.compare.rows import ComparedCase
+from newsproof.evaluation.compare.running import gate_status
 from schemas.errors import ConfigError
 from tests.newsproof.evaluation.compare_samples import DAY_MS, after, called, case, run
 
@@ -158,18 +160,21 @@ def test_what_did_not_work_is_counted_and_left_out() -> None:
     assert (counts.a.missing, counts.b.missing) == (1, 12)
     assert any(warning.startswith("run B is running and may grow") for warning in found.warnings)
     assert (counts.only_a, counts.only_b) == (3, 0)
-    assert "run B: 3 cases did not work; what they would have come to is taken both ways" in found.warnings
+    assert (
+        "run B: 4 cases did not work in all repeats; what they would have come to is taken both ways" in found.warnings
+    )
     assert {(t.path_a, t.path_b): t.cases for t in counts.transitions} == {
         ("checked", "checked"): 5,
         **{("checked", how): 1 for how in ("miss", "failed", "refused")},
     }
     # What cannot be bounded is not measured; a share is, at both ends of what the three may have said.
+    # The case that failed in one of two repeats is half known.
     assert metric(found, "full_cost").note == (
-        "of its cases 3 in A alone worked, and what they come to in the other is not known"
+        "4 of its cases did not work in both runs, and nothing bounds what they come to"
     )
     acts = metric(found, "action_rate")
     assert (acts.a, acts.b, acts.delta) == (1.0, None, None)
-    assert (acts.delta_low, acts.delta_high) == (-0.375, 0.0)
+    assert (acts.delta_low, acts.delta_high) == (-3.5 / 8, 0.0)
 
 
 def test_a_case_that_lost_its_signal_is_a_flip_to_none_and_has_no_confidence() -> None:
@@ -191,7 +196,6 @@ def test_the_largest_differences_come_first_and_a_changed_text_counts_as_well() 
 def test_live_keeps_no_whole_signal_so_its_notes_are_compared() -> None:
     found = compare(run("live", eight(signal_hash=0), status=""), run("B", eight()))
     assert found.changed_texts == 0
-    assert any(w.startswith("live holds cases that gave a signal only") for w in found.warnings)
 
 
 def test_runs_that_differ_before_anything_was_looked_up_are_pointed_out() -> None:
@@ -282,11 +286,15 @@ def test_misses_on_one_side_hide_neither_harm_nor_make_a_candidate_better() -> N
     a = [case(name, **at) for name, at in names]
     gone = {"status": "miss", "has_signal": 0, "action": "", "direction": "", "asset": ""}
     b = [case(name, **at, **(gone if n % 4 == 0 else {})) for n, (name, at) in enumerate(names)]
-    found = compare(run("A", a), run("B", b), after({3600: came}))
+    # Whatever horizon B would have had, the asset moved no more than 3 %.
+    found = compare(run("A", a), run("B", b), after(dict.fromkeys((3600, *OWN_HORIZONS), came)))
     assert (found.primary.verdict, found.primary.b) == ("not distinguishable", None)
-    # A misses 0.032 a case there: B can have earned from the same (sold: +0.028) down to the same loss.
+    # A loses 0.032 a case there: B can have earned from the same (sold: +0.028) down to the same loss.
     assert found.primary.delta_low == pytest.approx(0.0)
     assert found.primary.delta_high == pytest.approx((0.028 + 0.032) / 4)
+    # A difference has to pass the gap between the ends before it shows.
+    assert found.primary.detectable is not None and found.primary.detectable > (0.028 + 0.032) / 4
+    assert gate_status(found.primary, None)[0] == exits.FINDING, "a gate that cannot see does not open"
     assert {metric(found, name).verdict for name in ("cost", "full_cost", "latency")} == {"not measured"}
     assert metric(found, "brier@1h").a is not None and metric(found, "brier@1h").b is None
     assert "and 30 worked in one run alone" in found.verdict
@@ -298,12 +306,10 @@ def test_misses_do_not_hide_a_difference_that_holds_whatever_they_came_to() -> N
     a = [case(name, **at) for name, at in names]
     gone = {"status": "miss", "has_signal": 0, "action": "", "direction": ""}
     b = [case(name, **at, **(gone if n == 7 else {"action": "sell"})) for n, (name, at) in enumerate(names)]
-    found = compare(run("A", a), run("B", b), after({3600: came}))
+    found = compare(run("A", a), run("B", b), after(dict.fromkeys((3600, *OWN_HORIZONS), came)))
     assert (found.primary.verdict, found.primary.delta) == ("worse", None)
     assert found.primary.delta_high is not None and found.primary.delta_high < 0
-    assert found.primary.note.endswith(
-        "1 cases worked in one run alone: what they would have come to is taken both ways"
-    )
+    assert found.primary.note.endswith("1 cases are not known in both runs: what they may come to is taken both ways")
 
 
 def test_one_case_cannot_win_more_than_the_cap_and_the_uncapped_figure_stands_beside() -> None:
@@ -317,14 +323,82 @@ def test_one_case_cannot_win_more_than_the_cap_and_the_uncapped_figure_stands_be
     assert (uncapped.b, uncapped.role, uncapped.p) == (pytest.approx((29 * 0.001 + 4.0) / 30 - 0.002), "shown", None)
 
 
-def test_a_case_without_a_price_is_counted_and_a_withdrawn_one_earns_nothing() -> None:
+def test_what_one_run_acts_on_without_a_price_may_be_anything_up_to_the_cap() -> None:
     names = days(8, 1)
     came = {name: 0.02 for name, _ in names[2:]}
     rows, observing = ([case(name, **at, action=action) for name, at in names] for action in ("buy", "observe"))
-    returns = msgspec.structs.replace(after({3600: came}), untraded=frozenset({names[1][0]}))
-    found = compare(run("A", observing), run("B", rows), returns)
-    assert (found.primary.cases, found.primary.b) == (7, pytest.approx(6 * 0.018 / 7))
-    assert found.primary.note.startswith("1 cases that a run acts on have no price")
+    returns = msgspec.structs.replace(after({3600: came}), untraded=frozenset({(names[1][0], "BTC")}))
+    found = compare(run("A", observing), run("B", rows), returns).primary
+    assert (found.cases, found.a, found.b) == (8, 0.0, None)
+    assert found.delta_low == pytest.approx((6 * 0.018 - 0.25 - 0.002) / 8), "a withdrawn trade earns nothing"
+    assert found.delta_high == pytest.approx((6 * 0.018 + 0.25 - 0.002) / 8)
+    assert found.note.startswith("1 cases that one run acts on have no price: taken both ways")
+
+
+def test_the_same_trade_without_a_price_is_no_difference_and_without_any_price_nothing_is_identical() -> None:
+    names = days(8, 1)
+    rows = [case(name, **at) for name, at in names]
+    sold = [case(name, **at, action="sell") for name, at in names]
+    priced = after({3600: {name: 0.02 for name, _ in names[1:]}})
+    one = compare(run("A", rows), run("B", rows), priced).primary
+    assert (one.verdict, one.cases, one.note[:47]) == (
+        "identical",
+        7,
+        "1 cases that both act on alike have no price; f",
+    )
+    blind = compare(run("A", rows), run("B", sold)).primary
+    assert (blind.verdict, blind.note) == (
+        "not measured",
+        "no case that a run acted on has a price: newsproof outcomes import",
+    )
+    assert gate_status(blind, None)[0] == exits.FINDING
+
+
+def test_an_asset_without_a_price_that_one_run_names_hides_no_loser() -> None:
+    names = days(30, 1)
+    came = {name: -0.02 if n % 3 == 0 else 0.02 for n, (name, _) in enumerate(names)}
+    rows = [case(name, **at) for name, at in names]
+    renamed = [case(name, **at, asset="XYZ" if n % 3 == 0 else "BTC") for n, (name, at) in enumerate(names)]
+    found = compare(run("A", rows), run("B", renamed), after({3600: came}))
+    hits = metric(found, "hit_rate@1h")
+    assert (hits.verdict, hits.b, hits.delta_low, hits.delta_high) == (
+        "not distinguishable",
+        None,
+        0.0,
+        pytest.approx(1 / 3),
+    )
+
+
+def test_a_repeat_that_missed_is_as_unknown_as_a_case() -> None:
+    names = days(20, 5)
+    came = {name: 0.02 for name, _ in names}
+    observing = [case(name, **at, action="observe", repeat=n) for name, at in names for n in range(5)]
+    gone: dict[str, Any] = {"status": "miss", "has_signal": 0, "action": "", "asset": ""}
+    one_of_five = [case(name, **at, repeat=n, **(gone if n else {})) for name, at in names for n in range(5)]
+    found = compare(run("A", observing), run("B", one_of_five), after(dict.fromkeys((3600, *OWN_HORIZONS), came)))
+    assert found.primary.verdict == "not distinguishable"
+    assert found.primary.delta_low == pytest.approx((0.018 - 4 * 0.022) / 5)
+    assert found.primary.delta_high == pytest.approx(0.018)
+
+
+def test_a_missed_signal_may_have_had_any_horizon() -> None:
+    names = days(30, 4)
+    short = {name: 0.0003 for name, _ in names}
+    a = [case(name, **at) for name, at in names]
+    gone = {"status": "miss", "has_signal": 0, "action": "", "direction": "", "asset": ""}
+    b = [case(name, **at, **(gone if n % 4 == 0 else {"action": "observe"})) for n, (name, at) in enumerate(names)]
+    long = {name: 0.05 for name, _ in names}
+    found = compare(run("A", a), run("B", b), after({3600: short} | dict.fromkeys(OWN_HORIZONS, long))).primary
+    assert found.delta_low == pytest.approx((-0.05 - 0.002) / 4 - (0.0003 - 0.002))
+    assert found.verdict == "not distinguishable"
+    fixed = compare(run("A", a), run("B", b), after({3600: short}), how=Scoring(primary="profit@1h")).primary
+    assert fixed.delta_low == pytest.approx((-0.0003 - 0.002) / 4 - (0.0003 - 0.002))
+
+
+def test_one_failed_case_is_no_outcome() -> None:
+    a, b = eight(), [*(case(n) for n in "abcdefg"), case("h", status="failed", has_signal=0)]
+    found = metric(compare(run("A", a), run("B", b)), "hit_rate@1h")
+    assert (found.verdict, found.note) == ("not measured", "no outcomes at 1h: newsproof outcomes import")
 
 
 def test_harm_in_one_half_and_help_in_the_other_is_shown_by_segment() -> None:

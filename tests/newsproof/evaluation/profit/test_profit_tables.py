@@ -55,7 +55,7 @@ def hours(every: float, other: float, *, days: int = 3) -> dict[int, float]:
 
 async def prices(tables: ClickHouse, version: int, source: str, *of: PriceSeries) -> None:
     await write_bars(tables, version, of)
-    usual: dict[str, Any] = {"first_ms": of[0].times_ms[0], "last_ms": of[0].times_ms[-1], "entry_within_s": 900.0}
+    usual: dict[str, Any] = {"covers": ((of[0].times_ms[0], of[0].times_ms[-1]),), "entry_within_s": 900.0}
     await write_import(
         tables,
         PriceImport(

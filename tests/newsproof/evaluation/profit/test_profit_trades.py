@@ -144,12 +144,16 @@ def test_what_cannot_be_traded_says_why(
     assert refused(series, rules, **fields) == reason
 
 
-def test_what_is_not_over_yet_is_open_and_what_was_stopped_is_not() -> None:
+def test_what_is_not_over_yet_is_open_however_it_ended_so_far() -> None:
     now = START + 65 * MINUTE
     assert refused(bars(PATH[:-1]), now_ms=now) == "horizon_open"
     assert refused(bars([7.0]), now_ms=START + 5 * MINUTE) == "horizon_open"
     fell = bars(PATH[:-1], lows=[1.0, 100.0, 90.0, *[100.0] * 10])
-    assert traded(fell, STOP, now_ms=now).exit_reason == "stop"
+    # Of trades that go on, those that were stopped would be counted alone.
+    assert refused(fell, STOP, now_ms=now) == "horizon_open"
+    assert refused(fell, STOP) == "no_exit"
+    assert refused(fell, withdrawn_at_ms=START + 30 * MINUTE) == "no_exit"
+    assert traded(bars(PATH, lows=[1.0, 100.0, 90.0, *[100.0] * 11]), STOP).exit_reason == "stop"
 
 
 def test_an_exit_may_be_late_by_a_tenth_of_the_horizon() -> None:
@@ -172,7 +176,7 @@ def holed(opens: int, *later: tuple[int, float], covered: int = 0) -> PriceSerie
     prices = [*[100.0] * opens, *(price for _, price in later)]
     found = bars(prices)
     at = [START + minute * MINUTE for minute in times]
-    return msgspec.structs.replace(found, times_ms=at, covered_until_ms=START + covered * MINUTE)
+    return msgspec.structs.replace(found, times_ms=at, covered=((START, START + covered * MINUTE),))
 
 
 def test_who_is_in_a_halted_market_leaves_at_the_first_open_after_the_halt() -> None:
@@ -192,7 +196,7 @@ def test_a_market_that_never_opens_again_is_valued_at_its_last_close_and_says_so
     found = traded(series)
     assert (found.exit_at_ms, found.exit_reason, str(found.profit)) == (START + 50 * MINUTE, "ended", "-600.00")
     # Where no other market has later prices either, nobody knows.
-    assert refused(msgspec.structs.replace(series, covered_until_ms=0)) == "no_exit"
+    assert refused(msgspec.structs.replace(series, covered=())) == "no_exit"
 
 
 def test_overlapping_signals_are_trades_of_their_own() -> None:

@@ -157,3 +157,6 @@ def test_compare_says_who_looked_before_and_claims_nothing_on_a_period_that_was_
     assert any("run t-right was tuned on this period" in warning for warning in second["warnings"])
     gate = command(database, "gate", "base", "t-right", "--primary", "profit@1h")
     assert gate.exit_code == exits.OK  # it looks for a loss, which tuning does not make
+    assert "is not tested: tuned on this period" in gate.stdout and " is better in B" not in gate.stdout
+    margin = command(database, "gate", "base", "t-right", "--primary", "profit@1h", "--margin", "0.5")
+    assert margin.exit_code == exits.FINDING  # that no loss is left would be a claim
