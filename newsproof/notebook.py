@@ -29,9 +29,10 @@ from infra.clickhouse.parquet import read_table
 from newsproof.app.database import database
 from newsproof.app.invocation import Invocation
 from newsproof.evaluation.compare.comparison import Comparison
-from newsproof.evaluation.compare.metrics import Scoring, parse_primary
+from newsproof.evaluation.compare.metrics import parse_primary
 from newsproof.evaluation.compare.rules import parse_rule
 from newsproof.evaluation.compare.running import compare_runs
+from newsproof.evaluation.compare.terms import Scoring
 from schemas.errors import ConfigError
 
 __all__ = ["Compared", "compare", "outcomes", "run", "sql"]

@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from lab.bench.measures import Figure
 from newsproof.evaluation.compare.comparison import Comparison, compare
-from newsproof.evaluation.compare.metrics import OWN_HORIZONS, Scoring
 from newsproof.evaluation.compare.rows import HORIZONS, ComparedCase, Returns, RunRows
+from newsproof.evaluation.compare.terms import OWN_HORIZONS, Scoring
 from newsproof.evaluation.statistics.sequence import looked_at
 
 Floats = npt.NDArray[np.float64]

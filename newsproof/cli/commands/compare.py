@@ -135,7 +135,8 @@ def power(
 
 def scoring(primary: str | None, cap: float, trade_cost: float, draws: int, seed: int) -> Any:
     """Return the :class:`Scoring` that these options ask for; a cost in basis points."""
-    from newsproof.evaluation.compare.metrics import Scoring, parse_primary
+    from newsproof.evaluation.compare.metrics import parse_primary
+    from newsproof.evaluation.compare.terms import Scoring
 
     chosen = parse_primary(primary) if primary else ""
     return Scoring(primary=chosen, cap=cap, trade_cost=trade_cost / 1e4, seed=seed, draws=draws)

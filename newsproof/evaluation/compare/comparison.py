@@ -8,19 +8,12 @@ from decimal import Decimal
 import msgspec
 
 from newsproof.evaluation.backtest.run.growing import growing_warning
-from newsproof.evaluation.compare.metrics import (
-    PRIMARY,
-    Calibration,
-    MetricResult,
-    Scoring,
-    calibration,
-    measure,
-    of_calibration,
-)
+from newsproof.evaluation.compare.metrics import Calibration, MetricResult, calibration, measure, of_calibration
 from newsproof.evaluation.compare.pairing import Comparability, Judged, Pair, paired, same_text
 from newsproof.evaluation.compare.rows import Returns, RunRows, Texts
 from newsproof.evaluation.compare.rules import Rule, RuleResult, judge
 from newsproof.evaluation.compare.segments import Dimension, segmented
+from newsproof.evaluation.compare.terms import PRIMARY, Scoring
 from newsproof.evaluation.compare.texts import changes_summary, difference, visible
 
 FORMAT_VERSION = 2

@@ -13,10 +13,11 @@ import msgspec
 from infra.clickhouse.client import ClickHouse
 from newsproof.app.invocation import json_line, say_result, table
 from newsproof.evaluation.compare.comparison import Comparison, compare
-from newsproof.evaluation.compare.metrics import PRIMARY, MetricResult, Scoring
+from newsproof.evaluation.compare.metrics import MetricResult
 from newsproof.evaluation.compare.reading import read_returns, read_runs
 from newsproof.evaluation.compare.rows import LIVE
 from newsproof.evaluation.compare.terminal import figure
+from newsproof.evaluation.compare.terms import PRIMARY, Scoring
 from schemas.errors import ConfigError
 
 

@@ -21,13 +21,14 @@ from newsproof.evaluation.compare.claiming import claimed
 from newsproof.evaluation.compare.comparison import Comparison, compare, with_texts
 from newsproof.evaluation.compare.documents import as_csv, as_json, as_junit, as_markdown
 from newsproof.evaluation.compare.formats import ReportFormat
-from newsproof.evaluation.compare.metrics import PRIMARY, MetricResult, Scoring
+from newsproof.evaluation.compare.metrics import MetricResult
 from newsproof.evaluation.compare.page import as_html
 from newsproof.evaluation.compare.pricing import LATENCY_S
 from newsproof.evaluation.compare.reading import read_returns, read_runs, read_texts
 from newsproof.evaluation.compare.rows import RunRows
 from newsproof.evaluation.compare.rules import Rule
 from newsproof.evaluation.compare.terminal import show_table
+from newsproof.evaluation.compare.terms import PRIMARY, Scoring
 from newsproof.evaluation.compare.texts import declared_primary, visible
 
 _DOCUMENTS = {"json": as_json, "csv": as_csv, "md": as_markdown, "junit": as_junit, "html": as_html}

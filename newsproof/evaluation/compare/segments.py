@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from newsproof.evaluation.compare.metrics import SIGNIFICANT, Floats, Scoring, Terms, Verdict
+from newsproof.evaluation.compare.metrics import SIGNIFICANT, Floats, Verdict
 from newsproof.evaluation.compare.pairing import Pair
+from newsproof.evaluation.compare.terms import Scoring, Terms
 from newsproof.evaluation.statistics import MIN_BLOCKS, blocks_of, heterogeneity, holm, mean_of
 from newsproof.evaluation.statistics.blocks import Labels
 

@@ -11,7 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from newsproof.evaluation.compare.comparison import Comparison
-from newsproof.evaluation.compare.metrics import SIGNIFICANT, Better, MetricResult, Verdict
+from newsproof.evaluation.compare.metrics import SIGNIFICANT, MetricResult, Verdict
+from newsproof.evaluation.compare.terms import Better
 from newsproof.evaluation.statistics import holm
 
 

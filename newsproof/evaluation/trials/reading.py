@@ -11,9 +11,9 @@ import numpy as np
 from infra.clickhouse.client import ClickHouse
 from newsproof.evaluation.backtest.run.code_check import read_code_change
 from newsproof.evaluation.backtest.run.ledger import Trial, read_trials
-from newsproof.evaluation.compare.metrics import Scoring
 from newsproof.evaluation.compare.reading import read_returns, read_runs
 from newsproof.evaluation.compare.running import compare_runs
+from newsproof.evaluation.compare.terms import Scoring
 from newsproof.evaluation.statistics.blocks import DAY_S
 from newsproof.evaluation.trials.leaderboard import Leaderboard, leaderboard
 from newsproof.evaluation.trials.walk_forward import WalkForward, walk_forward

@@ -11,7 +11,7 @@ from newsproof.app.composition import clickhouse_of
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers, with_data
-from newsproof.evaluation.compare.metrics import Scoring
+from newsproof.evaluation.compare.terms import Scoring
 from newsproof.evaluation.trials.leaderboard import Leaderboard, Ranked
 from newsproof.evaluation.trials.reading import read_leaderboard, read_walk_forward
 from newsproof.evaluation.trials.walk_forward import WalkForward

@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from newsproof.evaluation.compare.metrics import Better, Scoring, Terms, profit_of, terms_of_cases
 from newsproof.evaluation.compare.pairing import Pair, paired
 from newsproof.evaluation.compare.rows import HORIZONS, Returns, RunRows
+from newsproof.evaluation.compare.terms import Better, Scoring, Terms, profit_of, terms_of_cases
 from newsproof.evaluation.statistics import block_length_s
 from schemas.errors import ConfigError
 

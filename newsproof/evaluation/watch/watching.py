@@ -12,9 +12,9 @@ from infra.clickhouse.client import ClickHouse
 from newsproof.evaluation.backtest.run.code_check import read_code_change
 from newsproof.evaluation.backtest.run.growing import watch_in
 from newsproof.evaluation.backtest.run.plan import StopWhen, Watch
-from newsproof.evaluation.compare.metrics import Better
 from newsproof.evaluation.compare.reading import read_returns, read_runs
 from newsproof.evaluation.compare.rows import LIVE, Returns
+from newsproof.evaluation.compare.terms import Better
 from newsproof.evaluation.statistics.blocks import DAY_S
 from newsproof.evaluation.statistics.sequence import FIRST_BLOCK, LEVEL, Look, look
 from newsproof.evaluation.watch.differences import Differences, Metric, differences_of, parse_metric

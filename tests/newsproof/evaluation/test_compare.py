@@ -11,9 +11,10 @@ import pytest
 
 from newsproof.app import exits
 from newsproof.evaluation.compare.comparison import Comparison, compare
-from newsproof.evaluation.compare.metrics import OWN_HORIZONS, MetricResult, Scoring, parse_primary
+from newsproof.evaluation.compare.metrics import MetricResult, parse_primary
 from newsproof.evaluation.compare.rows import ComparedCase
 from newsproof.evaluation.compare.running import gate_status
+from newsproof.evaluation.compare.terms import OWN_HORIZONS, Scoring
 from schemas.errors import ConfigError
 from tests.newsproof.evaluation.compare_samples import DAY_MS, after, called, case, run
 

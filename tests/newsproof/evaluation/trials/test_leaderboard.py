@@ -11,9 +11,9 @@ import pytest
 from newsproof.evaluation.backtest.run.claims import Claim
 from newsproof.evaluation.compare.claiming import claimed
 from newsproof.evaluation.compare.comparison import Comparison, compare
-from newsproof.evaluation.compare.metrics import Scoring
 from newsproof.evaluation.compare.rows import Returns, RunRows
 from newsproof.evaluation.compare.running import gate_status
+from newsproof.evaluation.compare.terms import Scoring
 from newsproof.evaluation.trials.leaderboard import Ranked, leaderboard
 from tests.newsproof.evaluation.compare_samples import DAY_MS, called, case, run
 
