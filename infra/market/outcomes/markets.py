@@ -82,7 +82,8 @@ def wanted_symbols(case: JudgedCase, renamed: Iterable[Renaming]) -> tuple[str, 
     at_ms = case.entry_from_ms
     rows = [row for row in renamed if row.asset == asset and row.from_ms <= at_ms < row.until_ms]
     if rows:
-        return (max(rows, key=lambda row: row.from_ms).symbol,)
+        # Of two that begin at one time the later import's: who corrects a mistake imports again.
+        return (max(enumerate(rows), key=lambda row: (row[1].from_ms, row[0]))[1].symbol,)
     return tuple(f"{asset}/{quote}" for quote in DOLLARS if quote != asset)
 
 

@@ -125,6 +125,7 @@ def run_cases(
         code_version=code_version(),
         sealed_from=moment("--seal-from", seal_from),
         open_seal=open_seal,
+        log="sample" if sample_log else "journal",
         primary=parse_primary(primary) if primary else "",
     )
     plans = plans_of(

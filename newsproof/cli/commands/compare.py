@@ -98,9 +98,11 @@ def gate(
     seen, found = run(read_comparison(of(ctx), a, b, **given))
     # That a loss is excluded is a claim, which a period that was tuned on does not bear; that there is one is none.
     status, why = gate_status(seen if margin is None else found.primary, margin)
-    show(found, format)
     if format == ReportFormat.table:
-        say_result(f"Gate {why}.")
+        for line in (*(f"! {warning}" for warning in found.warnings), f"Verdict: {found.verdict}.", f"Gate {why}."):
+            say_result(line)
+    else:
+        show(found, format)
     raise typer.Exit(status)
 
 

@@ -27,6 +27,7 @@ from newsproof.evaluation.compare.terminal import (
     flip_rows,
     flip_title,
     measured_rows,
+    metric_notes,
     metric_row,
     metrics_title,
     not_measured,
@@ -85,7 +86,7 @@ def as_markdown(found: Comparison) -> str:
         *_table_of(TRANSITION_COLUMNS, transition_rows(found)),
         f"#### {_plain(metrics_title(found))}",
         markdown_table(METRIC_COLUMNS, measured_rows(found), escape=_plain),
-        *map(_plain, not_measured(found)),
+        *map(_plain, (*metric_notes(found), *not_measured(found))),
         *_table_of(SEGMENT_COLUMNS, segment_rows(found)),
         *map(_plain, segment_lines(found)),
         *_table_of(CALIBRATION_COLUMNS, calibration_rows(found)),
@@ -128,8 +129,9 @@ def _metric_case(suite: Xml.Element, m: MetricResult) -> None:
     if m.verdict == "not measured":
         Xml.SubElement(case, "skipped", message=m.note)
     else:
-        row = zip(METRIC_COLUMNS[1:], metric_row(m)[1:], strict=True)
-        Xml.SubElement(case, "system-out").text = "; ".join(f"{name}: {value}" for name, value in row)
+        row = zip(METRIC_COLUMNS[1:], metric_row(m, {m.note: 1})[1:], strict=True)
+        told = "; ".join(f"{name}: {value}" for name, value in row)
+        Xml.SubElement(case, "system-out").text = f"{told}; [1] {m.note}" if m.note else told
 
 
 def _rule_case(suite: Xml.Element, rule: RuleResult) -> None:

@@ -222,7 +222,7 @@ def _result(
         high=None if high is None or terms.role == "shown" else high.high,
         p=None if terms.role == "shown" else p,
         p_holm=None,
-        detectable=None if low is None or high is None or terms.role == "shown" else _shown(low, high),
+        detectable=None if low is None or high is None or terms.role == "shown" or same else _shown(low, high),
         verdict="not measured" if low is None else "identical" if same else "changed",
         note=note,
     )

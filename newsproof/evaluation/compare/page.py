@@ -17,7 +17,8 @@ from newsproof.evaluation.compare.terminal import (
     count_rows,
     flip_row,
     flip_title,
-    metric_row,
+    measured_rows,
+    metric_notes,
     metrics_title,
     not_measured,
     segment_rows,
@@ -55,8 +56,8 @@ def as_html(found: Comparison) -> str:
         _table(("", "A", "B"), count_rows(counts.a, counts.b), right=("A", "B")),
         *_titled("Paths of the cases", TRANSITION_COLUMNS, transition_rows(found), right=("cases",)),
         f"<h2>{escape(metrics_title(found))}</h2>",
-        _table(METRIC_COLUMNS, list(map(metric_row, metrics)), right=METRIC_COLUMNS[1:-1], marks=[m.verdict for m in metrics]),
-        *(f'<p class="soft">{escape(line)}</p>' for line in not_measured(found)),
+        _table(METRIC_COLUMNS, measured_rows(found), right=METRIC_COLUMNS[1:-1], marks=[m.verdict for m in metrics]),
+        *(f'<p class="soft">{escape(line)}</p>' for line in (*metric_notes(found), *not_measured(found))),
         *_segments(found),
         *_titled("Calibration of what was acted on", CALIBRATION_COLUMNS, calibration_rows(found), right=CALIBRATION_COLUMNS[2:]),
         f"<h2>{escape(flip_title(found))}</h2>",
@@ -112,10 +113,18 @@ def _segments(found: Comparison) -> list[str]:
         return []
     parts = ["<h2>Profit by segment: B less A, with 95 % intervals</h2>"]
     for dimension in found.segments:
-        told = "differ beyond chance" if dimension.differs else dimension.note or "do not differ beyond chance"
+        same = all(one.verdict == "identical" for one in dimension.segments)
+        told = (
+            "identical in all segments"
+            if same
+            else "differ beyond chance"
+            if dimension.differs
+            else dimension.note or "do not differ beyond chance"
+        )
         p = "" if dimension.p_holm is None else f" (p {dimension.p_holm:.3f})"
         parts.append(f"<h3>{escape(dimension.name)}: {escape(told)}{p}</h3>")
-        parts.append(_intervals(dimension.segments, f"Profit by {dimension.name}, B less A"))
+        if any(one.delta for one in dimension.segments):
+            parts.append(_intervals(dimension.segments, f"Profit by {dimension.name}, B less A"))
     rows = segment_rows(found, every=True)
     parts.append("<details><summary>The figures</summary>")
     parts.append(_table(SEGMENT_COLUMNS, rows, right=SEGMENT_COLUMNS[2:-1]))

@@ -7,7 +7,10 @@ import difflib
 import time
 from collections.abc import Sequence
 
+import msgspec
+
 from infra.clickhouse.client import ClickHouse
+from infra.market.outcomes.bar_files import SYNTHETIC
 from infra.market.outcomes.bars import standing_imports, stored_bars
 from infra.market.outcomes.markets import Markets
 from newsproof.evaluation.compare.comparison import Comparison
@@ -120,7 +123,7 @@ async def read_returns(tables: ClickHouse, runs: Sequence[RunRows], *, latency_s
         until_ms=last + _BEFORE_MS,
         imports=imports,
     )
-    return returns_of(
+    found = returns_of(
         asked,
         times,
         Markets(series, renamed),
@@ -128,6 +131,7 @@ async def read_returns(tables: ClickHouse, runs: Sequence[RunRows], *, latency_s
         latency_s=latency_s,
         entry_within_s={one.version: one.entry_within_s for one in imports},
     )
+    return msgspec.structs.replace(found, invented=any(one.source.startswith(SYNTHETIC) for one in imports))
 
 
 async def _read_times(tables: ClickHouse, rows: Sequence[ComparedCase]) -> dict[str, CaseTimes]:

@@ -66,6 +66,8 @@ class Returns(msgspec.Struct, frozen=True, kw_only=True):
     held: Mapping[Asked, float] = {}
     moved: Mapping[Asked, float] = {}
     untraded: frozenset[tuple[str, str]] = frozenset()
+    invented: bool = False
+    """Whether some of the prices are synthetic."""
 
 
 class CaseText(msgspec.Struct, frozen=True, kw_only=True):

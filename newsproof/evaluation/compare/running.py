@@ -30,8 +30,19 @@ from newsproof.evaluation.compare.rules import Rule
 from newsproof.evaluation.compare.terminal import show_table
 from newsproof.evaluation.compare.terms import PRIMARY, Scoring
 from newsproof.evaluation.compare.texts import declared_primary, visible
+from schemas.ids import LIVE_RUN
 
 _DOCUMENTS = {"json": as_json, "csv": as_csv, "md": as_markdown, "junit": as_junit, "html": as_html}
+
+
+_OTHER_LOG = (
+    "run {run} replays the log that ships with the project, and live is this installation's journal: two recordings of the same "
+    "news, so a difference is not of the prompt alone; compare with a run of that log without a change (newsproof backtest run "
+    "--sample-log --run-id as-it-was)"
+)
+_INVENTED = (
+    "the prices are invented (a synthetic import stands): profit, hits and Brier scores say nothing of any market"
+)
 
 
 async def compare_runs(
@@ -88,11 +99,14 @@ async def compare_for_gate(
     trials takes the p values away.
     """
     first, second = await read_runs(tables, a, b)
-    change = await read_code_change(tables, a, b, allow=allow_code_change)
-    returns = await read_returns(tables, (first, second), latency_s=latency_s)
-    how, chosen = _with_primary(how or Scoring(primary=""), second)
-    found = compare(first, second, returns, how=how, rules=rules, differences=differences, warnings=chosen)
     trials = await read_trials(tables)
+    of_sample = [t.run_id for t in trials if t.log == "sample" and {a, b} == {t.run_id, LIVE_RUN}]
+    # Another recording was decided by another code, too: of that nothing is to be said.
+    change = None if of_sample else await read_code_change(tables, a, b, allow=allow_code_change)
+    returns = await read_returns(tables, (first, second), latency_s=latency_s)
+    how, said = _with_primary(how or Scoring(primary=""), second)
+    said += [_OTHER_LOG.format(run=visible(run)) for run in of_sample] + ([_INVENTED] if returns.invented else [])
+    found = compare(first, second, returns, how=how, rules=rules, differences=differences, warnings=said)
     shown = claimed(found, [claim_of(trials, run, within_trial=within_trial) for run in (a, b)])
     return found.primary, with_texts(_with_code_change(shown, change), await read_texts(tables, a, b, shown))
 

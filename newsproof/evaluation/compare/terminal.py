@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 
 from newsproof.app.invocation import say_result, table
@@ -53,7 +54,7 @@ def show_table(found: Comparison) -> None:
         table(TRANSITION_COLUMNS, moved, title="Paths of the cases", right=TRANSITION_COLUMNS[2:])
     say_result(metrics_title(found))
     table(METRIC_COLUMNS, measured_rows(found), right=METRIC_COLUMNS[1:-1])
-    for line in not_measured(found):
+    for line in (*metric_notes(found), *not_measured(found)):
         say_result(line)
     say_result()
     _show_segments(found)
@@ -75,8 +76,19 @@ def count_rows(a: RunCounts, b: RunCounts) -> list[tuple[str, str, str]]:
 
 
 def measured_rows(found: Comparison) -> list[tuple[str, ...]]:
-    """Return the measured metrics as rows of ``METRIC_COLUMNS``."""
-    return [metric_row(m) for m in found.metrics if m.verdict != "not measured"]
+    """Return the measured metrics as rows of ``METRIC_COLUMNS``; :func:`metric_notes` are the notes that they refer to."""
+    notes = _notes(found)
+    return [metric_row(m, notes) for m in found.metrics if m.verdict != "not measured"]
+
+
+def metric_notes(found: Comparison) -> list[str]:
+    """Return each note of the measured metrics once, by its number."""
+    return [f"[{number}] {note}" for note, number in _notes(found).items()]
+
+
+def _notes(found: Comparison) -> dict[str, int]:
+    every = dict.fromkeys(m.note for m in found.metrics if m.verdict != "not measured" and m.note)
+    return {note: number for number, note in enumerate(every, 1)}
 
 
 def not_measured(found: Comparison) -> list[str]:
@@ -96,8 +108,8 @@ def metrics_title(found: Comparison) -> str:
     )
 
 
-def metric_row(m: MetricResult) -> tuple[str, ...]:
-    """Return one measured metric as text, in the order of ``METRIC_COLUMNS``."""
+def metric_row(m: MetricResult, notes: Mapping[str, int]) -> tuple[str, ...]:
+    """Return one measured metric as text, in the order of ``METRIC_COLUMNS``; ``notes`` are numbered."""
     label = f"{m.label} (primary)" if m.role == "primary" else m.label
     a, b = ("unknown" if value is None else figure(m, value) for value in (m.a, m.b))
     delta = "–"
@@ -105,7 +117,7 @@ def metric_row(m: MetricResult) -> tuple[str, ...]:
         ends = [figure(m, m.delta_low, True), figure(m, m.delta_high, True)]
         delta = ends[0] if m.delta is not None else " to ".join(ends)
     interval = "–" if m.low is None or m.high is None else f"{figure(m, m.low, True)} … {figure(m, m.high, True)}"
-    text = f"{m.verdict} ({m.note})" if m.note else str(m.verdict)
+    text = f"{m.verdict} [{notes[m.note]}]" if m.note else str(m.verdict)
     if m.role == "secondary" and m.verdict == "not distinguishable" and m.p is not None and m.p < 0.05:
         text += f"; p {m.p:.3f} alone is what so many tests give by chance"
     shows = "–" if m.detectable is None else figure(m, m.detectable)

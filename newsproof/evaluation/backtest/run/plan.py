@@ -50,6 +50,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     trial: str = ""
     sealed_from: datetime | None = None
     open_seal: bool = False
+    log: Literal["journal", "sample"] = "journal"
+    """Whose cases: this installation's, or those of the log that ships with the project."""
     primary: str = ""
     """The metric that ``backtest compare`` is to test by itself, declared before anything was seen; "": its default."""
 

@@ -45,6 +45,8 @@ async def show_dry_run(
 ) -> None:
     """Print the estimate of each plan, and what its sample can show. ``file`` is a log file to use in place of the journal."""
     async with log_and_tables(invocation) as (log, tables):
+        if any(plan.prompts for plan in plans) and log.settings.mode == "offline":
+            say("Offline mode: its model is rules that read no prompt. `newsproof model-server` has one that does.")
         for plan in plans:
             found, about, cases = await dry_run(log, tables, plan, ask_every_step=ask_every_step, file=file)
             found.can_show = await can_show(tables, cases, plan.primary or "profit")
@@ -119,7 +121,9 @@ async def show_run(
                 return exits.FINDING
             left = max(left - ran.totals.cost, Decimal(0))
     if not as_json and plans[0].trial:
-        say_result(f"Next: {command_name()} backtest leaderboard {plans[0].trial}{' --against A_RUN' if file else ''}")
+        say_result(
+            f"Next: {command_name()} backtest leaderboard {plans[0].trial}{' --against as-it-was' if file else ''}"
+        )
     return exits.OK
 
 
@@ -153,7 +157,9 @@ def _show_ran(plan: RunPlan, ran: Ran, *, again: str, as_json: bool, of_file: bo
         if ran.about.baseline and code_change(ran.about.recording, ran.about) is not None:
             say_result(f"This is a baseline of today's code: compare runs of a changed prompt with {plan.run_id}.")
         elif ran.status == "finished" and not plan.trial:
-            say_result(f"Next: {command_name()} backtest compare {'A_RUN' if of_file else 'live'} {plan.run_id}")
+            base = "as-it-was" if of_file else "live"
+            said = f" (as-it-was: a run of the same log without a change, {command_name()} backtest run --sample-log --run-id as-it-was)"
+            say_result(f"Next: {command_name()} backtest compare {base} {plan.run_id}{said if of_file else ''}")
     if ran.status != "finished":
         say(
             f"Stopped: what is left of --max-cost does not cover the next call. {ran.left} cases are left; go on with "
