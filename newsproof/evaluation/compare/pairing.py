@@ -27,6 +27,11 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     horizon_s: int
     confidence: float | None
 
+    @property
+    def trade(self) -> tuple[int, str, int]:
+        """What whoever follows it does; nothing is one and the same, whatever it is of."""
+        return (self.side, self.asset, self.horizon_s) if self.side else (0, "", 0)
+
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """One case in one run, averaged over its repeats. None: absent, or unknown for one of the repeats.

@@ -94,7 +94,7 @@ def profit_of(
             _Ran(one, _earned(pair.case_id, one, returns, horizon_s, cap, how.trade_cost)) for one in (pair.a, pair.b)
         ]
         priced += any(ran.has_price for ran in runs)
-        if all(ran.lacks_price for ran in runs) and runs[0].trades == runs[1].trades and runs[0].gone == runs[1].gone:
+        if all(ran.lacks_price for ran in runs) and runs[0].same_trades(runs[1]):
             left_out += 1
             continue
         unpriced += any(ran.lacks_price for ran in runs)
@@ -139,6 +139,10 @@ class _Ran:
         self._earned = earned
         self.lacks_price = any(value is None for value in earned)
         self.has_price = any(said.side and value is not None for said, value in zip(self.trades, earned, strict=True))
+
+    def same_trades(self, other: _Ran) -> bool:
+        """Whether both do the same, so that their difference is nothing whatever it earns."""
+        return self.gone == other.gone and [one.trade for one in self.trades] == [one.trade for one in other.trades]
 
     def between(self, cap: float, reach: float, cost: float) -> tuple[float, float]:
         """Return the ends of what the case earned. Not acting earns nothing, so the best of what was missed is no loss."""
@@ -261,7 +265,7 @@ def terms_of_outcomes(pairs: Sequence[Pair], returns: Returns, horizon_s: int) -
     known = [0, 0]
     for n, pair in enumerate(pairs):
         blind = [_blind(pair.case_id, one, returns, horizon_s) for one in (pair.a, pair.b)]
-        same = pair.a is not None and pair.b is not None and pair.a.said == pair.b.said
+        same = [one.trade for one in _trades(pair.a)] == [one.trade for one in _trades(pair.b)]
         for side, one in enumerate((pair.a, pair.b)):
             scored = [] if one is None else hits_of(pair.case_id, one.said, returns, horizon_s)
             unknown = max(_missing(one), 0.0 if same else blind[side])

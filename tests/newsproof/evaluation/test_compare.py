@@ -341,7 +341,8 @@ def test_the_same_trade_without_a_price_is_no_difference_and_without_any_price_n
     rows = [case(name, **at) for name, at in names]
     sold = [case(name, **at, action="sell") for name, at in names]
     priced = after({3600: {name: 0.02 for name, _ in names[1:]}})
-    one = compare(run("A", rows), run("B", rows), priced).primary
+    surer = [case(name, **at, confidence=0.9) for name, at in names]
+    one = compare(run("A", rows), run("B", surer), priced).primary
     assert (one.verdict, one.cases, one.note[:47]) == (
         "identical",
         7,
