@@ -8,6 +8,7 @@ Returns, confidence, latency and what a run likes to do have a part that all cas
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from decimal import Decimal
@@ -99,17 +100,24 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
 def compared(rng: np.random.Generator, world: World, made: Made, seed: int) -> Comparison:
     """Compare two made-up runs."""
     names = [f"c{n:05d}" for n in range(world.cases)]
-    runs = [
+    runs, how = _runs(rng, world, made, names), Scoring(seed=seed, draws=DRAWS)
+    return compare(runs[0], runs[1], _returns(made, names), how=how, differences=0)
+
+
+def _runs(rng: np.random.Generator, world: World, made: Made, names: list[str]) -> list[RunRows]:
+    return [
         RunRows(run_id=name, cases=world.cases, rows=list(_rows(rng, world, made, side, names)), status="finished")
         for side, name in enumerate("ab")
     ]
+
+
+def _returns(made: Made, names: list[str]) -> Returns:
     moved = {
         (name, "BTC", horizon): change * math.sqrt(horizon / DAY_S)
         for name, change in zip(names, made.returns.tolist(), strict=True)
         for horizon in (*HORIZONS, *OWN_HORIZONS)
     }
-    how = Scoring(seed=seed, draws=DRAWS)
-    return compare(runs[0], runs[1], Returns(held=moved, moved=moved), how=how, differences=0)
+    return Returns(held=moved, moved=moved)
 
 
 def _rows(rng: np.random.Generator, world: World, made: Made, side: int, names: list[str]) -> Iterator[ComparedCase]:
@@ -243,6 +251,22 @@ def one_power(name: str, seed: int) -> bool:
 def _compared(world: World, make: Callable[[np.random.Generator, World], Made], seed: int) -> Comparison:
     rng = np.random.default_rng(seed)
     return compared(rng, world, make(rng, world), seed)
+
+
+def comparing(days: int = 250) -> Figure:
+    """Time the comparison of two runs of 40 cases a day, as the command makes it, without reading them from the tables."""
+    world = World(days=days, per_day=40)
+    rng = np.random.default_rng(1)
+    made = null(rng, world)
+    names = [f"c{n:05d}" for n in range(world.cases)]
+    runs = _runs(rng, world, made, names)
+    returns = _returns(made, names)
+    begin = time.process_time()
+    compare(runs[0], runs[1], returns)
+    return Figure(
+        name=f"compare: {world.cases:,} cases on {days} days, all signs drawn", value=time.process_time() - begin, unit="s",
+        target="< 3",
+    )  # fmt: skip
 
 
 async def nulls(repetitions: int = REPETITIONS) -> list[Figure]:

@@ -19,6 +19,7 @@ from agents.graphs import verification
 from lab.bench.auditing import _events_of as events_of
 from lab.bench.graph import plain_registry
 from lab.bench.measures import Figure
+from lab.bench.nulls import comparing
 from lab.bench.world import news
 from newsproof.evaluation.backtest.deciding import Deciding
 from newsproof.evaluation.backtest.journal import Source
@@ -43,7 +44,7 @@ async def replayed(cases: int = CASES) -> list[Figure]:
     """Run :func:`_replayed` with the garbage collection settings of the commands."""
     with rarely_collected():
         figures = _replayed(cases)
-    return figures + await _verified(min(cases, VERIFIED))
+    return [*figures, *await _verified(min(cases, VERIFIED)), comparing()]
 
 
 def _replayed(cases: int) -> list[Figure]:
