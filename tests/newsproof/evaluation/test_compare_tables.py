@@ -21,6 +21,7 @@ from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.market.outcomes.bars import PriceImport, write_bars, write_import
 from newsproof.app import exits
 from newsproof.cli.commands.compare import compare, gate, power
+from newsproof.evaluation.compare.comparison import compare as compared
 from newsproof.evaluation.compare.power import what_a_sample_shows
 from newsproof.evaluation.compare.reading import HOW, read_returns, read_runs
 from schemas.errors import ConfigError
@@ -318,3 +319,26 @@ def test_the_primary_metric_is_what_the_run_declared_and_another_one_is_said_to_
     assert [text for text in other["warnings"] if "afterwards" in text] == [
         "profit was made the primary metric afterwards (run good declared brier@1h): chosen by what it shows, it proves nothing"
     ]
+
+
+async def test_what_live_dropped_is_a_case_of_it_without_a_signal(clickhouse_engine: EmbeddedClickHouse) -> None:
+    url = f"http://{clickhouse_engine.host}:{clickhouse_engine.port}"
+    async with connect(url, database=f"compare{next(_numbers)}") as tables:
+        await two_runs(tables)
+        usual = {"run_id": "live", "event_time": day(2), "first_wins": 1, "knowable_at": day(2)}
+        of_case = [(NAMES[2], "case_dropped"), (NAMES[5], "case_failed")]
+        rows = [
+            usual
+            | {"case_id": name, "event_id": f"{name}-{kind}", "event_type": f"newsproof.{kind}", "outcome": "spam"}
+            for name, end in of_case
+            for kind in ("event_received", end)
+        ]
+        await fill(tables, "events", rows)
+        live, v3 = await read_runs(tables, "live", "v3")
+    assert [(row.case_id, row.status, row.has_signal) for row in sorted(live.rows, key=lambda row: row.case_id)] == [
+        (NAMES[2], "replayed", 0),
+        (NAMES[5], "failed", 0),
+    ]
+    found = compared(live, v3)
+    assert (found.comparability.aligned, found.comparability.only_b, found.comparability.b.acted) == (1, 1, 1)
+    assert not found.verdict.startswith("identical"), "v3 acts on what live dropped"
