@@ -114,11 +114,6 @@ def _utc_ms(at: datetime) -> int:
     return epoch_ms(at if at.tzinfo else at.replace(tzinfo=UTC))
 
 
-async def stored_maps(client: ClickHouse) -> tuple[Renaming, ...]:
-    """Return the renamings of all imports that stand, as :class:`Markets` takes them."""
-    return tuple(row for one in await standing_imports(client) for row in one.maps)
-
-
 async def stored_bars(
     client: ClickHouse,
     *,

@@ -37,17 +37,21 @@ def _of_dimension(found: Dimension, claims: Sequence[Claim]) -> Dimension:
         return found
     if any(not claim.allowed for claim in claims):
         return _untested(found, "tuned on this period")
-    looks = max(claim.factor for claim in claims)
-    p, p_holm = (None if value is None else min(1.0, value * looks) for value in (found.p, found.p_holm))
+    worst = _most_looked_at(claims)
+    p, p_holm = (None if value is None else worst.corrected(value) for value in (found.p, found.p_holm))
     if p_holm is None or p_holm >= SIGNIFICANT:
         return replace(_untested(found, found.note), p=p, p_holm=p_holm)
-    return replace(found, p=p, p_holm=p_holm, segments=tuple(_of_segment(one, looks) for one in found.segments))
+    return replace(found, p=p, p_holm=p_holm, segments=tuple(_of_segment(one, worst) for one in found.segments))
 
 
-def _of_segment(one: Segment, looks: int) -> Segment:
+def _most_looked_at(claims: Sequence[Claim]) -> Claim:
+    return max(claims, key=lambda claim: claim.factor)
+
+
+def _of_segment(one: Segment, worst: Claim) -> Segment:
     if one.p_holm is None:
         return one
-    p_holm = min(1.0, one.p_holm * looks)
+    p_holm = worst.corrected(one.p_holm)
     lost = p_holm >= SIGNIFICANT and one.verdict in ("better", "worse")
     return replace(one, p_holm=p_holm, verdict="not distinguishable" if lost else one.verdict)
 
@@ -67,8 +71,8 @@ def _with_claims(m: MetricResult, claims: Sequence[Claim]) -> MetricResult:
     if refused:
         why = f"tuned on this period: {max(c.earlier for c in refused)} earlier trials looked at it"
         return replace(m, p=None, p_holm=None, verdict="changed", note="; ".join(filter(None, (why, m.note))))
-    looks = max(claim.factor for claim in claims)
-    p, p_holm = (None if value is None else min(1.0, value * looks) for value in (m.p, m.p_holm))
+    worst = _most_looked_at(claims)
+    p, p_holm = (None if value is None else worst.corrected(value) for value in (m.p, m.p_holm))
     lost = p_holm is None or p_holm >= SIGNIFICANT
-    note = "; ".join(filter(None, (f"p counts {looks} looks at these cases", m.note)))
+    note = "; ".join(filter(None, (f"p counts {worst.factor} looks at these cases", m.note)))
     return replace(m, p=p, p_holm=p_holm, verdict="not distinguishable" if lost else m.verdict, note=note)

@@ -9,10 +9,8 @@ import msgspec
 
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
-from newsproof.app.composition import clickhouse_of
+from newsproof.app.database import database
 from newsproof.app.invocation import Invocation, say_result
-from newsproof.app.processes.supervisor import prepare_tables
-from newsproof.app.servers import servers, with_data
 from newsproof.evaluation.backtest.code_identity import CodeChange
 from newsproof.evaluation.backtest.run.claims import claim_of
 from newsproof.evaluation.backtest.run.code_check import read_code_change
@@ -140,13 +138,8 @@ def _with_code_change(found: Comparison, change: CodeChange | None) -> Compariso
 
 async def read_comparison(invocation: Invocation, a: str, b: str, **keywords: Any) -> tuple[MetricResult, Comparison]:
     """Compare two runs on the configured servers, as :func:`compare_for_gate` does."""
-    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
-    async with servers(settings, kafka=False) as found:
-        at = found.applied_to(settings)
-        if "clickhouse" in found.own:
-            await prepare_tables(at)
-        async with clickhouse_of(at) as tables:
-            return await compare_for_gate(tables, a, b, **keywords)
+    async with database(invocation, admin=True) as tables:
+        return await compare_for_gate(tables, a, b, **keywords)
 
 
 def show(result: Comparison, format: ReportFormat) -> None:

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
-from infra.clickhouse.client import ClickHouse
-from newsproof.app.composition import clickhouse_of
+from newsproof.app.database import database
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.processes.supervisor import prepare_tables
-from newsproof.app.servers import servers, with_data
 from newsproof.evaluation.compare.terms import Scoring
 from newsproof.evaluation.trials.leaderboard import Leaderboard, Ranked
 from newsproof.evaluation.trials.reading import read_leaderboard, read_walk_forward
 from newsproof.evaluation.trials.walk_forward import WalkForward
 from newsproof.evaluation.watch.differences import Metric
 
-T = TypeVar("T")
-
 
 async def show_leaderboard(
     invocation: Invocation, trial: str, *, against: str, how: Scoring, as_json: bool, **keywords: Any
 ) -> None:
     """Print the leaderboard of a trial. Raises as :func:`read_leaderboard`."""
-    found = await _with_tables(
-        invocation, lambda tables: read_leaderboard(tables, trial, against=against, how=how, **keywords)
-    )
+    async with database(invocation, admin=True) as tables:
+        found = await read_leaderboard(tables, trial, against=against, how=how, **keywords)
     if as_json:
         json_line(found)
     else:
@@ -37,23 +30,12 @@ async def show_walk_forward(
     invocation: Invocation, trial: str, *, against: str, metric: Metric, as_json: bool, **keywords: Any
 ) -> None:
     """Print the walk-forward choice of a trial. Raises as :func:`read_walk_forward`."""
-    found = await _with_tables(
-        invocation, lambda tables: read_walk_forward(tables, trial, against=against, metric=metric, **keywords)
-    )
+    async with database(invocation, admin=True) as tables:
+        found = await read_walk_forward(tables, trial, against=against, metric=metric, **keywords)
     if as_json:
         json_line(found)
     else:
         _print_walk_forward(found, against, metric)
-
-
-async def _with_tables(invocation: Invocation, work: Callable[[ClickHouse], Awaitable[T]]) -> T:
-    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
-    async with servers(settings, kafka=False) as found:
-        at = found.applied_to(settings)
-        if "clickhouse" in found.own:
-            await prepare_tables(at)
-        async with clickhouse_of(at) as tables:
-            return await work(tables)
 
 
 def _print_leaderboard(found: Leaderboard) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from newsproof.app.composition import clickhouse_of
+from newsproof.app.database import database
 from newsproof.app.invocation import Invocation, json_line, say_result, table
-from newsproof.app.processes.supervisor import prepare_tables
-from newsproof.app.servers import servers, with_data
 from newsproof.evaluation.watch.watching import Watched, delta_in_words, in_words, watch_of, watched
 
 
@@ -15,13 +13,8 @@ async def show_watched(invocation: Invocation, run_id: str, *, as_json: bool) ->
     Raises:
         ConfigError: the run does not exist, has no metric to be watched by, or has no case beside live yet.
     """
-    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
-    async with servers(settings, kafka=False) as found:
-        at = found.applied_to(settings)
-        if "clickhouse" in found.own:
-            await prepare_tables(at)
-        async with clickhouse_of(at) as tables:
-            seen = await watched(tables, run_id, await watch_of(tables, run_id))
+    async with database(invocation, admin=True) as tables:
+        seen = await watched(tables, run_id, await watch_of(tables, run_id))
     if as_json:
         json_line(seen)
     else:
