@@ -1,6 +1,8 @@
 """SSE events of a chat's stream, made from the accepted records of its turn. Pure: equal records give equal events.
 
-Every ``data`` has the ``timestamp`` of its record. Stages: routing, planning, data_collection, analysis, synthesis.
+Every ``data`` has the ``timestamp`` of its record. Stages: routing, planning, data_collection, analysis, synthesis. For
+front ends that know no more than a phase, a price and a level, these stand beside the full fields: ``decision_phase``,
+``agent_id``, ``level``, ``btc_price`` and ``price_change_24h``.
 """
 
 from __future__ import annotations
@@ -28,13 +30,25 @@ STAGES = {
     "analysis": ("The agents analyse the data", "各智能体正在分析数据"),
     "synthesis": ("Writing the answer", "正在撰写回答"),
 }
+PHASES = {
+    "routing": "planning",
+    "planning": "planning",
+    "data_collection": "executing",
+    "analysis": "executing",
+    "synthesis": "synthesizing",
+}
+"""``decision_phase`` of each stage. A turn ends in completed, stopped or failed; one that is tried again is recovering."""
+AGENT_IDS: dict[str, str] = {"MacroAgent": "macro_agent", "TAAgent": "ta_agent", "OnChainAgent": "onchain_agent"}
 
 
 class TurnTeller:
-    """Converts the records of one turn, in log order, into events. ``over`` is set once its end was converted."""
+    """Converts the records of one turn, in log order, into events. ``over`` is set once its end was converted.
 
-    def __init__(self, config: Snapshot | None) -> None:
-        self._config = config
+    ``candles``: send the price bars; otherwise only their number.
+    """
+
+    def __init__(self, config: Snapshot | None, *, candles: bool = False) -> None:
+        self._config, self._candles = config, candles
         self._turn: Turn | None = None
         self._stage = "routing"
         self.over = False
@@ -64,9 +78,11 @@ class TurnTeller:
                 decided: Said = "super_agent_decision", _fields(event)
                 return [decided, *([self._status("planning")] if event.route == "plan" else [])]
             case rev.AnalysisPlanned():
-                return [("planning_result", _fields(event)), self._status("data_collection")]
+                asked_agents = [AGENT_IDS[one.agent] for one in event.task_breakdown]
+                planned: Said = "planning_result", {**_fields(event), "agent_ids": asked_agents}
+                return [planned, self._status("data_collection")]
             case rev.DataCollected():
-                return [("data_collected", _fields(event)), self._status("analysis")]
+                return [("data_collected", _collected(event, candles=self._candles)), self._status("analysis")]
             case ev.EffectCompleted(step=step) if step == ANALYZE:
                 return [_agent(turn, call) for call in event.calls]
             case rev.AgentsReported() | rev.FinishRequested():
@@ -76,9 +92,10 @@ class TurnTeller:
             case _:
                 return []
 
-    def _status(self, stage: str, message: str = "", **more: Any) -> Said:
+    def _status(self, stage: str, message: str = "", *, phase: str = "", **more: Any) -> Said:
         self._stage = stage
-        return "status", {"stage": stage, "message": message or self._words(STAGES[stage]), **more}
+        words = message or self._words(STAGES[stage])
+        return "status", {"stage": stage, "decision_phase": phase or PHASES[stage], "message": words, **more}
 
     def _failed(self, event: ev.StepFailed) -> list[Said]:
         if event.outcome == "give_up":
@@ -87,9 +104,10 @@ class TurnTeller:
         if event.outcome == "retry":
             at = "" if event.retry_at is None else f"{event.retry_at:%H:%M:%S} UTC"
             words = (f"{why}; it is tried again at {at}", f"{why};将于 {at} 重试")
-            return [self._status(self._stage, self._words(words), retry_at=event.retry_at, attempt=event.attempt)]
+            again = {"retry_at": event.retry_at, "attempt": event.attempt}
+            return [self._status(self._stage, self._words(words), phase="recovering", **again)]
         words = (f"{why}; the answer is written from what is there", f"{why};将根据已有内容作答")
-        return [self._status("synthesis", self._words(words))]
+        return [self._status("synthesis", self._words(words), phase="recovering")]
 
     def _words(self, both: tuple[str, str]) -> str:
         return both[1] if self._turn is not None and self._turn.language == "zh" else both[0]
@@ -100,6 +118,16 @@ def _fields(event: ev.Event) -> dict[str, Any]:
     return {name: getattr(event, name) for name in event.__struct_fields__ if name != "calls"}
 
 
+def _collected(event: rev.DataCollected, *, candles: bool) -> dict[str, Any]:
+    fields = {**_fields(event), "candle_count": len(event.candles)}
+    if not candles:
+        del fields["candles"]
+    price = {one.name: one.value for one in event.price}
+    # A chat about another asset has that asset's price in `price`, and none of Bitcoin.
+    of_bitcoin = price.get("price") if event.asset == "BTC" else None
+    return {**fields, "btc_price": of_bitcoin, "price_change_24h": price.get("price_change_24h")}
+
+
 def _agent(turn: Turn, call: Call) -> Said:
     try:
         result = agent_result(turn, call)
@@ -107,22 +135,26 @@ def _agent(turn: Turn, call: Call) -> Said:
         result = Failure(kind="internal", message=str(exc), retryable=False)
     if isinstance(result, Failure):
         name = agent_of(call.prompt_name) or ""
-        return "agent_result", {"agent_name": name, "error": result.message, "kind": result.kind}
+        about = {"agent_name": name, "agent_id": AGENT_IDS.get(name, "")}
+        return "agent_result", {**about, "error": result.message, "kind": result.kind}
     fields = {name: getattr(result, name) for name in result.__struct_fields__}
     short = result.reasoning if len(result.reasoning) <= SHORT else result.reasoning[:SHORT]
-    return "agent_result", {**fields, "reasoning": short, "full": fields}
+    simple = {"agent_id": AGENT_IDS[result.agent_name], "level": result.confidence_level.upper()}
+    return "agent_result", {**fields, **simple, "reasoning": short, "full": fields}
 
 
 def _ending(event: Any) -> list[Said]:
     match event:
         case rev.AnswerGiven():
-            return [("final_answer", _fields(event)), ("done", {})]
+            return [("final_answer", _fields(event)), ("done", {"decision_phase": "completed"})]
         case rev.AnswerStopped(requested_by=by, reason=reason):
-            return [("done", {"stopped": True, "requested_by": by, "reason": reason})]
+            said = {"decision_phase": "stopped", "stopped": True, "requested_by": by, "reason": reason}
+            return [("done", said)]
         case _:
             step = getattr(event, "failed_step", "")
             words = getattr(event, "reason", type(event).__name__)
-            return [("error", {"error": step or "failed", "message": words}), ("done", {})]
+            failed = {"decision_phase": "failed"}
+            return [("error", {"error": step or "failed", "message": words, **failed}), ("done", failed)]
 
 
 def state_of(event: Any) -> str:

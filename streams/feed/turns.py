@@ -216,8 +216,8 @@ class TurnFeed:
         part = self._parts.get(tp)
         return 0 if part is None else part.accepted.position
 
-    async def events(self, turn: TurnItem, *, after: int | None) -> AsyncIterator[bytes]:
-        """Yield the SSE events of a turn, from the start or after a record.
+    async def events(self, turn: TurnItem, *, after: int | None, candles: bool = False) -> AsyncIterator[bytes]:
+        """Yield the SSE events of a turn, from the start or after a record; with its price bars only if ``candles``.
 
         The last event of each record carries its offset.
         """
@@ -227,7 +227,7 @@ class TurnFeed:
                 break
             await asyncio.sleep(1)
             yield heartbeat()
-        teller = TurnTeller(config)
+        teller = TurnTeller(config, candles=candles)
         async for record in self.records(turn):
             if record is None:
                 yield heartbeat()

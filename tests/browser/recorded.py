@@ -297,7 +297,7 @@ def analysis(chat_id: str, conversation: str, question: str) -> list[Events]:
                 "fear_greed": [_value("fear_greed", 68.0, "", "alternative.me")],
                 "onchain": [_value("active_addresses", 912345.0, "", "blockchain.info")],
                 "indicators": [_value("rsi_14", 61.2, "", "computed"), _value("ema_50", 61875.4, "USD", "computed")],
-                "candles": {"count": 200, "first": "2026-05-06T00:00:00Z", "last": "2026-11-21T00:00:00Z", "closes": [60000 + (n * 7919 % 97) * 60 + n * 25 for n in range(120)]},
+                "candles": [{"close": 60000 + (n * 7919 % 97) * 60 + n * 25} for n in range(120)], "candle_count": 120,
                 "candle_interval": "1d", "candle_source": "coinbase",
                 "signals": [{"number": 1, "case_id": CASE_OF_SOURCE, "signal_id": "s", "asset": "BTC", "event_type": "whale", "action": "sell", "direction": "short", "confidence": 0.71, "stage": "final", "verdict": "confirmed", "summary": "Listed miner sells 1,200 BTC", "decided_at": "2026-11-22T07:10:00Z"}],
                 "unavailable": ["fred M2: timeout after 10 s"],

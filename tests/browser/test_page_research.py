@@ -150,7 +150,7 @@ async def test_a_killed_server_is_waited_for_and_the_answer_comes_all_the_same(f
     await page.locator(".answer").wait_for()
     assert await page.locator(".stage").count() == 5
     assert await page.locator(".agent").count() == 3
-    assert f"GET /api/v1/research/chat/{chat.chat_id}" in fake.asked
+    assert f"GET /api/v1/research/chat/{chat.chat_id}?candles=true" in fake.asked
     assert sum(asked.startswith("POST /api/v1/research/chat") for asked in fake.asked) == 1, "asked once only"
 
 
@@ -195,7 +195,7 @@ async def test_a_question_that_may_have_been_taken_is_followed_and_not_asked_twi
     await ask(page)
     await page.locator(".answer").wait_for()
     assert await page.input_value("#question") == ""
-    assert len(fake.chats) == 1 and f"GET /api/v1/research/chat/{next(iter(fake.chats))}" in fake.asked
+    assert len(fake.chats) == 1 and f"GET /api/v1/research/chat/{next(iter(fake.chats))}?candles=true" in fake.asked
 
 
 async def test_earlier_turns_are_waited_for_and_only_as_much_is_sent_as_the_server_takes(

@@ -22,33 +22,38 @@ from streams.feed.turns import TurnItem
 router = APIRouter(prefix="/api/v1/research", tags=["research"])
 
 MAX_MESSAGE = 8_000
-MAX_HISTORY = 50
+KEPT_HISTORY = 50
+"""Newest earlier messages that are logged with a question; the agents read fewer (``agents.research.asking``)."""
 ChatId = Annotated[str, Path(pattern=CASE_ID, description="The turn's id, from X-Chat-Id.")]
+Candles = Annotated[bool, Query(description="Send the price bars too, in `candles` of `data_collected`.")]
 EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
 
 
 class Message(BaseModel):
-    """An earlier message of the chat: role and content only."""
+    """An earlier message of the chat. Fields beside role and content, such as a front end's own ids, are ignored."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="ignore")
 
     role: Literal["user", "assistant"]
     content: str = Field(max_length=64_000)
 
 
 class Question(BaseModel):
-    """A question. `conversation` is the chat_id of its first turn, `previous` that of the turn before this one."""
+    """A question. `conversation` is the chat_id of its first turn, `previous` that of the turn before this one.
 
-    model_config = ConfigDict(extra="forbid")
+    Of `chat_history` the newest 50 messages are kept with the question; null is none. Other fields are ignored.
+    """
+
+    model_config = ConfigDict(extra="ignore")
 
     message: str = Field(min_length=1, max_length=MAX_MESSAGE)
-    chat_history: list[Message] = Field(default_factory=list, max_length=MAX_HISTORY)
+    chat_history: list[Message] | None = None
     conversation: str | None = Field(None, pattern=CASE_ID)
     previous: str | None = Field(None, pattern=CASE_ID)
 
 
 @router.post("/chat", response_class=Response, responses=EVENTS)
-async def ask(request: Request, question: Question) -> Response:
+async def ask(request: Request, question: Question, candles: Candles = False) -> Response:
     """Ask a question; the response is the stream of its turn.
 
     Closing the stream does not stop the turn: GET with its chat_id resumes it.
@@ -59,7 +64,9 @@ async def ask(request: Request, question: Question) -> Response:
     if not message:
         raise Refused(400, "the message is empty", "write a question")
     _refuse_foreign(backend, question)
-    history = tuple(ChatMessage(role=one.role, content=one.content) for one in question.chat_history)
+    history = tuple(
+        ChatMessage(role=one.role, content=one.content) for one in (question.chat_history or ())[-KEPT_HISTORY:]
+    )
     ended = backend.places.take(
         client_of(request.scope)
     )  # before the question is appended: once on the log it is worked on, and paid
@@ -75,7 +82,7 @@ async def ask(request: Request, question: Question) -> Response:
     except BaseException:
         ended()
         raise
-    return _stream(backend, turn, None, ended)
+    return _stream(backend, turn, None, ended, candles=candles)
 
 
 @router.get(
@@ -86,6 +93,7 @@ async def resume(
     chat_id: ChatId,
     last_event_id: Annotated[str | None, Header(max_length=40)] = None,
     after: Annotated[str | None, Query(max_length=40, description="Same as Last-Event-ID.")] = None,
+    candles: Candles = False,
 ) -> Response:
     """Send a turn's stream from its start, or after Last-Event-ID, up to `done`. Any web process can serve it."""
     backend = backend_of(request)
@@ -96,7 +104,7 @@ async def resume(
     at = int(given) if given else None
     if at is not None and turn.last_offset is not None and at >= turn.last_offset:
         return Response(None, 204)  # otherwise a browser would reconnect for ever
-    return _stream(backend, turn, at, backend.places.take(client_of(request.scope)))
+    return _stream(backend, turn, at, backend.places.take(client_of(request.scope)), candles=candles)
 
 
 @router.post("/chat/{chat_id}/stop", status_code=202)
@@ -148,8 +156,10 @@ async def chats(
     return as_json({"items": items})
 
 
-def _stream(backend: Backend, turn: TurnItem, after: int | None, ended: Callable[[], None]) -> Response:
-    chunks, headers = backend.turns.events(turn, after=after), {"x-chat-id": turn.chat_id}
+def _stream(
+    backend: Backend, turn: TurnItem, after: int | None, ended: Callable[[], None], *, candles: bool
+) -> Response:
+    chunks, headers = backend.turns.events(turn, after=after, candles=candles), {"x-chat-id": turn.chat_id}
     return Events(chunks, ending=backend.ending, ended=ended, headers=headers)
 
 

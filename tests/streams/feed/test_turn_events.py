@@ -14,7 +14,9 @@ from schemas import events as ev
 from schemas.calls import Call
 from schemas.config import Snapshot
 from schemas.effects import Failure, ModelReply
+from schemas.evidence import MarketValue
 from schemas.ids import RESEARCH_RUN, uuid5
+from schemas.research_events import DataCollected
 from streams.feed.turn_events import SHORT, TurnTeller, state_of
 from tests.schemas.research_samples import NOW, SAMPLES
 
@@ -24,9 +26,9 @@ CONFIG = Snapshot(prompts=load_prompts("research"))
 SLOW = Failure(kind="timeout", message="nobody answered", retryable=True)
 
 
-def told(*events: ev.Event, language: str = "en") -> list[tuple[str, dict[str, Any]]]:
+def told(*events: ev.Event, language: str = "en", candles: bool = False) -> list[tuple[str, dict[str, Any]]]:
     """What a turn of these events says, with the record's number in place of its time."""
-    teller = TurnTeller(CONFIG)
+    teller = TurnTeller(CONFIG, candles=candles)
     said = []
     for number, event in enumerate(events):
         opened = replace(event, language=language) if event is ASKED else event  # type: ignore[call-arg]
@@ -58,6 +60,33 @@ def test_an_analysis_goes_through_every_stage() -> None:
 
 def test_a_direct_answer_has_no_stage_in_between() -> None:
     assert in_short(ASKED, DIRECT, ANSWERED) == ["status:routing", "super_agent_decision", "final_answer", "done"]
+
+
+def test_a_front_end_that_knows_phases_alone_can_follow_a_turn_through_a_retry_to_its_end() -> None:
+    said = told(ASKED, ROUTED, failed("retry"), PLANNED, COLLECTED, REPORTED, ANSWERED)
+    phases = [data["decision_phase"] for name, data in said if name in {"status", "done"}]
+    assert phases == [
+        "planning", "planning", "recovering", "executing", "executing", "synthesizing", "completed",
+    ]  # fmt: skip
+    planned = next(data for name, data in said if name == "planning_result")
+    assert planned["agent_ids"] == ["ta_agent"]
+
+
+def test_price_bars_go_out_only_when_asked_for_and_a_price_of_bitcoin_only_where_it_is_one() -> None:
+    assert isinstance(COLLECTED, DataCollected)
+    price = tuple(
+        MarketValue(name=name, value=value, unit="", source="coinbase", observed_at=NOW)
+        for name, value in (("price", 64_000.5), ("price_change_24h", 1.8))
+    )
+    for asset, of_bitcoin in (("BTC", 64_000.5), ("ETH", None)):
+        about = replace(COLLECTED, asset=asset, price=price)
+        short, whole = (
+            next(data for name, data in told(ASKED, ROUTED, PLANNED, about, candles=c) if name == "data_collected")
+            for c in (False, True)
+        )
+        assert "candles" not in short
+        assert len(whole["candles"]) == short["candle_count"] == len(COLLECTED.candles) > 0
+        assert (short["btc_price"], short["price_change_24h"]) == (of_bitcoin, 1.8)
 
 
 def test_the_first_status_names_the_turn_and_its_conversation() -> None:
@@ -97,15 +126,19 @@ def test_a_finish_goes_to_the_answer_and_a_stop_ends_without_one() -> None:
 
 def test_a_failed_turn_is_an_error_and_then_done() -> None:
     said = told(ASKED, ev.CaseFailed(reason="no model answered", failed_step="route", attempts=3))
-    assert said[1:] == [("error", {"error": "route", "message": "no model answered"}), ("done", {})]
+    phase = {"decision_phase": "failed"}
+    assert said[1:] == [("error", {"error": "route", "message": "no model answered", **phase}), ("done", phase)]
 
 
 def test_each_agent_is_told_as_it_answers_with_the_whole_beside_the_head_of_its_reasoning() -> None:
     said = told(ASKED, ROUTED, PLANNED, COLLECTED, replied(well()), replied(SLOW))
     (good, data), (bad, error) = said[-2:]
     assert (good, bad) == ("agent_result", "agent_result")
-    assert error == {"agent_name": "TAAgent", "error": "nobody answered", "kind": "timeout"}
-    assert (data["agent_name"], data["signal"]) == ("TAAgent", "BULLISH")
+    assert error == {
+        "agent_name": "TAAgent", "agent_id": "ta_agent", "error": "nobody answered", "kind": "timeout",
+    }  # fmt: skip
+    assert (data["agent_name"], data["agent_id"], data["signal"]) == ("TAAgent", "ta_agent", "BULLISH")
+    assert data["level"] == data["confidence_level"].upper()
     assert len(data["reasoning"]) <= SHORT < len(data["full"]["reasoning"])
     assert data["full"]["prompt_sent"]
 

@@ -149,7 +149,7 @@ class Talk {
       const body = { message };
       if (this.conversation) Object.assign(body, { conversation: this.conversation, previous: before.at(-1)?.chatId ?? undefined });
       // Aborted with the page that shows it, never by a pause of the stream: the turn goes on without a reader.
-      const response = await request("research/chat", { method: "POST", body: { ...body, chat_history: chatHistory(before) }, signal: this.signal });
+      const response = await request("research/chat", { method: "POST", query: { candles: true }, body: { ...body, chat_history: chatHistory(before) }, signal: this.signal });
       this.taken(turn, response.headers.get("X-Chat-Id"), { first: response });
     } catch (error) {
       // The server may have taken the question without being able to say so: asked again, it would be paid for twice.
@@ -190,7 +190,7 @@ class Talk {
         return sent;
       }
       try {
-        return await request(`research/chat/${encodeURIComponent(turn.chatId)}`, { signal, headers: lastId === null ? {} : { "Last-Event-ID": lastId } });
+        return await request(`research/chat/${encodeURIComponent(turn.chatId)}`, { query: { candles: true }, signal, headers: lastId === null ? {} : { "Last-Event-ID": lastId } });
       } catch (error) {
         if (error.status === 404 && Date.now() < until) throw new ApiError("unreachable");
         throw error;

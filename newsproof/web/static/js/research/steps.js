@@ -38,7 +38,7 @@ export function collected(data) {
   return h("div", { class: "step-body" },
     values.map(([name, all]) => h("div", { class: "block" }, h("h4", {}, t(`block.${name}`)), h("dl", { class: "figures-list" }, all.map((one) => h("div", { title: `${one.source ?? ""} · ${dateTime(one.observed_at)}` },
       h("dt", {}, words(term(one.name))), h("dd", {}, figure(one.value, one.unit), h("span", { class: "small faint" }, " ", words(one.source ?? ""), one.observed_at && ` · ${dateTime(one.observed_at)}`))))))),
-    data.candles?.count > 0 && h("div", { class: "block" }, h("h4", {}, t("data.candles", { n: data.candles.count }), h("span", { class: "small faint" }, " ", words(`${data.candle_interval} · ${data.candle_source}`))), sparkline(data.candles.closes ?? [])),
+    data.candles?.length > 0 && h("div", { class: "block" }, h("h4", {}, t("data.candles", { n: data.candles.length }), h("span", { class: "small faint" }, " ", words(`${data.candle_interval} · ${data.candle_source}`))), sparkline(data.candles.map((bar) => bar.close))),
     data.signals?.length > 0 && h("div", { class: "block" }, h("h4", {}, t("block.signals")), h("ul", {}, data.signals.map((one) => h("li", {},
       h("a", { href: `/case/${encodeURIComponent(one.case_id)}` }, words(one.summary)), " ", h("span", { class: "small faint" }, `${term(one.action)} ${confidence(one.confidence)} · ${standing(one)}`))))),
     data.unavailable?.length > 0 && h("div", { class: "notice warn small" }, h("p", {}, t("data.unavailable")), h("ul", {}, data.unavailable.map((one) => words(one, "li")))));
