@@ -1,4 +1,8 @@
-"""Meter of time and cost of the results that this worker appended, counted when the log accepts them.
+"""Meter of time and cost of the results that this worker appended, counted and logged when the log accepts them.
+
+Each step's result is one log line at INFO: ``step``, ``case``, ``outcome`` (the event and its route), ``latency_ms`` from
+the head that it follows, and the ``tokens`` and ``cost_usd`` of the answers that it rests on (null: a price is unknown).
+An answer that a failed attempt left behind counts in that attempt's line and in the one that uses it.
 
 Replayed results (appended by an earlier process) and ignored results are not counted, so the counters of all workers
 add up to what the log accepted while they ran.
@@ -11,12 +15,15 @@ from collections import Counter, OrderedDict
 from datetime import datetime
 
 import msgspec
+import structlog
 
 from agents.core.case_core import CaseCore
 from agents.core.registry import Registry
 from schemas import events as ev
 from schemas.calls import Call
 from schemas.ids import effect_id
+
+log = structlog.get_logger(__name__)
 
 BUCKETS_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 """Upper bounds of the histogram: from a step without calls to the whole time of a case."""
@@ -43,6 +50,21 @@ class _Result(msgspec.Struct, frozen=True):
     seconds: float | None
     failure: str | None
     calls: tuple[Call, ...]
+    outcome: str
+    rests_on: tuple[Call, ...]
+
+    def tell(self, case_id: str) -> None:
+        """Log the line of a step that ended."""
+        costs = [c.cost_usd for c in self.rests_on]
+        log.info(
+            "step",
+            step=self.step,
+            case=case_id,
+            outcome=self.outcome,
+            latency_ms=round((self.seconds or 0.0) * 1000, 1),
+            tokens=sum(c.usage_input_tokens + c.usage_output_tokens + c.usage_thinking_tokens for c in self.rests_on),
+            cost_usd=None if None in costs else float(sum(c for c in costs if c)),
+        )
 
 
 class Meter:
@@ -68,6 +90,8 @@ class Meter:
             seconds=None if isinstance(event, ev.EffectCompleted) else _seconds(case, now),
             failure=event.failure.kind if isinstance(event, ev.StepFailed) else None,
             calls=event.calls,
+            outcome=_outcome(event),
+            rests_on=(*case.replies.calls, *event.calls),
         )
         self._pending.setdefault(case.case_id, {})[event_id] = result
         if len(self._pending) > MAX_CASES:
@@ -79,12 +103,12 @@ class Meter:
         if pending is None:
             return
         if (result := pending.pop(case.head_id, None)) is not None:
-            self._count(result)
+            self._count(result, case.case_id)
         elif case.replies.calls:
             last = case.replies.calls[-1]
             asked = effect_id(case.run_id, case.case_id, case.head_id, last.request_hash)
             if (result := pending.pop(asked, None)) is not None:
-                self._count(result)
+                self._count(result, case.case_id)
         if not pending:
             del self._pending[case.case_id]
 
@@ -95,8 +119,9 @@ class Meter:
         self.folded(case)
         self._pending.pop(case.case_id, None)
 
-    def _count(self, result: _Result) -> None:
+    def _count(self, result: _Result, case_id: str) -> None:
         if result.seconds is not None:
+            result.tell(case_id)
             self.step_seconds.setdefault(result.step, Latencies()).add(result.seconds)
         if result.failure is not None:
             self.failures[result.step, result.failure] += 1
@@ -122,6 +147,11 @@ class Meter:
         ):
             if count:
                 self.tokens[call.provider, call.model or "", direction] += count
+
+
+def _outcome(event: ev.Event) -> str:
+    route = getattr(event, "outcome" if isinstance(event, ev.StepFailed) else "route", None)
+    return type(event).__name__ if route is None else f"{type(event).__name__} · {route}"
 
 
 def _step_of(registry: Registry, case: CaseCore, event: ev.Event) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from structlog.testing import CapturingLogger
 
 from agents.core.registry import Registry
 from infra.clickhouse.client import ClickHouse, connect
@@ -32,6 +33,7 @@ from schemas.budget import LimitsSet
 from schemas.effects import CallModel
 from schemas.errors import PermanentError
 from streams.budget.budget import BudgetLedger
+from streams.effects import meter
 from streams.ending import Ending
 from streams.publish.publisher import Publisher
 from streams.sink.sink import Sink
@@ -126,7 +128,11 @@ async def test_a_worker_says_what_it_waits_for_and_then_that_it_is_ready(world: 
 
 
 @pytest.mark.slow
-async def test_results_are_counted_once_and_a_replay_counts_nothing(world: World) -> None:
+async def test_results_are_counted_and_logged_once_and_a_replay_counts_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = CapturingLogger()
+    monkeypatch.setattr(meter, "log", lines)
     await world.publish(*range(4))
     async with working(world, plain_registry(asks=True)) as (worker, publisher, health):
         report = await world.until_closed(4)
@@ -139,12 +145,18 @@ async def test_results_are_counted_once_and_a_replay_counts_nothing(world: World
         assert sum(v for k, v in got.items() if k[0] == "newsproof_step_seconds_count") == report.events - 4
         cost = sum(v for k, v in got.items() if k[0] == "newsproof_cost_usd_total")
         assert cost == pytest.approx(0.001 * report.calls)
+        said = [one.kwargs for one in lines.calls]
+        assert len(said) == report.events - 4
+        assert all({"step", "case", "outcome", "latency_ms", "tokens", "cost_usd"} == set(one) for one in said)
+        assert sum(one["cost_usd"] for one in said) == pytest.approx(cost)
+        assert [one["outcome"] for one in said].count("SignalSynthesized") == 4
         assert got["newsproof_publisher_active",] == 1
         lags = [v for k, v in got.items() if k[0] == "newsproof_consumer_lag"]
         assert lags and max(lags) == 0
     async with world.working(plain_registry(asks=True), slot="1") as worker:
         await world.until(lambda: worker.assigned and all(p.live for p in worker.projector.partitions.values()))
         assert sum(worker.meter.calls.values()) == 0 and not worker.meter.step_seconds
+    assert len(lines.calls) == len(said)
 
 
 async def test_failures_are_counted_by_step_and_kind_and_letters_by_reason(world: World) -> None:
