@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from schemas.calls import ProviderMode
+from schemas.calls import ProviderMode, Refusal
 from schemas.effects import (
     CallModel,
     Effect,
@@ -41,6 +41,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     usage_output_tokens: int = 0
     usage_thinking_tokens: int = 0
     cached: bool = False
+    refusals: tuple[Refusal, ...] = ()
 
 
 class Port(Protocol):

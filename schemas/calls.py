@@ -38,6 +38,18 @@ KIND_OF: dict[type, CallKind] = {
 """Type of an effect → the kind of call that answers it."""
 
 
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """A site refused to show a page. ``kind``: it asked for a human, or answered with a refusing status.
+
+    ``strategy``: who asked, the main reader or the plain one. ``route``: direct, or the name of a proxy.
+    """
+
+    kind: Literal["captcha", "refused"]
+    strategy: Literal["main", "plain"]
+    route: str
+    status: int
+
+
 class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one call asked, answered, took and cost.
 
@@ -45,7 +57,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``usage_input_tokens`` includes the cached ones. ``attempt`` counts from 1 within the step. ``replied_at`` is UTC.
     ``cached`` marks a reply of the search cache, ``repair`` a second call that mends an invalid reply. ``grant`` is the
     reservation on the ``budget`` topic that it was paid from. ``search_key`` is what equal searches have in common,
-    whichever case asked: the search cache finds a reply by it.
+    whichever case asked: the search cache finds a reply by it. ``refusals`` came before the reply, in order.
     """
 
     kind: CallKind
@@ -71,6 +83,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: FailureKind | None = None
     grant: str | None = None
     search_key: str | None = None
+    refusals: tuple[Refusal, ...] = ()
 
     @property
     def paid(self) -> bool:

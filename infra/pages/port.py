@@ -1,7 +1,8 @@
 """The scrape port of live mode: fetches a page over the configured routes.
 
 When a site refuses a page (403 and the like) or shows a captcha, the next proxy is tried. A page that is refused on all
-routes is requested once more with the plain reader. Every refusal is logged, and the case gets a single failure.
+routes is requested once more with the plain reader. Every refusal is
+logged and recorded in the call, and the case gets a single failure.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import Literal
 
 import httpx
 import structlog
@@ -22,7 +24,7 @@ from infra.pages.reader_client import Reader
 from infra.pages.reader_messages import ReadPage
 from infra.pages.robots import Robots
 from infra.ports import Answer, Free
-from schemas.calls import ProviderMode
+from schemas.calls import ProviderMode, Refusal
 from schemas.effects import Failure, PageReply, Scrape
 from schemas.errors import PermanentError, TransientError
 from schemas.evidence import Page
@@ -67,11 +69,15 @@ class LivePages(Free):
 
         Kinds: refused (by the guard), blocked (403, captcha, robots.txt), too_large, timeout, network, unavailable,
         invalid_request (404), invalid_output (not a web page, or no text on it). A page that takes too long to parse is
-        a timeout that is not retried.
+        a timeout that is not retried. The answer holds each refusal by the site, those before a page was had included.
         """
+        refusals: list[Refusal] = []
+        return replace(await self._answer(effect, refusals), refusals=tuple(refusals))
+
+    async def _answer(self, effect: Scrape, refusals: list[Refusal]) -> Answer:
         try:
             async with asyncio.timeout(self._timeout_s):
-                page = await self._page(effect.url)
+                page = await self._page(effect.url, refusals)
         except UselessAnswerError as exc:
             return _free(exc.answer.reply)
         except (TransientError, PermanentError) as exc:
@@ -86,25 +92,34 @@ class LivePages(Free):
             await route.close()
         await self._reader.close()
 
-    async def _page(self, url: str) -> PageReply:
-        shut = False
+    async def _page(self, url: str, refusals: list[Refusal]) -> PageReply:
         last: Exception | None = None
         for route in self._routes:
             try:
                 return _reply(url, await route.read(url, MAIN_READER))
             except ShutError as exc:
-                shut, last = True, exc
-                # A captcha is an alert: the site takes this route for a robot's.
-                say = _log.warning if exc.captcha else _log.info
-                say("page_shut", url=quoted(url, 200), way=route.name, status=exc.status, captcha=exc.captcha)
+                refusals.append(_refusal(exc, url, route, "main"))
+                last = exc
             except (TransientError, httpx.TransportError) as exc:
                 last = exc
                 _log.info("page_not_reached", url=quoted(url, 200), way=route.name, error=quoted(exc, 200))
-        if shut:
+        if refusals:
             _log.info("page_stays_shut", url=quoted(url, 200), next="the plain reader")
-            return _reply(url, await self._routes[0].read(url, PLAIN_READER))
+            try:
+                return _reply(url, await self._routes[0].read(url, PLAIN_READER))
+            except ShutError as exc:
+                refusals.append(_refusal(exc, url, self._routes[0], "plain"))
+                raise
         assert last is not None
         raise last
+
+
+def _refusal(exc: ShutError, url: str, route: FetchRoute, strategy: Literal["main", "plain"]) -> Refusal:
+    # A captcha is an alert: the site takes this route for a robot's.
+    say = _log.warning if exc.captcha else _log.info
+    say("page_shut", url=quoted(url, 200), way=route.name, strategy=strategy, status=exc.status, captcha=exc.captcha)
+    kind: Literal["captcha", "refused"] = "captcha" if exc.captcha else "refused"
+    return Refusal(kind=kind, strategy=strategy, route=route.name, status=exc.status or 0)
 
 
 def _reply(url: str, read: ReadPage | None) -> PageReply:

@@ -239,6 +239,7 @@ class EffectsHost:
             error=answer.reply.kind if isinstance(answer.reply, Failure) else None,
             grant=None if grant is None else grant.id,
             search_key=search_key(effect, mode) if isinstance(effect, Search) else None,
+            refusals=answer.refusals,
             **prompt,
         )
 

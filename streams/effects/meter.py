@@ -81,6 +81,8 @@ class Meter:
         self.unpriced: Counter[CallLabels] = Counter()
         self.tokens: Counter[tuple[str, str, str]] = Counter()
         self.denied = 0
+        self.captchas: Counter[tuple[str, str]] = Counter()
+        """(strategy, route) → pages that asked for a human."""
         self.ended: Counter[str] = Counter()
 
     def appending(self, case: CaseCore, event: ev.Event, event_id: str, now: datetime) -> None:
@@ -133,6 +135,7 @@ class Meter:
         self.calls[(*labels, "cached" if call.cached else call.error or "ok")] += 1
         if call.cached:
             return
+        self.captchas.update((one.strategy, one.route) for one in call.refusals if one.kind == "captcha")
         self.call_seconds.setdefault(labels, Latencies()).add(call.latency_ms / 1000)
         self.denied += call.error == "budget"
         if call.cost_usd is None:

@@ -159,6 +159,7 @@ def _results(meter: Meter) -> Iterator[Metric]:
         ("newsproof_cost_usd", "What calls cost, USD", of_call, meter.cost_usd),
         ("newsproof_calls_unpriced", "Calls whose price is unknown", of_call, meter.unpriced),
         ("newsproof_tokens", "Tokens, by direction", ("provider", "model", "direction"), meter.tokens),
+        ("newsproof_captchas", "Pages that asked for a human", ("strategy", "route"), meter.captchas),
     ):
         yield _counter(name, text, names, [(labels, float(count)) for labels, count in list(counts.items())])
     yield CounterMetricFamily("newsproof_calls_denied", "Calls that the budget denied", meter.denied)

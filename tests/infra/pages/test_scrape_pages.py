@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
+from structlog.testing import CapturingLogger
 
+from infra.pages import port
 from infra.pages.port import LivePages
 from infra.pages.robots import KEPT_S, Robots
+from schemas.calls import Refusal
 from schemas.effects import Failure, PageReply, Scrape
 from schemas.evidence import Page
 from schemas.topics import MAX_BODY_BYTES
@@ -126,13 +128,23 @@ async def test_a_proxy_that_is_dead_is_passed_over() -> None:
             assert (await read(pages, f"{site.url}/a")).title == "Circle denies"
 
 
-async def test_a_captcha_is_an_alert_in_the_log_and_a_403_is_not() -> None:
-    for shut, level in ((CAPTCHA, "warning"), (SHUT, "info")):
-        async with opened({"/a": shut}) as (pages, site):
-            with capture_logs() as logs:
-                assert (await failed(pages, f"{site.url}/a")).kind == "blocked"
-        seen = [line for line in logs if line["event"] == "page_shut"]
-        assert [(line["log_level"], line["captcha"]) for line in seen] == [(level, level == "warning")]
+async def test_each_refusal_is_recorded_and_a_captcha_is_an_alert_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    for shut, kind, level in ((CAPTCHA, "captcha", "warning"), (SHUT, "refused", "info")):
+        lines = CapturingLogger()
+        monkeypatch.setattr(port, "_log", lines)
+        async with opened({"/a": [shut, shut, page()]}) as (pages, site):
+            first, then = [await pages.perform(Scrape(url=f"{site.url}/a")) for _ in range(2)]
+        assert isinstance(first.reply, Failure) and (first.reply.kind, then.refusals) == ("blocked", ())
+        ways = [("main", "direct"), ("plain", "direct")]
+        assert list(first.refusals) == [Refusal(kind=kind, strategy=s, route=r, status=403) for s, r in ways]  # type: ignore[arg-type]
+        assert [one.method_name for one in lines.calls if one.args == ("page_shut",)] == [level] * 2
+
+
+async def test_what_was_refused_before_a_page_was_had_is_recorded_too() -> None:
+    async with opened({"/a": [CAPTCHA, page()]}) as (pages, site):
+        answer = await pages.perform(Scrape(url=f"{site.url}/a"))
+    assert isinstance(answer.reply, PageReply)
+    assert [(one.kind, one.strategy) for one in answer.refusals] == [("captcha", "main")]
 
 
 async def test_a_page_that_stays_shut_is_asked_for_once_more_by_the_plain_reader() -> None:
