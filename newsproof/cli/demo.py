@@ -21,7 +21,8 @@ from newsproof.app.composition import (
     refuse_unusable,
     topics_of,
 )
-from newsproof.app.invocation import command_name, json_line, say_result
+from newsproof.app.hints import command_name
+from newsproof.app.invocation import json_line, say_result
 from newsproof.app.processes.supervisor import Pipeline, empty, pipeline, watched
 from newsproof.app.servers import DEMO
 from newsproof.app.servers import say_on_stderr as say

@@ -6,7 +6,8 @@ from pathlib import Path
 from shlex import quote
 
 from infra.kafka.topics import KafkaAddress
-from newsproof.app.invocation import Invocation, command_name
+from newsproof.app.hints import command_name
+from newsproof.app.invocation import Invocation
 from newsproof.app.servers import password_file, running_kafka, with_data
 from schemas.errors import ConfigError
 from schemas.topics import Topics

@@ -49,7 +49,7 @@ def prompts(
 ) -> None:
     """List every version of every prompt with its tier and hash; new cases pin the newest of each."""
     from agents.prompts import all_prompts, load_prompts
-    from newsproof.app.invocation import command_name
+    from newsproof.app.hints import command_name
 
     if name is not None:
         wanted, _, version = name.partition("@")

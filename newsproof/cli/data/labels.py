@@ -13,6 +13,7 @@ from newsproof.evaluation.labels.file import LabelFile
 from newsproof.evaluation.labels.judging import TRUTHS, LabelReport, Score, Share, report_of
 from newsproof.evaluation.labels.tables import LabelSource, forget, keep, known_cases, read_judgements, sources
 from schemas.errors import ConfigError
+from schemas.printable import counted
 
 _MAX_LISTED = 12
 _NAMES = "give case ids or external ids that `newsproof cases` lists (the demo's cases: --data-dir .data/demo)"
@@ -112,7 +113,7 @@ async def report(invocation: Invocation, run: str) -> LabelReport:
 def print_import(done: LabelImport) -> None:
     for source, labels in done.labels.items():
         before = f", in place of {done.replaced[source]}" if source in done.replaced else ""
-        say_result(f"{labels} labels of {source} from {done.file}{before}")
+        say_result(f"{counted(labels, 'label')} of {source} from {done.file}{before}")
     if done.unknown:
         listed = ", ".join(done.unknown[:_MAX_LISTED])
         say_result(f"{len(done.unknown)} left out, no case has that name: {listed}")

@@ -15,6 +15,7 @@ from newsproof.evaluation.compare.rules import Rule, RuleResult, judge
 from newsproof.evaluation.compare.segments import Dimension, segmented
 from newsproof.evaluation.compare.terms import PRIMARY, Scoring
 from newsproof.evaluation.compare.texts import changes_summary, difference, visible
+from schemas.printable import counted
 
 FORMAT_VERSION = 2
 
@@ -214,8 +215,8 @@ def verdict_of(
     measured = [m for m in metrics if m.verdict != "not measured"]
     alone = counts.only_a + counts.only_b
     if not changed and not alone and all(m.verdict == "identical" for m in measured):
-        return f"identical: B says the same as A in all {counts.aligned:,} cases"
-    said = f"{changed:,} of {counts.aligned:,} cases say something different"
+        return f"identical: B says the same as A in all {counted(counts.aligned, 'case')}"
+    said = f"{changed:,} of {counted(counts.aligned, 'case')} say something different"
     if alone:
         said += f", and {alone:,} worked in one run alone"
     return "; ".join(filter(None, (_of_primary(metrics[0]), _of_segments(segments), _of_secondary(metrics), said)))
@@ -272,22 +273,22 @@ def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
         if growing := growing_warning(name, visible(run.status), run.changes):
             yield growing
         if count.look_ahead:
-            yield f"run {name} refused {count.look_ahead:,} pieces of the future (evidence, memories, prices)"
+            yield f"run {name} refused {counted(count.look_ahead, 'piece')} of the future (evidence, memories, prices)"
         if count.after_training_cutoff:
             yield (
-                f"run {name}: {count.after_training_cutoff:,} cases are older than its model's training cutoff; "
+                f"run {name}: {counted(count.after_training_cutoff, 'case')} from before its model's training cutoff; "
                 "the model may know how they ended, and look better than it is"
             )
         if lost := count.misses + count.failed + count.refused + count.partly:
-            yield f"run {name}: {lost:,} cases did not work in all repeats; what they would have come to is taken both ways"
+            yield f"run {name}: {counted(lost, 'case')} did not work in all repeats; what they would have come to is taken both ways"
         if count.missing:
             yield (
-                f"{count.missing:,} cases of the other run are not in {name} (another period, another sample, or not done yet): "
-                "they are compared nowhere"
+                f"{counted(count.missing, 'case')} of the other run missing in {name} (another period, another sample, or not done yet): "
+                "compared nowhere"
             )
     if found.other_preliminary:
         yield (
-            f"in {found.other_preliminary:,} cases the preliminary confidence differs already: the runs differ from triage on, "
+            f"in {counted(found.other_preliminary, 'case')} the preliminary confidence differs already: the runs differ from triage on, "
             "or replay different recordings"
         )
 

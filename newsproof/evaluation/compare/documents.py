@@ -36,6 +36,7 @@ from newsproof.evaluation.compare.terminal import (
     spend_rows,
     transition_rows,
 )
+from schemas.printable import counted
 
 CSV_COLUMNS = (
     "metric",
@@ -81,7 +82,7 @@ def as_markdown(found: Comparison) -> str:
         f"**{_plain(found.verdict)}.**",
         *_quoted(found.warnings),
         *(_rule_line(rule) for rule in found.rules),
-        f"{counts.aligned:,} of {counts.in_both:,} cases worked in both, {counts.stories:,} stories on {counts.days:,} days.",
+        f"{counts.aligned:,} of {counted(counts.in_both, 'case')} worked in both, {counted(counts.stories, 'story')} on {counted(counts.days, 'day')}.",
         markdown_table(("", "A", "B"), count_rows(counts.a, counts.b), escape=_plain),
         *_table_of(TRANSITION_COLUMNS, transition_rows(found)),
         f"#### {_plain(metrics_title(found))}",

@@ -10,6 +10,7 @@ from newsproof.evaluation.compare.comparison import Change, Comparison
 from newsproof.evaluation.compare.metrics import MetricResult
 from newsproof.evaluation.compare.pairing import RunCounts
 from newsproof.evaluation.compare.texts import visible
+from schemas.printable import counted
 
 MAX_FLIPS = 20
 COUNTS = (
@@ -42,9 +43,8 @@ def show_table(found: Comparison) -> None:
     """Print comparability, metrics, flips, differences, spend and rules, then the verdict."""
     say_result(f"A = {found.a}{_changes(found.changes_a)}\nB = {found.b}{_changes(found.changes_b)}\n")
     counts = found.comparability
-    days = "day" if counts.days == 1 else "days"
     say_result(
-        f"{counts.aligned:,} of {counts.in_both:,} cases worked in both: {counts.stories:,} stories on {counts.days:,} {days}"
+        f"{counts.aligned:,} of {counted(counts.in_both, 'case')} worked in both: {counted(counts.stories, 'story')} on {counted(counts.days, 'day')}"
     )
     table(("", "A", "B"), count_rows(counts.a, counts.b), right=("A", "B"))
     for warning in found.warnings:
