@@ -415,9 +415,7 @@ def _say_changes(of: Changes, share: float, begin: str) -> None:
         f"{of.beyond:,} by more than {share:.2%} of the entry price"
     )
     for source, outcomes in sorted(of.gone_before_bars.items()):
-        say_result(
-            f"{counted(outcomes, 'outcome')} of {source} go, which were imported before prices were kept: import it again"
-        )
+        say_result(f"{source} loses {counted(outcomes, 'outcome')} imported before prices were kept: import it again")
 
 
 def print_import(report: ImportReport) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 import msgspec
@@ -38,7 +38,10 @@ class Spend(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One case that the runs judge differently. A verdict is "" where there is none. ``diff`` is filled for the largest differences only."""
+    """One case that the runs judge differently. A verdict is "" where there is none.
+
+    ``title`` begins the news, "" where its text is not kept any more; ``diff`` is filled for the largest differences only.
+    """
 
     case_id: str
     story_id: str
@@ -53,6 +56,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     delta: float
     repeat_a: int
     repeat_b: int
+    title: str = ""
     diff: tuple[str, ...] = ()
 
 
@@ -147,8 +151,13 @@ def compare(
     )
 
 
-def with_texts(comparison: Comparison, texts: Texts) -> Comparison:
-    """Return the comparison with the text diff of each of its largest differences."""
+def with_texts(comparison: Comparison, texts: Texts, titles: Mapping[str, str] | None = None) -> Comparison:
+    """Return the comparison with the text diff of each of its largest differences, and the titles of its cases (by case id)."""
+
+    def titled(changes: Iterable[Change]) -> tuple[Change, ...]:
+        known = titles or {}
+        return tuple(msgspec.structs.replace(one, title=visible(known.get(one.case_id, ""))) for one in changes)
+
     with_diffs = tuple(
         msgspec.structs.replace(
             one,
@@ -157,9 +166,10 @@ def with_texts(comparison: Comparison, texts: Texts) -> Comparison:
                 texts.get((comparison.b, one.case_id, one.repeat_b)),
             ),
         )
-        for one in comparison.differences
+        for one in titled(comparison.differences)
     )
-    return msgspec.structs.replace(comparison, differences=with_diffs)
+    flips, of_verdict = titled(comparison.flips), titled(comparison.verdict_flips)
+    return msgspec.structs.replace(comparison, flips=flips, verdict_flips=of_verdict, differences=with_diffs)
 
 
 def _change(pair: Pair, a: Judged, b: Judged) -> Change:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from newsproof.evaluation.compare.comparison import Change, Comparison
+from newsproof.evaluation.compare.pairing import aligned_in_words
 from newsproof.evaluation.compare.segments import Segment
 from newsproof.evaluation.compare.terminal import (
     CALIBRATION_COLUMNS,
@@ -26,7 +27,6 @@ from newsproof.evaluation.compare.terminal import (
     transition_rows,
 )
 from newsproof.evaluation.compare.texts import visible
-from schemas.printable import counted
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #d4d9df; --soft: #59636e; --up: #116329; --down: #b3261e; --mark: #0b57d0 }
@@ -53,7 +53,7 @@ def as_html(found: Comparison) -> str:
         *(f'<p class="soft">B, {escape(found.b)}: {escape(said)}</p>' for said in (found.changes_b,) if said),
         *(f"<p>⚠ {escape(warning)}</p>" for warning in found.warnings),
         "<h2>What is compared</h2>",
-        f"<p>{counts.aligned:,} of {counted(counts.in_both, 'case')} worked in both runs: {counted(counts.stories, 'story')} on {counted(counts.days, 'day')}.</p>",
+        f"<p>{aligned_in_words(counts)}.</p>",
         _table(("", "A", "B"), count_rows(counts.a, counts.b), right=("A", "B")),
         *_titled("Paths of the cases", TRANSITION_COLUMNS, transition_rows(found), right=("cases",)),
         f"<h2>{escape(metrics_title(found))}</h2>",

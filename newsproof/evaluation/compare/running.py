@@ -22,7 +22,7 @@ from newsproof.evaluation.compare.formats import ReportFormat
 from newsproof.evaluation.compare.metrics import MetricResult
 from newsproof.evaluation.compare.page import as_html
 from newsproof.evaluation.compare.pricing import LATENCY_S
-from newsproof.evaluation.compare.reading import read_returns, read_runs, read_texts
+from newsproof.evaluation.compare.reading import other_models, read_returns, read_runs, read_texts, read_titles
 from newsproof.evaluation.compare.rows import RunRows
 from newsproof.evaluation.compare.rules import Rule
 from newsproof.evaluation.compare.terminal import show_table
@@ -104,9 +104,11 @@ async def compare_for_gate(
     returns = await read_returns(tables, (first, second), latency_s=latency_s)
     how, said = _with_primary(how or Scoring(primary=""), second)
     said += [_OTHER_LOG.format(run=visible(run)) for run in of_sample] + ([_INVENTED] if returns.invented else [])
+    said += await other_models(tables, a, b)
     found = compare(first, second, returns, how=how, rules=rules, differences=differences, warnings=said)
     shown = claimed(found, [claim_of(trials, run, within_trial=within_trial) for run in (a, b)])
-    return found.primary, with_texts(_with_code_change(shown, change), await read_texts(tables, a, b, shown))
+    texts, titles = await read_texts(tables, a, b, shown), await read_titles(tables, shown)
+    return found.primary, with_texts(_with_code_change(shown, change), texts, titles)
 
 
 def _with_primary(how: Scoring, b: RunRows) -> tuple[Scoring, list[str]]:

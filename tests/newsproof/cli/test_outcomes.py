@@ -396,7 +396,7 @@ def test_what_is_printed_names_what_changes_what_was_dropped_and_what_could_not_
     assert "1,200 bars at the times of import 4 (csv:q.csv), 7 of them differ by more than 1.00%" in printed
     assert "40 bars at the times of earlier imports (1 markets and imports) differ by 0.3000% at most" in printed
     assert "3 new outcomes; of 9 known ones 1 go, 2 are measured at other prices, 1 by more than 1.00%" in printed
-    assert "1 outcomes of csv:old.csv go" in printed and "import it again" in printed
+    assert "csv:old.csv loses 1 outcome imported" in printed and "import it again" in printed
     assert "25.0%" in printed and "crypto (2)" in printed
     assert "Import 4, 5 (csv:p.csv) counts no longer" in printed and "oldest first: nothing" in printed
 

@@ -58,7 +58,7 @@ def test_the_table_shows_everything_in_the_order_of_reading(capsys: pytest.Captu
         "misses",
     )
     order += (
-        "! run b1: 1 cases did not work",
+        "! run b1: 1 case did not work",
         "Paths of the cases",
         "Metrics (B - A",
         "profit (primary)",
