@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 READS_ONLY = "this command only reads, and left everything as it was; start it again"
 """What :func:`run` says of an interrupted command that may take long and keeps nothing."""
+UNKEPT = "nothing is kept of it, whatever was paid; start it again"
+"""The same of one that asks models."""
 UNWRAPPED = 100_000
 """Columns of a table in a file or a pipe, which has no width: each row is one line, for ``grep`` and ``cut``. ``COLUMNS`` sets one."""
 

@@ -7,6 +7,7 @@ from collections import Counter
 import msgspec
 
 from newsproof.app.database import database
+from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, say_result, table
 from newsproof.evaluation.labels.cases import Found, find_cases
 from newsproof.evaluation.labels.file import LabelFile
@@ -123,7 +124,7 @@ def print_import(done: LabelImport) -> None:
 
 def print_sources(found: list[LabelSource]) -> None:
     if not found:
-        say_result("There are no labels: import some, `newsproof labels import FILE`.")
+        say_result(as_started("There are no labels: import some, `newsproof labels import FILE`."))
         return
     columns = ("source", "labels", "true", "false", "partly", "unknown", "imported (UTC)")
     rows = [msgspec.structs.astuple(one) for one in found]

@@ -443,7 +443,12 @@ def print_imports(found: Sequence[StandingImport]) -> None:
         say_result(as_started("No prices are imported: `newsproof outcomes import` reads them."))
         return
     columns = ("import", "source", "imported at", "bars", "markets", "from", "to", "horizons", "maps")
-    table(columns, map(msgspec.structs.astuple, found), title="Imports that stand", right=("import", "bars"))
+    shown = (msgspec.structs.replace(one, markets=_few(one.markets)) for one in found)
+    table(columns, map(msgspec.structs.astuple, shown), title="Imports that stand", right=("import", "bars"))
+
+
+def _few(markets: tuple[str, ...]) -> tuple[str, ...]:
+    return markets if len(markets) <= 4 else (*markets[:3], f"and {len(markets) - 3} more")
 
 
 def print_removed(found: Removed) -> None:
@@ -457,28 +462,3 @@ def print_removed(found: Removed) -> None:
 def print_changes(found: Changes, *, changed_by: float = CHANGED_BY) -> None:
     """Say what computing again changed."""
     _say_changes(found, changed_by, "Computing again changed")
-
-
-__all__ = [
-    "CHANGED_BY",
-    "EARLIEST",
-    "LATEST",
-    "CaseSelection",
-    "Changes",
-    "ImportReport",
-    "Preview",
-    "Removed",
-    "StandingImport",
-    "compute_again",
-    "horizon_name",
-    "horizon_seconds",
-    "import_file",
-    "import_from_exchange",
-    "listed",
-    "print_changes",
-    "print_import",
-    "print_imports",
-    "print_preview",
-    "print_removed",
-    "remove",
-]

@@ -13,7 +13,7 @@ from newsproof.evaluation.compare.pairing import Comparability, Judged, Pair, pa
 from newsproof.evaluation.compare.rows import Returns, RunRows, Texts
 from newsproof.evaluation.compare.rules import Rule, RuleResult, judge
 from newsproof.evaluation.compare.segments import Dimension, segmented
-from newsproof.evaluation.compare.terms import PRIMARY, Scoring
+from newsproof.evaluation.compare.terms import Scoring
 from newsproof.evaluation.compare.texts import changes_summary, difference, visible
 from schemas.printable import counted
 
@@ -301,16 +301,3 @@ def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
             f"in {counted(found.other_preliminary, 'case')} the preliminary confidence differs already: the runs differ from triage on, "
             "or replay different recordings"
         )
-
-
-__all__ = [
-    "FORMAT_VERSION",
-    "PRIMARY",
-    "Change",
-    "Comparison",
-    "Scoring",
-    "Spend",
-    "compare",
-    "verdict_of",
-    "with_texts",
-]

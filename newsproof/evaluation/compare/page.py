@@ -165,6 +165,3 @@ def _intervals(segments: Sequence[Segment], title: str) -> str:
 def _difference(change: Change) -> str:
     diff = f"<pre>{escape(chr(10).join(change.diff))}</pre>" if change.diff else ""
     return f"<details><summary>{escape('  '.join(flip_row(change)))}</summary>{diff}</details>"
-
-
-__all__ = ["as_html"]

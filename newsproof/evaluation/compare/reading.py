@@ -17,6 +17,7 @@ from newsproof.evaluation.compare.comparison import Comparison
 from newsproof.evaluation.compare.pricing import LATENCY_S, CaseTimes, asked_of, entry_ms, returns_of, symbols_of
 from newsproof.evaluation.compare.rows import HOW_NOT_WHAT, LIVE, CaseText, ComparedCase, Returns, RunRows, Texts
 from newsproof.evaluation.compare.texts import visible
+from newsproof.evaluation.profit.reading import read_withdrawn
 from schemas.errors import ConfigError
 
 # Matches canonical JSON: a string, null or a flat list after the field's name. Inside a text the quotes are escaped.
@@ -35,18 +36,9 @@ _CASES = {
     True: "SELECT case_id FROM v_run_cases WHERE run_id = {run:String}",
     False: "SELECT case_id FROM run_cases WHERE run_id = {run:String}",
 }
-# Of live news nobody could act on a withdrawal before bots were told of it; of other news, from when on it was knowable.
 _TIMES = """
-SELECT j.case_id, toUnixTimestamp64Milli(j.knowable_at),
-       if(j.live, toUnixTimestamp64Milli(j.emitted_at), NULL),
-       if(j.withdrawn_at IS NULL, NULL, toUnixTimestamp64Milli(assumeNotNull(j.withdrawn_at))),
-       if(t.case_id = '', NULL, toUnixTimestamp64Milli(t.told_at))
-FROM (SELECT case_id, knowable_at, live, emitted_at, withdrawn_at FROM v_judgements WHERE run_id = 'live') AS j
-LEFT JOIN
-(
-    SELECT case_id, min(emitted_at) AS told_at FROM signals FINAL
-    WHERE run_id = 'live' AND stage IN ('retracted', 'superseded') GROUP BY case_id
-) AS t ON t.case_id = j.case_id
+SELECT case_id, toUnixTimestamp64Milli(knowable_at), if(live, toUnixTimestamp64Milli(emitted_at), NULL)
+FROM v_judgements WHERE run_id = 'live'
 """
 _BEFORE_MS = 7 * 86_400_000
 """Bars of so much time before the first entry say how dense a market's bars are."""
@@ -173,11 +165,12 @@ async def read_returns(tables: ClickHouse, runs: Sequence[RunRows], *, latency_s
 async def _read_times(tables: ClickHouse, rows: Sequence[ComparedCase]) -> dict[str, CaseTimes]:
     """Return the times of each case; its live signal says how late the entry is, and whether it was withdrawn."""
     found = {row.case_id: CaseTimes(knowable_ms=row.knowable_ms, emitted_ms=None, withdrawn_ms=None) for row in rows}
-    for case_id, *times in (await tables.query(_TIMES)).rows:
+    judged, withdrawn = await asyncio.gather(tables.query(_TIMES), read_withdrawn(tables))
+    for case_id, knowable_ms, emitted_ms in judged.rows:
         if case_id in found:
-            known, emitted, withdrawn, told = times
-            heard = max(withdrawn, told or 0) if withdrawn is not None and emitted is not None else withdrawn
-            found[case_id] = CaseTimes(knowable_ms=known, emitted_ms=emitted, withdrawn_ms=heard)
+            known, told = withdrawn.get(case_id, (None, None))
+            heard = known if emitted_ms is None else told
+            found[case_id] = CaseTimes(knowable_ms=knowable_ms, emitted_ms=emitted_ms, withdrawn_ms=heard)
     return found
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agents.tables import load_tables
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, json_line, markdown_table, run, say_result, table
+from newsproof.app.invocation import UNKEPT, Invocation, json_line, markdown_table, run, say_result, table
 from newsproof.evaluation.eval.evaluate import CaseResult, Evaluation, JudgedCase, read_case
 from newsproof.evaluation.eval.judging import evaluate, read_oracle
 from schemas.config import Snapshot
@@ -47,7 +47,7 @@ def show_evaluation(
     if model:
         from newsproof.evaluation.eval.model import evaluate_by_model
 
-        evaluation = run(evaluate_by_model(cases, snapshot, settings))
+        evaluation = run(evaluate_by_model(cases, snapshot, settings), interrupted=UNKEPT)
         print(_by_whom(evaluation), file=sys.stderr, flush=True)
     else:
         evaluation = evaluate(cases, snapshot, stances)
