@@ -76,7 +76,7 @@ async def demo(settings: Settings, *, keep: bool, live: bool, as_json: bool) -> 
         if as_json:
             json_line(summary)
         if keep:
-            say(f"Still running, until Ctrl-C. `{command_name()} signals --follow` and the other commands find it.")
+            say("Still running, until Ctrl-C. `newsproof signals --follow` and the other commands find it.")
             await running.watch()
     return exits.OK if report.clean else exits.FINDING
 

@@ -144,9 +144,8 @@ def run_cases(
         run(show_dry_run(of(ctx), plans, can_show=what_a_sample_shows, **how))
         return
     work = show_run(of(ctx), plans, max_cost=positive_cost(max_cost), **how)
-    again = f"--trial {plans[0].trial}" if plans[0].trial else f"--run-id {plans[0].run_id}"
-    kept = f"the cases that ended and every answer that was paid for are kept; the same command goes on, with {again}"
-    raise typer.Exit(run(work, interrupted=kept))
+    kept = "the cases that ended and every answer that was paid for are kept; the same command goes on, with"
+    raise typer.Exit(run(work, interrupted=f"{kept} {plans[0].again}"))
 
 
 @backtest.command()

@@ -207,19 +207,7 @@ async def _import(
     standing = await standing_imports(client)
     _refuse_mixing(prices, standing)
     await delete_left_over(client)
-    new = PriceImport(
-        version=await next_version(client),
-        source=prices.source,
-        imported_ms=_now_ms(),
-        bars=prices.bars,
-        markets=tuple(sorted({one.symbol for one in prices.series})),
-        covers=covers,
-        entry_within_s=wanted.entry_within_s,
-        cases_from_ms=_ms(wanted.since),
-        cases_until_ms=_ms(wanted.until),
-        horizons_s=wanted.horizons_s,
-        maps=wanted.renamed,
-    )
+    new = _as_import(await next_version(client), prices, wanted, covers)
     twin: PriceImport | None = None
     try:
         await write_bars(client, new.version, prices.series)
@@ -248,6 +236,24 @@ async def _import(
         await write_import(client, new)
     await keep(client, computed)
     return await _report(client, new, preview, computed, already=twin is not None)
+
+
+def _as_import(
+    version: int, prices: PriceFile, wanted: CaseSelection, covers: tuple[tuple[int, int], ...]
+) -> PriceImport:
+    return PriceImport(
+        version=version,
+        source=prices.source,
+        imported_ms=_now_ms(),
+        bars=prices.bars,
+        markets=tuple(sorted({one.symbol for one in prices.series})),
+        covers=covers,
+        entry_within_s=wanted.entry_within_s,
+        cases_from_ms=_ms(wanted.since),
+        cases_until_ms=_ms(wanted.until),
+        horizons_s=wanted.horizons_s,
+        maps=wanted.renamed,
+    )
 
 
 def _refuse_mixing(prices: PriceFile, before: Sequence[PriceImport]) -> None:

@@ -47,7 +47,7 @@ async def shadow(
     async with log_and_tables(invocation) as (at, tables):
         if at.own:
             raise ConfigError(
-                f"nothing runs in {at.settings.newsproof_data_dir}, so there is no live traffic: start `{command_name()} "
+                f"nothing runs in {at.settings.newsproof_data_dir}, so there is no live traffic: start `newsproof "
                 "up` first, or name your servers (KAFKA_BOOTSTRAP_SERVERS, CLICKHOUSE_URL)"
             )
         refuse_unusable(at.settings)
@@ -58,7 +58,7 @@ async def shadow(
             _heed_signals(running)
             say(f"Shadow run {plan.run_id}: {plan.label}, {mode_in_words(at.settings)}, at most {budget_usd:g} USD.")
             say(
-                f"Watched by {watch.metric}; {_ends(watch)}. `{command_name()} backtest watch {plan.run_id}` says how it stands."
+                f"Watched by {watch.metric}; {_ends(watch)}. `newsproof backtest watch {plan.run_id}` says how it stands."
             )
             summary = await running.run()
         finally:

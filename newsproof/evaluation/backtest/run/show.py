@@ -106,10 +106,9 @@ async def show_run(
         left = max_cost if max_cost is not None else Decimal(str(log.settings.deep_analysis_monthly_budget))
         for asked in plans:
             plan = under_seal(asked, await read_trials(tables), log="sample" if file else "journal")
-            again = f"--trial {plan.trial}" if plan.trial else f"--run-id {plan.run_id}"
             say(
                 f"Run {plan.run_id}: {plan.label}; at most {money(left)} USD. Interrupted, it goes on with "
-                f"{again}{sealed_words(plan)}."
+                f"{plan.again}{sealed_words(plan)}."
             )
             ran = await run_plan(
                 log,
@@ -120,7 +119,7 @@ async def show_run(
                 file=file,
                 on_about=_code_said(plan, file),
             )
-            _show_ran(plan, ran, again=again, as_json=as_json, of_file=file is not None)
+            _show_ran(plan, ran, as_json=as_json, of_file=file is not None)
             if ran.status != "finished":
                 return exits.FINDING
             left = max(left - ran.totals.cost, Decimal(0))
@@ -139,7 +138,7 @@ def _code_said(plan: RunPlan, file: LogFile | None) -> Callable[[RunAbout], None
     return said
 
 
-def _show_ran(plan: RunPlan, ran: Ran, *, again: str, as_json: bool, of_file: bool) -> None:
+def _show_ran(plan: RunPlan, ran: Ran, *, as_json: bool, of_file: bool) -> None:
     summary = summary_of(plan, ran)
     if as_json:
         json_line(summary)
@@ -167,7 +166,7 @@ def _show_ran(plan: RunPlan, ran: Ran, *, again: str, as_json: bool, of_file: bo
     if ran.status != "finished":
         say(
             f"Stopped: what is left of --max-cost does not cover the next call, with {counted(ran.left, 'case')} left; go on with "
-            f"{again}, the same options and a larger --max-cost."
+            f"{plan.again}, the same options and a larger --max-cost."
         )
 
 
@@ -234,7 +233,7 @@ async def show_one(invocation: Invocation, run_id: str, *, as_json: bool) -> Non
         runs = await read_runs(tables, run_id)
         if not runs:
             known = ", ".join(r["run_id"] for r in (await read_runs(tables))[:8]) or "none yet"
-            raise ConfigError(f"there is no run {run_id!r}: there are {known} (`{command_name()} backtest list`)")
+            raise ConfigError(f"there is no run {run_id!r}: there are {known} (`newsproof backtest list`)")
         states = await tables.query(_STATES, {"run_id": run_id})
         others = await tables.query(_OTHERS, {"run_id": run_id})
         about = about_of(runs[0])
