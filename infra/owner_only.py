@@ -9,8 +9,6 @@ from pathlib import Path
 
 from schemas.errors import ConfigError
 
-__all__ = ["UMASK", "kept_secret", "make_owner_only", "write_owner_only"]
-
 UMASK = 0o077
 """Umask of every child process: only the owner can access what it creates."""
 

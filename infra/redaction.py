@@ -77,6 +77,3 @@ def without_credentials(body: bytes, credentials: Iterable[bytes]) -> bytes:
         if one in body:
             body = body.replace(one, PUT_INSTEAD.encode())
     return body
-
-
-__all__ = ["MIN_LENGTH", "PUT_INSTEAD", "credentials_in", "know", "redacted", "remember", "without_credentials"]

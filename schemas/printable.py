@@ -43,3 +43,10 @@ def printable_json(document: str) -> str:
 def _shown(match: re.Match[str]) -> str:
     code = ord(match[0])
     return chr(0x2400 + code) if code < 0x20 else "␡" if code == 0x7F else "\ufffd"
+
+
+def counted(number: int, what: str) -> str:
+    """Return ``1 day``, ``2,000 days``, ``2 stories``, ``2 misses``."""
+    if number != 1:
+        what = f"{what[:-1]}ies" if what.endswith("ry") else f"{what}es" if what[-1] == "s" else f"{what}s"
+    return f"{number:,} {what}"

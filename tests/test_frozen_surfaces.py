@@ -44,7 +44,7 @@ from newsproof.cli.access.kafka import _ways, login_of
 from newsproof.cli.configuration import SettingView, views
 from newsproof.cli.data.labels import LabelImport
 from newsproof.cli.data.memory import Rebuilt
-from newsproof.cli.data.outcomes import Changes, ImportReport, Removed
+from newsproof.cli.data.outcomes import Changes, ImportReport, Removed, StandingImport
 from newsproof.cli.data.parquet_export import Export
 from newsproof.cli.doctor.check import Check, Tried
 from newsproof.cli.log.budget import as_document as budget_document
@@ -359,6 +359,7 @@ def written_keys(function: Callable[..., Any]) -> list[str]:
         ("memory rebuild", Rebuilt),
         ("outcomes compute", Changes),
         ("outcomes import", ImportReport),
+        ("outcomes list", StandingImport),
         ("outcomes remove", Removed),
         ("prompts", Prompt),
         ("report", Report),

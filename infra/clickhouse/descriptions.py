@@ -16,8 +16,6 @@ import msgspec
 from infra.clickhouse.client import ClickHouse
 from schemas.errors import PermanentError
 
-__all__ = ["FILE", "Descriptions", "Relation", "describe", "load_descriptions", "outdated", "undescribed"]
-
 FILE = Path(__file__).with_name("descriptions.toml")
 _ATTEMPTS = 3
 """Another process that starts may replace a view between the look at it and the change."""

@@ -31,8 +31,6 @@ from schemas.effects import Failure, Recall, RecallReply
 from schemas.evidence import MemoryEntry
 from schemas.ids import LIVE_RUN, normalise_text
 
-__all__ = ["SAME_ASSET_FLOOR", "SIMILARITY_FLOOR", "ClickHouseMemory"]
-
 SIMILARITY_FLOOR = 0.4
 """Minimum cosine that counts as similar. Of the 861 pairs of the sample's 42 news items, 99 % lie below 0.35; the same
 news in other words (zh or en) lies above 0.6."""

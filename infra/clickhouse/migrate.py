@@ -18,8 +18,6 @@ from infra.clickhouse.descriptions import describe
 from infra.clickhouse.statement import split_statements
 from schemas.errors import ConfigError
 
-__all__ = ["DIRECTORY", "Migration", "load_migrations", "migrate"]
-
 DIRECTORY = Path(__file__).parent / "migrations"
 
 _NAME = re.compile(r"m(\d{3})_[a-z0-9_]+\.sql\Z")

@@ -11,8 +11,6 @@ from typing import Any
 from infra.clickhouse.client import ClickHouse
 from schemas.errors import ConfigError, PermanentError
 
-__all__ = ["read_table", "write_parquet"]
-
 _TAIL = 1000
 """Bytes of a body that broke off in which the server's reason stands."""
 

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
-__all__ = ["MAX_STATEMENT_BYTES", "Statement", "StatementError", "read_statement", "split_statements"]
-
 MAX_STATEMENT_BYTES = 4 * 1024 * 1024
 """Maximum statement length in bytes, without an insert's rows. A memory guard, far above any real statement."""
 

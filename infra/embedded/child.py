@@ -26,8 +26,6 @@ from pathlib import Path
 from infra.owner_only import UMASK, make_owner_only
 from schemas.errors import ConfigError
 
-__all__ = ["ChildProcess", "DirectoryLock", "free_ports", "port_is_free"]
-
 _GUARD = Path(__file__).with_name("guard.py")
 _POLL_S = 0.02
 _LOG_LIMIT_BYTES = 8 * 1024 * 1024

@@ -29,7 +29,9 @@ __all__ = [
     "Committed",
     "KafkaAddress",
     "committed_by",
+    "create_topic",
     "ensure_topics",
+    "known_topics",
     "members_of",
     "offsets_of",
     "partitions_of",
@@ -74,17 +76,9 @@ async def ensure_topics(address: KafkaAddress, topics: Topics, *, partitions: in
     async with address.admin() as admin:
         existing = set(await admin.list_topics())
         for name, (count, config) in specs.items():
-            if name in existing:
-                continue
-            new = NewTopic(
-                name, count, replication, topic_configs={"max.message.bytes": str(MAX_MESSAGE_BYTES), **config}
-            )
-            try:
-                _refuse_errors(await admin.create_topics([new]))
+            if name not in existing and await create_topic(admin, name, count, replication, config):
                 created[name] = count
-            except TopicAlreadyExistsError:
-                pass  # another process created it at the same moment: checked like any other below
-        for found in await _described(admin, list(specs)):
+        for found in await known_topics(admin, list(specs)):
             count, wanted = len(found["partitions"]), specs[found["topic"]][0]
             if found.get("error_code") == 0 and count != wanted:
                 raise ConfigError(
@@ -94,17 +88,31 @@ async def ensure_topics(address: KafkaAddress, topics: Topics, *, partitions: in
     return created
 
 
-def _refuse_errors(response: Any) -> None:
-    for name, code, *rest in response.topic_errors:
-        if code == TopicAlreadyExistsError.errno:
-            raise TopicAlreadyExistsError
-        if code:
-            raise ConfigError(f"Kafka refused to create topic {name}: error {code} {rest}; check the broker's limits")
+async def create_topic(
+    admin: AIOKafkaAdminClient, name: str, partitions: int, replication: int, config: dict[str, str]
+) -> bool:
+    """Return whether the topic was created: another process may do so at the same moment. ``known_topics`` waits for it.
+
+    Raises:
+        ConfigError: the broker refuses.
+    """
+    config = {"max.message.bytes": str(MAX_MESSAGE_BYTES), **config}
+    response = await admin.create_topics([NewTopic(name, partitions, replication, topic_configs=config)])
+    ((_, code, *rest),) = response.topic_errors
+    if code not in (0, TopicAlreadyExistsError.errno):
+        raise ConfigError(f"Kafka refused to create topic {name}: error {code} {rest}; check the broker's limits")
+    return bool(code == 0)
 
 
-async def _described(admin: AIOKafkaAdminClient, names: list[str]) -> list[dict[str, Any]]:
-    # A broker learns of a topic some time after the controller has created it. A group that is joined earlier gets no
-    # partition of the topic until its client refreshes its metadata, after a minute, and publishes nothing until then.
+async def known_topics(admin: AIOKafkaAdminClient, names: list[str]) -> list[dict[str, Any]]:
+    """Return the descriptions of topics that were created, as soon as the broker knows all of them.
+
+    A broker learns of a topic some time after the controller has created it. A group that is joined earlier gets no
+    partition of the topic until its client refreshes its metadata, after a minute.
+
+    Raises:
+        TransientError: the broker does not learn of them in time.
+    """
     loop = asyncio.get_running_loop()
     until = loop.time() + KNOWN_WITHIN_S
     while True:

@@ -249,6 +249,3 @@ def _short(value: float) -> float:
 
 def _absent(symbol: str) -> str:
     return f"the offline data set has no {symbol}; it has {', '.join(ASSETS)}"
-
-
-__all__ = ["ASSETS", "OfflineCandles", "OfflineMarket"]

@@ -21,8 +21,6 @@ from infra.redaction import know
 from infra.settings import Settings
 from schemas.errors import ConfigError
 
-__all__ = ["ADMIN", "analyst_address", "analyst_client", "as_admin", "keep_users", "limits_of", "users_of"]
-
 ADMIN = "newsproof"
 """The pipeline's user at the embedded engine."""
 _FILE = "passwords.json"

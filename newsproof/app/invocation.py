@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from newsproof.app import exits
+from newsproof.app.hints import as_started
 from newsproof.app.terminal import guard_output
 from schemas.printable import printable, printable_json
 
@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PIPE_WIDTH = 160
-"""Columns of a table that is written to a file or a pipe, which has no terminal width."""
+READS_ONLY = "this command only reads, and left everything as it was; start it again"
+"""What :func:`run` says of an interrupted command that may take long and keeps nothing."""
+UNKEPT = "nothing is kept of it, whatever was paid; start it again"
+"""The same of one that asks models."""
+UNWRAPPED = 100_000
+"""Columns of a table in a file or a pipe, which has no width: each row is one line, for ``grep`` and ``cut``. ``COLUMNS`` sets one."""
 
 
 class Invocation:
@@ -68,14 +72,15 @@ def run_command_line(app: typer.Typer, name: str) -> None:
 
         if Invocation.debug:
             print(redacted(traceback.format_exc()), file=sys.stderr)
-        print(redacted(f"newsproof: {exits.text_of(exc)}"), file=sys.stderr, flush=True)
+        print(redacted(f"newsproof: {as_started(exits.text_of(exc))}"), file=sys.stderr, flush=True)
         sys.exit(exits.status_of(exc))
 
 
-def run(work: Coroutine[Any, Any, T], *, service: Settings | None = None) -> T:
+def run(work: Coroutine[Any, Any, T], *, service: Settings | None = None, interrupted: str = "") -> T:
     """Run a command's coroutine; on SIGINT, SIGTERM or SIGHUP cancel it, so that it cleans up, and exit with 130.
 
     ``service``: the settings of a long-running process, which handles the signals itself and whose output is logs.
+    ``interrupted``: what is kept then and how to go on, for standard error.
     """
     from infra.owner_only import UMASK, make_owner_only
     from newsproof.app.logging_setup import configure_logs
@@ -92,6 +97,8 @@ def run(work: Coroutine[Any, Any, T], *, service: Settings | None = None) -> T:
         try:
             return runner.run(_ends_for_sure(work) if service else _cancelled_by_signals(work))
         except (asyncio.CancelledError, KeyboardInterrupt):
+            if interrupted:
+                print(f"Interrupted: {as_started(interrupted)}.", file=sys.stderr, flush=True)
             raise SystemExit(exits.INTERRUPTED) from None
 
 
@@ -161,14 +168,6 @@ def agreed(what: str, *, yes: bool) -> bool:
     return typer.confirm(f"{what}: go on?", err=True)
 
 
-def command_name() -> str:
-    """Return the command as the user types it: its script if installed, otherwise the checkout's ``run``."""
-    script = Path(__file__).resolve().parents[2] / "run"
-    if shutil.which("newsproof") or not script.exists():
-        return "newsproof"
-    return "./run" if Path.cwd() == script.parent else str(script)
-
-
 # Results
 
 
@@ -213,7 +212,7 @@ def say_result(text: str = "") -> None:
 def console() -> Any:
     from newsproof.app.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    return Console(width=None if sys.stdout.isatty() or os.environ.get("COLUMNS") else UNWRAPPED)
 
 
 def _cell(value: Any) -> str:

@@ -20,6 +20,7 @@ import msgspec
 from infra.embedded.child import DirectoryLock
 from infra.owner_only import make_owner_only, write_owner_only
 from infra.settings import Settings
+from newsproof.app.hints import as_started
 from newsproof.app.restarting import KeptServer
 from schemas.errors import ConfigError, TransientError
 
@@ -34,7 +35,7 @@ _PROBE_S = 10.0
 
 def say_on_stderr(text: str) -> None:
     """Print one line for the person at the terminal; standard output is for results alone."""
-    print(text, file=sys.stderr, flush=True)
+    print(as_started(text), file=sys.stderr, flush=True)
 
 
 class Servers(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,8 @@ from newsproof.app.composition import (
     refuse_unusable,
     topics_of,
 )
-from newsproof.app.invocation import command_name, json_line, say_result
+from newsproof.app.hints import command_name
+from newsproof.app.invocation import json_line, say_result
 from newsproof.app.processes.supervisor import Pipeline, empty, pipeline, watched
 from newsproof.app.servers import DEMO
 from newsproof.app.servers import say_on_stderr as say
@@ -75,7 +76,7 @@ async def demo(settings: Settings, *, keep: bool, live: bool, as_json: bool) -> 
         if as_json:
             json_line(summary)
         if keep:
-            say(f"Still running, until Ctrl-C. `{command_name()} signals --follow` and the other commands find it.")
+            say("Still running, until Ctrl-C. `newsproof signals --follow` and the other commands find it.")
             await running.watch()
     return exits.OK if report.clean else exits.FINDING
 

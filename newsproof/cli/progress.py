@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from schemas.printable import counted
+
 LINE_EVERY_S = 3.0
 
 
@@ -65,7 +67,9 @@ class DemoProgress:
             self._bar.stop()
 
     def show(self, seen: Ends) -> None:
-        text = f"{seen.opened} cases opened, {seen.events} events, {seen.signals} signals"
+        text = (
+            f"{counted(seen.opened, 'case')} opened, {counted(seen.events, 'event')}, {counted(seen.signals, 'signal')}"
+        )
         if self._bar is not None:
             self._bar.update(self._task, completed=seen.ended, description=text)
         elif seen.ended >= self._total or time.monotonic() - self._said_at > LINE_EVERY_S:

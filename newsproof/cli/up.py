@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from infra.embedded.child import DirectoryLock
 from infra.settings import Settings
 from newsproof.app.composition import FULL_PIPELINE, FULL_PIPELINE_LIVE, mode_in_words, refuse_unusable, search_in_words
-from newsproof.app.invocation import command_name
+from newsproof.app.hints import command_name
 from newsproof.app.processes.supervisor import Pipeline, pipeline
 from newsproof.app.research_composition import refuse_unusable_research
 from newsproof.app.servers import say_on_stderr as say

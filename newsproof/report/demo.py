@@ -9,6 +9,7 @@ import msgspec
 from agents.verification.gate import NEVER_DEEP
 from infra.clickhouse.client import ClickHouse
 from infra.offline.sample_news import Label
+from newsproof.app.hints import as_started
 from newsproof.app.invocation import say_result, table
 from newsproof.report import narrative
 from newsproof.report.data import QUESTIONS, StepFigures, read_steps
@@ -138,14 +139,18 @@ def print_audit(report: AuditReport) -> None:
         return say_result("Clean: nothing lost, nothing twice, nothing forged, nothing overstated.")
     if report.lost or report.duplicate_events or report.duplicate_signals:
         say_result(
-            "NOT CLEAN: lost, duplicate_events and duplicate_signals should be 0. `newsproof cases --status open` and "
-            "`newsproof dlq list` show where."
+            as_started(
+                "NOT CLEAN: lost, duplicate_events and duplicate_signals should be 0. `newsproof cases --status open` and "
+                "`newsproof dlq list` show where."
+            )
         )
     if overstated:
         _print_faulty(overstated, f"Overstated signals ({len(overstated)} of {report.overstated_signals})")
         say_result(
-            "NOT CLEAN: the pipeline published more than its search found out. Do not act on these signals, and report it "
-            "as a defect with the output of `newsproof case` for one of them."
+            as_started(
+                "NOT CLEAN: the pipeline published more than its search found out. Do not act on these signals, and report it "
+                "as a defect with the output of `newsproof case` for one of them."
+            )
         )
     if forged:
         _print_faulty(forged, f"Forged or altered signals ({len(forged)} of {report.forged_signals})")

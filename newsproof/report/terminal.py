@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 
+from newsproof.app.hints import as_started
 from newsproof.app.invocation import say_result, table
 from newsproof.report.charts import bar, sparkline
 from newsproof.report.data import HORIZONS, Report, by_day, milliseconds, usd
@@ -12,7 +13,9 @@ from newsproof.report.data import HORIZONS, Report, by_day, milliseconds, usd
 def print_report_of(report: Report) -> None:
     say_result(f"Newsproof report on run {report.run_id!r}. {report.modes}\n")
     if report.is_empty:
-        say_result("There is nothing of this run in ClickHouse yet. `newsproof backtest list` names the runs.")
+        say_result(
+            as_started("There is nothing of this run in ClickHouse yet. `newsproof backtest list` names the runs.")
+        )
         return
     _cost(report)
     _latency(report)
@@ -94,7 +97,7 @@ def _deltas(report: Report) -> None:
 
 def _reliability(report: Report) -> None:
     if report.without_outcomes:
-        say_result(f"Reliability: {report.without_outcomes}\n")
+        say_result(as_started(f"Reliability: {report.without_outcomes}\n"))
         return
     rows = []
     for c in report["calibration"]:

@@ -24,18 +24,6 @@ import orjson
 
 from infra.embedded.clickhouse.wire import EngineUser
 
-__all__ = [
-    "DENIED_FUNCTIONS",
-    "SYSTEM_TABLES",
-    "TABLE_FUNCTIONS",
-    "AccessDeniedError",
-    "check_statement",
-    "in_a_row",
-    "role_of",
-    "settings_for",
-    "write_access",
-]
-
 SYSTEM_TABLES = frozenset(
     {
         *("collations", "columns", "completions", "contributors", "current_roles", "data_type_families", "databases"),

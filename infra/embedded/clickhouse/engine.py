@@ -27,8 +27,6 @@ from chdb.state.sqlitelike import Connection
 from infra.clickhouse.statement import Statement
 from infra.embedded.clickhouse.access import AccessDeniedError, check_statement
 
-__all__ = ["Answer", "Engine", "EngineError", "Request"]
-
 _CODE = re.compile(r"Code: (\d+)\. DB::")
 _SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _PYTHON_FORMATS = {"dataframe", "arrowtable", "debug"}

@@ -27,8 +27,6 @@ from infra.embedded.clickhouse.wire import EngineUser, default_memory_bytes, loo
 from infra.landlock import confine, program_files
 from schemas.errors import ConfigError
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Run the server. Exits with status 1 and one line on standard error when it cannot start."""

@@ -41,8 +41,6 @@ from infra.embedded.clickhouse.wire import (
     status_of,
 )
 
-__all__ = ["serve"]
-
 QUERY_THREADS = 8
 INSERT_THREADS = 2
 READER_THREADS = 4

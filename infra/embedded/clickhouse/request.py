@@ -15,9 +15,6 @@ from infra.embedded.clickhouse.access import role_of, settings_for
 from infra.embedded.clickhouse.engine import Request
 from infra.embedded.clickhouse.wire import NOT_SETTINGS, PIECE_BYTES, Decoder, EncodingError, EngineUser
 
-__all__ = ["request_of", "take_in"]
-
-
 _LONGEST_FORM_BYTES = 64 * 1024 * 1024
 _FORMAT = re.compile(r"[A-Za-z]\w*\Z", re.ASCII)
 

@@ -27,19 +27,6 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-__all__ = [
-    "NOT_SETTINGS",
-    "Decoder",
-    "EncodingError",
-    "EngineUser",
-    "content_type",
-    "credentials",
-    "default_memory_bytes",
-    "is_loopback",
-    "loopback_socket",
-    "matching_user",
-    "status_of",
-]
 
 NOT_SETTINGS = frozenset(
     {

@@ -22,8 +22,6 @@ from pathlib import Path
 
 from schemas.errors import ConfigError
 
-__all__ = ["PinnedJar", "default_cache_dir", "ensure_jars", "read_pins"]
-
 PINS = Path(__file__).with_name("kafka_jars.txt")
 _FETCHERS = 8
 _FETCH_TIMEOUT_S = 60

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from schemas.errors import ConfigError
 
-__all__ = ["ClassArchive", "Java", "find_java"]
-
 OLDEST_MAJOR = 17
 """Minimum version for Apache Kafka 4 (https://kafka.apache.org/documentation/#java)."""
 

@@ -28,8 +28,6 @@ from infra.owner_only import kept_secret, write_owner_only
 from infra.redaction import know
 from schemas.errors import ConfigError
 
-__all__ = ["PASSWORD_FILE", "EmbeddedKafka", "running_bootstrap"]
-
 PASSWORD_FILE = "password"
 """File in the data directory that holds the password of ``EMBEDDED_USER``. Created at the first start, then kept."""
 

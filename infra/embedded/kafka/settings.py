@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from infra.kafka.address import EMBEDDED_USER
 
-__all__ = ["JVM_FLAGS", "PROPERTIES"]
-
 _LOGIN = (
     f'org.apache.kafka.common.security.plain.PlainLoginModule required username="{EMBEDDED_USER}" password="{{password}}" '
     f'user_{EMBEDDED_USER}="{{password}}";'

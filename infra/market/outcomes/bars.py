@@ -19,6 +19,7 @@ import msgspec
 
 from infra.clickhouse.client import ClickHouse
 from infra.clickhouse.record import Row, epoch_ms
+from schemas.errors import TransientError
 from schemas.prices import NO_END_MS, PriceSeries, Renaming
 
 HOLE_MS = 900_000
@@ -52,6 +53,13 @@ FROM (SELECT symbol, venue, open_at, open FROM bars WHERE version = {version:UIn
 INNER JOIN (SELECT version, symbol, venue, open_at, open FROM bars WHERE version IN {older:Array(UInt64)}) AS o USING (symbol, venue, open_at)
 GROUP BY o.version, symbol, venue ORDER BY symbol, venue, o.version
 """
+_CONTENT = """
+SELECT version, count(), sum(cityHash64(symbol, venue, open_at, open, high, low, close, ifNull(volume, -1))) FROM bars
+WHERE version IN {versions:Array(UInt64)} GROUP BY version
+"""
+_LEFT_OVER = (
+    "SELECT DISTINCT version FROM bars WHERE version NOT IN (SELECT version FROM price_imports FINAL WHERE NOT removed)"
+)
 _COLUMNS = 7
 """Columns of ``_OF_MARKET``, each of 8 bytes in ``RowBinary``."""
 
@@ -240,6 +248,40 @@ def _rows(version: int, one: PriceSeries) -> Iterator[Row]:
     volumes = (None if isnan(v) else v for v in one.volumes)
     columns = (one.times_ms, one.opens, one.highs, one.lows, one.closes, volumes)
     return ((version, one.symbol, one.venue, *bar) for bar in zip(*columns, strict=True))
+
+
+async def delete_left_over(client: ClickHouse) -> None:
+    """Delete bars that count for nothing: of an import or a removal that was killed. No other import may be under way."""
+    await delete_bars(client, [version for (version,) in (await client.query(_LEFT_OVER)).rows])
+
+
+async def standing_twin(client: ClickHouse, new: PriceImport, standing: Sequence[PriceImport]) -> PriceImport | None:
+    """Return the import that stands, of the same file and options, whose bars are those that were written for ``new``.
+
+    None too where a later import has hidden some of it, which importing it again would bring back.
+
+    Raises:
+        TransientError: another process wrote bars under the same number.
+    """
+    alike = [
+        one
+        for place, one in enumerate(standing)
+        if msgspec.structs.replace(one, version=new.version, imported_ms=new.imported_ms) == new
+        and not any(_hides(later, one) for later in standing[place + 1 :])
+    ]
+    rows = (await client.query(_CONTENT, {"versions": [new.version, *(one.version for one in alike)]})).rows
+    content = {version: (count, digest) for version, count, digest in rows}
+    if content.get(new.version, (0,))[0] != new.bars:
+        raise TransientError(
+            "another process changes the imported prices at the same time, so nothing was imported: import again when it is done",
+            kind="unavailable",
+        )
+    return next((one for one in alike if content.get(one.version) == content.get(new.version)), None)
+
+
+def _hides(later: PriceImport, one: PriceImport) -> bool:
+    assets = {row.asset for row in later.maps} & {row.asset for row in one.maps}
+    return bool(assets or set(later.markets) & set(one.markets))
 
 
 async def write_import(client: ClickHouse, one: PriceImport, *, removed_ms: int | None = None) -> None:

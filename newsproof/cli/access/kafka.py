@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 
 from infra.kafka.topics import KafkaAddress
-from newsproof.app.invocation import Invocation, command_name
+from newsproof.app.invocation import Invocation
 from newsproof.app.servers import password_file, running_kafka, with_data
 from schemas.errors import ConfigError
 from schemas.topics import Topics
@@ -29,7 +29,7 @@ async def login_of(invocation: Invocation) -> tuple[dict[str, str], dict[str, st
     directory = settings.newsproof_data_dir
     bootstrap = await running_kafka(directory / "kafka")
     if bootstrap is None:
-        raise ConfigError(f"no embedded Kafka runs in {directory}: start one with `{command_name()} up`")
+        raise ConfigError(f"no embedded Kafka runs in {directory}: start one with `newsproof up`")
     address = KafkaAddress.embedded(bootstrap, password_file(directory / "kafka"))
     found = {
         "bootstrap": address.bootstrap,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from newsproof.app import exits
-from newsproof.app.invocation import json_line, of, run
+from newsproof.app.invocation import READS_ONLY, json_line, of, run
 from newsproof.cli.commands.compare import compare, gate, power
 from newsproof.cli.commands.profit import pnl, study
 from newsproof.cli.commands.trials import leaderboard, trials, walk_forward
@@ -144,7 +144,8 @@ def run_cases(
         run(show_dry_run(of(ctx), plans, can_show=what_a_sample_shows, **how))
         return
     work = show_run(of(ctx), plans, max_cost=positive_cost(max_cost), **how)
-    raise typer.Exit(run(work))
+    kept = "the cases that ended and every answer that was paid for are kept; the same command goes on, with"
+    raise typer.Exit(run(work, interrupted=f"{kept} {plans[0].again}"))
 
 
 @backtest.command()
@@ -163,7 +164,8 @@ def verify(
     """Replay the log with nothing changed: every signal must come out byte for byte, without a call. Else exit status 1."""
     from newsproof.evaluation.backtest.run.show import show_verified, verified
 
-    found = run(verified(of(ctx), sample=sample, file=file, cases=cases, processes=processes))
+    work = verified(of(ctx), sample=sample, file=file, cases=cases, processes=processes)
+    found = run(work, interrupted=READS_ONLY)
     if as_json:
         json_line(
             {name: getattr(found, name) for name in ("cases", "identical", "other_rules", "calls", "misses", "seconds")}
@@ -216,4 +218,4 @@ def record_sample(
     """Run the 42 sample items with the scripted model on servers of their own, and keep their log as a file."""
     from newsproof.evaluation.backtest.record import record
 
-    run(record(of(ctx), file, this_log=log))
+    run(record(of(ctx), file, this_log=log), interrupted=f"nothing is kept, {file} is as it was; start it again")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from newsproof.app.invocation import of, run, say_result
+from newsproof.app.invocation import READS_ONLY, of, run, say_result
 from newsproof.evaluation.compare.formats import ReportFormat
 
 A = Annotated[str, typer.Argument(help="Run id to compare with, or `live`.", show_default=False)]
@@ -68,7 +68,9 @@ def compare(
     rules = [parse_rule(text) for text in fail_on or ()]
     how = scoring(primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
-    _, found = run(read_comparison(of(ctx), a, b, rules=rules, differences=differences, **given))
+    _, found = run(
+        read_comparison(of(ctx), a, b, rules=rules, differences=differences, **given), interrupted=READS_ONLY
+    )
     show(found, format)
     raise typer.Exit(status_of(found))
 
@@ -95,7 +97,7 @@ def gate(
 
     how = scoring(primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": allow_code_change}
-    seen, found = run(read_comparison(of(ctx), a, b, **given))
+    seen, found = run(read_comparison(of(ctx), a, b, **given), interrupted=READS_ONLY)
     # That a loss is excluded is a claim, which a period that was tuned on does not bear; that there is one is none.
     status, why = gate_status(seen if margin is None else found.primary, margin)
     if format == ReportFormat.table:
@@ -131,7 +133,7 @@ def power(
     wanted = parse_differences(difference or ())
     how = scoring(primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"latency_s": latency, "how": how, "allow_code_change": True}
-    _, found = run(read_comparison(of(ctx), a, b, differences=0, **given))
+    _, found = run(read_comparison(of(ctx), a, b, differences=0, **given), interrupted=READS_ONLY)
     show_power(found, power_of(found, wanted), as_json=as_json)
 
 

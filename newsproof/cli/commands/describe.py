@@ -49,13 +49,12 @@ def prompts(
 ) -> None:
     """List every version of every prompt with its tier and hash; new cases pin the newest of each."""
     from agents.prompts import all_prompts, load_prompts
-    from newsproof.app.invocation import command_name
 
     if name is not None:
         wanted, _, version = name.partition("@")
         known = load_prompts(**({wanted: version} if version else {}))
         if wanted not in known:
-            raise ConfigError(f"there is no prompt {wanted!r}: `{command_name()} prompts` lists them")
+            raise ConfigError(f"there is no prompt {wanted!r}: `newsproof prompts` lists them")
         json_line(known[wanted]) if as_json else say_result(known[wanted].text.rstrip())
         return
     current = {p.hash for p in load_prompts().values()}

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from newsproof.app.invocation import json_line, of, run, say_result
+from schemas.printable import counted
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -77,7 +78,7 @@ def remove(
     """Delete all that one source said, in every import."""
     from newsproof.cli.data.labels import remove as removed
 
-    say_result(f"{run(removed(of(ctx), source))} labels of {source} deleted.")
+    say_result(f"{counted(run(removed(of(ctx), source)), 'label')} of {source} deleted.")
 
 
 @group.command()

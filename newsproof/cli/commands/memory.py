@@ -45,5 +45,9 @@ def rebuild(
 
     from newsproof.cli.data.memory import print_rebuilt, rebuild_memory
 
-    report = run(rebuild_memory(of(ctx), max_cost=None if max_cost is None else Decimal(str(max_cost))))
+    work = rebuild_memory(of(ctx), max_cost=None if max_cost is None else Decimal(str(max_cost)))
+    report = run(
+        work,
+        interrupted="recall goes on with `memories`, and vectors that were stored are kept; the same command goes on",
+    )
     json_line(report) if as_json else print_rebuilt(report)

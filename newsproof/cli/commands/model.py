@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from newsproof.app import exits
-from newsproof.app.invocation import agreed, of, run
+from newsproof.app.invocation import UNKEPT, agreed, of, run
 
 HERE = "Prompts and models"
 
@@ -69,7 +69,10 @@ def acceptance(
         run(refuse_silent_servers(planned(settings)))
         if not agreed(question, yes=yes):
             raise typer.Exit(exits.OK)
-    status = run(run_acceptance(settings, max_cost=max_cost if live else None, as_json=as_json, markdown=markdown))
+    status = run(
+        run_acceptance(settings, max_cost=max_cost if live else None, as_json=as_json, markdown=markdown),
+        interrupted=UNKEPT,
+    )
     raise typer.Exit(status)
 
 

@@ -13,8 +13,13 @@ from newsproof.app.invocation import json_line, of, run
 if TYPE_CHECKING:
     from infra.market.outcomes.bar_files import PriceFile
 
+_INTERRUPTED = (
+    "what stood before still counts; `newsproof outcomes list` says whether the new import stands: if so, `newsproof outcomes compute` "
+    "completes it, and if not, import it again"
+)
+
 group = typer.Typer(
-    no_args_is_help=True,
+    invoke_without_command=True,
     rich_markup_mode=None,
     help="What became of signals: returns after them, from imported prices.",
 )
@@ -23,6 +28,27 @@ group = typer.Typer(
 def register(app: typer.Typer) -> None:
     """Add the group to the application."""
     app.add_typer(group, name="outcomes", rich_help_panel="Analytics and backtest")
+
+
+@group.callback()
+def outcomes(ctx: typer.Context) -> None:
+    """What became of signals: returns after them, from imported prices. Without a command: `list`."""
+    if ctx.invoked_subcommand is None:
+        list_imports(ctx)
+
+
+@group.command("list")
+def list_imports(
+    ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="One import a line, as JSON.")] = False
+) -> None:
+    """List the imports that stand, oldest first: of two that have a bar of one time, the later one's counts."""
+    from newsproof.cli.data.outcomes import listed, print_imports
+
+    found = run(listed(of(ctx)))
+    if not as_json:
+        return print_imports(found)
+    for one in found:
+        json_line(one)
 
 
 @group.command("import")
@@ -81,7 +107,7 @@ def import_(
     The price at a time is the open of the first bar that opens then or later, at entry and exit alike. The entry is at the
     first price once the news was knowable, for live news once the signal was emitted. Of several imports the newest has the
     bar that counts. What has no price is dropped, with the reason. Nothing is imported from a file with a wrong line. What
-    changes in known outcomes is told before it does.
+    changes in known outcomes is told before it does. A file that stands already, with the same options, is not imported again.
     """
     from infra.market.outcomes.markets import renaming
     from newsproof.cli.data.outcomes import (
@@ -110,11 +136,12 @@ def import_(
     if exchange is not None:
         if not symbol:
             raise ConfigError("--exchange needs --symbol: the market, such as BTC/USDT (may be repeated)")
-        report = run(
-            import_from_exchange(of(ctx), exchange, symbol, wanted, timeframe=timeframe, base_url=base_url, tell=tell)
+        work = import_from_exchange(
+            of(ctx), exchange, symbol, wanted, timeframe=timeframe, base_url=base_url, tell=tell
         )
     else:
-        report = run(import_file(of(ctx), _prices(file, symbol or [], venue, columns), wanted, tell=tell))
+        work = import_file(of(ctx), _prices(file, symbol or [], venue, columns), wanted, tell=tell)
+    report = run(work, interrupted=_INTERRUPTED)
     json_line(report) if as_json else print_import(report)
 
 
@@ -130,7 +157,9 @@ def remove(
     from newsproof.cli.data.outcomes import print_removed
     from newsproof.cli.data.outcomes import remove as removed
 
-    found = run(removed(of(ctx), source))
+    found = run(
+        removed(of(ctx), source), interrupted="the same command completes it, and harms nothing if it was complete"
+    )
     json_line(found) if as_json else print_removed(found)
 
 
@@ -142,7 +171,7 @@ def compute(
     """Fill `outcomes` again from the prices that are kept: for signals that came, and horizons that ended, since the import."""
     from newsproof.cli.data.outcomes import compute_again, print_changes
 
-    found = run(compute_again(of(ctx)))
+    found = run(compute_again(of(ctx)), interrupted="the same command completes it")
     json_line(found) if as_json else print_changes(found)
 
 

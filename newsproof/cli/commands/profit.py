@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from newsproof.app.invocation import of, run
+from newsproof.app.invocation import READS_ONLY, of, run
 
 Run = Annotated[
     str, typer.Argument(metavar="RUN", help="Run id, or `live`: the recorded judgements.", show_default=False)
@@ -82,7 +82,7 @@ def pnl(
     work = show_profit(
         of(ctx), run_id, rules, capital=Decimal(str(capital)), repeat=repeat, seed=seed, trades=trades, as_json=as_json
     )
-    run(work)
+    run(work, interrupted=READS_ONLY)
 
 
 def study(
@@ -102,7 +102,10 @@ def study(
     from newsproof.evaluation.profit.study_report import show_study
 
     chosen = [one.value for one in by or Dimension]
-    run(show_study(of(ctx), run_id, by=chosen, directed=not undirected, repeat=repeat, seed=seed, as_json=as_json))
+    run(
+        show_study(of(ctx), run_id, by=chosen, directed=not undirected, repeat=repeat, seed=seed, as_json=as_json),
+        interrupted=READS_ONLY,
+    )
 
 
 def _seconds(text: str) -> int:

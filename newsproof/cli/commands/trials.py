@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from newsproof.app.invocation import of, run
+from newsproof.app.invocation import READS_ONLY, of, run
 from newsproof.cli.commands.compare import AllowCodeChange, Cap, Cost, Draws, Latency, Primary, Seed, scoring
 
 Trial = Annotated[str, typer.Argument(metavar="TRIAL", help="As `backtest trials` shows it.", show_default=False)]
@@ -32,7 +32,7 @@ def leaderboard(
 
     how = scoring(primary, cap, trade_cost, draws, seed)
     given: dict[str, Any] = {"how": how, "latency_s": latency, "allow_code_change": allow_code_change}
-    run(show_leaderboard(of(ctx), trial, against=against, as_json=as_json, **given))
+    run(show_leaderboard(of(ctx), trial, against=against, as_json=as_json, **given), interrupted=READS_ONLY)
 
 
 def walk_forward(
@@ -52,7 +52,7 @@ def walk_forward(
 
     chosen = parse_metric(metric)
     given: dict[str, Any] = {"metric": chosen, "seed": seed, "allow_code_change": allow_code_change}
-    run(show_walk_forward(of(ctx), trial, against=against, as_json=as_json, **given))
+    run(show_walk_forward(of(ctx), trial, against=against, as_json=as_json, **given), interrupted=READS_ONLY)
 
 
 def trials(ctx: typer.Context, as_json: AsJson = False) -> None:

@@ -7,12 +7,14 @@ from collections import Counter
 import msgspec
 
 from newsproof.app.database import database
+from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, say_result, table
 from newsproof.evaluation.labels.cases import Found, find_cases
 from newsproof.evaluation.labels.file import LabelFile
 from newsproof.evaluation.labels.judging import TRUTHS, LabelReport, Score, Share, report_of
 from newsproof.evaluation.labels.tables import LabelSource, forget, keep, known_cases, read_judgements, sources
 from schemas.errors import ConfigError
+from schemas.printable import counted
 
 _MAX_LISTED = 12
 _NAMES = "give case ids or external ids that `newsproof cases` lists (the demo's cases: --data-dir .data/demo)"
@@ -112,7 +114,7 @@ async def report(invocation: Invocation, run: str) -> LabelReport:
 def print_import(done: LabelImport) -> None:
     for source, labels in done.labels.items():
         before = f", in place of {done.replaced[source]}" if source in done.replaced else ""
-        say_result(f"{labels} labels of {source} from {done.file}{before}")
+        say_result(f"{counted(labels, 'label')} of {source} from {done.file}{before}")
     if done.unknown:
         listed = ", ".join(done.unknown[:_MAX_LISTED])
         say_result(f"{len(done.unknown)} left out, no case has that name: {listed}")
@@ -122,7 +124,7 @@ def print_import(done: LabelImport) -> None:
 
 def print_sources(found: list[LabelSource]) -> None:
     if not found:
-        say_result("There are no labels: import some, `newsproof labels import FILE`.")
+        say_result(as_started("There are no labels: import some, `newsproof labels import FILE`."))
         return
     columns = ("source", "labels", "true", "false", "partly", "unknown", "imported (UTC)")
     rows = [msgspec.structs.astuple(one) for one in found]

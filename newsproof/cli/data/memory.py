@@ -27,6 +27,7 @@ from newsproof.app.invocation import Invocation, say_result
 from newsproof.app.processes.supervisor import prepare_tables
 from newsproof.app.servers import servers, with_data
 from newsproof.cli.data.memory_vectors import Vectors, add_vectors, provider_of
+from schemas.printable import counted
 from schemas.topics import Topics
 from streams.journal.fold import JournalFold
 from streams.journal.log import Bounds, KafkaLog
@@ -132,16 +133,16 @@ async def rebuild(
 
 def print_rebuilt(done: Rebuilt) -> None:
     say_result(
-        f"{done.memories:,} memories made of {done.records:,} records in {done.seconds:g} s: {done.same:,} as they were, "
+        f"{counted(done.memories, 'memory')} made of {counted(done.records, 'record')} in {done.seconds:g} s: {done.same:,} as they were, "
         f"{done.changed:,} otherwise, {done.added:,} that were missing; {done.removed:,} removed that the log does not hold."
     )
     if (paid := done.vectors) is not None:
         cost = "unknown" if paid.cost_usd is None else f"${paid.cost_usd:.4f}"
         say_result(
-            f"{paid.made:,} vectors of {paid.model} made for {cost}; {paid.missing:,} cases have none yet.{paid.why}"
+            f"{counted(paid.made, 'vector')} of {paid.model} made for {cost}; {counted(paid.missing, 'case')} without one yet.{paid.why}"
         )
     if done.unreadable:
-        say_result(f"{done.unreadable:,} records could not be read; `dlq list` shows them.")
+        say_result(f"{counted(done.unreadable, 'record')} could not be read; `dlq list` shows them.")
 
 
 class _Rows:

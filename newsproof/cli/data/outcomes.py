@@ -11,15 +11,19 @@ from datetime import UTC, datetime
 import msgspec
 
 from infra.clickhouse.client import ClickHouse
+from infra.clickhouse.migrate import migrate
+from infra.embedded.child import DirectoryLock
 from infra.market.outcomes.bar_files import SYNTHETIC, PriceFile
 from infra.market.outcomes.bars import (
     Overlap,
     PriceImport,
     delete_bars,
+    delete_left_over,
     market_name,
     next_version,
     overlaps,
     standing_imports,
+    standing_twin,
     times_covered,
     write_bars,
     write_import,
@@ -28,12 +32,13 @@ from infra.market.outcomes.exchange import Exchange
 from infra.market.outcomes.markets import ENTRY_WITHIN_S, market_symbol, wanted_symbols
 from infra.market.outcomes.returns import EXIT_WITHIN, HALT_AT_MOST_S
 from infra.market.outcomes.tables import Changes, Computed, changes, compute, coverage, judged_cases, keep
-from newsproof.app.composition import clickhouse_of
+from newsproof.app.database import database
+from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, say_result, table
-from newsproof.app.processes.supervisor import prepare_tables
-from newsproof.app.servers import servers, with_data
+from newsproof.app.servers import with_data
 from schemas.errors import ConfigError
 from schemas.prices import HORIZONS_S, JudgedCase, Renaming
+from schemas.printable import counted
 
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2100, 1, 1, tzinfo=UTC)
@@ -78,23 +83,34 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     overlaps: tuple[Overlap, ...]
 
 
-class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
+class ImportReport(Preview, frozen=True, kw_only=True):
     """Result of an import. ``version`` is its number; ``not_mapped`` maps each asset without a market to its number of signals.
+
+    ``already``: the import stood before, of the same file and options; no other was made of it.
 
     ``horizons``, ``not_mapped`` and ``coverage`` are over all imports that stand, ``coverage`` for live signals: by horizon,
     signals per standing (``v_outcome_coverage``).
     """
 
     version: int
-    source: str
-    bars: int
-    markets: tuple[str, ...]
-    changed_by: float
-    changes: Changes
-    overlaps: tuple[Overlap, ...]
+    already: bool
     horizons: tuple[AtHorizon, ...]
     not_mapped: dict[str, int]
     coverage: dict[str, dict[str, int]]
+
+
+class StandingImport(msgspec.Struct, frozen=True, kw_only=True):
+    """One import that counts, as ``outcomes list`` shows it. Times are ISO 8601 in UTC; ``from`` and ``to``: first and last that it covers."""
+
+    version: int
+    source: str
+    imported_at: str
+    bars: int
+    markets: tuple[str, ...]
+    from_at: str
+    to_at: str
+    horizons: tuple[str, ...]
+    maps: tuple[str, ...]
 
 
 class Removed(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,12 +126,16 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def _tables(invocation: Invocation) -> AsyncIterator[ClickHouse]:
-    settings = await with_data(invocation.settings(), given=invocation.data_dir_given)
-    async with servers(settings, kafka=False) as found:
-        at = found.applied_to(settings)
-        await prepare_tables(at)
-        async with clickhouse_of(at) as client:
+    # Two imports at once could take one number; from two machines, `standing_twin` sees it.
+    settings = await with_data(invocation.settings(), given=invocation.data_dir_given, say=lambda _text: None)
+    lock = DirectoryLock(settings.newsproof_data_dir / "outcomes", what="`newsproof outcomes`")
+    lock.acquire()
+    try:
+        async with database(invocation, admin=True) as client:
+            await migrate(client)
             yield client
+    finally:
+        lock.release()
 
 
 async def import_file(
@@ -184,25 +204,20 @@ async def _import(
     covers: tuple[tuple[int, int], ...],
     tell: Callable[[Preview], None] | None,
 ) -> ImportReport:
-    before = await standing_imports(client)
-    _refuse_mixing(prices, before)
-    new = PriceImport(
-        version=await next_version(client),
-        source=prices.source,
-        imported_ms=_now_ms(),
-        bars=prices.bars,
-        markets=tuple(sorted({one.symbol for one in prices.series})),
-        covers=covers,
-        entry_within_s=wanted.entry_within_s,
-        cases_from_ms=_ms(wanted.since),
-        cases_until_ms=_ms(wanted.until),
-        horizons_s=wanted.horizons_s,
-        maps=wanted.renamed,
-    )
+    standing = await standing_imports(client)
+    _refuse_mixing(prices, standing)
+    await delete_left_over(client)
+    new = _as_import(await next_version(client), prices, wanted, covers)
+    twin: PriceImport | None = None
     try:
         await write_bars(client, new.version, prices.series)
-        cases = await judged_cases(client)
-        computed = await compute(client, [*before, new], cases, now_ms=_now_ms())
+        if twin := await standing_twin(client, new, standing):
+            await delete_bars(client, [new.version])
+            new = twin
+        else:
+            standing = [*standing, new]
+        computed = await compute(client, standing, await judged_cases(client), now_ms=_now_ms())
+        before = [one for one in standing if one.version < new.version]
         preview = Preview(
             source=new.source,
             bars=new.bars,
@@ -214,11 +229,31 @@ async def _import(
         if tell is not None:
             tell(preview)
     except BaseException:
-        await delete_bars(client, [new.version])
+        if not twin:
+            await delete_bars(client, [new.version])
         raise
-    await write_import(client, new)
+    if not twin:
+        await write_import(client, new)
     await keep(client, computed)
-    return await _report(client, new, preview, computed)
+    return await _report(client, new, preview, computed, already=twin is not None)
+
+
+def _as_import(
+    version: int, prices: PriceFile, wanted: CaseSelection, covers: tuple[tuple[int, int], ...]
+) -> PriceImport:
+    return PriceImport(
+        version=version,
+        source=prices.source,
+        imported_ms=_now_ms(),
+        bars=prices.bars,
+        markets=tuple(sorted({one.symbol for one in prices.series})),
+        covers=covers,
+        entry_within_s=wanted.entry_within_s,
+        cases_from_ms=_ms(wanted.since),
+        cases_until_ms=_ms(wanted.until),
+        horizons_s=wanted.horizons_s,
+        maps=wanted.renamed,
+    )
 
 
 def _refuse_mixing(prices: PriceFile, before: Sequence[PriceImport]) -> None:
@@ -232,7 +267,9 @@ def _refuse_mixing(prices: PriceFile, before: Sequence[PriceImport]) -> None:
             )
 
 
-async def _report(client: ClickHouse, new: PriceImport, preview: Preview, computed: Computed) -> ImportReport:
+async def _report(
+    client: ClickHouse, new: PriceImport, preview: Preview, computed: Computed, *, already: bool
+) -> ImportReport:
     standing: dict[str, dict[str, int]] = {}
     for horizon_s, how, signals, _share in await coverage(client):
         standing.setdefault(horizon_name(horizon_s), {})[how] = signals
@@ -241,13 +278,9 @@ async def _report(client: ClickHouse, new: PriceImport, preview: Preview, comput
     for drop in computed.drops:
         dropped.setdefault(drop.horizon_s, Counter())[drop.reason] += 1
     return ImportReport(
+        **msgspec.structs.asdict(preview),
         version=new.version,
-        source=new.source,
-        bars=new.bars,
-        markets=preview.markets,
-        changed_by=preview.changed_by,
-        changes=preview.changes,
-        overlaps=preview.overlaps,
+        already=already,
         horizons=tuple(
             _at_horizon(horizon_s, found[horizon_s], dropped.get(horizon_s, Counter()))
             for horizon_s in sorted({*new.horizons_s, *found, *dropped})
@@ -266,6 +299,25 @@ def _at_horizon(horizon_s: int, outcomes: int, dropped: Counter[str]) -> AtHoriz
         dropped=dict(dropped),
         dropped_share=dropped.total() / signals if signals else 0.0,
     )
+
+
+async def listed(invocation: Invocation) -> list[StandingImport]:
+    """Return the imports that stand, oldest first: of two that have a bar of one time, the later one's counts."""
+    async with database(invocation, admin=True) as client:
+        return [
+            StandingImport(
+                version=one.version,
+                source=one.source,
+                imported_at=_utc(one.imported_ms),
+                bars=one.bars,
+                markets=one.markets,
+                from_at=_utc(min((since for since, _ in one.covers), default=None)),
+                to_at=_utc(max((until for _, until in one.covers), default=None)),
+                horizons=tuple(map(horizon_name, one.horizons_s)),
+                maps=tuple(f"{row.asset}={row.symbol}" for row in one.maps),
+            )
+            for one in await standing_imports(client)
+        ]
 
 
 async def remove(invocation: Invocation, named: str, *, changed_by: float = CHANGED_BY) -> Removed:
@@ -339,21 +391,25 @@ def _ms(at: datetime) -> int:
     return round(at.timestamp() * 1000)
 
 
+def _utc(ms: int | None) -> str:
+    return "" if ms is None else f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _now_ms() -> int:
     return int(time.time() * 1000)
 
 
 def print_preview(found: Preview) -> None:
     """Say what an import brings and what it changes, before it counts."""
-    say_result(f"{found.bars:,} bars of {', '.join(found.markets) or 'no market'} from {found.source}")
+    say_result(f"{counted(found.bars, 'bar')} of {', '.join(found.markets) or 'no market'} from {found.source}")
     for one in (one for one in found.overlaps if one.beyond):
         say_result(
-            f"{one.market}: {one.bars:,} bars at the times of import {one.version} ({one.source}), {one.beyond:,} of them differ by "
+            f"{one.market}: {counted(one.bars, 'bar')} at the times of import {one.version} ({one.source}), {one.beyond:,} of them differ by "
             f"more than {found.changed_by:.2%}; half by {one.median:.4%} or less, at most {one.largest:.2%}"
         )
     if alike := [one for one in found.overlaps if not one.beyond]:
         say_result(
-            f"{sum(one.bars for one in alike):,} bars at the times of earlier imports ({len(alike)} markets and imports) differ "
+            f"{counted(sum(one.bars for one in alike), 'bar')} at the times of earlier imports ({len(alike)} markets and imports) differ "
             f"by {max(one.largest for one in alike):.4%} at most"
         )
     _say_changes(found.changes, found.changed_by, "This import changes")
@@ -365,14 +421,13 @@ def _say_changes(of: Changes, share: float, begin: str) -> None:
         f"{of.beyond:,} by more than {share:.2%} of the entry price"
     )
     for source, outcomes in sorted(of.gone_before_bars.items()):
-        say_result(
-            f"{outcomes:,} outcomes of {source} go, which were imported before prices were kept: import it again"
-        )
+        say_result(f"{source} loses {counted(outcomes, 'outcome')} imported before prices were kept: import it again")
 
 
 def print_import(report: ImportReport) -> None:
     """Say what all imports come to, after one more."""
-    say_result(f"Import {report.version} ({report.source}) counts from now on")
+    state = "had these bars already: no other was made of them" if report.already else "counts from now on"
+    say_result(f"Import {report.version} ({report.source}) {state}")
     rows = [
         (h.horizon, h.signals, h.outcomes, *(h.dropped.get(r, 0) for r in _REASONS), f"{h.dropped_share:.1%}")
         for h in report.horizons
@@ -388,10 +443,24 @@ def print_import(report: ImportReport) -> None:
         table(("horizon", *ways), covered, title="All live signals (v_outcome_coverage)", right=ways)
 
 
+def print_imports(found: Sequence[StandingImport]) -> None:
+    """Print the imports that stand as a table."""
+    if not found:
+        say_result(as_started("No prices are imported: `newsproof outcomes import` reads them."))
+        return
+    columns = ("import", "source", "imported at", "bars", "markets", "from", "to", "horizons", "maps")
+    shown = (msgspec.structs.replace(one, markets=_few(one.markets)) for one in found)
+    table(columns, map(msgspec.structs.astuple, shown), title="Imports that stand", right=("import", "bars"))
+
+
+def _few(markets: tuple[str, ...]) -> tuple[str, ...]:
+    return markets if len(markets) <= 4 else (*markets[:3], f"and {len(markets) - 3} more")
+
+
 def print_removed(found: Removed) -> None:
     """Say what a removal changed, and what stands now."""
     versions = ", ".join(str(version) for version in found.versions)
-    say_result(f"Import {versions} ({', '.join(found.sources)}) counts no longer: {found.bars:,} bars removed")
+    say_result(f"Import {versions} ({', '.join(found.sources)}) counts no longer: {counted(found.bars, 'bar')} removed")
     _say_changes(found.changes, found.changed_by, "This changed")
     say_result(f"What stands, oldest first: {', '.join(found.standing) or 'nothing'}")
 
@@ -399,25 +468,3 @@ def print_removed(found: Removed) -> None:
 def print_changes(found: Changes, *, changed_by: float = CHANGED_BY) -> None:
     """Say what computing again changed."""
     _say_changes(found, changed_by, "Computing again changed")
-
-
-__all__ = [
-    "CHANGED_BY",
-    "EARLIEST",
-    "LATEST",
-    "CaseSelection",
-    "Changes",
-    "ImportReport",
-    "Preview",
-    "Removed",
-    "compute_again",
-    "horizon_name",
-    "horizon_seconds",
-    "import_file",
-    "import_from_exchange",
-    "print_changes",
-    "print_import",
-    "print_preview",
-    "print_removed",
-    "remove",
-]

@@ -19,6 +19,7 @@ from newsproof.app.database import database
 from newsproof.app.invocation import Invocation, markdown_table, say_result, table
 from newsproof.app.version import VERSION
 from schemas.errors import ConfigError
+from schemas.printable import counted
 
 README, MANIFEST = "README.md", "export.json"
 _UNFINISHED = ".unfinished-"
@@ -189,4 +190,4 @@ def _escaped(cell: object) -> str:
 def print_export(done: Export, directory: Path) -> None:
     rows = [(one.file, f"{one.rows:,}", f"{one.size:,}") for one in done.tables]
     table(("file", "rows", "bytes"), rows, right=("rows", "bytes"))
-    say_result(f"{len(rows)} files in {directory}; {README} says what every column holds.")
+    say_result(f"{counted(len(rows), 'file')} in {directory}; {README} says what every column holds.")

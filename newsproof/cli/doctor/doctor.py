@@ -15,6 +15,7 @@ from pathlib import Path
 from infra.landlock import FILES_SINCE, NETWORK_SINCE, abi_version
 from infra.settings import Settings
 from newsproof.app.composition import address_of, clickhouse_of, mode_in_words, opens_pages, refuse_unusable, topics_of
+from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.model_options import ignored_options
 from newsproof.app.servers import running_clickhouse, running_kafka
@@ -57,7 +58,7 @@ def _print(checks: Iterable[Check], *, as_json: bool, live: bool) -> None:
         for check in checks:
             json_line(check)
         return
-    table(("", "what", "found", "what to do"), [(c.state, c.name, c.found, c.do) for c in checks])
+    table(("", "what", "found", "what to do"), [(c.state, c.name, c.found, as_started(c.do)) for c in checks])
     missing = [c.name for c in checks if c.state == "missing"]
     notes = sum(c.state == "note" for c in checks)
     say_result(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from newsproof.app.hints import as_started
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.open_log import open_log
 from schemas.budget import nano_usd, usd_of
@@ -75,7 +76,7 @@ def _amounts(pot: Money) -> dict[str, Any]:
 
 def _print(document: dict[str, Any]) -> None:
     if document["limits"] is None:
-        say_result(NO_LIMITS)
+        say_result(as_started(NO_LIMITS))
         return
     today, month = document["today"], document["month"]
     rows = [
@@ -108,4 +109,4 @@ def _print(document: dict[str, Any]) -> None:
     if document["news_waits_because"]:
         say_result(f"News waits: {document['news_waits_because']}")
     if document["unreadable_records"]:
-        say_result(f"{document['unreadable_records']} records could not be read; see `newsproof dlq list`.")
+        say_result(as_started(f"{document['unreadable_records']} records could not be read; see `newsproof dlq list`."))

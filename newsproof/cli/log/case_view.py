@@ -11,6 +11,7 @@ from newsproof.report.case_document import CaseDocument, document_of
 from newsproof.report.demo import shortened
 from schemas.errors import ConfigError
 from schemas.events import EvidenceCritiqued
+from schemas.printable import counted
 from schemas.signals import Signal
 from schemas.topics import Topics
 from streams.journal.case_reading import CaseRow, JournalRecord, read_cases
@@ -33,7 +34,7 @@ async def find_case(address: KafkaAddress, topics: Topics, wanted: str) -> str:
     raise ConfigError(
         f"no case is called {wanted!r}: give a case id, at least 4 of its first characters, or the news's external id "
         "(the demo's cases: --data-dir .data/demo). "
-        f"This log knows {len(cases)} cases: {known}{' …' if len(cases) > 12 else ''}. `newsproof cases` lists them"
+        f"This log knows {counted(len(cases), 'case')}: {known}{' …' if len(cases) > 12 else ''}. `newsproof cases` lists them"
     )
 
 
@@ -41,7 +42,7 @@ def _only(found: Sequence[CaseRow], wanted: str) -> str:
     if len(found) == 1:
         return found[0].case_id
     listed = "; ".join(f"{c.case_id} ({c.source}, {shortened(c.text, 40)})" for c in found[:8])
-    raise ConfigError(f"{len(found)} cases are called {wanted!r}, give one case id: {listed}")
+    raise ConfigError(f"{counted(len(found), 'case')} are called {wanted!r}, give one case id: {listed}")
 
 
 def print_story(
@@ -50,7 +51,7 @@ def print_story(
     """Print the story on standard output. ``revisions`` are those of its signal, as published: the last is how it stands."""
     document = document_of(records, revisions)
     took = (records[-1].envelope.time - records[0].envelope.time).total_seconds()
-    _print_news(document, f"{len(records)} records in {took:.2f} s")
+    _print_news(document, f"{counted(len(records), 'record')} in {took:.2f} s")
     rows = [(f"+{line.after_s:.2f} s", line.phase, line.what, line.thought) for line in document.timeline]
     table(("after", "phase", "what happened", "why"), rows, title="What happened", right=("after",))
     _print_evidence(document)
@@ -191,7 +192,7 @@ def _print_calls(calls: Sequence[narrative.CaseCall]) -> None:
     ]
     costs = [call.cost_usd for call in calls]
     known = sum(c for c in costs if c is not None)
-    unpriced = f", {costs.count(None)} calls of unknown price" if None in costs else ""
+    unpriced = f", {counted(costs.count(None), 'call')} of unknown price" if None in costs else ""
     columns = ("event", "call", "by", "mode", "prompt", "ms", "tokens", "USD", "error")
-    title = f"{len(calls)} calls, {known:.5f} USD{unpriced}"
+    title = f"{counted(len(calls), 'call')}, {known:.5f} USD{unpriced}"
     table(columns, rows, title=title, right=("ms", "tokens", "USD"))

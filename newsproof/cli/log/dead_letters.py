@@ -23,6 +23,7 @@ from newsproof.report.demo import shortened
 from schemas.attempts import RETRIES_HEADER
 from schemas.errors import ConfigError, ContractError
 from schemas.news import decode_news
+from schemas.printable import counted
 
 REQUEUED_FROM = "dl_requeued_from"
 _OURS = "dl_"
@@ -139,7 +140,11 @@ async def show_dead_letters(invocation: Invocation, *, reason: str | None, as_js
         )
         for one in dead_letters
     ]
-    table(("id", "when", "from", "reason", "why", "state", "value"), rows, title=f"{len(dead_letters)} dead letters")
+    table(
+        ("id", "when", "from", "reason", "why", "state", "value"),
+        rows,
+        title=counted(len(dead_letters), "dead letter"),
+    )
 
 
 async def show_dead_letter(invocation: Invocation, wanted: str, *, value_alone: bool, as_json: bool) -> None:

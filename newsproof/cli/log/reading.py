@@ -13,6 +13,7 @@ from newsproof.app.open_log import LogAccess, open_log
 from newsproof.app.servers import say_on_stderr
 from newsproof.report.narrative import Language, action_in_words, summary_in, verdict_in_words
 from schemas.errors import ConfigError
+from schemas.printable import counted
 from schemas.signals import Signal, Stage, Verdict
 from streams.audit.audit import AuditReport
 from streams.audit.audit import audit as audit_log
@@ -70,7 +71,7 @@ async def show_signals(
         ids = {c.case_id: c.external_id or c.case_id[:8] for c in await read_cases(KafkaLog(log.address), log.topics)}
         from newsproof.report.demo import print_signals
 
-        print_signals(shown, ids, title=f"{len(shown)} of {len(newest)} signals", language=language)
+        print_signals(shown, ids, title=f"{len(shown)} of {counted(len(newest), 'signal')}", language=language)
 
 
 async def _follow(log: LogAccess, wanted: Filter, *, as_json: bool, language: Language) -> None:
@@ -126,7 +127,7 @@ async def show_cases(invocation: Invocation, *, status: str | None, as_json: boo
         for c in found
     ]
     columns = ("news", "case", "source", "received", "type", "asset", "status", "end", "events", "calls", "USD", "text")
-    table(columns, rows, title=f"{len(found)} cases", right=("events", "calls", "USD"))
+    table(columns, rows, title=counted(len(found), "case"), right=("events", "calls", "USD"))
 
 
 async def show_case(invocation: Invocation, wanted: str, *, events: bool, as_json: bool, language: Language) -> None:

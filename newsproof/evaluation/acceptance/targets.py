@@ -8,6 +8,7 @@ import msgspec
 
 from newsproof.evaluation.acceptance.measures import Measured
 from newsproof.evaluation.acceptance.messages import MESSAGES, Message, ids_of
+from schemas.printable import counted
 
 MAX_COST_USD, AIM_COST_USD = 0.05, 0.01
 MAX_LATENCY_S = 8.0
@@ -32,7 +33,13 @@ def verdicts(run: Measured) -> list[Verdict]:
     deep = run.deep
     unpriced = sum(c.unpriced_calls for c in deep)
     cost = _mean(c.cost_usd or 0.0 for c in deep)
-    note = f"{unpriced} calls of unknown price" if unpriced else f"aim < {AIM_COST_USD} USD" if cost is not None else ""
+    note = (
+        f"{counted(unpriced, 'call')} of unknown price"
+        if unpriced
+        else f"aim < {AIM_COST_USD} USD"
+        if cost is not None
+        else ""
+    )
     steps = [
         _below(f"mean {step}", limit_s, run.seconds_by_step.get(step), "s") for step, limit_s in STEP_LATENCY_S.items()
     ]

@@ -14,6 +14,7 @@ import msgspec
 from agents.core.registry import Registry
 from schemas.config import Prompt
 from schemas.ids import LIVE_RUN, content_hash
+from schemas.printable import counted
 
 Declarations = Mapping[str, Mapping[str, str]]
 """Step → name → hash: of each function that it declares to a model, and of ``reply of PROMPT``, the schema of a reply."""
@@ -102,7 +103,7 @@ class CodeChange(msgspec.Struct, frozen=True, kw_only=True):
             ]
         if never:
             said.append(f"unknown of {', '.join(never)}, which no recorded case asked")
-        return f"{'; '.join(said)} ({self.looked_at} cases looked at)"
+        return f"{'; '.join(said)} ({counted(self.looked_at, 'case')} looked at)"
 
 
 def said_of_run(about: RunAbout, *, options: str = "") -> str:

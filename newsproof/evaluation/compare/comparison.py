@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 import msgspec
@@ -13,8 +13,9 @@ from newsproof.evaluation.compare.pairing import Comparability, Judged, Pair, pa
 from newsproof.evaluation.compare.rows import Returns, RunRows, Texts
 from newsproof.evaluation.compare.rules import Rule, RuleResult, judge
 from newsproof.evaluation.compare.segments import Dimension, segmented
-from newsproof.evaluation.compare.terms import PRIMARY, Scoring
+from newsproof.evaluation.compare.terms import Scoring
 from newsproof.evaluation.compare.texts import changes_summary, difference, visible
+from schemas.printable import counted
 
 FORMAT_VERSION = 2
 
@@ -37,7 +38,10 @@ class Spend(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One case that the runs judge differently. A verdict is "" where there is none. ``diff`` is filled for the largest differences only."""
+    """One case that the runs judge differently. A verdict is "" where there is none.
+
+    ``title`` begins the news, "" where its text is not kept any more; ``diff`` is filled for the largest differences only.
+    """
 
     case_id: str
     story_id: str
@@ -52,6 +56,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     delta: float
     repeat_a: int
     repeat_b: int
+    title: str = ""
     diff: tuple[str, ...] = ()
 
 
@@ -146,8 +151,13 @@ def compare(
     )
 
 
-def with_texts(comparison: Comparison, texts: Texts) -> Comparison:
-    """Return the comparison with the text diff of each of its largest differences."""
+def with_texts(comparison: Comparison, texts: Texts, titles: Mapping[str, str] | None = None) -> Comparison:
+    """Return the comparison with the text diff of each of its largest differences, and the titles of its cases (by case id)."""
+
+    def titled(changes: Iterable[Change]) -> tuple[Change, ...]:
+        known = titles or {}
+        return tuple(msgspec.structs.replace(one, title=visible(known.get(one.case_id, ""))) for one in changes)
+
     with_diffs = tuple(
         msgspec.structs.replace(
             one,
@@ -156,9 +166,10 @@ def with_texts(comparison: Comparison, texts: Texts) -> Comparison:
                 texts.get((comparison.b, one.case_id, one.repeat_b)),
             ),
         )
-        for one in comparison.differences
+        for one in titled(comparison.differences)
     )
-    return msgspec.structs.replace(comparison, differences=with_diffs)
+    flips, of_verdict = titled(comparison.flips), titled(comparison.verdict_flips)
+    return msgspec.structs.replace(comparison, flips=flips, verdict_flips=of_verdict, differences=with_diffs)
 
 
 def _change(pair: Pair, a: Judged, b: Judged) -> Change:
@@ -214,8 +225,8 @@ def verdict_of(
     measured = [m for m in metrics if m.verdict != "not measured"]
     alone = counts.only_a + counts.only_b
     if not changed and not alone and all(m.verdict == "identical" for m in measured):
-        return f"identical: B says the same as A in all {counts.aligned:,} cases"
-    said = f"{changed:,} of {counts.aligned:,} cases say something different"
+        return f"identical: B says the same as A in all {counted(counts.aligned, 'case')}"
+    said = f"{changed:,} of {counted(counts.aligned, 'case')} say something different"
     if alone:
         said += f", and {alone:,} worked in one run alone"
     return "; ".join(filter(None, (_of_primary(metrics[0]), _of_segments(segments), _of_secondary(metrics), said)))
@@ -272,34 +283,21 @@ def _warnings(a: RunRows, b: RunRows, found: Comparability) -> Iterable[str]:
         if growing := growing_warning(name, visible(run.status), run.changes):
             yield growing
         if count.look_ahead:
-            yield f"run {name} refused {count.look_ahead:,} pieces of the future (evidence, memories, prices)"
+            yield f"run {name} refused {counted(count.look_ahead, 'piece')} of the future (evidence, memories, prices)"
         if count.after_training_cutoff:
             yield (
-                f"run {name}: {count.after_training_cutoff:,} cases are older than its model's training cutoff; "
+                f"run {name}: {counted(count.after_training_cutoff, 'case')} from before its model's training cutoff; "
                 "the model may know how they ended, and look better than it is"
             )
         if lost := count.misses + count.failed + count.refused + count.partly:
-            yield f"run {name}: {lost:,} cases did not work in all repeats; what they would have come to is taken both ways"
+            yield f"run {name}: {counted(lost, 'case')} did not work in all repeats; what they would have come to is taken both ways"
         if count.missing:
             yield (
-                f"{count.missing:,} cases of the other run are not in {name} (another period, another sample, or not done yet): "
-                "they are compared nowhere"
+                f"{counted(count.missing, 'case')} of the other run missing in {name} (another period, another sample, or not done yet): "
+                "compared nowhere"
             )
     if found.other_preliminary:
         yield (
-            f"in {found.other_preliminary:,} cases the preliminary confidence differs already: the runs differ from triage on, "
+            f"in {counted(found.other_preliminary, 'case')} the preliminary confidence differs already: the runs differ from triage on, "
             "or replay different recordings"
         )
-
-
-__all__ = [
-    "FORMAT_VERSION",
-    "PRIMARY",
-    "Change",
-    "Comparison",
-    "Scoring",
-    "Spend",
-    "compare",
-    "verdict_of",
-    "with_texts",
-]

@@ -13,6 +13,7 @@ import msgspec
 from newsproof.app.invocation import markdown_table
 from newsproof.evaluation.compare.comparison import Comparison
 from newsproof.evaluation.compare.metrics import MetricResult
+from newsproof.evaluation.compare.pairing import aligned_in_words
 from newsproof.evaluation.compare.rules import RuleResult
 from newsproof.evaluation.compare.terminal import (
     CALIBRATION_COLUMNS,
@@ -81,7 +82,7 @@ def as_markdown(found: Comparison) -> str:
         f"**{_plain(found.verdict)}.**",
         *_quoted(found.warnings),
         *(_rule_line(rule) for rule in found.rules),
-        f"{counts.aligned:,} of {counts.in_both:,} cases worked in both, {counts.stories:,} stories on {counts.days:,} days.",
+        f"{aligned_in_words(counts)}.",
         markdown_table(("", "A", "B"), count_rows(counts.a, counts.b), escape=_plain),
         *_table_of(TRANSITION_COLUMNS, transition_rows(found)),
         f"#### {_plain(metrics_title(found))}",

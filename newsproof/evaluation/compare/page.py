@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from newsproof.evaluation.compare.comparison import Change, Comparison
+from newsproof.evaluation.compare.pairing import aligned_in_words
 from newsproof.evaluation.compare.segments import Segment
 from newsproof.evaluation.compare.terminal import (
     CALIBRATION_COLUMNS,
@@ -52,7 +53,7 @@ def as_html(found: Comparison) -> str:
         *(f'<p class="soft">B, {escape(found.b)}: {escape(said)}</p>' for said in (found.changes_b,) if said),
         *(f"<p>⚠ {escape(warning)}</p>" for warning in found.warnings),
         "<h2>What is compared</h2>",
-        f"<p>{counts.aligned:,} of {counts.in_both:,} cases worked in both runs: {counts.stories:,} stories on {counts.days:,} days.</p>",
+        f"<p>{aligned_in_words(counts)}.</p>",
         _table(("", "A", "B"), count_rows(counts.a, counts.b), right=("A", "B")),
         *_titled("Paths of the cases", TRANSITION_COLUMNS, transition_rows(found), right=("cases",)),
         f"<h2>{escape(metrics_title(found))}</h2>",
@@ -164,6 +165,3 @@ def _intervals(segments: Sequence[Segment], title: str) -> str:
 def _difference(change: Change) -> str:
     diff = f"<pre>{escape(chr(10).join(change.diff))}</pre>" if change.diff else ""
     return f"<details><summary>{escape('  '.join(flip_row(change)))}</summary>{diff}</details>"
-
-
-__all__ = ["as_html"]

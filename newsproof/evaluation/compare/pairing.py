@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 import msgspec
 
 from newsproof.evaluation.compare.rows import LIVE, NO_SIGNAL, ComparedCase, RunRows
 from schemas.errors import ConfigError
+from schemas.printable import counted
 
 SIDES = {"buy": 1, "sell": -1}
 """The actions that are acted on; every other one leaves no order."""
@@ -114,6 +116,7 @@ class Transition(msgspec.Struct, frozen=True, kw_only=True):
 class Comparability(msgspec.Struct, frozen=True, kw_only=True):
     """What can be compared. ``aligned`` cases worked in both runs and belong to ``stories`` distinct stories on ``days`` days.
 
+    ``first_day`` and ``last_day`` are those days' ends, ISO 8601 in UTC; "" where nothing aligns.
     ``only_a`` and ``only_b`` count the cases that worked in one run alone. ``other_preliminary`` counts aligned cases whose
     preliminary confidence differs, that is before any lookup. ``transitions``: all cases in both runs by their paths, the most
     frequent first.
@@ -125,6 +128,8 @@ class Comparability(msgspec.Struct, frozen=True, kw_only=True):
     only_b: int
     stories: int
     days: int
+    first_day: str
+    last_day: str
     other_preliminary: int
     transitions: tuple[Transition, ...]
     a: RunCounts
@@ -146,13 +151,16 @@ def paired(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
     aligned = [(pair.a, pair.b) for pair in pairs if pair.a is not None and pair.b is not None]
     worked = [pair for pair in pairs if pair.both]
     paths = Counter((pair.path_a, pair.path_b) for pair in every)
+    days = sorted({datetime.fromtimestamp(pair.at_s, UTC).date().isoformat() for pair in worked})
     comparability = Comparability(
         in_both=len(both),
         aligned=len(worked),
         only_a=sum(pair.b is None for pair in pairs),
         only_b=sum(pair.a is None for pair in pairs),
         stories=len({pair.story_id for pair in worked}),
-        days=len({pair.at_s // 86_400 for pair in worked}),
+        days=len(days),
+        first_day=days[0] if days else "",
+        last_day=days[-1] if days else "",
         other_preliminary=sum(
             None not in (one.preliminary, other.preliminary) and one.preliminary != other.preliminary
             for one, other in aligned
@@ -164,6 +172,13 @@ def paired(a: RunRows, b: RunRows) -> tuple[Comparability, list[Pair]]:
     if not worked:
         raise ConfigError(_why_nothing_aligns(a, b, comparability))
     return comparability, pairs
+
+
+def aligned_in_words(found: Comparability) -> str:
+    """Return how many cases are compared, and of which period."""
+    days = counted(found.days, "day")
+    period = f"on {days}, {found.first_day} to {found.last_day}" if found.days > 1 else f"on {days}, {found.first_day}"
+    return f"{found.aligned:,} of {counted(found.in_both, 'case')} worked in both: {counted(found.stories, 'story')} {period} (UTC)"
 
 
 def _pair(told: ComparedCase, rows_a: Sequence[ComparedCase], rows_b: Sequence[ComparedCase]) -> Pair:

@@ -16,6 +16,8 @@ from infra.market.outcomes.markets import Markets
 from newsproof.evaluation.compare.comparison import Comparison
 from newsproof.evaluation.compare.pricing import LATENCY_S, CaseTimes, asked_of, entry_ms, returns_of, symbols_of
 from newsproof.evaluation.compare.rows import HOW_NOT_WHAT, LIVE, CaseText, ComparedCase, Returns, RunRows, Texts
+from newsproof.evaluation.compare.texts import visible
+from newsproof.evaluation.profit.reading import read_withdrawn
 from schemas.errors import ConfigError
 
 # Matches canonical JSON: a string, null or a flat list after the field's name. Inside a text the quotes are escaped.
@@ -34,21 +36,24 @@ _CASES = {
     True: "SELECT case_id FROM v_run_cases WHERE run_id = {run:String}",
     False: "SELECT case_id FROM run_cases WHERE run_id = {run:String}",
 }
-# Of live news nobody could act on a withdrawal before bots were told of it; of other news, from when on it was knowable.
 _TIMES = """
-SELECT j.case_id, toUnixTimestamp64Milli(j.knowable_at),
-       if(j.live, toUnixTimestamp64Milli(j.emitted_at), NULL),
-       if(j.withdrawn_at IS NULL, NULL, toUnixTimestamp64Milli(assumeNotNull(j.withdrawn_at))),
-       if(t.case_id = '', NULL, toUnixTimestamp64Milli(t.told_at))
-FROM (SELECT case_id, knowable_at, live, emitted_at, withdrawn_at FROM v_judgements WHERE run_id = 'live') AS j
-LEFT JOIN
-(
-    SELECT case_id, min(emitted_at) AS told_at FROM signals FINAL
-    WHERE run_id = 'live' AND stage IN ('retracted', 'superseded') GROUP BY case_id
-) AS t ON t.case_id = j.case_id
+SELECT case_id, toUnixTimestamp64Milli(knowable_at), if(live, toUnixTimestamp64Milli(emitted_at), NULL)
+FROM v_judgements WHERE run_id = 'live'
 """
 _BEFORE_MS = 7 * 86_400_000
 """Bars of so much time before the first entry say how dense a market's bars are."""
+TITLE_LENGTH = 80
+"""Characters of a case's news that name it."""
+_TITLES = """
+SELECT case_id, substringUTF8(replaceRegexpAll(any(text), '\\s+', ' '), 1, {length:UInt32}) FROM news FINAL
+WHERE case_id IN {cases:Array(String)} GROUP BY case_id
+"""
+_MODELS = """
+SELECT step, run_id, arraySort(groupUniqArray(concat(provider_name, ':', request_model))) FROM llm_calls
+WHERE run_id IN ({{a:String}}, {{b:String}}) AND accepted AND error_type = '' AND execution != 'miss'
+  AND case_id IN ({in_a}) AND case_id IN ({in_b})
+GROUP BY step, run_id ORDER BY step, run_id
+"""
 _TEXT_FIELDS = (
     *("event_type", "asset", "action", "direction", "verdict", "horizon_s", "preliminary_confidence", "confidence"),
 )
@@ -83,6 +88,29 @@ async def read_texts(tables: ClickHouse, a: str, b: str, comparison: Comparison)
         )
         for run_id, case_id, repeat, signal, notes, *fields in found
     }
+
+
+async def read_titles(tables: ClickHouse, comparison: Comparison) -> dict[str, str]:
+    """Return how the news of each case that a comparison names begins, on one line; those whose text is not kept are absent."""
+    named = {one.case_id for one in (*comparison.flips, *comparison.verdict_flips, *comparison.differences)}
+    if not named:
+        return {}
+    found = await tables.query(_TITLES, {"cases": list(named), "length": TITLE_LENGTH})
+    return {case_id: title for case_id, title in found.rows if title}
+
+
+async def other_models(tables: ClickHouse, a: str, b: str) -> list[str]:
+    """Return a sentence that says, for each step that another model answered in run A than in B, which did; none if none did."""
+    sql = _MODELS.format(in_a=_CASES[a == LIVE].replace("{run", "{a"), in_b=_CASES[b == LIVE].replace("{run", "{b"))
+    by: dict[str, dict[str, Sequence[str]]] = {}
+    for step, run_id, models in (await tables.query(sql, {"a": a, "b": b})).rows:
+        by.setdefault(step, {})[run_id] = models
+    other = [
+        f"{step} by {', '.join(of[a])} in {a} and by {', '.join(of[b])} in {b}"
+        for step, of in by.items()
+        if a in of and b in of and of[a] != of[b]
+    ]
+    return [visible(f"other models judged: {'; '.join(other)}; a difference may be the model's")] if other else []
 
 
 async def _read_run(tables: ClickHouse, run: str, other: str) -> RunRows:
@@ -137,11 +165,12 @@ async def read_returns(tables: ClickHouse, runs: Sequence[RunRows], *, latency_s
 async def _read_times(tables: ClickHouse, rows: Sequence[ComparedCase]) -> dict[str, CaseTimes]:
     """Return the times of each case; its live signal says how late the entry is, and whether it was withdrawn."""
     found = {row.case_id: CaseTimes(knowable_ms=row.knowable_ms, emitted_ms=None, withdrawn_ms=None) for row in rows}
-    for case_id, *times in (await tables.query(_TIMES)).rows:
+    judged, withdrawn = await asyncio.gather(tables.query(_TIMES), read_withdrawn(tables))
+    for case_id, knowable_ms, emitted_ms in judged.rows:
         if case_id in found:
-            known, emitted, withdrawn, told = times
-            heard = max(withdrawn, told or 0) if withdrawn is not None and emitted is not None else withdrawn
-            found[case_id] = CaseTimes(knowable_ms=known, emitted_ms=emitted, withdrawn_ms=heard)
+            known, told = withdrawn.get(case_id, (None, None))
+            heard = known if emitted_ms is None else told
+            found[case_id] = CaseTimes(knowable_ms=knowable_ms, emitted_ms=emitted_ms, withdrawn_ms=heard)
     return found
 
 

@@ -22,7 +22,7 @@ from newsproof.evaluation.compare.formats import ReportFormat
 from newsproof.evaluation.compare.metrics import MetricResult
 from newsproof.evaluation.compare.page import as_html
 from newsproof.evaluation.compare.pricing import LATENCY_S
-from newsproof.evaluation.compare.reading import read_returns, read_runs, read_texts
+from newsproof.evaluation.compare.reading import other_models, read_returns, read_runs, read_texts, read_titles
 from newsproof.evaluation.compare.rows import RunRows
 from newsproof.evaluation.compare.rules import Rule
 from newsproof.evaluation.compare.terminal import show_table
@@ -43,39 +43,9 @@ _INVENTED = (
 )
 
 
-async def compare_runs(
-    tables: ClickHouse,
-    a: str,
-    b: str,
-    *,
-    how: Scoring | None = None,
-    rules: Sequence[Rule] = (),
-    differences: int = 10,
-    latency_s: float = LATENCY_S,
-    allow_code_change: bool = False,
-    within_trial: bool = False,
-) -> Comparison:
-    """Compare two runs of the tables; ``live``: the live judgements. Keywords as in :func:`comparison.compare`.
-
-    ``latency_s``: seconds from when news was knowable to the entry, for news that was not judged live. What the ledger of trials
-    does not allow is not claimed; ``within_trial``: candidates of one trial do not count against each other. Without
-    a primary metric in ``how``, that which run B declared, else profit.
-
-    Raises:
-        ConfigError: a run does not exist, no case worked in both, or one is ``live`` and other code recorded it than
-            decided the other, unless ``allow_code_change``.
-    """
-    _, shown = await compare_for_gate(
-        tables,
-        a,
-        b,
-        how=how,
-        rules=rules,
-        differences=differences,
-        latency_s=latency_s,
-        allow_code_change=allow_code_change,
-        within_trial=within_trial,
-    )
+async def compare_runs(tables: ClickHouse, a: str, b: str, **how: Any) -> Comparison:
+    """Return the comparison of :func:`compare_for_gate`, which has its keywords."""
+    _, shown = await compare_for_gate(tables, a, b, **how)
     return shown
 
 
@@ -91,10 +61,18 @@ async def compare_for_gate(
     allow_code_change: bool = False,
     within_trial: bool = False,
 ) -> tuple[MetricResult, Comparison]:
-    """Return the primary metric as it is, and the comparison as :func:`compare_runs` returns it.
+    """Compare two runs of the tables (``live``: the live judgements); return the primary metric as it is, and the comparison.
+
+    Keywords as in :func:`comparison.compare`, and ``latency_s``: seconds from when news was knowable to the entry, for news that
+    was not judged live. What the ledger of trials does not allow is not claimed; ``within_trial``: candidates of one trial do not
+    count against each other. Without a primary metric in ``how``, that which run B declared, else profit.
 
     A gate looks for a loss. Having tuned on a period can hide one there and not make one, so it looks before the ledger of
     trials takes the p values away.
+
+    Raises:
+        ConfigError: a run does not exist, no case worked in both, or one is ``live`` and other code recorded it than
+            decided the other, unless ``allow_code_change``.
     """
     first, second = await read_runs(tables, a, b)
     trials = await read_trials(tables)
@@ -104,9 +82,11 @@ async def compare_for_gate(
     returns = await read_returns(tables, (first, second), latency_s=latency_s)
     how, said = _with_primary(how or Scoring(primary=""), second)
     said += [_OTHER_LOG.format(run=visible(run)) for run in of_sample] + ([_INVENTED] if returns.invented else [])
+    said += await other_models(tables, a, b)
     found = compare(first, second, returns, how=how, rules=rules, differences=differences, warnings=said)
     shown = claimed(found, [claim_of(trials, run, within_trial=within_trial) for run in (a, b)])
-    return found.primary, with_texts(_with_code_change(shown, change), await read_texts(tables, a, b, shown))
+    texts, titles = await read_texts(tables, a, b, shown), await read_titles(tables, shown)
+    return found.primary, with_texts(_with_code_change(shown, change), texts, titles)
 
 
 def _with_primary(how: Scoring, b: RunRows) -> tuple[Scoring, list[str]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
+from newsproof.app.hints import as_started
 from newsproof.app.invocation import say_result, table
 from newsproof.evaluation.compare.comparison import Change, Comparison
 from newsproof.evaluation.compare.metrics import MetricResult
-from newsproof.evaluation.compare.pairing import RunCounts
+from newsproof.evaluation.compare.pairing import RunCounts, aligned_in_words
 from newsproof.evaluation.compare.texts import visible
 
 MAX_FLIPS = 20
@@ -42,20 +43,17 @@ def show_table(found: Comparison) -> None:
     """Print comparability, metrics, flips, differences, spend and rules, then the verdict."""
     say_result(f"A = {found.a}{_changes(found.changes_a)}\nB = {found.b}{_changes(found.changes_b)}\n")
     counts = found.comparability
-    days = "day" if counts.days == 1 else "days"
-    say_result(
-        f"{counts.aligned:,} of {counts.in_both:,} cases worked in both: {counts.stories:,} stories on {counts.days:,} {days}"
-    )
+    say_result(aligned_in_words(counts))
     table(("", "A", "B"), count_rows(counts.a, counts.b), right=("A", "B"))
     for warning in found.warnings:
-        say_result(f"! {warning}")
+        say_result(as_started(f"! {warning}"))
     say_result()
     if moved := transition_rows(found):
         table(TRANSITION_COLUMNS, moved, title="Paths of the cases", right=TRANSITION_COLUMNS[2:])
     say_result(metrics_title(found))
     table(METRIC_COLUMNS, measured_rows(found), right=METRIC_COLUMNS[1:-1])
     for line in (*metric_notes(found), *not_measured(found)):
-        say_result(line)
+        say_result(as_started(line))
     say_result()
     _show_segments(found)
     if found.calibration:
@@ -247,14 +245,14 @@ def money(cost: Decimal | None) -> str:
 
 
 def flip_row(change: Change) -> tuple[str, ...]:
-    """Return one flip as text, in the order of ``FLIP_COLUMNS``."""
+    """Return one flip as text, in the order of ``FLIP_COLUMNS``; the case's id is short, as `newsproof case` takes it."""
     a, b = (("–" if c is None else f"{c:.3f}") for c in (change.confidence_a, change.confidence_b))
     actions = f"{change.action_a} → {change.action_b}"
     verdicts = f"{change.verdict_a or '–'} → {change.verdict_b or '–'}"
-    return (change.case_id, change.asset, change.event_type, actions, verdicts, f"{a} → {b}")
+    return (change.case_id[:8], change.asset, change.event_type, actions, verdicts, f"{a} → {b}", change.title)
 
 
-FLIP_COLUMNS = ("case", "asset", "event type", "action", "verdict", "confidence")
+FLIP_COLUMNS = ("case", "asset", "event type", "action", "verdict", "confidence", "news")
 
 
 def flip_title(found: Comparison) -> str:
@@ -283,7 +281,7 @@ def _show_differences(found: Comparison) -> None:
         return
     say_result(f"Largest differences ({len(found.differences):,} of {found.changed_texts:,})")
     for change in found.differences:
-        say_result("  ".join(flip_row(change)))
+        say_result("  ".join(flip_row(change)).rstrip())
         for line in change.diff:
             say_result(f"    {line}")
     say_result()

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from agents.tables import load_tables
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, json_line, markdown_table, run, say_result, table
+from newsproof.app.invocation import UNKEPT, Invocation, json_line, markdown_table, run, say_result, table
 from newsproof.evaluation.eval.evaluate import CaseResult, Evaluation, JudgedCase, read_case
 from newsproof.evaluation.eval.judging import evaluate, read_oracle
 from schemas.config import Snapshot
 from schemas.errors import ConfigError, ContractError
+from schemas.printable import counted
 
 if TYPE_CHECKING:
     from infra.settings import Settings
@@ -46,7 +47,7 @@ def show_evaluation(
     if model:
         from newsproof.evaluation.eval.model import evaluate_by_model
 
-        evaluation = run(evaluate_by_model(cases, snapshot, settings))
+        evaluation = run(evaluate_by_model(cases, snapshot, settings), interrupted=UNKEPT)
         print(_by_whom(evaluation), file=sys.stderr, flush=True)
     else:
         evaluation = evaluate(cases, snapshot, stances)
@@ -62,7 +63,7 @@ def show_evaluation(
 
 def markdown_of(name: str, evaluation: Evaluation) -> str:
     """Return the totals as rows of the table in docs/verification.md."""
-    heading = f"`{name}`: {evaluation.cases} cases, {evaluation.all_right} right in every field"
+    heading = f"`{name}`: {counted(evaluation.cases, 'case')}, {evaluation.all_right} right in every field"
     made = markdown_table(*_totals(evaluation), escape=lambda cell: "–" if cell is None else str(cell))
     return f"{heading}\n\n{made}"
 
@@ -83,7 +84,7 @@ def _by_whom(evaluation: Evaluation) -> str:
     whom = "a SCRIPTED server, whose critic reads by a few rules of its own" if by.mode != "live" else "live models"
     cost = "of unknown cost" if by.cost_usd is None else f"for {by.cost_usd:.4f} USD"
     lost = f"; no signal for {', '.join(by.failed)}" if by.failed else ""
-    return f"Judged by {whom} ({', '.join(by.models)}): {by.calls} calls {cost}{' (simulated)' * (by.mode != 'live')}{lost}"
+    return f"Judged by {whom} ({', '.join(by.models)}): {counted(by.calls, 'call')} {cost}{' (simulated)' * (by.mode != 'live')}{lost}"
 
 
 def _read(file: Path) -> tuple[list[tuple[int, JudgedCase]], int]:
@@ -116,7 +117,7 @@ def _print(evaluation: Evaluation) -> None:
     table(("case", "right", "verdict", "confidence", "what is wrong"), [_row(r) for r in evaluation.per_case])
     columns, rows = _totals(evaluation)
     table(columns, rows, right=columns[1:])
-    say_result(f"{evaluation.all_right} of {evaluation.cases} cases right in every judged field")
+    say_result(f"{evaluation.all_right} of {counted(evaluation.cases, 'case')} right in every judged field")
     say_result(
         f"claims falsely raised: {evaluation.false_raised}; true claims lowered: {evaluation.true_lowered}; "
         f"orders without support: {evaluation.actions_without_support}"

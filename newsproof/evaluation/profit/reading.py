@@ -30,9 +30,8 @@ _STATES = """
 SELECT status, toUInt8(max(repeat) + 1), countIf(repeat = {repeat:UInt16}) FROM v_run_cases
 WHERE run_id = {run:String} GROUP BY status ORDER BY status
 """
-# Withdrawals are what became known in the world, so they are those of the journal whatever the run.
 _WITHDRAWN = """
-SELECT w.case_id, toUnixTimestamp64Milli(w.withdrawn_at), toUnixTimestamp64Milli(r.told_at)
+SELECT w.case_id, toUnixTimestamp64Milli(w.withdrawn_at), toUnixTimestamp64Milli(greatest(w.withdrawn_at, r.told_at))
 FROM (SELECT case_id, withdrawn_at FROM v_withdrawals WHERE run_id = 'live') AS w
 INNER JOIN
 (
@@ -91,20 +90,19 @@ async def read_signals(tables: ClickHouse, run_id: str, repeat: int = 0) -> RunS
     rows, states, withdrawn, cases = await asyncio.gather(
         tables.query(_SIGNALS, asked),
         tables.query(_STATES, asked),
-        tables.query(_WITHDRAWN),
+        read_withdrawn(tables),
         judged_cases(tables),
     )
     repeats = max((int(row[1]) for row in states.rows), default=0)
     if repeats <= repeat:
         raise ConfigError(await _missing(tables, run_id, repeat, repeats))
     timing = {case.case_id: case for case in cases}
-    gone = {case_id: (known, told) for case_id, known, told in withdrawn.rows}
 
     def signal(row: Sequence[object]) -> RunSignal:
         values = dict(zip(RunSignal.__struct_fields__, row, strict=False))
         case = timing[str(row[0])]
-        known, told = gone.get(case.case_id, (None, None))
-        heard = max(known, told) if known is not None and case.emitted_at_ms else known
+        known, told = withdrawn.get(case.case_id, (None, None))
+        heard = told if case.emitted_at_ms else known
         return msgspec.convert({**values, "from_ms": case.entry_from_ms, "withdrawn_ms": heard}, RunSignal)
 
     return RunSignals(
@@ -112,6 +110,15 @@ async def read_signals(tables: ClickHouse, run_id: str, repeat: int = 0) -> RunS
         signals=[signal(row) for row in rows.rows],
         unfinished={status: int(n) for status, _, n in states.rows if status != "replayed" and n},
     )
+
+
+async def read_withdrawn(tables: ClickHouse) -> dict[str, tuple[int, int]]:
+    """Return by case from when on one could know that its live signal was withdrawn, and from when on bots were told, too.
+
+    Unix milliseconds. Of live news nobody could act on it before they were told. Withdrawals are what became known in the
+    world, so they are those of the journal whatever the run.
+    """
+    return {case_id: (known, told) for case_id, known, told in (await tables.query(_WITHDRAWN)).rows}
 
 
 async def _missing(tables: ClickHouse, run_id: str, repeat: int, repeats: int) -> str:

@@ -18,7 +18,7 @@ from newsproof.evaluation.profit.ledger import FEW_DAYS, DayEquity, Figures, Led
 from newsproof.evaluation.profit.reading import RunSignal, RunSignals, StoredPrices, read_signals
 from newsproof.evaluation.profit.trades import NoTrade, Order, Trade, TradeRules
 from schemas.errors import ConfigError
-from schemas.printable import printable_line
+from schemas.printable import counted, printable_line
 
 MAX_TRADES = 20
 """Trades in a printed table; --json and --trades have them all."""
@@ -230,11 +230,6 @@ def _verdict(figures: Figures, capital: Decimal) -> str:
     if figures.profit_low <= 0 <= figures.profit_high:
         return f"{came} ({band}): not distinguishable from nothing"
     return f"{came} ({band}): a {'profit' if figures.profit_low > 0 else 'loss'}"
-
-
-def counted(number: int, what: str) -> str:
-    """Return ``1 day``, ``2 days``."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _number(value: float | None, form: str = ".2f") -> str:

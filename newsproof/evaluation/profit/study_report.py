@@ -11,7 +11,6 @@ from infra.market.outcomes.markets import DOLLARS
 from newsproof.app.database import database
 from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.evaluation.profit.reading import RunSignal, StoredPrices, read_signals
-from newsproof.evaluation.profit.report import counted
 from newsproof.evaluation.profit.study import (
     BENCHMARK,
     BETA_DAYS,
@@ -29,6 +28,7 @@ from newsproof.evaluation.profit.study import (
 )
 from newsproof.evaluation.statistics import MIN_BLOCKS
 from schemas.prices import JudgedCase, PriceSeries
+from schemas.printable import counted
 
 DIMENSIONS = ("verdict", "event_type", "source")
 SHOWN_MIN = (-60, -15, 5, 60, 240, 1440)

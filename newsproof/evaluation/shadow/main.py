@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from infra.ports import Ports
 from newsproof.app import exits
 from newsproof.app.composition import mode_in_words, refuse_unusable
-from newsproof.app.invocation import Invocation, command_name, json_line, say_result
+from newsproof.app.hints import command_name
+from newsproof.app.invocation import Invocation, json_line, say_result
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.app.version import code_version
 from newsproof.evaluation.backtest.prompts import candidate_prompts
@@ -24,6 +25,7 @@ from schemas.config import Prompt
 from schemas.effects import CallModel
 from schemas.errors import ConfigError
 from schemas.ids import content_hash
+from schemas.printable import counted
 
 
 async def shadow(
@@ -45,7 +47,7 @@ async def shadow(
     async with log_and_tables(invocation) as (at, tables):
         if at.own:
             raise ConfigError(
-                f"nothing runs in {at.settings.newsproof_data_dir}, so there is no live traffic: start `{command_name()} "
+                f"nothing runs in {at.settings.newsproof_data_dir}, so there is no live traffic: start `newsproof "
                 "up` first, or name your servers (KAFKA_BOOTSTRAP_SERVERS, CLICKHOUSE_URL)"
             )
         refuse_unusable(at.settings)
@@ -56,7 +58,7 @@ async def shadow(
             _heed_signals(running)
             say(f"Shadow run {plan.run_id}: {plan.label}, {mode_in_words(at.settings)}, at most {budget_usd:g} USD.")
             say(
-                f"Watched by {watch.metric}; {_ends(watch)}. `{command_name()} backtest watch {plan.run_id}` says how it stands."
+                f"Watched by {watch.metric}; {_ends(watch)}. `newsproof backtest watch {plan.run_id}` says how it stands."
             )
             summary = await running.run()
         finally:
@@ -113,7 +115,7 @@ def _ends(watch: Watch) -> str:
 def _print(summary: ShadowSummary) -> None:
     why = {"exhausted": "the budget is exhausted", "decided": "the stop rule holds"}.get(summary.status, "stopped")
     say_result(
-        f"{summary.run_id}: {summary.cases} cases, {summary.replayed} of them judged by the candidate; {summary.executed} "
+        f"{summary.run_id}: {counted(summary.cases, 'case')}, {summary.replayed} of them judged by the candidate; {summary.executed} "
         f"calls executed, {summary.reused} reused, {summary.missed} missed; {summary.spent_usd:f} of "
         f"{summary.budget_usd:f} USD; {why}"
     )

@@ -10,6 +10,7 @@ from aiokafka.errors import UnknownTopicOrPartitionError
 
 from infra.kafka import topics as module
 from infra.kafka.topics import KafkaAddress, ensure_topics
+from newsproof.evaluation.backtest.run.topic import RunTopic
 from schemas.errors import TransientError
 from schemas.topics import Topics
 
@@ -39,6 +40,11 @@ async def test_topics_are_made_when_the_broker_knows_them_all(
     made = await ensure_topics(address, topics, partitions=2, replication=1)
     assert broker.asked >= 3, "a group that is joined earlier is given no partition for a minute"
     assert made[topics.publisher_lease] == 1
+
+    run = RunTopic(address, topics, "one")
+    broker = Lagging(run.name, 2, monkeypatch)
+    await run.make(1)
+    assert broker.asked >= 3, "its lease is joined next: without a partition of it, the run is taken for another's"
 
 
 async def test_a_broker_that_never_knows_a_topic_is_an_error_that_names_it(

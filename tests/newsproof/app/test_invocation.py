@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import logging
 import stat
@@ -13,8 +14,10 @@ from pathlib import Path
 import pytest
 import structlog
 
-from newsproof.app.invocation import table
+from newsproof.app import exits
+from newsproof.app.invocation import run, table
 from newsproof.app.logging_setup import configure_logs
+from schemas.printable import counted
 from tests.newsproof.command import environment
 
 
@@ -40,6 +43,44 @@ def test_what_is_small_is_not_printed_as_nothing(
 ) -> None:
     table(["figure"], [(value,)])
     assert f"│ {printed} " in capsys.readouterr().out
+
+
+def test_a_row_is_one_line_in_a_pipe_unless_its_width_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    table(["words"], [("word " * 200,)])
+    assert len(capsys.readouterr().out.splitlines()) == 5
+    monkeypatch.setenv("COLUMNS", "80")
+    table(["words"], [("word " * 200,)])
+    assert max(map(len, capsys.readouterr().out.splitlines())) == 80
+
+
+def test_who_interrupts_a_long_command_is_told_what_is_kept(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def interrupted() -> None:
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr("newsproof.app.logging_setup.configure_logs", lambda *_a, **_k: None)
+    with pytest.raises(SystemExit) as ended:
+        run(interrupted(), interrupted="`newsproof outcomes compute` completes it")
+    assert ended.value.code == exits.INTERRUPTED
+    assert capsys.readouterr().err == "Interrupted: `newsproof outcomes compute` completes it.\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "what", "said"),
+    [
+        (1, "day", "1 day"),
+        (0, "day", "0 days"),
+        (2000, "story", "2,000 stories"),
+        (2, "miss", "2 misses"),
+        (1, "piece", "1 piece"),
+    ],
+)
+def test_what_is_counted_is_in_the_plural_unless_it_is_one(number: int, what: str, said: str) -> None:
+    assert counted(number, what) == said
 
 
 def test_a_logger_outlives_the_stream_that_standard_error_was(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,10 +64,10 @@ IMPORTS: Sequence[tuple[str, list[PriceSeries], CaseSelection]] = [
 ]
 
 
-async def make(number: int) -> None:
+async def make(number: int) -> int:
     source, series, selection = IMPORTS[number]
     file = PriceFile(series=tuple(series), bars=sum(len(s.opens) for s in series), source=source)
-    await outcomes.import_file(Invocation(), file, selection)
+    return (await outcomes.import_file(Invocation(), file, selection)).version
 
 
 async def found(client: ClickHouse) -> tuple[list[Any], list[Any]]:
@@ -129,9 +129,7 @@ async def test_the_tables_hold_what_the_imports_that_stand_give_alone(
     standing: dict[int, int] = {}
     for step in steps:
         if isinstance(step, int):
-            await make(step)
-            version = (await tables.query("SELECT max(version) FROM price_imports")).rows[0][0]
-            standing[version] = step
+            standing[await make(step)] = step
         elif gone := [v for v, n in standing.items() if step in (str(v), IMPORTS[n][0])]:
             assert (await outcomes.remove(Invocation(), step)).versions == tuple(gone)
             standing = {v: n for v, n in standing.items() if v not in gone}

@@ -15,12 +15,13 @@ from typer.testing import CliRunner
 
 from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.bar_files import PriceFile, read_bars
-from infra.market.outcomes.bars import Overlap
+from infra.market.outcomes.bars import Overlap, write_bars
+from infra.market.outcomes.markets import renaming
 from newsproof.app.invocation import Invocation
 from newsproof.cli.data import outcomes
 from newsproof.cli.data.outcomes import CaseSelection, Changes, ImportReport, Preview, import_file, import_from_exchange
 from newsproof.cli.main import app
-from schemas.errors import ConfigError, ContractError
+from schemas.errors import ConfigError, ContractError, TransientError
 from schemas.events import EventReceived
 from schemas.news import News
 from tests.infra.clickhouse.clickhouse_samples import NOW, fill, fill_signals, published, record, seconds, signal
@@ -85,16 +86,63 @@ async def test_a_file_becomes_outcomes_entered_at_the_first_price_once_the_news_
     assert report.coverage["5m"] == {"counted": 1, "no_symbol": 2}
 
 
-async def test_importing_twice_changes_nothing_and_a_later_file_corrects_an_earlier_one(
+async def test_a_file_that_stands_is_not_imported_again_unless_a_later_one_corrects_it(
     tables: ClickHouse, tmp_path: Path
 ) -> None:
     await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
     before = await kept(tables)
-    await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
-    assert await kept(tables) == before
+    again = await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
+    assert (again.version, again.already, await kept(tables)) == (1, True, before)
+    assert [row[0] for row in (await tables.query("SELECT DISTINCT version FROM bars")).rows] == [1]
     corrected = prices(tmp_path, (0, "BTC/USDT", 100.0), (300, "BTC/USDT", 90.0))
-    await import_file(Invocation(), corrected, CaseSelection())
+    assert not (await import_file(Invocation(), corrected, CaseSelection())).already
     assert (await kept(tables))[0] == ("b", 300, -0.1)
+    back = await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
+    assert (back.version, back.already, await kept(tables)) == (3, False, before)
+
+
+async def test_bars_of_a_killed_import_go_with_the_next_one_and_two_of_one_number_are_refused(
+    tables: ClickHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = prices(tmp_path, *day("ETH/USD"))
+    await write_bars(tables, 7, killed.series)
+    report = await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
+    count = "SELECT version, count() FROM bars GROUP BY version"
+    assert (await tables.query(count)).rows == [(report.version, len(DAY))] == [(1, len(DAY))]
+
+    async def both(client: ClickHouse, version: int, series: Any) -> None:
+        await write_bars(client, version, series)
+        await write_bars(client, version, killed.series)
+
+    monkeypatch.setattr(outcomes, "write_bars", both)
+    with pytest.raises(TransientError, match="another process changes the imported prices"):
+        await import_file(Invocation(), prices(tmp_path, *day("SOL/USDT")), CaseSelection())
+    assert (await tables.query(count)).rows == [(1, len(DAY))]
+
+
+async def test_the_imports_that_stand_are_listed_and_one_command_changes_them_at_a_time(
+    clickhouse: ClickHouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @asynccontextmanager
+    async def found(_: Invocation, *, admin: bool) -> Any:
+        yield clickhouse
+
+    monkeypatch.setattr(outcomes, "database", found)
+    monkeypatch.setenv("NEWSPROOF_DATA_DIR", str(tmp_path))
+    outcomes.print_imports(await outcomes.listed(Invocation()))
+    assert "No prices are imported" in capsys.readouterr().out
+    mapped = CaseSelection(renamed=(renaming("UST=USTC/USDT"),), horizons_s=(300,))
+    await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), mapped)
+    (one,) = await outcomes.listed(Invocation())
+    assert (one.version, one.source, one.bars, one.markets) == (1, "csv:p.csv", 6, ("BTC/USDT",))
+    assert (one.horizons, one.maps, one.from_at) == (
+        ("5m",),
+        ("UST=USTC/USDT",),
+        f"{NOW - seconds(61):%Y-%m-%dT%H:%M:%SZ}",
+    )
+    async with outcomes._tables(Invocation()):
+        with pytest.raises(ConfigError, match="`newsproof outcomes` already runs on"):
+            await outcomes.compute_again(Invocation())
 
 
 async def test_a_file_of_another_market_hides_no_reason_that_an_earlier_one_gave(
@@ -134,8 +182,8 @@ async def test_removing_an_import_brings_back_what_it_hid_and_says_what_changed(
 async def test_an_import_is_removed_by_its_number_too_and_one_that_is_not_there_is_told_with_those_that_are(
     tables: ClickHouse, tmp_path: Path
 ) -> None:
-    for _ in range(2):
-        await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT")), CaseSelection())
+    for times in (1, 2):
+        await import_file(Invocation(), prices(tmp_path, *day("BTC/USDT", times)), CaseSelection())
     with pytest.raises(ConfigError, match=r"no import is called '7': .* \(1 csv:p.csv, 2 csv:p.csv\)"):
         await outcomes.remove(Invocation(), "7")
     assert (await outcomes.remove(Invocation(), "1")).versions == (1,)
@@ -332,6 +380,7 @@ def test_what_is_printed_names_what_changes_what_was_dropped_and_what_could_not_
     report = ImportReport(
         **brought,
         version=5,
+        already=False,
         changes=changed,
         overlaps=(same,),
         horizons=(at,),
@@ -347,7 +396,7 @@ def test_what_is_printed_names_what_changes_what_was_dropped_and_what_could_not_
     assert "1,200 bars at the times of import 4 (csv:q.csv), 7 of them differ by more than 1.00%" in printed
     assert "40 bars at the times of earlier imports (1 markets and imports) differ by 0.3000% at most" in printed
     assert "3 new outcomes; of 9 known ones 1 go, 2 are measured at other prices, 1 by more than 1.00%" in printed
-    assert "1 outcomes of csv:old.csv go" in printed and "import it again" in printed
+    assert "csv:old.csv loses 1 outcome imported" in printed and "import it again" in printed
     assert "25.0%" in printed and "crypto (2)" in printed
     assert "Import 4, 5 (csv:p.csv) counts no longer" in printed and "oldest first: nothing" in printed
 

@@ -179,7 +179,7 @@ def test_other_tools_are_told_how_to_come_in_and_only_as_the_analyst(place: Path
 @pytest.mark.slow
 def test_without_an_engine_the_command_says_how_to_get_one(tmp_path: Path) -> None:
     done = newsproof("analyst", cwd=tmp_path)
-    assert done.returncode == exits.USAGE and "newsproof up" in done.stderr
+    assert done.returncode == exits.USAGE and "/run up`" in done.stderr
     done = newsproof("analyst", cwd=tmp_path, env={"CLICKHOUSE_URL": "http://u:p@127.0.0.1:1"})
     assert done.returncode == exits.USAGE and "CLICKHOUSE_ANALYST_PASSWORD" in done.stderr
 

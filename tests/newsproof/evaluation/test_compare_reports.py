@@ -45,7 +45,7 @@ def compared(*rules: str, hostile: str = "", missed: bool = False) -> Comparison
         ("live", "g", 0): CaseText(signal="", notes="Confirmed. It rose.", fields={"action": "buy"}),
         ("b1", "g", 0): CaseText(signal="", notes=hostile or "Confirmed. It fell.", fields={"action": "sell"}),
     }
-    return with_texts(found, texts)
+    return with_texts(found, texts, {"g": hostile or "Exchange denies it."})
 
 
 def test_the_table_shows_everything_in_the_order_of_reading(capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +58,7 @@ def test_the_table_shows_everything_in_the_order_of_reading(capsys: pytest.Captu
         "misses",
     )
     order += (
-        "! run b1: 1 cases did not work",
+        "! run b1: 1 case did not work",
         "Paths of the cases",
         "Metrics (B - A",
         "profit (primary)",
@@ -162,7 +162,7 @@ def test_text_of_strangers_is_inert_in_every_form(capsys: pytest.CaptureFixture[
     # The fence is longer than any run of backticks within, so the text cannot end it.
     assert "````diff\n" in reports["md"]
     rows = [line for line in reports["md"].splitlines() if line.startswith("| g |")]
-    assert [line.replace("\\|", "").count("|") for line in rows] == [7]
+    assert [line.replace("\\|", "").count("|") for line in rows] == [8]
     junit = Xml.fromstring(reports["junit"])
     assert [c.tag for c in junit.iter() if c.tag in ("failure", "script")] == []
     assert "<script>alert(1)</script>" in (junit[0].findtext("system-out") or "")

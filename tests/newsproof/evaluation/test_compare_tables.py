@@ -127,6 +127,18 @@ async def two_runs(tables: ClickHouse) -> None:
     rows.append(rows[0] | {"confidence": 0.99, "version": 0})
     await fill(tables, "run_cases", rows)
     await import_prices(tables)
+    news = {"run_id": "live", "case_id": "case-9", "event_id": "e", "text": "Exchange X  denies\na listing. " * 9}
+    await fill(tables, "news", [news | {"opened_at": AT, "published_at": AT}])
+    call = {"case_id": "case-9", "provider_name": "gemini", "accepted": 1, "as_of": AT, "execution": "executed"}
+    for run_id, step, model in (
+        ("v3", "critique", "flash"),
+        ("v4", "critique", "pro"),
+        ("v3", "triage", "flash"),
+        ("v4", "triage", "flash"),
+    ):
+        await fill(
+            tables, "llm_calls", [call | {"run_id": run_id, "event_id": step, "step": step, "request_model": model}]
+        )
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +185,12 @@ def test_two_runs_are_compared_by_their_newest_rows_and_by_the_outcomes_that_cou
     assert metrics["cost", None]["verdict"] == "not measured"
     assert [s["cost_usd"] for s in told["spend"]] == ["0.010000000", "0.010000000"]
     assert [f["case_id"] for f in told["flips"]] == ["case-9"]
+    assert told["flips"][0]["title"] == ("Exchange X denies a listing. " * 9)[:80]
+    assert (
+        "other models judged: critique by gemini:flash in v3 and by gemini:pro in v4; a difference may be the model's"
+        in told["warnings"]
+    )
+    assert (counts["days"], counts["first_day"], counts["last_day"]) == (9, "2026-03-01", "2026-03-10")
     assert [(f["case_id"], f["verdict_a"], f["verdict_b"]) for f in told["verdict_flips"]] == [
         ("case-9", "likely", "refuted")
     ]

@@ -142,7 +142,7 @@ def test_people_read_what_is_wrong_and_strict_ends_with_1(tmp_path: Path) -> Non
     done = newsproof("eval", str(file), "--strict", cwd=tmp_path)
     assert done.returncode == exits.FINDING
     assert "denied: False, expected True" in done.stdout
-    assert "0 of 1 cases right" in done.stdout
+    assert "0 of 1 case right" in done.stdout
     table = newsproof("eval", str(file), "--markdown", cwd=tmp_path)
     assert (table.returncode, "| denied | 0 | 1 | – |" in table.stdout) == (exits.OK, True)
 

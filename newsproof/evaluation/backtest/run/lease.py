@@ -6,11 +6,15 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
+import structlog
 from aiokafka import ConsumerRebalanceListener
+from aiokafka.errors import KafkaError
 
 from infra.kafka.topics import KafkaAddress, members_of
 from newsproof.app.servers import say_on_stderr
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, TransientError
+
+log = structlog.get_logger(__name__)
 
 SESSION_S = 30.0
 """Session timeout: the lease of a killed process, or of one too busy to send heartbeats, expires after this time."""
@@ -35,6 +39,7 @@ class RunLease(ConsumerRebalanceListener):  # type: ignore[misc]
         self._consumer: Any = None
         self._polling: asyncio.Task[None] | None = None
         self._held = asyncio.Event()
+        self._refusal = ""
         self.lost = asyncio.Event()
 
     async def take(self) -> None:
@@ -42,6 +47,7 @@ class RunLease(ConsumerRebalanceListener):  # type: ignore[misc]
 
         Raises:
             ConfigError: another process keeps it.
+            TransientError: nobody keeps it, and Kafka does not assign it.
         """
         try:
             async with asyncio.timeout(self._session_s + PATIENCE_S):
@@ -50,6 +56,12 @@ class RunLease(ConsumerRebalanceListener):  # type: ignore[misc]
                 await self._held.wait()
         except TimeoutError as exc:
             await self.leave()
+            if not await members_of(self._address, self._group):
+                raise TransientError(
+                    f"Kafka did not assign the run {self._run_id} to this process within {self._session_s + PATIENCE_S:g} s"
+                    f"{self._refusal}, though no other has it: check the broker, and start the run again",
+                    kind="unavailable",
+                ) from exc
             raise ConfigError(
                 f"another process works on the run {self._run_id}: let it, or give this one a --run-id of its own"
             ) from exc
@@ -94,4 +106,9 @@ class RunLease(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def _poll(self) -> None:
         while True:
-            await self._consumer.getmany(timeout_ms=1000)
+            try:
+                await self._consumer.getmany(timeout_ms=1000)
+            except KafkaError as exc:  # the client goes on once it is told: an end of this task would hide a lost lease
+                self._refusal = f" ({exc!r})"
+                log.warning("asking Kafka for the run again", run=self._run_id, error=repr(exc))
+                await asyncio.sleep(LOOK_EVERY_S)

@@ -74,6 +74,11 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
         return "".join(given) + (f"--sample {self.sample} " if self.sample else "")
 
     @property
+    def again(self) -> str:
+        """The option by which the run goes on, or all candidates of its trial do."""
+        return f"--trial {self.trial}" if self.trial else f"--run-id {self.run_id}"
+
+    @property
     def label(self) -> str:
         """A readable summary of the change."""
         changed = [f"{p.name} v{p.version}" for p in self.prompts.values()]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from infra.clickhouse.client import ClickHouse
 from newsproof.app import exits
-from newsproof.app.invocation import Invocation, command_name, json_line, say_result, table
+from newsproof.app.hints import command_name
+from newsproof.app.invocation import Invocation, json_line, say_result, table
 from newsproof.app.open_log import open_log
 from newsproof.app.servers import say_on_stderr as say
 from newsproof.evaluation.backtest.code_identity import RunAbout, code_change, said_of_run
@@ -23,6 +24,7 @@ from newsproof.evaluation.backtest.run.tables import about_of, read_runs
 from newsproof.evaluation.backtest.sample import LogFile
 from newsproof.evaluation.backtest.verify import Verified
 from schemas.errors import ConfigError
+from schemas.printable import counted
 
 
 def money(usd: Decimal | None) -> str:
@@ -66,13 +68,13 @@ def _options(plan: RunPlan, file: LogFile | None) -> str:
 
 
 def _print_estimate(plan: RunPlan, found: Estimate) -> None:
-    say_result(f"Dry run, nothing was asked: {plan.label}; {found.cases} cases" + (
+    say_result(f"Dry run, nothing was asked: {plan.label}; {counted(found.cases, 'case')}" + (
         f" ({plan.repeat} repeats)" if plan.repeat > 1 else ""))  # fmt: skip
     steps = ", ".join(f"{step} {n}" for step, n in found.executed_by_step.most_common()) or "none"
     rows = [
         ("executed", f"{found.executed}", f"{money(found.cost)} (at most {money(found.worst)})", f"model calls that change: {steps}"),
         ("reused", f"{found.reused}", f"{money(found.avoided)} avoided", "replies that the recording has"),
-        ("missed", f"{found.missed}", "–", f"questions that were never asked then, in {found.missed_cases} cases"),
+        ("missed", f"{found.missed}", "–", f"questions that were never asked then, in {counted(found.missed_cases, 'case')}"),
         ("may follow", f"{found.may_follow}", f"up to {money(found.may_follow_cost)}", "model calls behind the changed ones, if those answer differently"),
         ("may miss", f"{found.may_miss}", "–", "searches and pages behind the changed ones, if those ask differently"),
     ]  # fmt: skip
@@ -80,7 +82,9 @@ def _print_estimate(plan: RunPlan, found: Estimate) -> None:
     if found.unpriced:
         say_result(f"{found.unpriced} of the calls have no known price: --max-cost would refuse them.")
     if found.unreadable or found.open:
-        say_result(f"{found.unreadable} cases hold an unreadable record; {found.open} have not ended and are left out.")
+        say_result(
+            f"{counted(found.unreadable, 'case')} with an unreadable record; {counted(found.open, 'case')} without an end: left out."
+        )
 
 
 async def show_run(
@@ -102,10 +106,9 @@ async def show_run(
         left = max_cost if max_cost is not None else Decimal(str(log.settings.deep_analysis_monthly_budget))
         for asked in plans:
             plan = under_seal(asked, await read_trials(tables), log="sample" if file else "journal")
-            again = f"--trial {plan.trial}" if plan.trial else f"--run-id {plan.run_id}"
             say(
                 f"Run {plan.run_id}: {plan.label}; at most {money(left)} USD. Interrupted, it goes on with "
-                f"{again}{sealed_words(plan)}."
+                f"{plan.again}{sealed_words(plan)}."
             )
             ran = await run_plan(
                 log,
@@ -116,7 +119,7 @@ async def show_run(
                 file=file,
                 on_about=_code_said(plan, file),
             )
-            _show_ran(plan, ran, again=again, as_json=as_json, of_file=file is not None)
+            _show_ran(plan, ran, as_json=as_json, of_file=file is not None)
             if ran.status != "finished":
                 return exits.FINDING
             left = max(left - ran.totals.cost, Decimal(0))
@@ -135,7 +138,7 @@ def _code_said(plan: RunPlan, file: LogFile | None) -> Callable[[RunAbout], None
     return said
 
 
-def _show_ran(plan: RunPlan, ran: Ran, *, again: str, as_json: bool, of_file: bool) -> None:
+def _show_ran(plan: RunPlan, ran: Ran, *, as_json: bool, of_file: bool) -> None:
     summary = summary_of(plan, ran)
     if as_json:
         json_line(summary)
@@ -153,7 +156,7 @@ def _show_ran(plan: RunPlan, ran: Ran, *, again: str, as_json: bool, of_file: bo
         ]  # fmt: skip
         table(("", "number", "what"), rows, title=f"Run {plan.run_id}: {ran.status}", right=("number",))
         if ran.held:
-            say_result(f"{ran.held} cases were on the run's topic already; nothing of them was paid again.")
+            say_result(f"{counted(ran.held, 'case')} found on the run's topic: nothing of this was paid again.")
         if ran.about.baseline and code_change(ran.about.recording, ran.about) is not None:
             say_result(f"This is a baseline of today's code: compare runs of a changed prompt with {plan.run_id}.")
         elif ran.status == "finished" and not plan.trial:
@@ -162,8 +165,8 @@ def _show_ran(plan: RunPlan, ran: Ran, *, again: str, as_json: bool, of_file: bo
             say_result(f"Next: {command_name()} backtest compare {base} {plan.run_id}{said if of_file else ''}")
     if ran.status != "finished":
         say(
-            f"Stopped: what is left of --max-cost does not cover the next call. {ran.left} cases are left; go on with "
-            f"{again}, the same options and a larger --max-cost."
+            f"Stopped: what is left of --max-cost does not cover the next call, with {counted(ran.left, 'case')} left; go on with "
+            f"{plan.again}, the same options and a larger --max-cost."
         )
 
 
@@ -185,14 +188,14 @@ def show_verified(found: Verified) -> None:
             title="Cases that did not come out as recorded",
         )
     say_result(
-        f"{found.identical} of {found.cases} cases came out byte for byte as recorded, with {found.calls} calls and "
-        f"{found.misses} misses, in {found.seconds:.1f} s; {found.look_ahead} pieces from after their case were refused."
+        f"{found.identical:,} of {counted(found.cases, 'case')} came out byte for byte as recorded, with {counted(found.calls, 'call')} and "
+        f"{counted(found.misses, 'miss')}, in {found.seconds:.1f} s; {counted(found.look_ahead, 'piece')} from after a case refused."
     )
     if found.diverged > found.cases - found.identical:
-        say_result(f"In {found.diverged} cases some event before the signal came out other than recorded.")
+        say_result(f"In {counted(found.diverged, 'case')} some event before the signal came out other than recorded.")
     if found.other_rules:
         say_result(
-            f"{found.other_rules} cases were decided by other rules of judgement: such a log is no baseline for this code. "
+            f"{counted(found.other_rules, 'case')} decided by other rules of judgement: such a log is no baseline for this code. "
             "Record a new one, or verify it with the code of its time; `backtest run` decides its cases by today's rules."
         )
     if not found.cases:
@@ -212,7 +215,12 @@ async def show_list(invocation: Invocation, *, as_json: bool) -> None:
          money(r["avoided_cost_usd"]), f"{r['started_at']:%Y-%m-%d %H:%M:%S}")
         for r in runs
     ]  # fmt: skip
-    table(columns, rows, title=f"{len(runs)} runs", right=("cases", "executed", "reused", "missed", "USD", "avoided"))
+    table(
+        columns,
+        rows,
+        title=counted(len(runs), "run"),
+        right=("cases", "executed", "reused", "missed", "USD", "avoided"),
+    )
 
 
 async def show_one(invocation: Invocation, run_id: str, *, as_json: bool) -> None:
@@ -225,7 +233,7 @@ async def show_one(invocation: Invocation, run_id: str, *, as_json: bool) -> Non
         runs = await read_runs(tables, run_id)
         if not runs:
             known = ", ".join(r["run_id"] for r in (await read_runs(tables))[:8]) or "none yet"
-            raise ConfigError(f"there is no run {run_id!r}: there are {known} (`{command_name()} backtest list`)")
+            raise ConfigError(f"there is no run {run_id!r}: there are {known} (`newsproof backtest list`)")
         states = await tables.query(_STATES, {"run_id": run_id})
         others = await tables.query(_OTHERS, {"run_id": run_id})
         about = about_of(runs[0])

@@ -12,17 +12,15 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
-from aiokafka.admin import NewTopic
-from aiokafka.errors import TopicAlreadyExistsError
 
-from infra.kafka.topics import KafkaAddress, offsets_of, read_range
+from infra.kafka.topics import KafkaAddress, create_topic, known_topics, offsets_of, read_range
 from newsproof.evaluation.backtest.code_identity import RunAbout
 from newsproof.evaluation.backtest.run.plan import RunPlan
 from newsproof.evaluation.backtest.run.rows import RunCaseRow
 from schemas.calls import Call
 from schemas.errors import ConfigError, ContractError
 from schemas.ids import uuid5
-from schemas.topics import MAX_MESSAGE_BYTES, Topics
+from schemas.topics import Topics
 from streams.journal.appender import Appender
 
 KEPT_DAYS = 180
@@ -160,19 +158,12 @@ class RunTopic:
         await self._appender.stop()
 
     async def make(self, replication: int) -> None:
-        """Create the topic unless it exists."""
-        settings = {
-            "retention.ms": str(KEPT_DAYS * 24 * 3600 * 1000),
-            "cleanup.policy": "delete",
-            "max.message.bytes": str(MAX_MESSAGE_BYTES),
-        }
+        """Create the topic unless it exists; return when the broker knows it."""
+        config = {"retention.ms": str(KEPT_DAYS * 24 * 3600 * 1000), "cleanup.policy": "delete"}
         async with self._address.admin() as admin:
-            if self.name in await admin.list_topics():
-                return
-            answer = await admin.create_topics([NewTopic(self.name, 1, replication, topic_configs=settings)])
-        for _, code, *why in answer.topic_errors:
-            if code not in (0, TopicAlreadyExistsError.errno):
-                raise ConfigError(f"Kafka refused to create the topic {self.name}: {why}; check the broker's limits")
+            if self.name not in await admin.list_topics():
+                await create_topic(admin, self.name, 1, replication, config)
+                await known_topics(admin, [self.name])
 
 
 def _differences(begun: RunPlan, asked: RunPlan) -> Sequence[str]:

@@ -29,7 +29,7 @@ from newsproof.evaluation.backtest.run.tables import read_runs
 from newsproof.evaluation.backtest.run.topic import RunTopic
 from newsproof.evaluation.backtest.sample import read_log_file
 from schemas.effects import Recall, RecallReply
-from schemas.errors import ConfigError
+from schemas.errors import ConfigError, TransientError
 from schemas.events import EventReceived
 from schemas.topics import Topics
 from tests.newsproof.evaluation.backtest.samples import COST, CountingModel, ports_of, prompt
@@ -135,6 +135,15 @@ async def test_one_run_is_worked_on_by_one_process_also_from_another_data_direct
         assert model.asked.total() == 0
     ran = await running.run_plan(elsewhere, tables, plan, max_cost=None, file=file)
     assert (ran.status, ran.held) == ("finished", 0)
+
+
+async def test_a_run_that_kafka_assigns_to_nobody_is_not_said_to_be_anothers(
+    log: LogAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("newsproof.evaluation.backtest.run.lease.PATIENCE_S", 0.0)
+    lease = RunLease(log.address, f"{log.topics.prefix}runs.unknown", "unknown", group="unknown", session_s=1.0)
+    with pytest.raises(TransientError, match=r"did not assign the run unknown .* no other has it: check the broker"):
+        await lease.take()
 
 
 async def test_a_process_that_lost_its_run_to_another_pays_for_nothing_more(log: LogAccess) -> None:
