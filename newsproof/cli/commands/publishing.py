@@ -12,7 +12,7 @@ from newsproof.app.invocation import json_line, of, run, say_result
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command(rich_help_panel="News in, signals out")(publish)
+    app.command()(publish)
 
 
 def publish(
@@ -28,7 +28,7 @@ def publish(
     """
     from newsproof.cli.log.publishing import publish_lines
 
-    published, refused = run(publish_lines(of(ctx).settings(), file, source=source, raw=raw))
+    published, refused = run(publish_lines(of(ctx), file, source=source, raw=raw), plain_logs=True)
     if as_json:
         json_line({"published": published, "refused": refused})
     else:

@@ -10,7 +10,6 @@ from typer.core import TyperGroup
 from newsproof.app import exits
 from newsproof.app.invocation import json_line, of, run
 
-HERE = "News in, signals out"
 Lang = Annotated[
     Literal["zh", "en"] | None,
     typer.Option(help="Language of the summaries, where they were written in it. Default: that of LC_ALL or LANG."),
@@ -33,10 +32,10 @@ case = typer.Typer(cls=CaseGroup, help="One case: its whole story (`case ID`), o
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.command(rich_help_panel=HERE)(signals)
-    app.command(rich_help_panel=HERE)(cases)
-    app.add_typer(case, name="case", rich_help_panel=HERE)
-    app.command(rich_help_panel=HERE)(audit)
+    app.command()(signals)
+    app.command()(cases)
+    app.add_typer(case, name="case")
+    app.command()(audit)
 
 
 def signals(

@@ -7,17 +7,17 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 import orjson
 
-from infra.kafka.topics import KafkaAddress
-from infra.settings import Settings
-from newsproof.app.processes.supervisor import prepare_topics
-from newsproof.app.servers import DEMO, running_kafka, say_on_stderr, servers
-from newsproof.sdk.client import checked_news
+from infra.kafka.topics import KafkaAddress, ensure_topics
+from newsproof.app.invocation import Invocation
+from newsproof.app.servers import say_on_stderr, servers
+from newsproof.sdk.client import checked_news, running_kafka_of
 from schemas.errors import ConfigError, ContractError
 from schemas.news import MAX_RECORD_BYTES
 from schemas.topics import Topics
@@ -27,32 +27,37 @@ _WAITING = 1000
 """Lines that may be sent and not yet durable; further ones wait."""
 
 
-async def publish_lines(settings: Settings, file: str, *, source: str, raw: bool) -> tuple[int, int]:
+async def publish_lines(invocation: Invocation, file: str, *, source: str, raw: bool) -> tuple[int, int]:
     """Publish every line; return (published, refused). Ends at the end of the file or of standard input.
 
     Raises:
         ConfigError: the file cannot be read.
     """
-    at = await _with_running_demo(settings)
+    settings = invocation.client_settings()
+    topics = Topics(settings.newsproof_topic_prefix)
     descriptor = _open(file)
-    async with servers(at, clickhouse=False) as found:
-        at = found.applied_to(at)
-        await prepare_topics(at)
-        if found.own:
-            say_on_stderr("No Kafka was running: the news waits in the log until `newsproof up` runs.")
-        return await _send(at, _lines(descriptor), source=source, raw=raw)
+    async with _kafka(invocation) as address:
+        await ensure_topics(
+            address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication
+        )
+        return await _send(address, topics.news, _lines(descriptor), source=source, raw=raw)
 
 
-async def _with_running_demo(settings: Settings) -> Settings:
-    demo = settings.newsproof_data_dir / DEMO
-    if settings.kafka_bootstrap_servers or await running_kafka(settings.newsproof_data_dir / "kafka"):
-        return settings
-    return settings.model_copy(update={"newsproof_data_dir": demo}) if await running_kafka(demo / "kafka") else settings
+@asynccontextmanager
+async def _kafka(invocation: Invocation) -> AsyncIterator[KafkaAddress]:
+    """Yield the Kafka that is configured or runs, else one of our own, for which alone all settings are loaded."""
+    if (address := await running_kafka_of(invocation.client_settings())) is not None:
+        yield address
+        return
+    settings = invocation.settings()
+    async with servers(settings, clickhouse=False) as found:
+        say_on_stderr("No Kafka was running: the news waits in the log until `newsproof up` runs.")
+        yield KafkaAddress.of(found.applied_to(settings), found.kafka or "")
 
 
-async def _send(settings: Settings, lines: AsyncIterator[bytes], *, source: str, raw: bool) -> tuple[int, int]:
-    address = KafkaAddress.of(settings, settings.kafka_bootstrap_servers or "")
-    topic = Topics(settings.topic_prefix).news
+async def _send(
+    address: KafkaAddress, topic: str, lines: AsyncIterator[bytes], *, source: str, raw: bool
+) -> tuple[int, int]:
     published = refused = number = 0
     waiting: list[asyncio.Future[object]] = []
     producer = address.producer(linger_ms=5)

@@ -16,7 +16,7 @@ from newsproof.cli.log.publishing import item_of
 from schemas.errors import ContractError
 from schemas.news import MAX_NEWS_BYTES, MAX_RECORD_BYTES, decode_news
 from schemas.topics import Topics
-from tests.newsproof.command import COMMAND, environment, newsproof
+from tests.newsproof.command import COMMAND, NOT_FOR_A_CLIENT, environment, newsproof
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -78,9 +78,13 @@ async def test_bad_lines_are_counted_and_named_and_the_good_ones_are_sent(
         + huge
         + b'\n{"source":"s","text":"t","published_at":"2026-03-01T00:00:00Z"}\nlast'
     )
-    done = newsproof("publish", str(file), "--json", cwd=tmp_path, env=settings(address, topics))
+    env = {**settings(address, topics), "PYTHONPROFILEIMPORTTIME": "1"}
+    done = newsproof("publish", str(file), "--json", cwd=tmp_path, env=env)
     assert (done.returncode, json.loads(done.stdout)) == (exits.FINDING, {"published": 3, "refused": 2})
-    said = done.stderr.splitlines()
+    imports, said = [], list[str]()
+    for line in done.stderr.splitlines():
+        imports.append(line.rpartition("|")[2].strip()) if line.startswith("import time:") else said.append(line)
+    assert "aiokafka" in imports and not set(imports) & set(NOT_FOR_A_CLIENT), "its start would take seconds"
     assert "line 3 refused (not_json)" in said[0] and "line 4 refused (too_large)" in said[1]
     now = datetime.now(UTC)
     assert {decode_news(v, now=now).text for v in await values(address, topics)} == {"first", "t", "last"}
