@@ -87,6 +87,16 @@ class _Listed(MutableMapping[str, Any]):
         return len(list(iter(self)))
 
 
+class ListGroup(TyperGroup):
+    """A group that lists without a command: `dlq --json` is short for `dlq list --json`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put ``list`` before options, or nothing at all."""
+        if not args or (args[0].startswith("-") and args[0] not in ("-h", "--help")):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
 class ListedGroup(TyperGroup):
     """The command line: commands under headings, none loaded but the one that runs."""
 

@@ -10,11 +10,15 @@ import typer
 
 from newsproof.app import exits
 from newsproof.app.invocation import agreed, json_line, of, run, say_result, table
+from newsproof.cli.listing import ListGroup
 
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, one document a line.")]
 
 topics = typer.Typer(help="Create and describe the topics.", no_args_is_help=True)
-dlq = typer.Typer(help="Dead letters: records that could not be read, and why.", no_args_is_help=True)
+dlq = typer.Typer(
+    cls=ListGroup,
+    help="Dead letters: records that could not be read, failed cases, and why. Without a command: `list`.",
+)
 
 
 def register(app: typer.Typer) -> None:

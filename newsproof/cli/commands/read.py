@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 import typer
@@ -49,17 +50,23 @@ def signals(
     stage: Annotated[
         list[str] | None, typer.Option(help="Only of this stage, such as retracted; may be repeated.")
     ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Only decided since then: 30m, 2h, 3d, or a time (UTC).", metavar="WHEN")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the newest so many; not with --follow.")] = None,
     lang: Lang = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the newest revision of every signal."""
-    from newsproof.cli.log.reading import Filter, reader_language, show_signals
+    from newsproof.cli.log.reading import Filter, moment_since, reader_language, show_signals
 
     wanted = Filter(
         assets=tuple(asset or ()),
         min_confidence=min_confidence,
         stages=tuple(stage or ()),
         verdicts=tuple(verdict or ()),
+        since=moment_since(since, now=datetime.now(UTC)),
+        limit=limit,
     )
     language = reader_language(lang)
     run(show_signals(of(ctx), wanted, follow=follow, as_json=as_json, language=language))
