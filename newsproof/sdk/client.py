@@ -159,6 +159,7 @@ async def subscribe(
     topics = Topics(settings.newsproof_topic_prefix if prefix is None else prefix)
     wanted = _Wanted(verdicts, actions, preliminary, assets, min_confidence)
     async with _consumer(address, topics, group, start) as consumer:
+        log.info("connected to %s, waiting for signals", address.bootstrap)
         while True:
             for tp, records in (await consumer.getmany(timeout_ms=1000)).items():
                 for record in records:
