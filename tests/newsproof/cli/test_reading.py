@@ -99,6 +99,9 @@ async def test_a_reader_sees_verdicts_quotes_and_how_a_signal_stands_now(world: 
     rows = {row["case_id"]: row["end"] for row in map(json.loads, run("cases", "--json").splitlines())}
     assert rows == {retracted: "observe 0.00 (retracted, refuted)", doubted: "observe 0.80 (unchecked)"}
     told = run("case", retracted)
+    assert told.index("; below, what came before.") < told.index("What happened")
+    assert "Retracted at 20" in told and " UTC: observe 0.00 (refuted); below" in told
+    assert "below, what came before" not in run("case", doubted)
     for words in (
         *("we were attacked", "Ronin, the party", "citing Reuters", "read as “denies”; its quote is not on the page"),
         *("Ronin", "not there is the quote of [2]", "observe BTC (neutral", "0.00; retracted, refuted"),
