@@ -13,8 +13,6 @@ import stat
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from dotenv import dotenv_values
-
 from schemas.errors import ConfigError
 
 KEY_OF_GATEWAY = "openai_key_"
@@ -78,6 +76,8 @@ def written_in(file: Path) -> dict[str, str]:
     """
     if not file.is_file():
         return {}
+    from dotenv import dotenv_values  # not for the many commands that find no file
+
     return {name.lower(): value for name, value in dotenv_values(file, interpolate=False).items() if value}
 
 
