@@ -13,8 +13,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from pydantic import SecretStr
-
 PUT_INSTEAD = "[secret]"
 MIN_LENGTH = 6
 """Shorter values are ordinary words: removing them would spoil texts and hide nothing."""
@@ -26,6 +24,8 @@ _known: list[str] = []
 
 def remember(settings: Any) -> None:
     """Register the secrets of these settings for redaction: every ``SecretStr``, alone or in a mapping, and passwords in URLs."""
+    from pydantic import SecretStr  # whoever has such settings has it loaded; a client of Kafka alone need not
+
     for name in type(settings).model_fields:
         value = getattr(settings, name)
         if isinstance(value, SecretStr):

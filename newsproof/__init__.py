@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from newsproof.app import version
     from newsproof.sdk.client import PublishReport, publish, subscribe
+    from schemas.errors import NewsproofError
     from schemas.news import News
     from schemas.signals import Signal
 
     __version__ = version.VERSION
 
-__all__ = ["News", "PublishReport", "Signal", "__version__", "publish", "subscribe"]
+__all__ = ["News", "NewsproofError", "PublishReport", "Signal", "__version__", "publish", "subscribe"]
 
 _WHERE = {
     "publish": ("newsproof.sdk.client", "publish"),
     "subscribe": ("newsproof.sdk.client", "subscribe"),
     "PublishReport": ("newsproof.sdk.client", "PublishReport"),
+    "NewsproofError": ("schemas.errors", "NewsproofError"),
     "News": ("schemas.news", "News"),
     "Signal": ("schemas.signals", "Signal"),
     "__version__": ("newsproof.app.version", "VERSION"),

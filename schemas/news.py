@@ -105,6 +105,7 @@ _ESCAPED = re.compile("[%:]").search
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]").search
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _BESIDE_BRACKETS = bytes(b for b in range(256) if b not in b"[]{}")
+_JSON_NAMES = {list: "array", str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
 _KNOWN = frozenset(f.name for f in msgspec.structs.fields(News)) - {"unknown"}
 
 
@@ -148,7 +149,10 @@ def _json_object(raw: bytes | None) -> dict[str, Any]:
     except orjson.JSONDecodeError as exc:
         raise ContractError(f"the record is not JSON: {exc!s:.300}", reason="not_json") from exc
     if not isinstance(value, dict):
-        raise ContractError(f"the record is a JSON {type(value).__name__}, not an object", reason="wrong_type")
+        raise ContractError(
+            f"a JSON {_JSON_NAMES[type(value)]} is no news: a news item is a JSON object with source, text and published_at",
+            reason="wrong_type",
+        )
     return value
 
 

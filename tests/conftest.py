@@ -18,8 +18,8 @@ from infra import redaction
 from infra.embedded.clickhouse.server import EmbeddedClickHouse
 from infra.embedded.kafka.server import EmbeddedKafka
 from infra.kafka.topics import KafkaAddress, ensure_topics
+from infra.origin import KEY_OF_GATEWAY
 from infra.settings import Settings
-from infra.settings.endpoints import KEY_OF_GATEWAY
 from schemas.topics import Topics
 
 PARTITIONS = 2

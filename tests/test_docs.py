@@ -21,6 +21,7 @@ PROJECT = Path(__file__).parents[1]
 ADRS = sorted((PROJECT / "docs" / "adr").glob("*.md"))
 PAGES = [
     PROJECT / "README.md",
+    PROJECT / "README.zh.md",
     PROJECT / "CONTRIBUTING.md",
     PROJECT / "docs" / "architecture.md",
     PROJECT / "docs" / "verification.md",
@@ -58,7 +59,7 @@ def quoted(page: Path) -> list[str]:
     return re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md", "docs/research-chat.md"])
+@pytest.mark.parametrize("page", ["README.md", "README.zh.md", "docs/architecture.md", "docs/research-chat.md"])
 def test_pictures_and_code_on_a_page_are_those_of_the_code(generate: ModuleType, page: str) -> None:
     written = text_of(PROJECT / page)
     assert generate.with_blocks(page, written) == written, HOW
@@ -82,6 +83,33 @@ def test_the_description_of_the_public_topics_is_current_and_holds_together(gene
 
 def test_the_table_of_what_providers_answer_is_that_of_the_tests(generate: ModuleType) -> None:
     assert text_of(PROJECT / "docs" / "conformance.md") == generate.conformance(), HOW
+
+
+def test_the_chinese_readme_has_the_commands_tables_code_and_links_of_the_english_one() -> None:
+    english, chinese = PROJECT / "README.md", PROJECT / "README.zh.md"
+    for part in (blocks_without_comments, tables, links, lambda page: set(quoted(page)), shape):
+        assert part(chinese) == part(english), "change README.md and README.zh.md together"
+
+
+def blocks_without_comments(page: Path) -> list[str]:
+    return [re.sub(r" +# .*", "", block) for block in re.findall(r"```.*?```", text_of(page), re.DOTALL)]
+
+
+def tables(page: Path) -> list[list[set[str]]]:
+    """Each row of every table in Markdown, as its cells: what each has in code, in any order."""
+    rows = re.findall(r"^\|(.*)\|$", re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL), re.MULTILINE)
+    return [[set(re.findall(r"`([^`]+)`", cell)) for cell in row.split("|")] for row in rows]
+
+
+def links(page: Path) -> list[str]:
+    """Where the links lead, without those from one README to the other; a heading's anchor has its English name."""
+    found = re.findall(r"\]\(([^)\s]+)\)", text_of(page))
+    return sorted(link for link in found if not link.startswith("README"))
+
+
+def shape(page: Path) -> list[str]:
+    """The headings' levels, and where bullets and tables stand between them."""
+    return re.findall(r"^(#+|- |\|)", re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL), re.MULTILINE)
 
 
 def test_every_link_leads_to_a_file(page: Path) -> None:

@@ -25,7 +25,7 @@ from infra.clickhouse.blocks import Block, Shape, compressed
 from infra.clickhouse.record import Row
 from schemas.errors import ConfigError, ContractError, PermanentError, TransientError
 
-__all__ = ["Address", "Block", "ClickHouse", "Result", "connect", "parse_url"]
+__all__ = ["Address", "Block", "ClickHouse", "Result", "connect", "engine_words", "parse_url"]
 
 CONNECT_TIMEOUT_S = 5.0
 SEND_RECEIVE_TIMEOUT_S = 120.0
@@ -256,6 +256,12 @@ class ClickHouse:
                 reason="bad_row",
             ) from exc
         raise PermanentError(f"ClickHouse refuses the statement, correct it: {said}") from exc
+
+
+def engine_words(exc: PermanentError) -> str:
+    """Return what the engine itself said of a statement that it refuses, its guesses included ("Maybe you meant …")."""
+    said = str(exc)
+    return said.partition("DB::Exception: ")[2].partition(" (for url ")[0].strip() or said
 
 
 def _reach_without_proxy(host: str) -> None:

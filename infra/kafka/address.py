@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -24,11 +24,14 @@ from aiokafka.errors import (
 )
 from aiokafka.helpers import create_ssl_context
 
+from infra.client_settings import ClientSettings
 from infra.owner_only import kept_secret
 from infra.redaction import know
-from infra.settings import Settings
 from schemas.errors import ConfigError, NewsproofError, TransientError
 from schemas.topics import MAX_MESSAGE_BYTES
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
 
 ASK_WITHIN_S = 10.0
 """Timeout of one login attempt, after which the broker counts as unavailable."""
@@ -72,28 +75,29 @@ class KafkaAddress(msgspec.Struct, frozen=True, kw_only=True):
         return f"KafkaAddress({self.bootstrap!r}, {self.security_protocol}, username={self.username!r})"
 
     @classmethod
-    def of(cls, settings: Settings, bootstrap: str) -> KafkaAddress:
+    def of(cls, settings: Settings | ClientSettings, bootstrap: str) -> KafkaAddress:
         """Return the address from settings; ``bootstrap`` is the effective one, which may be the embedded server's.
 
         Raises:
             ConfigError: SASL is configured without TLS or incompletely, or a PEM file cannot be used; or as
                 :meth:`embedded`.
         """
+        if not isinstance(settings, ClientSettings):
+            settings = ClientSettings.of(settings)
         if settings.kafka_embedded_password_file is not None:
             # Takes precedence over what is configured for another broker.
             return cls.embedded(bootstrap, settings.kafka_embedded_password_file)
         _refuse_half_configured(settings)
-        password, key_password = settings.kafka_sasl_password, settings.kafka_ssl_key_password
         address = cls(
             bootstrap=bootstrap,
             security_protocol=settings.kafka_security_protocol,
             sasl_mechanism=settings.kafka_sasl_mechanism,
             username=settings.kafka_sasl_username,
-            password=None if password is None else password.get_secret_value(),
-            ca_file=None if settings.kafka_ssl_ca_file is None else str(settings.kafka_ssl_ca_file),
-            cert_file=None if settings.kafka_ssl_cert_file is None else str(settings.kafka_ssl_cert_file),
-            key_file=None if settings.kafka_ssl_key_file is None else str(settings.kafka_ssl_key_file),
-            key_password=None if key_password is None else key_password.get_secret_value(),
+            password=settings.kafka_sasl_password,
+            ca_file=settings.kafka_ssl_ca_file,
+            cert_file=settings.kafka_ssl_cert_file,
+            key_file=settings.kafka_ssl_key_file,
+            key_password=settings.kafka_ssl_key_password,
         )
         address.client_args()  # reports a missing file now, not at the first client
         return address
@@ -273,7 +277,7 @@ def _is_no_warning_of_loopback(record: logging.LogRecord) -> bool:
     return record.msg != "Sending username and password in the clear"
 
 
-def _refuse_half_configured(settings: Settings) -> None:
+def _refuse_half_configured(settings: ClientSettings) -> None:
     if settings.kafka_sasl_mechanism and settings.kafka_security_protocol != "SASL_SSL":
         raise ConfigError(
             "KAFKA_SASL_MECHANISM without TLS would send the password in the clear: "

@@ -11,15 +11,16 @@ noticing and went on for up to two minutes with cases that others had taken over
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable
 from typing import Any
 
-import structlog
 from aiokafka.client import AIOKafkaClient
 from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.errors import KafkaConnectionError
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
+"""Not structlog: this runs in a bot's process too, where structlog's default writes to standard output."""
 
 AGAIN_S = 0.1
 _send = AIOKafkaConnection.send

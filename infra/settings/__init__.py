@@ -1,7 +1,7 @@
 """All settings as one typed object, read from the environment and from a ``.env`` file in the working directory.
 
 That directory may be a stranger's, so a ``.env`` may not name the address that a secret from elsewhere is sent to
-(:mod:`infra.settings.origin`).
+(:mod:`infra.origin`).
 
 Field names are the names of environment variables in lower case. ``newsproof config`` prints each value with its
 origin. docs/settings.md is generated from the files of this folder and checked by a test.
@@ -9,12 +9,20 @@ origin. docs/settings.md is generated from the files of this folder and checked 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ValidationError
-from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
+from infra.origin import given_by_environment, refuse_foreign_addresses, written_in
 from infra.redaction import remember
 from infra.settings.budget import BudgetSettings
 from infra.settings.clickhouse import ClickHouseSettings
@@ -22,7 +30,6 @@ from infra.settings.installation import InstallationSettings
 from infra.settings.kafka import KafkaSettings, TopicSettings
 from infra.settings.models import ModelSettings
 from infra.settings.offline import OfflineSettings
-from infra.settings.origin import WrittenSource, given_by_environment, refuse_foreign_addresses, written_in
 from infra.settings.research import ResearchSettings
 from infra.settings.search import SearchSettings
 from infra.settings.sources import SourceSettings
@@ -91,7 +98,7 @@ class Settings(
         file = getattr(dotenv_settings, "env_file", None)
         read: tuple[EnvSettingsSource, ...] = (
             EnvSettingsSource(settings_cls),
-            WrittenSource(settings_cls, env_file=file),
+            _WrittenSource(settings_cls, env_file=file),
         )
         for source in read:
             # OPENAI_KEY alone is another program's: taken for the whole mapping, it would hide its entries.
@@ -116,6 +123,13 @@ class Settings(
     @property
     def topic_prefix(self) -> str:
         return self.newsproof_topic_prefix
+
+
+class _WrittenSource(DotEnvSettingsSource):
+    """Settings source of a ``.env`` file, read by :func:`written_in`."""
+
+    def _read_env_file(self, file_path: Path) -> Mapping[str, str | None]:
+        return written_in(file_path)
 
 
 def load_settings(**overrides: object) -> Settings:

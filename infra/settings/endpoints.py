@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 import msgspec
 from pydantic import SecretStr
 
+from infra.origin import KEY_OF_GATEWAY
+
 OPENAI_URL = "https://api.openai.com/v1"
 OLLAMA_URL = "http://127.0.0.1:11434/v1"
 """https://docs.ollama.com/api/openai-compatibility"""
@@ -16,8 +18,6 @@ LLAMACPP_URL = "http://127.0.0.1:8080/v1"
 """https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md"""
 OF_OURS = ("gemini", "openai", "ollama", "llamacpp")
 """Provider names that no gateway may have."""
-KEY_OF_GATEWAY = "openai_key_"
-"""What the setting of a gateway's key begins with: ``OPENAI_KEY_TUZI``."""
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _PRIVATE_NAMES = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
 """RFC 6761, RFC 6762, ICANN's resolution 2024.07.29.06, common use, RFC 8375."""

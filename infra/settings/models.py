@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings
 
+from infra.origin import KEY_OF_GATEWAY
 from infra.settings.endpoints import (
-    KEY_OF_GATEWAY,
     LLAMACPP_URL,
     OLLAMA_URL,
     OPENAI_URL,

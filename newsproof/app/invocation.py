@@ -21,6 +21,7 @@ from newsproof.app.terminal import guard_output
 from schemas.printable import printable, printable_json
 
 if TYPE_CHECKING:
+    from infra.client_settings import ClientSettings
     from infra.settings import Settings
 
 T = TypeVar("T")
@@ -52,6 +53,12 @@ class Invocation:
             overrides["newsproof_data_dir"] = self.data_dir
         return load_settings(**overrides)
 
+    def client_settings(self) -> ClientSettings:
+        """Read the few settings that a client of Kafka needs, which costs far less than reading all."""
+        from infra.client_settings import load_client_settings
+
+        return load_client_settings(newsproof_data_dir=self.data_dir)
+
 
 def of(ctx: typer.Context) -> Invocation:
     return ctx.ensure_object(Invocation)
@@ -76,20 +83,25 @@ def run_command_line(app: typer.Typer, name: str) -> None:
         sys.exit(exits.status_of(exc))
 
 
-def run(work: Coroutine[Any, Any, T], *, service: Settings | None = None, interrupted: str = "") -> T:
+def run(
+    work: Coroutine[Any, Any, T], *, service: Settings | None = None, interrupted: str = "", plain_logs: bool = False
+) -> T:
     """Run a command's coroutine; on SIGINT, SIGTERM or SIGHUP cancel it, so that it cleans up, and exit with 130.
 
     ``service``: the settings of a long-running process, which handles the signals itself and whose output is logs.
     ``interrupted``: what is kept then and how to go on, for standard error.
+    ``plain_logs``: nothing that runs here logs by structlog, so it need not be loaded.
     """
     from infra.owner_only import UMASK, make_owner_only
-    from newsproof.app.logging_setup import configure_logs
+    from newsproof.app.logging_setup import configure_logs, configure_plain_logs
 
     if service is not None:
         os.umask(UMASK)
         if service.newsproof_data_dir.exists():
             make_owner_only(service.newsproof_data_dir)
         configure_logs(service.log_level)
+    elif plain_logs:
+        configure_plain_logs()
     else:
         # Commands report an unavailable server themselves; the client library's messages would only repeat it.
         configure_logs("WARNING", libraries="CRITICAL")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Any, TextIO, cast
-
-import structlog
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from infra.redaction import redacted
 from newsproof.app.terminal import behind
 from schemas.printable import printable, printable_json, printable_line
+
+if TYPE_CHECKING:
+    import structlog
 
 _QUIET = ("aiokafka", "faust", "mode", "asyncio", "httpx", "httpcore", "urllib3", "clickhouse_connect", "jgo")
 
@@ -35,6 +36,8 @@ def configure_logs(level: str = "INFO", *, libraries: str = "WARNING") -> None:
     ``libraries`` is the minimum level for other packages. Commands that wait for a server set it to CRITICAL, because
     they report errors themselves.
     """
+    import structlog
+
     terminal = sys.stderr.isatty()
     rendering: list[structlog.types.Processor] = [structlog.processors.format_exc_info]
     if terminal:
@@ -61,6 +64,22 @@ def configure_logs(level: str = "INFO", *, libraries: str = "WARNING") -> None:
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
         )
     )
+    _use(handler, level, libraries)
+
+
+def configure_plain_logs() -> None:
+    """Do what :func:`configure_logs` does for a short command none of whose modules logs by structlog, which takes long to import."""
+    handler = logging.StreamHandler(cast(TextIO, _StandardError()))
+    handler.setFormatter(_PlainFormatter())
+    _use(handler, "WARNING", "CRITICAL")
+
+
+class _PlainFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return redacted(printable(super().format(record)))
+
+
+def _use(handler: logging.Handler, level: str, libraries: str) -> None:
     logging.root.handlers[:] = [handler]
     logging.root.setLevel(level)
     for name in _QUIET:

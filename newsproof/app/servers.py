@@ -12,17 +12,19 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
 
 from infra.embedded.child import DirectoryLock
 from infra.owner_only import make_owner_only, write_owner_only
-from infra.settings import Settings
 from newsproof.app.hints import as_started
 from newsproof.app.restarting import KeptServer
 from schemas.errors import ConfigError, TransientError
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
 
 Say = Callable[[str], None]
 

@@ -1,4 +1,4 @@
-"""The command line. A command imports its implementation when it runs, so ``newsproof --help`` loads little."""
+"""The command line: the global options. Its commands: :mod:`newsproof.cli.listing`."""
 
 from __future__ import annotations
 
@@ -9,25 +9,10 @@ import typer
 
 from newsproof.app.invocation import Invocation, of, run_command_line
 from newsproof.app.version import VERSION
-from newsproof.cli.commands import (
-    backtest,
-    describe,
-    judge,
-    labels,
-    memory,
-    model,
-    operate,
-    outcomes,
-    process,
-    publishing,
-    read,
-    report,
-    tables,
-    tables_check,
-    web,
-)
+from newsproof.cli.listing import ListedGroup
 
 app = typer.Typer(
+    cls=ListedGroup,
     name="newsproof",
     help="Turn raw crypto news into search-verified trading signals, on Kafka.",
     epilog="Exit status: 0 done · 1 something is wrong in what was looked at · 2 usage or configuration · "
@@ -38,24 +23,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for module in (
-    process,
-    web,
-    publishing,
-    read,
-    tables,
-    report,
-    outcomes,
-    judge,
-    labels,
-    memory,
-    model,
-    backtest,
-    operate,
-    tables_check,
-    describe,
-):
-    module.register(app)
 
 
 def _version(asked: bool) -> None:

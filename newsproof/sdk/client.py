@@ -17,8 +17,8 @@ import msgspec
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
+from infra.client_settings import ClientSettings, load_client_settings
 from infra.kafka.topics import KafkaAddress, partitions_of
-from infra.settings import Settings, load_settings
 from schemas.errors import ConfigError, ContractError
 from schemas.news import News, decode_news
 from schemas.printable import printable_line
@@ -26,7 +26,7 @@ from schemas.published import NewerSignalError, read_signal
 from schemas.signals import ACTED_ON, NO_ASSET, WITHDRAWN, Action, Signal, Verdict
 from schemas.topics import Topics
 
-__all__ = ["PublishReport", "checked_news", "find_kafka", "publish", "subscribe"]
+__all__ = ["PublishReport", "checked_news", "publish", "running_kafka_of", "subscribe"]
 
 log = logging.getLogger(__name__)
 """Not structlog: its configuration in a bot's process is the bot's, and its default writes to standard output."""
@@ -45,23 +45,16 @@ class PublishReport(msgspec.Struct, kw_only=True):
     refused: list[tuple[int, str, str]] = []
 
 
-async def find_kafka(settings: Settings) -> KafkaAddress:
-    """Return the configured Kafka, else the embedded one that runs on the data directory (or the demo's).
-
-    Raises:
-        ConfigError: there is neither.
-    """
+async def running_kafka_of(settings: ClientSettings) -> KafkaAddress | None:
+    """Return the configured Kafka, else the embedded one that runs on the data directory (or the demo's), else None."""
     if settings.kafka_bootstrap_servers:
         return KafkaAddress.of(settings, settings.kafka_bootstrap_servers)
     from newsproof.app.servers import DEMO, password_file, running_kafka
 
-    for directory in (settings.newsproof_data_dir, settings.newsproof_data_dir / DEMO):
+    for directory in (settings.data_dir, settings.data_dir / DEMO):
         if (bootstrap := await running_kafka(directory / "kafka")) is not None:
             return KafkaAddress.embedded(bootstrap, password_file(directory / "kafka"))
-    raise ConfigError(
-        f"no Kafka is configured and none runs in {settings.newsproof_data_dir}: set KAFKA_BOOTSTRAP_SERVERS, "
-        "or start `newsproof up` first"
-    )
+    return None
 
 
 # Publishing
@@ -96,9 +89,9 @@ async def publish(
     Raises:
         ConfigError, TransientError: no Kafka is known, or it does not answer.
     """
-    settings = load_settings()
+    settings = load_client_settings()
     address = await _address(kafka, settings)
-    topic = Topics(settings.topic_prefix if prefix is None else prefix).news
+    topic = Topics(settings.newsproof_topic_prefix if prefix is None else prefix).news
     report = PublishReport()
     async with _started(address.producer(linger_ms=5), address) as producer:
         sent = []
@@ -161,11 +154,12 @@ async def subscribe(
         ConfigError: a verdict or action that does not exist, or no Kafka is known. TransientError: it does not answer.
         ContractError: a signal of a newer schema than this package knows.
     """
-    settings = load_settings()
+    settings = load_client_settings()
     address = await _address(kafka, settings)
-    topics = Topics(settings.topic_prefix if prefix is None else prefix)
+    topics = Topics(settings.newsproof_topic_prefix if prefix is None else prefix)
     wanted = _Wanted(verdicts, actions, preliminary, assets, min_confidence)
     async with _consumer(address, topics, group, start) as consumer:
+        log.info("connected to %s, waiting for signals", address.bootstrap)
         while True:
             for tp, records in (await consumer.getmany(timeout_ms=1000)).items():
                 for record in records:
@@ -252,10 +246,17 @@ def _words(argument: str, given: Collection[str] | None, known: tuple[str, ...])
 # Connections
 
 
-async def _address(kafka: KafkaAddress | str | None, settings: Settings) -> KafkaAddress:
+async def _address(kafka: KafkaAddress | str | None, settings: ClientSettings) -> KafkaAddress:
     if isinstance(kafka, KafkaAddress):
         return kafka
-    return await find_kafka(settings) if kafka is None else KafkaAddress.of(settings, kafka)
+    if kafka is not None:
+        return KafkaAddress.of(settings, kafka)
+    if (found := await running_kafka_of(settings)) is None:
+        raise ConfigError(
+            f"no Kafka is configured and none runs in {settings.newsproof_data_dir}: set KAFKA_BOOTSTRAP_SERVERS, "
+            "or start `newsproof up` first"
+        )
+    return found
 
 
 @asynccontextmanager

@@ -19,6 +19,19 @@ NOBODY_OUTSIDE = {f"{name}_BASE_URL": "http://127.0.0.1:9" for name in OUTSIDE}
 """Settings for a command of live mode that would ask the chat's sources or a search: no test asks the real ones."""
 
 
+NOT_FOR_A_CLIENT = (
+    "agents",
+    "chdb",
+    "clickhouse_connect",
+    "faust",
+    "httpx",
+    "pydantic_settings",
+    "streams",
+    "structlog",
+)
+"""What takes long to import, and neither `publish` nor a bot needs."""
+
+
 def environment(**settings: str) -> dict[str, str]:
     """Return the environment of a command: this process's, our code, and these settings."""
     return {**os.environ, "PYTHONPATH": str(CHECKOUT), "COLUMNS": "160", **settings}

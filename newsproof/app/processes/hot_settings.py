@@ -13,10 +13,10 @@ from pathlib import Path
 
 import structlog
 
+from infra.origin import SENT_TO, refuse_foreign_addresses, written_in
 from infra.ports import Ports
 from infra.search import PROVIDERS
 from infra.settings import Settings, load_settings
-from infra.settings.origin import SENT_TO, refuse_foreign_addresses, written_in
 from newsproof.app.composition import refuse_unusable, search_providers, snapshot_of
 from schemas.config import Snapshot
 from schemas.errors import ConfigError, NewsproofError

@@ -14,7 +14,6 @@ from newsproof.cli.commands.compare import compare, gate, power
 from newsproof.cli.commands.profit import pnl, study
 from newsproof.cli.commands.trials import leaderboard, trials, walk_forward
 
-HERE = "Prompts and models"
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the last line of standard output.")]
 Every = Annotated[
     bool,
@@ -36,7 +35,7 @@ class MissPolicy(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.add_typer(backtest, name="backtest", rich_help_panel=HERE)
+    app.add_typer(backtest, name="backtest")
     for command in (compare, gate, power, pnl, study, trials, leaderboard, walk_forward):
         backtest.command()(command)
 

@@ -10,16 +10,14 @@ import typer
 from newsproof.app.invocation import json_line, of, say_result, table
 from schemas.errors import ConfigError
 
-HERE = "Operate"
-
 schemas = typer.Typer(help="The public contracts as JSON Schema.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.command(rich_help_panel=HERE)(config)
-    app.command(rich_help_panel=HERE)(prompts)
-    app.add_typer(schemas, name="schemas", rich_help_panel=HERE)
+    app.command()(config)
+    app.command()(prompts)
+    app.add_typer(schemas, name="schemas")
 
 
 def config(

@@ -9,12 +9,10 @@ import typer
 
 from newsproof.app.invocation import of
 
-HERE = "Operate"
-
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command("eval", rich_help_panel=HERE)(evaluate)
+    app.command("eval")(evaluate)
 
 
 def evaluate(

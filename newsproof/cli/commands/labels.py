@@ -19,7 +19,7 @@ group = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     """Add the group to the application."""
-    app.add_typer(group, name="labels", rich_help_panel="Analytics and backtest")
+    app.add_typer(group, name="labels")
 
 
 @group.command("import")

@@ -15,7 +15,7 @@ group = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     """Add the group to the application."""
-    app.add_typer(group, name="memory", rich_help_panel="Operate")
+    app.add_typer(group, name="memory")
 
 
 @group.callback()

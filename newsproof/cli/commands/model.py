@@ -10,8 +10,6 @@ import typer
 from newsproof.app import exits
 from newsproof.app.invocation import UNKEPT, agreed, of, run
 
-HERE = "Prompts and models"
-
 
 class StopRule(StrEnum):
     """On which side of live a shadow run ends by itself."""
@@ -23,9 +21,9 @@ class StopRule(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.command("model-server", rich_help_panel=HERE)(model_server)
-    app.command(rich_help_panel=HERE)(acceptance)
-    app.command(rich_help_panel=HERE)(shadow)
+    app.command("model-server")(model_server)
+    app.command()(acceptance)
+    app.command()(shadow)
 
 
 def model_server(

@@ -10,21 +10,24 @@ import typer
 
 from newsproof.app import exits
 from newsproof.app.invocation import agreed, json_line, of, run, say_result, table
+from newsproof.cli.listing import ListGroup
 
-HERE = "Operate"
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, one document a line.")]
 
 topics = typer.Typer(help="Create and describe the topics.", no_args_is_help=True)
-dlq = typer.Typer(help="Dead letters: records that could not be read, and why.", no_args_is_help=True)
+dlq = typer.Typer(
+    cls=ListGroup,
+    help="Dead letters: records that could not be read, failed cases, and why. Without a command: `list`.",
+)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.add_typer(topics, name="topics", rich_help_panel=HERE)
-    app.add_typer(dlq, name="dlq", rich_help_panel=HERE)
-    app.command(rich_help_panel=HERE)(kafka)
-    app.command(rich_help_panel=HERE)(budget)
-    app.command(rich_help_panel=HERE)(doctor)
+    app.add_typer(topics, name="topics")
+    app.add_typer(dlq, name="dlq")
+    app.command()(kafka)
+    app.command()(budget)
+    app.command()(doctor)
 
 
 @topics.command()

@@ -27,7 +27,7 @@ group = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     """Add the group to the application."""
-    app.add_typer(group, name="outcomes", rich_help_panel="Analytics and backtest")
+    app.add_typer(group, name="outcomes")
 
 
 @group.callback()

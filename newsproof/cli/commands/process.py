@@ -8,7 +8,6 @@ import typer
 
 from newsproof.app.invocation import of, run
 
-HERE = "Run the pipeline"
 TakeOver = Annotated[
     bool, typer.Option("--take-over", help="The slot's former worker has ended for certain: do not wait for Kafka.")
 ]
@@ -16,11 +15,11 @@ TakeOver = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.command(rich_help_panel=HERE)(up)
-    app.command(rich_help_panel=HERE)(demo)
-    app.command(rich_help_panel=HERE)(worker)
-    app.command("research-worker", rich_help_panel=HERE)(research_worker)
-    app.command(rich_help_panel=HERE)(sink)
+    app.command()(up)
+    app.command()(demo)
+    app.command()(worker)
+    app.command("research-worker")(research_worker)
+    app.command()(sink)
 
 
 def up(

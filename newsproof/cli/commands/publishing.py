@@ -12,7 +12,7 @@ from newsproof.app.invocation import json_line, of, run, say_result
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command(rich_help_panel="News in, signals out")(publish)
+    app.command()(publish)
 
 
 def publish(
@@ -22,15 +22,29 @@ def publish(
     raw: Annotated[bool, typer.Option("--raw", help="Send every line as it is, unchecked.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the counts as one line of JSON.")] = False,
 ) -> None:
-    """Publish news: one JSON object a line, or plain lines of text (published now).
+    """Publish news: a JSON object a line, or lines of plain text.
+
+    \b
+    text          what was reported, at most 256 KB; a plain line is this alone
+    source        who reported it; left out: --source
+    published_at  when, as 2024-01-10T21:00:00Z; left out: now
+    received_at   when you had it; left out beside published_at: now
+    external_id   the item's id at its source; left out: a hash of the text
+    url, author, language (zh, en), media, keywords_hit, extra: kept with it
+
+    \b
+    echo '{"source": "me", "text": "Binance lists ZK"}' | newsproof publish -
+    echo 'Binance lists ZK' | newsproof publish - --source me
+    jq -c '.[]' array.json | newsproof publish -
 
     A line that intake would refuse is not sent: the reason goes to standard error, and the exit status is 1.
     """
     from newsproof.cli.log.publishing import publish_lines
 
-    published, refused = run(publish_lines(of(ctx).settings(), file, source=source, raw=raw))
+    done = run(publish_lines(of(ctx), file, source=source, raw=raw), plain_logs=True)
     if as_json:
-        json_line({"published": published, "refused": refused})
+        json_line({"published": done.published, "refused": done.refused, "dated_now": done.dated_now})
     else:
-        say_result(f"published {published}, refused {refused}")
-    raise typer.Exit(exits.FINDING if refused else exits.OK)
+        undated = f" ({done.dated_now} without published_at: taken as published now)" if done.dated_now else ""
+        say_result(f"published {done.published}, refused {done.refused}{undated}")
+    raise typer.Exit(exits.FINDING if done.refused else exits.OK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 import typer
@@ -10,7 +11,6 @@ from typer.core import TyperGroup
 from newsproof.app import exits
 from newsproof.app.invocation import json_line, of, run
 
-HERE = "News in, signals out"
 Lang = Annotated[
     Literal["zh", "en"] | None,
     typer.Option(help="Language of the summaries, where they were written in it. Default: that of LC_ALL or LANG."),
@@ -33,10 +33,10 @@ case = typer.Typer(cls=CaseGroup, help="One case: its whole story (`case ID`), o
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.command(rich_help_panel=HERE)(signals)
-    app.command(rich_help_panel=HERE)(cases)
-    app.add_typer(case, name="case", rich_help_panel=HERE)
-    app.command(rich_help_panel=HERE)(audit)
+    app.command()(signals)
+    app.command()(cases)
+    app.add_typer(case, name="case")
+    app.command()(audit)
 
 
 def signals(
@@ -50,17 +50,23 @@ def signals(
     stage: Annotated[
         list[str] | None, typer.Option(help="Only of this stage, such as retracted; may be repeated.")
     ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Only decided since then: 30m, 2h, 3d, or a time (UTC).", metavar="WHEN")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the newest so many; not with --follow.")] = None,
     lang: Lang = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the newest revision of every signal."""
-    from newsproof.cli.log.reading import Filter, reader_language, show_signals
+    from newsproof.cli.log.reading import Filter, moment_since, reader_language, show_signals
 
     wanted = Filter(
         assets=tuple(asset or ()),
         min_confidence=min_confidence,
         stages=tuple(stage or ()),
         verdicts=tuple(verdict or ()),
+        since=moment_since(since, now=datetime.now(UTC)),
+        limit=limit,
     )
     language = reader_language(lang)
     run(show_signals(of(ctx), wanted, follow=follow, as_json=as_json, language=language))

@@ -12,7 +12,7 @@ from newsproof.app.invocation import of, run
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command(rich_help_panel="News in, signals out")(report)
+    app.command()(report)
 
 
 def report(

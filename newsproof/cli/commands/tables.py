@@ -13,9 +13,9 @@ from newsproof.cli.sql.output import Format
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.command(rich_help_panel="News in, signals out")(sql)
-    app.command(rich_help_panel="News in, signals out")(analyst)
-    app.command(rich_help_panel="Analytics and backtest")(export)
+    app.command()(sql)
+    app.command()(analyst)
+    app.command()(export)
 
 
 def sql(

@@ -14,7 +14,7 @@ tables = typer.Typer(help="The editable tables of who is who; agents/tables.", n
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    app.add_typer(tables, name="tables", rich_help_panel="Operate")
+    app.add_typer(tables, name="tables")
 
 
 @tables.callback()

@@ -11,7 +11,7 @@ from newsproof.app.invocation import Invocation, of, run
 
 def register(app: typer.Typer) -> None:
     """Add the command to the application."""
-    app.command(rich_help_panel="Run the pipeline")(web)
+    app.command()(web)
 
 
 def web(

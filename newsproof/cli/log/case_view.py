@@ -12,7 +12,7 @@ from newsproof.report.demo import shortened
 from schemas.errors import ConfigError
 from schemas.events import EvidenceCritiqued
 from schemas.printable import counted
-from schemas.signals import Signal
+from schemas.signals import WITHDRAWN, Signal
 from schemas.topics import Topics
 from streams.journal.case_reading import CaseRow, JournalRecord, read_cases
 from streams.journal.log import KafkaLog
@@ -52,6 +52,12 @@ def print_story(
     document = document_of(records, revisions)
     took = (records[-1].envelope.time - records[0].envelope.time).total_seconds()
     _print_news(document, f"{counted(len(records), 'record')} in {took:.2f} s")
+    if revisions and (last := revisions[-1]).stage in WITHDRAWN:
+        # First, for everything below tells how the signal came about that no longer stands.
+        said = (
+            f"{last.stage.capitalize()} at {last.decided_at:%Y-%m-%d %H:%M:%S} UTC: {narrative.action_in_words(last)}"
+        )
+        say_result(f"{said} {last.confidence:.2f} ({narrative.verdict_in_words(last)}); below, what came before.\n")
     rows = [(f"+{line.after_s:.2f} s", line.phase, line.what, line.thought) for line in document.timeline]
     table(("after", "phase", "what happened", "why"), rows, title="What happened", right=("after",))
     _print_evidence(document)

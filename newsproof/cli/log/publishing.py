@@ -7,105 +7,136 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import orjson
 
-from infra.kafka.topics import KafkaAddress
-from infra.settings import Settings
-from newsproof.app.processes.supervisor import prepare_topics
-from newsproof.app.servers import DEMO, running_kafka, say_on_stderr, servers
-from newsproof.sdk.client import checked_news
+from infra.kafka.topics import KafkaAddress, ensure_topics
+from newsproof.app.invocation import Invocation
+from newsproof.app.servers import say_on_stderr, servers
+from newsproof.sdk.client import checked_news, running_kafka_of
 from schemas.errors import ConfigError, ContractError
 from schemas.news import MAX_RECORD_BYTES
 from schemas.topics import Topics
 
 _CHUNK = 64 * 1024
+_OPENINGS = (b"[", b"{", b"[{")
 _WAITING = 1000
 """Lines that may be sent and not yet durable; further ones wait."""
 
 
-async def publish_lines(settings: Settings, file: str, *, source: str, raw: bool) -> tuple[int, int]:
-    """Publish every line; return (published, refused). Ends at the end of the file or of standard input.
+class Counts(msgspec.Struct):
+    """How many lines were sent and refused; ``dated_now``: of those sent, how many said not when they were published."""
+
+    published: int = 0
+    refused: int = 0
+    dated_now: int = 0
+
+
+async def publish_lines(invocation: Invocation, file: str, *, source: str, raw: bool) -> Counts:
+    """Publish every line. Ends at the end of the file or of standard input.
 
     Raises:
-        ConfigError: the file cannot be read.
+        ConfigError: the file cannot be read, or its lines are no items.
     """
-    at = await _with_running_demo(settings)
+    settings = invocation.client_settings()
+    topics = Topics(settings.newsproof_topic_prefix)
     descriptor = _open(file)
-    async with servers(at, clickhouse=False) as found:
-        at = found.applied_to(at)
-        await prepare_topics(at)
-        if found.own:
-            say_on_stderr("No Kafka was running: the news waits in the log until `newsproof up` runs.")
-        return await _send(at, _lines(descriptor), source=source, raw=raw)
+    async with _kafka(invocation) as address:
+        await ensure_topics(
+            address, topics, partitions=settings.topic_partitions, replication=settings.topic_replication
+        )
+        return await _send(address, topics.news, _lines(descriptor), source=source, raw=raw)
 
 
-async def _with_running_demo(settings: Settings) -> Settings:
-    demo = settings.newsproof_data_dir / DEMO
-    if settings.kafka_bootstrap_servers or await running_kafka(settings.newsproof_data_dir / "kafka"):
-        return settings
-    return settings.model_copy(update={"newsproof_data_dir": demo}) if await running_kafka(demo / "kafka") else settings
+@asynccontextmanager
+async def _kafka(invocation: Invocation) -> AsyncIterator[KafkaAddress]:
+    """Yield the Kafka that is configured or runs, else one of our own, for which alone all settings are loaded."""
+    if (address := await running_kafka_of(invocation.client_settings())) is not None:
+        yield address
+        return
+    settings = invocation.settings()
+    async with servers(settings, clickhouse=False) as found:
+        say_on_stderr("No Kafka was running: the news waits in the log until `newsproof up` runs.")
+        yield KafkaAddress.of(found.applied_to(settings), found.kafka or "")
 
 
-async def _send(settings: Settings, lines: AsyncIterator[bytes], *, source: str, raw: bool) -> tuple[int, int]:
-    address = KafkaAddress.of(settings, settings.kafka_bootstrap_servers or "")
-    topic = Topics(settings.topic_prefix).news
-    published = refused = number = 0
+async def _send(address: KafkaAddress, topic: str, lines: AsyncIterator[bytes], *, source: str, raw: bool) -> Counts:
+    done, number = Counts(), 0
     waiting: list[asyncio.Future[object]] = []
     producer = address.producer(linger_ms=5)
     await producer.start()
     try:
         async for line in lines:
             number += 1
+            if number == 1 and not raw and line.strip() in _OPENINGS:
+                raise ConfigError(
+                    "this is one JSON document over several lines: write one object a line, such as by `jq -c .` "
+                    "(of an array: `jq -c '.[]'`)"
+                )
             if not line.strip() and not raw:
                 continue
             try:
-                key, value = (None, line) if raw else item_of(line, source=source, now=datetime.now(UTC))
+                item = Item(None, line) if raw else item_of(line, source=source, now=datetime.now(UTC))
             except ContractError as exc:
-                refused += 1
+                done.refused += 1
                 say_on_stderr(f"line {number} refused ({exc.reason}): {exc}")
                 continue
-            waiting.append(await producer.send(topic, value, key=key))
-            published += 1
+            waiting.append(await producer.send(topic, item.value, key=item.key))
+            done.published += 1
+            done.dated_now += item.dated_now
             if len(waiting) >= _WAITING:
                 await asyncio.gather(*waiting)
                 waiting.clear()
         await asyncio.gather(*waiting)
     finally:
         await producer.stop()
-    return published, refused
+    return done
 
 
-def item_of(line: bytes, *, source: str, now: datetime) -> tuple[bytes, bytes]:
-    """Return (key, value) of the record for one line: a JSON object if it starts with ``{``, else plain text.
+class Item(msgspec.Struct, frozen=True):
+    """One record of ``news``. ``dated_now``: the line said not when it was published, so now was put in."""
+
+    key: bytes | None
+    value: bytes
+    dated_now: bool = False
+
+
+def item_of(line: bytes, *, source: str, now: datetime) -> Item:
+    """Return the record for one line: a JSON object, which may leave out ``source`` and ``published_at``, or plain text.
 
     Raises:
         ContractError: intake would refuse it; the text says what to change.
     """
-    stripped = line.strip()
-    if stripped.startswith(b"{"):
-        value = stripped
-        if len(stripped) <= MAX_RECORD_BYTES and b'"source"' not in stripped:
-            value = _with_source(stripped, source)
-    else:
+    value = line.strip()
+    dated_now = False
+    fields = _fields(value, source) if len(value) <= 2 * MAX_RECORD_BYTES else None
+    if fields is not None and (missing := [name for name in ("source", "published_at") if fields.get(name) is None]):
+        fields |= {"source": source} if "source" in missing else {}
+        if dated_now := "published_at" in missing:
+            fields["published_at"] = now
+            fields.setdefault("received_at", now)
+        value = orjson.dumps(fields)
+    news, value = checked_news(value, now=now)
+    return Item(news.key, value, dated_now)
+
+
+def _fields(line: bytes, source: str) -> dict[str, Any] | None:
+    """Return the fields of an object or of a plain line; None for what is to be checked, and refused, as it stands."""
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        if line.startswith(b"{"):
+            return None
         try:
-            text = stripped.decode("utf-8")
+            return {"source": source, "text": line.decode("utf-8")}
         except UnicodeDecodeError as exc:
             raise ContractError(f"not UTF-8 (byte {exc.start}): encode it as UTF-8", reason="not_utf8") from exc
-        value = msgspec.json.encode({"source": source, "text": text, "published_at": now, "received_at": now})
-    news, value = checked_news(value, now=now)
-    return news.key, value
-
-
-def _with_source(raw: bytes, source: str) -> bytes:
-    try:
-        fields = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        return raw  # The check that follows says what is wrong with it.
-    return orjson.dumps({"source": source, **fields}) if isinstance(fields, dict) else raw
+    return value if isinstance(value, dict) else None
 
 
 # Reading lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 import msgspec
@@ -29,18 +30,40 @@ def reader_language(chosen: Language | None) -> Language:
     return chosen or ("zh" if next(filter(None, names), "").lower().startswith("zh") else "en")
 
 
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+
+
+def moment_since(written: str | None, *, now: datetime) -> datetime | None:
+    """Return the time that ``--since`` names: so many minutes, hours or days before ``now``, or a time (UTC by default).
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    if written is None:
+        return None
+    try:
+        if written[-1:] in _UNITS:
+            return now - timedelta(**{_UNITS[written[-1]]: int(written[:-1])})
+        at = datetime.fromisoformat(written)
+    except (ValueError, OverflowError) as exc:
+        raise ConfigError(f"--since {written!r:.40} is no time: write 30m, 2h, 3d, or 2026-01-31T14:00:00Z") from exc
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at
+
+
 def _check(option: str, given: Iterable[str], known: Sequence[str]) -> None:
     if unknown := [one for one in given if one not in known]:
         raise ConfigError(f"{option} {unknown[0]!r} is unknown: write {', '.join(known)}")
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which signals to show. An empty field matches every signal."""
+    """Which signals to show. An empty field matches every signal. ``limit``: of those, the newest so many."""
 
     assets: tuple[str, ...] = ()
     min_confidence: float = 0.0
     stages: tuple[str, ...] = ()
     verdicts: tuple[str, ...] = ()
+    since: datetime | None = None
+    limit: int | None = None
 
     def fits(self, signal: Signal) -> bool:
         return (
@@ -48,6 +71,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
             and (not self.assets or signal.asset.upper() in {a.upper() for a in self.assets})
             and (not self.stages or signal.stage in self.stages)
             and (not self.verdicts or signal.verdict in self.verdicts)
+            and (self.since is None or signal.decided_at >= self.since)
         )
 
 
@@ -57,6 +81,8 @@ async def show_signals(
     """Print the newest revision of each signal; with ``follow``, all revisions from the earliest on, for ever."""
     _check("--verdict", wanted.verdicts, get_args(Verdict))
     _check("--stage", wanted.stages, get_args(Stage))
+    if follow and wanted.limit is not None:
+        raise ConfigError("--limit shows the newest and ends, --follow waits for ever: give one of them")
     async with open_log(invocation) as log:
         if follow:
             if log.own:
@@ -64,6 +90,8 @@ async def show_signals(
             return await _follow(log, wanted, as_json=as_json, language=language)
         newest = {signal.signal_id: signal for signal, _ in await read_signals(KafkaLog(log.address), log.topics)}
         shown = [signal for signal in newest.values() if wanted.fits(signal)]
+        if wanted.limit is not None:
+            shown = sorted(shown, key=lambda signal: signal.decided_at)[-wanted.limit :]
         if as_json:
             for signal in shown:
                 json_line(signal)

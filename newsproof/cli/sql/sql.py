@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from infra.clickhouse.client import ClickHouse, Result
+from infra.clickhouse.client import ClickHouse, Result, engine_words
 from infra.clickhouse.statement import split_statements
 from newsproof.app.database import database
 from newsproof.app.invocation import Invocation, say_result
@@ -20,6 +20,7 @@ from newsproof.cli.sql.output import Format, print_rows
 from schemas.errors import ConfigError, NewsproofError, PermanentError
 
 _NO_ROWS = ("INSERT", "CREATE", "ALTER", "DROP", "TRUNCATE", "OPTIMIZE", "RENAME", "SET", "USE", "SYSTEM", "DELETE")
+_LEAVE = ("exit", "quit")
 _PROMPT, _MORE = "sql> ", "...> "
 
 
@@ -65,13 +66,12 @@ async def ask(client: ClickHouse, statement: str, parameters: Mapping[str, str],
             return None
         return await client.query(statement, bound)
     except PermanentError as exc:
-        said = str(exc)
+        said = engine_words(exc)
         if not admin and ("(ACCESS_DENIED)" in said or "(READONLY)" in said):
-            words = said.partition("DB::Exception: ")[2].partition(" (for url ")[0].strip().rstrip(")")
-            raise PermanentError(
-                f"{words}) (this ran as the analysts' user; `newsproof sql --admin` may write)"
-            ) from exc
-        raise PermanentError(f'{said} (the tables: newsproof sql "SHOW TABLES")') from exc
+            raise PermanentError(f"{said} (this ran as the analysts' user; `newsproof sql --admin` may write)") from exc
+        raise PermanentError(
+            f'ClickHouse refuses the statement: {said} (the tables: newsproof sql "SHOW TABLES")', kind=exc.kind
+        ) from exc
 
 
 def _takes(statement: str, name: str) -> bool:
@@ -97,7 +97,7 @@ def script_of(query: str | None, file: Path | None) -> str | None:
 
 
 def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, str], admin: bool) -> None:
-    """Read statements at the terminal until Ctrl-D and print their rows. Each statement ends with a semicolon.
+    """Read statements at the terminal until `exit` or Ctrl-D and print their rows. Each statement ends with a semicolon.
 
     Not a coroutine: reading a line blocks the event loop, and Ctrl-C must reach the read.
     """
@@ -113,7 +113,7 @@ def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, s
         stack = AsyncExitStack()
         client = runner.run(stack.enter_async_context(database(invocation, admin=admin)))
         try:
-            say_result("Statements end with a semicolon. Ctrl-D leaves; the tables: SHOW TABLES;")
+            say_result("Statements end with a semicolon; the tables: SHOW TABLES; – exit or Ctrl-D leaves.")
             while (statements := _read_statements()) is not None:
                 for statement in statements:
                     remember(directory, statement)
@@ -131,7 +131,7 @@ def prompt(invocation: Invocation, format: Format, *, parameters: Mapping[str, s
 
 
 def _read_statements() -> Sequence[str] | None:
-    """Return the statements up to a line that ends with a semicolon; None at the end of the input, [] after Ctrl-C."""
+    """Return the statements up to a line that ends with a semicolon; None at the end, [] after Ctrl-C."""
     lines: list[str] = []
     while True:
         try:
@@ -142,6 +142,8 @@ def _read_statements() -> Sequence[str] | None:
         except KeyboardInterrupt:
             say_result()
             return []
+        if len(lines) == 1 and lines[0].strip(" ;").lower() in _LEAVE:
+            return None
         if not "".join(lines).strip():
             lines.clear()
         elif lines[-1].rstrip().endswith(";"):

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from infra.clickhouse.client import engine_words
 from infra.clickhouse.first_rows import first_rows
 from infra.clickhouse.statement import split_statements
 from newsproof.evaluation.backtest.run.tables import read_runs
@@ -98,7 +99,7 @@ async def sql(request: Request, statement: Statement) -> Response:
             found = await unless_disconnected(request, with_timeout(asking))
         except PermanentError as exc:
             raise Refused(
-                400, _words_of(exc), "correct the statement; `SHOW TABLES` lists what there is to read"
+                400, engine_words(exc), "correct the statement; `SHOW TABLES` lists what there is to read"
             ) from exc
     return as_json({
         "columns": [{"name": n, "type": t} for n, t in zip(found.columns, found.types, strict=True)],
@@ -106,11 +107,6 @@ async def sql(request: Request, statement: Statement) -> Response:
         "truncated": found.cut,
         "seconds": round(time.monotonic() - began, 3),
     })  # fmt: skip
-
-
-def _words_of(exc: PermanentError) -> str:
-    words = str(exc).partition("DB::Exception: ")[2].partition(" (for url ")[0].strip()
-    return words or str(exc)
 
 
 # Backtests

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from infra.origin import SENT_TO
 from infra.settings import Settings, load_settings
-from infra.settings.origin import SENT_TO
 from newsproof.app.processes.hot_settings import overlaid
 from schemas.errors import ConfigError
 

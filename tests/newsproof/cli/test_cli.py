@@ -14,8 +14,9 @@ from agents.prompts import all_prompts
 from infra.embedded.child import free_ports
 from newsproof.app import exits
 from newsproof.app.version import VERSION, code_version
+from newsproof.cli.listing import LISTED, MODULE_OF, commands_of
 from schemas import errors
-from tests.newsproof.command import CHECKOUT, environment, newsproof
+from tests.newsproof.command import CHECKOUT, NOT_FOR_A_CLIENT, environment, newsproof
 
 
 def test_help_lists_every_command_and_the_exit_statuses(tmp_path: Path) -> None:
@@ -35,10 +36,21 @@ def test_help_loads_neither_the_runtime_nor_a_client_of_a_server() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_the_sdk_loads_no_faust_even_when_it_is_used() -> None:
-    code = "import sys; from newsproof import subscribe, publish; print('faust' in sys.modules)"
+def test_the_sdk_loads_nothing_that_a_plain_client_of_kafka_does_not_need() -> None:
+    code = f"import sys; from newsproof import subscribe, publish; print([m for m in {NOT_FOR_A_CLIENT} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_command_is_listed_on_one_line_of_80_columns_and_found_where_the_list_says() -> None:
+    for name in MODULE_OF:
+        assert commands_of(MODULE_OF[name])[name].name == name
+    registered = {name for module in set(MODULE_OF.values()) for name in commands_of(module)}
+    files = {
+        f.stem for f in (CHECKOUT / "newsproof/cli/commands").glob("*.py") if "\ndef register(" in f.read_text("utf-8")
+    }
+    assert (registered, files) == (set(MODULE_OF), set(MODULE_OF.values()))
+    assert all(len(short) <= 59 for commands in LISTED.values() for _, short in commands.values())
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ class Queue:
         return newsproof("dlq", *arguments, cwd=self._cwd, env=self._env)
 
     def listed(self, *arguments: str) -> dict[str, dict[str, Any]]:
-        done = self.run("list", "--json", *arguments)
+        done = self.run("--json", *arguments)
         assert done.returncode == 0, done.stderr
         return {one["reason"]: one for one in map(json.loads, done.stdout.splitlines())}
 

@@ -156,12 +156,18 @@ def test_an_example_bot_gets_typed_signals(reopened: Path) -> None:
     code = source.replace('group="example-bot"', 'group="example-bot", start="earliest"')
     (directory / "bot.py").write_text(code)
     bot = subprocess.Popen(
-        [sys.executable, "bot.py"], cwd=directory, env=environment(), stdout=subprocess.PIPE, text=True
+        [sys.executable, "bot.py", "--include-offline"],
+        cwd=directory,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert bot.stdout is not None
     lines = [bot.stdout.readline() for _ in range(5)]
     bot.send_signal(signal.SIGINT)
-    bot.wait(timeout=20)
+    _, err = bot.communicate(timeout=20)
+    assert bot.returncode == 0 and err.endswith("waiting for signals\n") and err.count("\n") == 1
     assert all(line.startswith("trying out, not trading: ") for line in lines)
     said = [line.split(": ")[1].split()[:3] for line in lines]
     for stage, verdict, action in said:

@@ -16,30 +16,37 @@ from newsproof.cli.log.publishing import item_of
 from schemas.errors import ContractError
 from schemas.news import MAX_NEWS_BYTES, MAX_RECORD_BYTES, decode_news
 from schemas.topics import Topics
-from tests.newsproof.command import COMMAND, environment, newsproof
+from tests.newsproof.command import COMMAND, NOT_FOR_A_CLIENT, environment, newsproof
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 def test_a_plain_line_becomes_news_of_now() -> None:
-    key, value = item_of("SEC 批准比特币现货 ETF\r".encode(), source="cli", now=NOW)
-    news = decode_news(value, now=NOW)
+    item = item_of("SEC 批准比特币现货 ETF\r".encode(), source="cli", now=NOW)
+    news = decode_news(item.value, now=NOW)
     assert (news.source, news.text, news.published_at) == ("cli", "SEC 批准比特币现货 ETF", NOW)
-    assert key == news.key
+    assert (item.key, item.dated_now) == (news.key, True)
 
 
-def test_an_object_is_sent_as_it_stands_and_given_a_source_only_where_it_names_none() -> None:
+def test_an_object_is_sent_as_it_stands_and_given_a_source_and_a_time_only_where_it_names_none() -> None:
     whole = b'{"source": "wire", "text": "x", "published_at": "2026-03-01T00:00:00Z", "rank": 7}'
-    assert item_of(whole, source="cli", now=NOW)[1] == whole
+    sent = item_of(whole, source="cli", now=NOW)
+    assert (sent.value, sent.dated_now) == (whole, False)
     without = b'{"text": "x", "published_at": "2026-03-01T00:00:00Z"}'
-    assert json.loads(item_of(without, source="cli", now=NOW)[1])["source"] == "cli"
+    assert json.loads(item_of(without, source="cli", now=NOW).value)["source"] == "cli"
+    undated = item_of(b'{"source": "wire", "text": "x", "published_at": null}', source="cli", now=NOW)
+    news = decode_news(undated.value, now=NOW)
+    assert (news.source, news.published_at, news.received_at, undated.dated_now) == ("wire", NOW, NOW, True)
 
 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
         (b'{"text": "x"', "not_json"),
-        (b'{"text": "x"}', "missing_field"),
+        (b'{"source": "x"}', "missing_field"),
+        (b"2024", "wrong_type"),
+        (b'"a quoted line"', "wrong_type"),
+        (b'[{"source": "s", "text": "t", "published_at": "2026-03-01T00:00:00Z"}]', "wrong_type"),
         (b'{"text": 7, "published_at": "2026-03-01T00:00:00Z"}', "wrong_type"),
         (b'{"text": "x", "published_at": "2036-03-01T00:00:00Z"}', "future_date"),
         (b"\xff\xfe plain", "not_utf8"),
@@ -78,12 +85,27 @@ async def test_bad_lines_are_counted_and_named_and_the_good_ones_are_sent(
         + huge
         + b'\n{"source":"s","text":"t","published_at":"2026-03-01T00:00:00Z"}\nlast'
     )
-    done = newsproof("publish", str(file), "--json", cwd=tmp_path, env=settings(address, topics))
-    assert (done.returncode, json.loads(done.stdout)) == (exits.FINDING, {"published": 3, "refused": 2})
-    said = done.stderr.splitlines()
+    env = {**settings(address, topics), "PYTHONPROFILEIMPORTTIME": "1"}
+    done = newsproof("publish", str(file), "--json", cwd=tmp_path, env=env)
+    assert (done.returncode, json.loads(done.stdout)) == (
+        exits.FINDING,
+        {"published": 3, "refused": 2, "dated_now": 2},
+    )
+    imports, said = [], list[str]()
+    for line in done.stderr.splitlines():
+        imports.append(line.rpartition("|")[2].strip()) if line.startswith("import time:") else said.append(line)
+    assert "aiokafka" in imports and not set(imports) & set(NOT_FOR_A_CLIENT), "its start would take seconds"
     assert "line 3 refused (not_json)" in said[0] and "line 4 refused (too_large)" in said[1]
     now = datetime.now(UTC)
     assert {decode_news(v, now=now).text for v in await values(address, topics)} == {"first", "t", "last"}
+
+
+async def test_a_document_over_several_lines_is_not_taken_for_lines_of_text(
+    address: KafkaAddress, topics: Topics, tmp_path: Path
+) -> None:
+    done = newsproof("publish", "-", cwd=tmp_path, env=settings(address, topics), stdin=b'[\n  {"text": "x"}\n]\n')
+    assert (done.returncode, done.stdout) == (exits.USAGE, "") and "jq -c '.[]'" in done.stderr
+    assert await values(address, topics) == []
 
 
 async def test_raw_sends_every_line_unchecked(address: KafkaAddress, topics: Topics, tmp_path: Path) -> None:

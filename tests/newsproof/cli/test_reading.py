@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from infra.kafka.topics import KafkaAddress
+from newsproof.app.invocation import Invocation
+from newsproof.cli.log.reading import Filter, moment_since, show_signals
 from schemas import events as ev
+from schemas.errors import ConfigError
 from schemas.evidence import PageStance
 from schemas.ids import signal_id
 from tests.newsproof.command import newsproof
@@ -18,6 +23,25 @@ from tests.newsproof.report.test_narrative import FOUND, reference
 from tests.newsproof.signal_samples import signal, write_signals
 from tests.streams.records import TRIAGED, after, opening, write
 from tests.streams.world import World
+
+NOW = datetime(2026, 3, 8, tzinfo=UTC)
+
+
+def test_since_is_a_time_or_so_long_ago() -> None:
+    times = {"7d": 1, "24h": 7, "1440m": 7, "2026-03-01": 1, "2026-03-01T01:00:00+01:00": 1}
+    assert {one: moment_since(one, now=NOW) for one in times} == {
+        one: datetime(2026, 3, day, tzinfo=UTC) for one, day in times.items()
+    }
+    for one in ("", "d", "2w", "soon", "99999999999d"):
+        with pytest.raises(ConfigError, match="write 30m, 2h, 3d, or"):
+            moment_since(one, now=NOW)
+
+
+def test_of_the_signals_that_fit_the_newest_are_asked_for_by_number_or_waited_for() -> None:
+    asked = show_signals(Invocation(), Filter(limit=3), follow=True, as_json=False, language="en")
+    with pytest.raises(ConfigError, match="give one of them"):
+        asyncio.run(asked)
+
 
 STANCES = (
     PageStance(reference_number=1, stance="supports", quote="we were attacked", speaks_for="party"),
@@ -69,9 +93,15 @@ async def test_a_reader_sees_verdicts_quotes_and_how_a_signal_stands_now(world: 
     assert "English" in run("signals", "--lang", "en")
     for option, value, case in (("--verdict", "unchecked", doubted), ("--stage", "retracted", retracted)):
         assert [json.loads(line)["case_id"] for line in run("signals", "--json", option, value).splitlines()] == [case]
+    assert len(run("signals", "--json", "--limit", "1").splitlines()) == 1
+    assert len(run("signals", "--json", "--since", "2001-01-01").splitlines()) == 2
+    assert run("signals", "--json", "--since", "9999-01-01") == ""
     rows = {row["case_id"]: row["end"] for row in map(json.loads, run("cases", "--json").splitlines())}
     assert rows == {retracted: "observe 0.00 (retracted, refuted)", doubted: "observe 0.80 (unchecked)"}
     told = run("case", retracted)
+    assert told.index("; below, what came before.") < told.index("What happened")
+    assert "Retracted at 20" in told and " UTC: observe 0.00 (refuted); below" in told
+    assert "below, what came before" not in run("case", doubted)
     for words in (
         *("we were attacked", "Ronin, the party", "citing Reuters", "read as “denies”; its quote is not on the page"),
         *("Ronin", "not there is the quote of [2]", "observe BTC (neutral", "0.00; retracted, refuted"),

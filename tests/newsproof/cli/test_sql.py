@@ -92,6 +92,8 @@ def test_several_statements_come_from_a_file_or_standard_input(place: Path) -> N
     broken = sql(place, "SELECT 1 AS n; SELECT nonsense; SELECT 2", "--json")
     assert (broken.returncode, broken.stdout) == (exits.USAGE, '{"n":1}\n')
     assert "statement 2 of 3" in broken.stderr
+    mistyped = sql(place, "SELECT * FROM note").stderr
+    assert mistyped.startswith("ClickHouse refuses the statement: Unknown table") and "Maybe you meant" in mistyped
     assert "give one of them" in sql(place, "SELECT 1", "-f", "two.sql").stderr
     assert "no-such.sql cannot be read" in sql(place, "-f", "no-such.sql").stderr
 
@@ -151,7 +153,8 @@ def test_a_prompt_asks_when_a_person_sits_at_the_terminal(place: Path) -> None:
     )
     os.close(theirs)
     os.write(
-        ours, b"SELECT n\nFROM notes WHERE n = 1;\nSELECT nonsense;\nDROP TABLE notes;\nSELECT 'still here' AS x;\n\x04"
+        ours,
+        b"SELECT n\nFROM notes WHERE n = 1;\nSELECT nonsense;\nDROP TABLE notes;\nSELECT 'still here' AS x;\nexit\n",
     )
     said, _ = process.communicate(timeout=120)
     os.close(ours)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import runpy
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from datetime import UTC, datetime
@@ -19,6 +21,7 @@ from schemas.errors import ConfigError, ContractError, TransientError
 from schemas.news import decode_news
 from schemas.signals import Verdict
 from schemas.topics import Topics
+from tests.newsproof.command import CHECKOUT
 from tests.newsproof.signal_samples import FIRST, signal, write_signals
 from tests.schemas.write_golden import GOLDEN_SIGNALS
 
@@ -233,6 +236,19 @@ async def test_without_a_kafka_the_text_says_how_to_get_one(tmp_path: Path, monk
         await publish([])
     with pytest.raises(TransientError, match="KAFKA_BOOTSTRAP_SERVERS"):
         await publish([], kafka="127.0.0.1:1")
+
+
+def test_the_example_bot_says_in_one_sentence_that_nothing_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["bot.py"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(CHECKOUT / "examples" / "bot.py"), run_name="__main__")
+    logging.getLogger("newsproof").setLevel(logging.NOTSET)
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert "start `newsproof up` first" in said.err
 
 
 async def test_topics_that_do_not_exist_are_named(address: KafkaAddress, topics: Topics) -> None:

@@ -13,12 +13,10 @@ import stat
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from dotenv import dotenv_values
-from pydantic_settings import DotEnvSettingsSource
-
-from infra.settings.endpoints import KEY_OF_GATEWAY
 from schemas.errors import ConfigError
 
+KEY_OF_GATEWAY = "openai_key_"
+"""What the setting of a gateway's key begins with: ``OPENAI_KEY_TUZI``."""
 SENT_TO: Mapping[str, tuple[str, ...]] = {
     "gemini_api_key": ("gemini_base_url", "embedding_base_url"),
     "openai_api_key": ("openai_base_url", "embedding_base_url"),
@@ -78,14 +76,9 @@ def written_in(file: Path) -> dict[str, str]:
     """
     if not file.is_file():
         return {}
+    from dotenv import dotenv_values  # not for the many commands that find no file
+
     return {name.lower(): value for name, value in dotenv_values(file, interpolate=False).items() if value}
-
-
-class WrittenSource(DotEnvSettingsSource):
-    """Settings source of a ``.env`` file, read by :func:`written_in`."""
-
-    def _read_env_file(self, file_path: Path) -> Mapping[str, str | None]:
-        return written_in(file_path)
 
 
 def given_by_environment() -> frozenset[str]:

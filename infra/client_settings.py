@@ -1,0 +1,76 @@
+"""The settings of a plain client of Kafka (``publish``, the SDK), read without pydantic: its import takes longer than they do.
+
+The names, defaults and bounds are those of :mod:`infra.settings`; a test compares them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+import msgspec
+
+from infra.origin import given_by_environment, refuse_foreign_addresses, written_in
+from infra.redaction import know
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
+
+_SECRETS = ("kafka_sasl_password", "kafka_ssl_key_password")
+
+
+class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where Kafka is, the login there, and the layout of the topics."""
+
+    newsproof_data_dir: str = ".data"
+    newsproof_topic_prefix: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]*$")] = "newsproof."
+    kafka_bootstrap_servers: str | None = None
+    kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_SSL"] = "PLAINTEXT"
+    kafka_embedded_password_file: str | None = None
+    kafka_sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
+    kafka_sasl_username: str | None = None
+    kafka_sasl_password: str | None = None
+    kafka_ssl_ca_file: str | None = None
+    kafka_ssl_cert_file: str | None = None
+    kafka_ssl_key_file: str | None = None
+    kafka_ssl_key_password: str | None = None
+    topic_partitions: Annotated[int, msgspec.Meta(ge=1, le=512)] = 4
+    topic_replication: Annotated[int, msgspec.Meta(ge=1, le=7)] = 1
+
+    def __repr__(self) -> str:
+        return f"ClientSettings({self.kafka_bootstrap_servers!r}, {self.newsproof_data_dir!r})"
+
+    @property
+    def data_dir(self) -> Path:
+        return Path(self.newsproof_data_dir)
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Return what a client needs of all settings."""
+        given = {name: getattr(settings, name) for name in cls.__struct_fields__}
+        given |= {name: given[name] and given[name].get_secret_value() for name in _SECRETS}
+        return msgspec.convert({name: str(v) if isinstance(v, Path) else v for name, v in given.items()}, cls)
+
+
+def load_client_settings(**overrides: object) -> ClientSettings:
+    """Read them from the environment and ``.env``; ``overrides`` that are not None take precedence.
+
+    Raises:
+        ConfigError: as :func:`infra.settings.load_settings`, for these settings alone.
+    """
+    overrides = {name: str(value) for name, value in overrides.items() if value is not None}
+    file = Path(".env")
+    in_file = written_in(file)
+    environment = {name.lower(): value for name, value in os.environ.items() if value}
+    given: dict[str, Any] = {**in_file, **environment, **overrides}
+    try:
+        settings = msgspec.convert(given, ClientSettings, strict=False)
+    except msgspec.ValidationError:
+        from infra.settings import load_settings  # It names every wrong setting, and what each accepts.
+
+        return ClientSettings.of(load_settings(**overrides))
+    know(*(value for name in _SECRETS if (value := getattr(settings, name))))
+    elsewhere = given_by_environment() | overrides.keys()
+    refuse_foreign_addresses(file, in_file.keys() - elsewhere, elsewhere)
+    return settings

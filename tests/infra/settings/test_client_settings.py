@@ -1,0 +1,82 @@
+"""The settings of a plain client of Kafka: the same names, defaults, bounds and refusals as all settings have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from infra.client_settings import ClientSettings, load_client_settings
+from infra.redaction import redacted
+from infra.settings import Settings, load_settings
+from infra.settings.kafka import KafkaSettings, TopicSettings
+from schemas.errors import ConfigError
+
+
+@pytest.fixture
+def dotenv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory in which no setting is given; returns its ``.env``."""
+    monkeypatch.chdir(tmp_path)
+    for name in Settings.model_fields:
+        monkeypatch.delenv(name.upper(), raising=False)
+    return tmp_path / ".env"
+
+
+def test_they_have_every_setting_of_kafka_and_its_default(dotenv: Path) -> None:
+    assert not dotenv.exists()
+    ours = {"newsproof_data_dir", "newsproof_topic_prefix"}
+    assert set(ClientSettings.__struct_fields__) == {*KafkaSettings.model_fields, *TopicSettings.model_fields} | ours
+    assert load_client_settings() == ClientSettings.of(load_settings())
+
+
+def test_the_command_line_wins_over_the_environment_and_that_over_the_file(
+    dotenv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dotenv.write_text(
+        "TOPIC_PARTITIONS=7\nNEWSPROOF_TOPIC_PREFIX=file.\nKAFKA_SASL_USERNAME=\nNEWSPROOF_DATA_DIR=there\n"
+    )
+    monkeypatch.setenv("newsproof_topic_prefix", "environment.")
+    monkeypatch.setenv("NEWSPROOF_DATA_DIR", "elsewhere")
+    monkeypatch.setenv("KAFKA_SASL_PASSWORD", "geheim-geheim")
+    found = load_client_settings(newsproof_data_dir=Path("here"), newsproof_topic_prefix=None)
+    assert found == ClientSettings(
+        topic_partitions=7,
+        newsproof_topic_prefix="environment.",
+        newsproof_data_dir="here",
+        kafka_sasl_password="geheim-geheim",
+    )
+    assert found == ClientSettings.of(load_settings(newsproof_data_dir=Path("here")))
+    assert "geheim" not in repr(found) and "geheim" not in redacted("geheim-geheim")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TOPIC_PARTITIONS", "many"),
+        ("TOPIC_PARTITIONS", "513"),
+        ("TOPIC_REPLICATION", "0"),
+        ("KAFKA_SECURITY_PROTOCOL", "SASL_PLAINTEXT"),
+        ("KAFKA_SASL_MECHANISM", "GSSAPI"),
+        ("NEWSPROOF_TOPIC_PREFIX", "a b"),
+    ],
+)
+def test_what_all_settings_refuse_is_refused_in_the_same_words(
+    dotenv: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=name) as refused:
+        load_client_settings()
+    with pytest.raises(ConfigError) as all_refuse:
+        load_settings()
+    assert str(refused.value) == str(all_refuse.value) and not dotenv.exists()
+
+
+@pytest.mark.security
+def test_an_address_of_the_file_is_not_sent_a_password_of_the_environment(
+    dotenv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dotenv.write_text("KAFKA_BOOTSTRAP_SERVERS=evil.example:9092\n")
+    assert load_client_settings().kafka_bootstrap_servers == "evil.example:9092"
+    monkeypatch.setenv("KAFKA_SASL_PASSWORD", "geheim-geheim")
+    with pytest.raises(ConfigError, match="KAFKA_BOOTSTRAP_SERVERS"):
+        load_client_settings()
