@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 from infra.redaction import remember
 from infra.settings.budget import BudgetSettings
 from infra.settings.clickhouse import ClickHouseSettings
+from infra.settings.evaluation import EvaluationSettings
 from infra.settings.installation import InstallationSettings
 from infra.settings.kafka import KafkaSettings, TopicSettings
 from infra.settings.models import ModelSettings
@@ -45,6 +46,7 @@ SUBJECTS: tuple[type[BaseSettings], ...] = (
     OfflineSettings,
     WebSettings,
     ResearchSettings,
+    EvaluationSettings,
 )
 """The parts of ``Settings`` in the order of docs/settings.md. A comment between fields starts a section there."""
 
@@ -64,6 +66,7 @@ class Settings(
     InstallationSettings,
     WebSettings,
     ResearchSettings,
+    EvaluationSettings,
 ):
     """The settings of one process. Units are in the names or the descriptions."""
 

@@ -18,6 +18,7 @@ from newsproof.evaluation.compare.pairing import Judged, Pair, Said
 from newsproof.evaluation.compare.rows import HORIZONS, Returns
 from newsproof.evaluation.statistics import block_length_s
 from newsproof.evaluation.statistics.blocks import DRAWS
+from schemas.prices import PROFIT_CAP
 
 Floats = npt.NDArray[np.float64]
 Unit = Literal["probability", "share", "usd", "ms", "score", "return"]
@@ -37,7 +38,7 @@ class Scoring(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     primary: str = PRIMARY
-    cap: float = 0.25
+    cap: float = PROFIT_CAP
     trade_cost: float = 0.002
     seed: int = 0
     draws: int = DRAWS

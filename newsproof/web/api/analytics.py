@@ -14,6 +14,7 @@ from infra.clickhouse.first_rows import first_rows
 from infra.clickhouse.statement import split_statements
 from newsproof.evaluation.backtest.run.tables import read_runs
 from newsproof.evaluation.compare.running import compare_runs
+from newsproof.evaluation.compare.terms import Scoring
 from newsproof.report.data import Report, read_report
 from newsproof.web.api.live import backend_of
 from newsproof.web.api.report_charts import CHARTS, Theme, drawn
@@ -128,7 +129,9 @@ async def compare(request: Request, a: RunId, b: RunId) -> Response:
     backend = backend_of(request)
     async with held_slot(backend.asking_sql):
         try:
-            comparing = compare_runs(backend.reachable_tables(), a, b)
+            comparing = compare_runs(
+                backend.reachable_tables(), a, b, how=Scoring(primary="", cap=backend.settings.profit_cap)
+            )
             return as_json(await unless_disconnected(request, with_timeout(comparing)))
         except ConfigError as exc:
             raise Refused(404, str(exc), "choose two runs of /api/v1/backtests that share cases") from exc
