@@ -10,21 +10,18 @@ from infra.clickhouse.client import ClickHouse
 from infra.market.outcomes.markets import DOLLARS
 from newsproof.app.database import database
 from newsproof.app.invocation import Invocation, json_line, say_result, table
+from newsproof.evaluation.profit.beta import BENCHMARK, BETA_DAYS
 from newsproof.evaluation.profit.reading import RunSignal, StoredPrices, read_signals
 from newsproof.evaluation.profit.report import counted
 from newsproof.evaluation.profit.study import (
-    BENCHMARK,
-    BETA_DAYS,
     OFFSETS_MIN,
     EventPath,
     Group,
-    Hourly,
     LeftOut,
     Point,
     Study,
     StudyEvent,
-    event_path,
-    hourly,
+    event_paths,
     study_of,
 )
 from newsproof.evaluation.statistics import MIN_BLOCKS
@@ -86,16 +83,15 @@ async def study_report(
     of_benchmark = tuple(f"{BENCHMARK}/{quote}" for quote in DOLLARS)
     benchmarks = await prices.read(of_benchmark, min(around) - _BEFORE_MS, max(around) + _AFTER_MS)
     async for markets, group in prices.by_market(signals, before_ms=_BEFORE_MS, after_ms=_AFTER_MS):
-        of_pair: dict[tuple[str, ...], Hourly | None] = {}
+        of_pair: dict[tuple[str, ...], tuple[PriceSeries | None, PriceSeries | None, list[StudyEvent]]] = {}
         for signal in group:
             series, benchmark = markets.of(signal.judged), benchmarks.of(_on_benchmark(signal))
-            pair = (*_named(series), *_named(benchmark))
-            if pair not in of_pair:
-                of_pair[pair] = hourly(series, benchmark)
-            one = event_path(_event(signal), series, benchmark, of_pair[pair], directed=directed)
-            found.append(one)
-            if isinstance(one, EventPath) and series is not None and series.imports:
-                synthetic += series.imports[one.base] in prices.synthetic
+            of_pair.setdefault((*_named(series), *_named(benchmark)), (series, benchmark, []))[2].append(_event(signal))
+        for series, benchmark, events in of_pair.values():
+            paths = event_paths(events, series, benchmark, directed=directed)
+            found += paths
+            if series is not None and series.imports:
+                synthetic += sum(series.imports[p.base] in prices.synthetic for p in paths if isinstance(p, EventPath))
     study = study_of(found, dimensions=by, seed=seed)
     return StudyReport(
         run_id=run_id,
