@@ -90,13 +90,17 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True):
-    """The curves, the largest group of each dimension first. ``measured`` events are in them; ``left_out`` and ``raw_only`` count the others."""
+    """The curves, the largest group of each dimension first. ``measured`` events are in them; ``left_out`` and ``raw_only`` count the others.
+
+    ``smaller_groups``: how many groups are not among ``groups``, where the largest alone were asked for.
+    """
 
     events: int
     measured: int
     left_out: dict[str, int]
     raw_only: dict[str, int]
     groups: tuple[Group, ...]
+    smaller_groups: int = 0
 
 
 def event_paths(
@@ -148,22 +152,29 @@ def _relative(series: PriceSeries, bars: Ints, base: Ints) -> Floats:
     return np.where((bars < 0) | (base < 0)[:, None], np.nan, opens[bars] / opens[base][:, None] - 1)
 
 
-def study_of(found: Iterable[EventPath | LeftOut], *, dimensions: Sequence[str], seed: int = 0) -> Study:
-    """Return mean curves with their bands over all events and by the value in each dimension. ``seed`` draws the bands."""
+def study_of(
+    found: Iterable[EventPath | LeftOut], *, dimensions: Sequence[str], seed: int = 0, most: int | None = None
+) -> Study:
+    """Return mean curves with their bands over all events and by the value in each dimension, of ``most`` groups of each at
+    most. ``seed`` draws the bands."""
     every = list(found)
     paths = [one for one in every if isinstance(one, EventPath)]
     groups = [_group("all", "", paths, seed)] if paths else []
+    smaller = 0
     for dimension in dimensions:
         by: dict[str, list[EventPath]] = {}
         for path in paths:
             by.setdefault(path.event.groups.get(dimension, ""), []).append(path)
-        groups += [_group(dimension, n, by[n], seed) for n in sorted(by, key=lambda name: (-len(by[name]), name))]
+        names = sorted(by, key=lambda name: (-len(by[name]), name))
+        groups += [_group(dimension, name, by[name], seed) for name in names[:most]]
+        smaller += len(names) - len(names[:most])
     return Study(
         events=len(every),
         measured=len(paths),
         left_out=dict(Counter(one for one in every if isinstance(one, str)).most_common()),
         raw_only=dict(Counter(one.abnormal for one in paths if isinstance(one.abnormal, str)).most_common()),
         groups=tuple(groups),
+        smaller_groups=smaller,
     )
 
 
