@@ -40,6 +40,13 @@ def hourly(series: PriceSeries | None, benchmark: PriceSeries | None) -> Hourly 
     return Hourly(hours, np.asarray(series.opens)[mine[first]], np.asarray(benchmark.opens)[its[first]])
 
 
+def bars_from(times: Ints, at_ms: Ints, late_ms: int | Ints) -> Ints:
+    """Return the place of the first bar from each time on, -1 where it comes later than ``late_ms``."""
+    place = np.searchsorted(times, at_ms)
+    found = times[np.minimum(place, len(times) - 1)]
+    return np.where((found >= at_ms) & (found - at_ms <= late_ms), place, -1)
+
+
 def is_benchmark(series: PriceSeries) -> bool:
     """Whether a market is that of the benchmark itself, which has no beta."""
     return series.symbol.partition("/")[0] == BENCHMARK

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from infra.market.outcomes.markets import ENTRY_WITHIN_S
-from newsproof.evaluation.profit.beta import Floats, Ints, betas_before, hourly, is_benchmark
+from newsproof.evaluation.profit.beta import Floats, Ints, bars_from, betas_before, hourly, is_benchmark
 from newsproof.evaluation.statistics import mean_of
 from schemas.prices import PriceSeries
 
@@ -111,8 +111,8 @@ def event_paths(
     if series is None:
         return ["no_symbol" if one else "neutral" for one in side]
     times = np.asarray(series.times_ms, dtype=np.int64)
-    base = _bars_from(times, np.array([event.at_ms for event in events]), round(ENTRY_WITHIN_S * 1000))
-    bars = np.where(base[:, None] < 0, -1, _bars_from(times, times[base][:, None] + _OFFSETS_MS, _LATE_MS))
+    base = bars_from(times, np.array([event.at_ms for event in events]), round(ENTRY_WITHIN_S * 1000))
+    bars = np.where(base[:, None] < 0, -1, bars_from(times, times[base][:, None] + _OFFSETS_MS, _LATE_MS))
     raw = side[:, None] * _relative(series, bars, base)
     if is_benchmark(series):
         beta = np.full(len(events), np.nan)
@@ -135,16 +135,9 @@ def _beside(benchmark: PriceSeries | None, times: Ints, bars: Ints) -> Floats:
     """Return what the benchmark did from the base's bar to each of the others."""
     if benchmark is None:
         return np.full(bars.shape, np.nan)
-    beside = _bars_from(np.asarray(benchmark.times_ms, dtype=np.int64), times[bars], _LATE_AT_LEAST_MS)
+    beside = bars_from(np.asarray(benchmark.times_ms, dtype=np.int64), times[bars], _LATE_AT_LEAST_MS)
     beside = np.where(bars < 0, -1, beside)
     return _relative(benchmark, beside, beside[:, OFFSETS_MIN.index(0)])
-
-
-def _bars_from(times: Ints, at_ms: Ints, late_ms: int | Ints) -> Ints:
-    """Return the place of the first bar from each time on, -1 where it comes later than ``late_ms``."""
-    place = np.searchsorted(times, at_ms)
-    found = times[np.minimum(place, len(times) - 1)]
-    return np.where((found >= at_ms) & (found - at_ms <= late_ms), place, -1)
 
 
 def _relative(series: PriceSeries, bars: Ints, base: Ints) -> Floats:

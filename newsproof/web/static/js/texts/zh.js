@@ -372,6 +372,7 @@ export default {
   "spend.would_have_cost_usd": "本应花费（美元）",
   "spend.unpriced_calls": "价格未知的调用",
 
+  "term.profit_adjusted": "收益（扣除市场走势）",
   "term.no_symbol": "没有该市场的价格",
   "term.no_price": "信号附近没有价格",
   "term.no_beta": "此前价格太少",
