@@ -52,9 +52,9 @@ async def test_the_event_study_is_of_the_groups_and_returns_that_are_chosen(fake
     assert (
         "260 signals, 257 measured. Left out: neutral 2 · no price near the signal 1." in said and "SYNTHETIC" in said
     )
-    await part.get_by_label("Return", exact=True).select_option("raw")
+    await part.locator("select[name=returns]").select_option("raw")
     await part.locator('img[src*="returns=raw"]').wait_for()
-    await part.get_by_label("Groups", exact=True).select_option("source")
+    await part.locator("select[name=by]").select_option("source")
     await part.locator('img[src*="by=source"][src*="returns=raw"]').wait_for()
     assert await page.evaluate("document.activeElement.name") == "by", "what was chosen keeps the focus"
     await part.locator("summary").click()
