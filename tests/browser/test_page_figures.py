@@ -54,6 +54,7 @@ async def test_the_event_study_is_of_the_groups_and_returns_that_are_chosen(fake
     )
     await part.locator("select[name=returns]").select_option("raw")
     await part.locator('img[src*="returns=raw"]').wait_for()
+    await part.locator("select[name=by]").focus()
     await part.locator("select[name=by]").select_option("source")
     await part.locator('img[src*="by=source"][src*="returns=raw"]').wait_for()
     assert await page.evaluate("document.activeElement.name") == "by", "what was chosen keeps the focus"
